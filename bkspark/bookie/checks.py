@@ -1,0 +1,85 @@
+"""What every backend checks alike: that a name stays inside, and that a cookie is the one meant.
+
+Names read from storage are hostile input, so only plain names of plain parts pass; no part may
+begin with a dot, which leaves ``.tmp-…`` to the backends. A cookie that is not exactly the expected
+one is ``BookieUnavailableError``: what such a place holds or lacks proves nothing.
+"""
+
+import re
+from urllib.parse import urlsplit
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.errors import BookieUnavailableError, CorruptDataError, InvalidRequestError
+from bkspark.format import cookie as cookie_format
+
+_PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
+_NAME = re.compile(rf"{_PART}(?:/{_PART}){{0,15}}")
+
+
+def split_name(name: str) -> tuple[list[str], str]:
+    """The folders of ``name`` and its last part."""
+    if not _NAME.fullmatch(name):
+        raise InvalidRequestError(
+            f"{name[:80]!r} is not a name inside a bookie",
+            hint="names are relative, of parts of letters, digits, '.', '_' and '-' "
+            "that begin with a letter or digit",
+        )
+    *folders, last = name.split("/")
+    return folders, last
+
+
+def check_range(begin: int, length: int | None) -> None:
+    """Refuse a range that cannot be meant."""
+    if begin < 0 or (length is not None and length < 0):
+        raise InvalidRequestError(f"range of {length} bytes from {begin} on is not allowed")
+
+
+def check_cookie(address: BookieAddress, data: bytes | None) -> None:
+    """Make sure that ``data`` is the cookie of the bookie at ``address``.
+
+    Args:
+        data: what was found under the cookie's name; None if there was nothing.
+
+    Raises:
+        BookieUnavailableError: it says what differs.
+    """
+    place = f"bookie {address.bookie_id}: {without_credentials(address.url)}"
+    if data is None:
+        raise BookieUnavailableError(
+            f"{place} has no cookie",
+            hint="is its disk mounted? if its data is lost, replace the bookie",
+        )
+    try:
+        found = cookie_format.decode(data)
+    except CorruptDataError as error:
+        raise BookieUnavailableError(
+            f"{place} has an unreadable cookie: {error.args[0]}",
+            hint=error.hint or "check the disk; if its data is lost, replace the bookie",
+        ) from error
+    if found.cluster_id != address.cluster_id:
+        raise BookieUnavailableError(
+            f"{place} belongs to cluster {found.cluster_id}, not {address.cluster_id}",
+            hint="check the URL and the metadata store's URL",
+        )
+    if found.bookie_id != address.bookie_id:
+        raise BookieUnavailableError(
+            f"{place} is the storage of bookie {found.bookie_id}",
+            hint="were disks swapped, or two bookies given one place?",
+        )
+    if found.incarnation != address.incarnation:
+        raise BookieUnavailableError(
+            f"{place} was initialised again: it is incarnation {found.incarnation}, "
+            f"not {address.incarnation}",
+            hint="what it held before is lost; recover the ledgers that used it",
+        )
+
+
+def without_credentials(url: str) -> str:
+    """``url`` as it may be shown: no user, password, query or fragment."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "a malformed URL"
+    host = parts.netloc.rpartition("@")[2]
+    shown = f"{parts.scheme}://{host}{parts.path}" if "://" in url else parts.path
+    return shown[:200]

@@ -1,0 +1,169 @@
+"""The contract of a bookie's storage.
+
+A ``Bookie`` is an address. ``open_root`` looks the storage up *anew* and hands out a ``BookieRoot``
+only if its cookie names the expected incarnation; every read, write and look-up goes through such a
+root, so nothing is believed of, or written to, a directory that was wiped, swapped or not mounted.
+
+What every backend must give (reliability §2.2, C1-C4):
+
+* **Write once.** ``put_new`` and ``create`` never replace a name that exists; of any number of
+  racing callers exactly one wins. A name's bytes never change after it appears; only a journal
+  grows, at its end, by its one owner.
+* **All or nothing.** A name appears with all its bytes, and durable, or not at all.
+* **No stale absence.** A look-up that starts after a write returned sees it, also from another
+  process, and also if the same process looked before.
+* **Unknown is not absent.** ``None``/``False`` mean a sure absence. Every doubt is
+  ``BookieUnavailableError``.
+
+All methods raise ``BookieUnavailableError`` when the storage cannot answer surely (I/O error, no
+permission, gone, full, wrong cookie); for a write this means that the outcome is unknown. Names are
+relative, ``/``-separated, made by ``bkspark.format.layout``.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class BookieAddress:
+    """Everything needed to find a bookie again from any process; picklable.
+
+    Attributes:
+        url: for example ``file:///disk1/bk``.
+        incarnation: of the initialisation that is meant; another one is another bookie.
+    """
+
+    bookie_id: str
+    incarnation: str
+    cluster_id: str
+    url: str
+    domain: str = ""
+
+
+class EntryFile(Protocol):
+    """A new file on its way; invisible until ``finish`` returns."""
+
+    def write(self, data: Buffer) -> None:
+        """Append ``data``; may be buffered."""
+        ...
+
+    def finish(self) -> None:
+        """Make the file durable, then visible under its name; nothing may follow."""
+        ...
+
+    def discard(self) -> None:
+        """Give it up and leave nothing behind; harmless after ``finish`` or an error."""
+        ...
+
+
+class Journal(Protocol):
+    """The one file to which one writer of one term appends on one bookie."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def end(self) -> int:
+        """Bytes that are durable: where the next record goes."""
+        ...
+
+    def append(self, parts: Sequence[Buffer]) -> None:
+        """Append one record and make it durable before returning.
+
+        After any error the journal is finished: nothing may be appended behind a record whose
+        durability is unknown (H24). Later calls raise.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+class BookieRoot(Protocol):
+    """A bookie's storage, found by path just now and known to be the right one."""
+
+    def put_new(self, name: str, data: Buffer) -> bool:
+        """Create ``name`` with ``data`` if absent.
+
+        Returns:
+            True if this call created it; False if it was there already, durable by now.
+
+        Durability: data and name survive a power cut when it returns, whatever it returns: one
+        found in place is synced again before it is reported (R1, RB-36).
+        """
+        ...
+
+    def create(self, name: str) -> EntryFile:
+        """Begin a large write-once file; the name must be the caller's own."""
+        ...
+
+    def open_journal(self, name: str) -> Journal:
+        """Create journal ``name``, which must not exist, empty and durable."""
+        ...
+
+    def has_journal(self, journal: Journal) -> bool:
+        """Whether ``journal``, as written, is what this root shows under its name.
+
+        On POSIX the same inode, at least ``journal.end`` bytes long (R6, H19).
+        """
+        ...
+
+    def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
+        """``length`` bytes from ``begin`` on, fewer at the end; None if the name is absent."""
+        ...
+
+    def size(self, name: str) -> int | None:
+        """Length in bytes; None if the name is absent."""
+        ...
+
+    def list(self, folder: str) -> list[str]:
+        """Sorted names of files right under ``folder``; empty if it is absent. A hint, see H21."""
+        ...
+
+    def delete(self, name: str) -> bool:
+        """Remove ``name`` durably. Returns whether it was there."""
+        ...
+
+    def free_bytes(self) -> int:
+        """Free space for new data; 0 if unknown."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Bookie(Protocol):
+    """A bookie as an address: picklable, holds no resources."""
+
+    @property
+    def address(self) -> BookieAddress: ...
+
+    def open_root(self) -> AbstractContextManager[BookieRoot]:
+        """Find the storage by its path anew and check its cookie.
+
+        Raises:
+            BookieUnavailableError: absent, unreadable, or another cookie than expected.
+        """
+        ...
+
+
+class BookieStorage(Protocol):
+    """Storage that is not a bookie yet, or may be somebody else's; for ``init`` and ``doctor``."""
+
+    def read_cookie(self) -> bytes | None:
+        """The cookie's bytes; None if there surely is none."""
+        ...
+
+    def format(self, cookie: bytes) -> None:
+        """Make an empty place a bookie by creating its cookie.
+
+        Raises:
+            InvalidRequestError: there is something in it already, or a cookie.
+        """
+        ...
+
+    def failure_domain(self) -> str:
+        """What is lost together with it: the disk, mount or bucket it lies on."""
+        ...

@@ -1,0 +1,263 @@
+"""A bookie in memory, for tests and simulations: the same promises, in one process.
+
+``MemoryDisk`` plays the disk and is found by its URL, ``memory://name``, as a directory is found by
+its path: so a bookie here is a mere address too, and a test can wipe, swap or take away the disk
+under the feet of whoever uses it. A ``MemoryFile`` plays the inode: a journal keeps writing to the
+file it created, even if its name shows another by now.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from bkspark.bookie.checks import check_cookie, check_range, split_name, without_credentials
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.format.layout import COOKIE
+
+FREE_BYTES = 2**40
+
+
+class MemoryFile:
+    """Bytes with an identity of their own."""
+
+    def __init__(self, data: Buffer = b"") -> None:
+        self.data = bytearray(data)
+
+
+class MemoryDisk:
+    """What a directory is to a POSIX bookie; changed under ``lock`` only.
+
+    Attributes:
+        files: by name; a test may change them directly.
+        free_bytes: what ``BookieRoot.free_bytes`` answers.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.files: dict[str, MemoryFile] = {}
+        self.free_bytes = FREE_BYTES
+
+    def wipe(self) -> None:
+        """Lose everything, the cookie too; the place stays."""
+        with self.lock:
+            self.files.clear()
+
+
+_disks: dict[str, MemoryDisk] = {}
+
+
+def find_disk(url: str) -> MemoryDisk | None:
+    """The disk that is at ``url`` now."""
+    return _disks.get(_checked(url))
+
+
+def place_disk(url: str, disk: MemoryDisk | None) -> MemoryDisk | None:
+    """Put ``disk`` at ``url``, None to leave nothing there; returns the one that was there."""
+    before = _disks.pop(_checked(url), None)
+    if disk is not None:
+        _disks[url] = disk
+    return before
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBookie:
+    """The address of a ``MemoryDisk``; picklable within its process."""
+
+    address: BookieAddress
+
+    def open_root(self) -> AbstractContextManager["MemoryRoot"]:
+        return _opened_root(self.address)
+
+
+@contextmanager
+def _opened_root(address: BookieAddress) -> Iterator["MemoryRoot"]:
+    yield MemoryRoot(address)
+
+
+class MemoryRoot:
+    """A disk whose cookie was the expected one when it was opened."""
+
+    def __init__(self, address: BookieAddress) -> None:
+        self._who = f"bookie {address.bookie_id}"
+        disk = find_disk(address.url)
+        if disk is None:
+            raise BookieUnavailableError(
+                f"{self._who}: cannot open {without_credentials(address.url)}: there is nothing"
+            )
+        self._disk = disk
+        self._cookie = self._bytes_of(COOKIE)
+        check_cookie(address, self._cookie)
+
+    def put_new(self, name: str, data: Buffer) -> bool:
+        split_name(name)
+        return _add(self._disk, name, MemoryFile(data))
+
+    def create(self, name: str) -> "MemoryEntryFile":
+        split_name(name)
+        return MemoryEntryFile(self._who, name, self._disk)
+
+    def open_journal(self, name: str) -> "MemoryJournal":
+        split_name(name)
+        file = MemoryFile()
+        if not _add(self._disk, name, file):
+            raise BookieUnavailableError(f"{self._who}: cannot create journal {name}: it exists")
+        return MemoryJournal(self._who, name, self._disk, file)
+
+    def has_journal(self, journal: Journal) -> bool:
+        if not isinstance(journal, MemoryJournal):
+            raise InvalidRequestError(f"journal {journal.name} is not one of a memory bookie")
+        file = self._find(journal.name)
+        return file is not None and journal.is_written_to(file)
+
+    def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
+        check_range(begin, length)
+        with self._disk.lock:
+            file = self._find(name)
+            if file is None:
+                return None
+            end = len(file.data) if length is None else begin + length
+            return bytes(file.data[begin:end])
+
+    def size(self, name: str) -> int | None:
+        file = self._find(name)
+        return None if file is None else len(file.data)
+
+    def list(self, folder: str) -> list[str]:
+        split_name(folder)
+        with self._disk.lock:
+            self._confirm_cookie()
+            inside = [name.rpartition("/") for name in self._disk.files]
+        return sorted(last for parent, _, last in inside if parent == folder)
+
+    def delete(self, name: str) -> bool:
+        with self._disk.lock:
+            if self._find(name) is None:
+                return False
+            del self._disk.files[name]
+            return True
+
+    def free_bytes(self) -> int:
+        return self._disk.free_bytes
+
+    def close(self) -> None:
+        """Nothing to do: memory holds nothing open."""
+
+    def _find(self, name: str) -> MemoryFile | None:
+        split_name(name)
+        with self._disk.lock:
+            file = self._disk.files.get(name)
+            if file is None:
+                self._confirm_cookie()
+            return file
+
+    def _bytes_of(self, name: str) -> bytes | None:
+        with self._disk.lock:
+            file = self._disk.files.get(name)
+            return None if file is None else bytes(file.data)
+
+    def _confirm_cookie(self) -> None:
+        if self._bytes_of(COOKIE) != self._cookie:
+            raise BookieUnavailableError(f"{self._who}: its disk lost its cookie while in use")
+
+
+class MemoryEntryFile:
+    """Bytes that enter the disk when they are whole."""
+
+    def __init__(self, who: str, name: str, disk: MemoryDisk) -> None:
+        self._who = who
+        self._name = name
+        self._disk = disk
+        self._file: MemoryFile | None = MemoryFile()
+
+    def write(self, data: Buffer) -> None:
+        self._require().data += memoryview(data).cast("B")
+
+    def finish(self) -> None:
+        file = self._require()
+        self._file = None
+        if not _add(self._disk, self._name, file):
+            raise BookieUnavailableError(f"{self._who}: cannot finish {self._name}: it exists")
+
+    def discard(self) -> None:
+        self._file = None
+
+    def _require(self) -> MemoryFile:
+        if self._file is None:
+            raise BookieUnavailableError(
+                f"{self._who}: {self._name} was finished, discarded or failed before"
+            )
+        return self._file
+
+
+class MemoryJournal:
+    """A file that grows at its end."""
+
+    def __init__(self, who: str, name: str, disk: MemoryDisk, file: MemoryFile) -> None:
+        self._who = who
+        self._name = name
+        self._disk = disk
+        self._file = file
+        self._end = 0
+        self._is_over = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    def append(self, parts: Sequence[Buffer]) -> None:
+        if self._is_over:
+            raise BookieUnavailableError(f"{self._who}: journal {self._name} takes no more records")
+        record = b"".join(parts)
+        with self._disk.lock:
+            self._file.data.extend(record)
+        self._end += len(record)
+
+    def close(self) -> None:
+        self._is_over = True
+
+    def is_written_to(self, file: MemoryFile) -> bool:
+        """Whether ``file`` is the file of this journal, with all that is durable of it."""
+        if self._is_over:
+            raise BookieUnavailableError(f"{self._who}: journal {self._name} is closed")
+        return file is self._file and len(file.data) >= self._end
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStorage:
+    """What is, or is to be, the disk at ``memory://name``."""
+
+    url: str
+
+    def read_cookie(self) -> bytes | None:
+        disk = find_disk(self.url)
+        file = disk.files.get(COOKIE) if disk else None
+        return None if file is None else bytes(file.data)
+
+    def format(self, cookie: bytes) -> None:
+        disk = _disks.setdefault(_checked(self.url), MemoryDisk())
+        with disk.lock:
+            if disk.files:
+                raise InvalidRequestError(f"{self.url} is a bookie already, or is not empty")
+            disk.files[COOKIE] = MemoryFile(cookie)
+
+    def failure_domain(self) -> str:
+        return f"memory-{_checked(self.url).removeprefix('memory://')}"
+
+
+def _add(disk: MemoryDisk, name: str, file: MemoryFile) -> bool:
+    with disk.lock:
+        return disk.files.setdefault(name, file) is file
+
+
+def _checked(url: str) -> str:
+    if not url.startswith("memory://") or len(url) == len("memory://"):
+        raise InvalidRequestError(
+            f"{without_credentials(url)!r} does not name a memory disk", hint="write memory://name"
+        )
+    return url

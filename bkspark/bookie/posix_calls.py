@@ -1,0 +1,198 @@
+"""The system calls of a POSIX bookie, in the order that durability needs.
+
+    new file:    open(temp, O_EXCL), write, fsync(temp), link(temp, name), unlink(temp),
+                 fsync(the folder it is in)
+    new folder:  mkdir, fsync(the folder it is in)
+
+``link`` fails if the name exists, so of many racers one wins, and the name never shows a part of
+its bytes. Everything is reached from a folder's descriptor, one part at a time and through no
+symbolic link: a dangling one would look like an absent file. An fsync that failed is never
+repeated, because the kernel forgets the error and the data with it. All functions raise plain
+``OSError``.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from bkspark.bookie.contract import Buffer
+
+TEMP_PREFIX = ".tmp-"
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# O_NONBLOCK: a pipe that somebody put there must not make us wait for its other end.
+READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+# Folders that this process has made durable in the folder above, by device and inode. One found in
+# place may have been left by a process that died before its fsync; without this memory each new
+# file would pay an fsync per level.
+_durable_folders: set[tuple[int, int]] = set()
+_DURABLE_FOLDERS_MAX = 100_000
+
+
+@contextmanager
+def closing(descriptor: int) -> Iterator[int]:
+    """``descriptor``, closed at the end."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_folder(root: int, parts: Sequence[str]) -> int:
+    """Descriptor of the folder ``parts`` under ``root``."""
+    here = os.dup(root)
+    for part in parts:
+        with closing(here):
+            below = os.open(part, FOLDER_FLAGS, dir_fd=here)
+        here = below
+    return here
+
+
+def make_folder(root: int, parts: Sequence[str]) -> int:
+    """As ``open_folder``, but what is missing is made, and all of it is durable."""
+    here = os.dup(root)
+    for part in parts:
+        with closing(here):
+            below = _enter_or_make(here, part)
+        here = below
+    return here
+
+
+def _enter_or_make(here: int, part: str) -> int:
+    is_new = False
+    try:
+        below = os.open(part, FOLDER_FLAGS, dir_fd=here)
+    except FileNotFoundError:
+        is_new = True
+        with suppress(FileExistsError):
+            os.mkdir(part, FOLDER_MODE, dir_fd=here)
+        below = os.open(part, FOLDER_FLAGS, dir_fd=here)
+    try:
+        _make_durable(here, below, is_new)
+    except BaseException:
+        os.close(below)
+        raise
+    return below
+
+
+def _make_durable(here: int, below: int, is_new: bool) -> None:
+    status = os.fstat(below)
+    identity = (status.st_dev, status.st_ino)
+    if identity in _durable_folders and not is_new:
+        return
+    os.fsync(here)
+    if len(_durable_folders) >= _DURABLE_FOLDERS_MAX:
+        _durable_folders.clear()
+    _durable_folders.add(identity)
+
+
+def put_new(folder: int, name: str, data: Buffer) -> bool:
+    """Create ``name`` in ``folder`` durably; False if it was there, made durable again."""
+    with suppress(FileNotFoundError):
+        sync_found(folder, name)
+        return False
+    temp, descriptor = new_temp(folder)
+    try:
+        with closing(descriptor):
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        link(folder, temp, name)
+    except FileExistsError:
+        os.unlink(temp, dir_fd=folder)
+        sync_found(folder, name)
+        return False
+    except BaseException:
+        remove_quietly(folder, temp)
+        raise
+    os.unlink(temp, dir_fd=folder)
+    os.fsync(folder)
+    return True
+
+
+def new_temp(folder: int) -> tuple[str, int]:
+    """A new file under a name that nothing looks up: the name and a descriptor for writing."""
+    temp = f"{TEMP_PREFIX}{secrets.token_hex(16)}"
+    return temp, os.open(temp, NEW_FLAGS, FILE_MODE, dir_fd=folder)
+
+
+def link(folder: int, temp: str, name: str) -> None:
+    os.link(temp, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+
+
+def remove_quietly(folder: int, name: str) -> None:
+    """Tidy up on the way out of an error, which is the one to report."""
+    with suppress(OSError):
+        os.unlink(name, dir_fd=folder)
+
+
+def sync_found(folder: int, name: str) -> None:
+    """Make a file that is in place durable: its maker may have died before it could (RB-36)."""
+    descriptor, _ = open_file(folder, name)
+    with closing(descriptor):
+        os.fsync(descriptor)
+    os.fsync(folder)
+
+
+def write_all(descriptor: int, data: Buffer) -> None:
+    """Write all of ``data``, however many calls it takes."""
+    view = memoryview(data).cast("B")
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def open_file(folder: int, name: str) -> tuple[int, os.stat_result]:
+    """Descriptor for reading a file, and its status."""
+    descriptor = os.open(name, READ_FLAGS, dir_fd=folder)
+    try:
+        return descriptor, _regular(os.fstat(descriptor), name)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def status_of(folder: int, name: str) -> os.stat_result:
+    return _regular(os.stat(name, dir_fd=folder, follow_symlinks=False), name)
+
+
+def read_range(folder: int, name: str, begin: int = 0, length: int | None = None) -> bytes:
+    """``length`` bytes of a file from ``begin`` on, fewer at its end."""
+    descriptor, status = open_file(folder, name)
+    with closing(descriptor):
+        behind = max(status.st_size - begin, 0)
+        wanted = behind if length is None else min(length, behind)
+        return _read_all(descriptor, begin, wanted)
+
+
+def file_names(folder: int) -> list[str]:
+    """Sorted names of the finished files in ``folder``."""
+    with os.scandir(folder) as found:
+        return sorted(
+            entry.name
+            for entry in found
+            if entry.is_file(follow_symlinks=False) and not entry.name.startswith(TEMP_PREFIX)
+        )
+
+
+def _read_all(descriptor: int, begin: int, wanted: int) -> bytes:
+    chunks: list[bytes] = []
+    missing = wanted
+    while missing:
+        chunk = os.pread(descriptor, missing, begin + wanted - missing)
+        if not chunk:
+            raise OSError(errno.EIO, "the file shrank while it was read")
+        chunks.append(chunk)
+        missing -= len(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _regular(status: os.stat_result, name: str) -> os.stat_result:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", name)
+    return status

@@ -1,0 +1,40 @@
+"""From a URL to the kind of storage that it names; the list of kinds is here and nowhere else."""
+
+from collections.abc import Callable
+
+from bkspark.bookie.checks import without_credentials
+from bkspark.bookie.contract import Bookie, BookieAddress, BookieStorage
+from bkspark.bookie.memory import MemoryBookie, MemoryStorage
+from bkspark.bookie.posix import PosixBookie
+from bkspark.bookie.posix_storage import PosixStorage
+from bkspark.errors import InvalidRequestError
+
+_BOOKIES: dict[str, Callable[[BookieAddress], Bookie]] = {
+    "file": PosixBookie,
+    "memory": MemoryBookie,
+}
+_STORAGES: dict[str, Callable[[str], BookieStorage]] = {
+    "file": PosixStorage,
+    "memory": MemoryStorage,
+}
+
+
+def open_bookie(address: BookieAddress) -> Bookie:
+    """The bookie at ``address``; nothing is looked up yet."""
+    return _BOOKIES[_scheme(address.url)](address)
+
+
+def storage(url: str) -> BookieStorage:
+    """The storage at ``url``, whoever it belongs to."""
+    return _STORAGES[_scheme(url)](url)
+
+
+def _scheme(url: str) -> str:
+    scheme = url.partition("://")[0] if "://" in url else ""
+    if scheme not in _BOOKIES:
+        known = ", ".join(f"{name}://" for name in _BOOKIES)
+        raise InvalidRequestError(
+            f"bookie URL {without_credentials(url)!r} has no supported scheme",
+            hint=f"supported: {known}; a directory is file:///absolute/path",
+        )
+    return scheme

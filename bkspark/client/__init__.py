@@ -1,0 +1,1 @@
+"""Runs the protocol against bookies and a metadata store. No Spark here."""

@@ -1,0 +1,224 @@
+"""What one task attempt does: rows in, entry logs on the bookies out.
+
+Rows are striped by their offset in the attempt, serialised once, and the same bytes go to every
+bookie of the stripe's write set (RB-34b). Memory does not grow with the rows: at most two blocks
+per stripe are held, one being written while the next is made. A bookie that fails is left behind;
+at the end its part is copied to a spare, from a replica that is complete.
+
+Nothing written here means anything until the commit names it.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from uuid import uuid4
+
+import pyarrow as pa
+
+from bkspark.bookie.contract import BookieAddress, BookieRoot, EntryFile
+from bkspark.bookie.uri import open_bookie
+from bkspark.client.batch_target import BatchTarget
+from bkspark.client.copying import copy_entry_log
+from bkspark.client.striping import BlockCutter, stripes_of
+from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
+from bkspark.format import arrow_schema, layout
+from bkspark.format.digest import Buffer
+from bkspark.format.entry_log import EntryLogEncoder
+from bkspark.protocol.batch import AttemptReport, WrittenLog
+from bkspark.protocol.record import EntryLog
+
+
+class AttemptWriter:
+    """Writes the rows of one attempt of one partition.
+
+    Args:
+        target: where to; not ``is_done``.
+        partition_id: Spark's, >= 0; fixes the order of the rows in the ledger.
+    """
+
+    def __init__(self, target: BatchTarget, partition_id: int) -> None:
+        self._target = target
+        self._partition_id = partition_id
+        self._attempt_id = uuid4().hex
+        self._digester = target.digester()
+        self._schema = arrow_schema.decode(target.schema)
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> AttemptReport:
+        """Write everything, durably on Qa bookies of every stripe's write set at least.
+
+        Raises:
+            NotEnoughBookiesError: too many bookies fail.
+            InvalidRequestError: a batch does not have the target's schema.
+        """
+        with ExitStack() as cleanup:
+            pool = cleanup.enter_context(ThreadPoolExecutor(self._target.quorum.ensemble_size))
+            replicas = _Replicas(self._target, self._attempt_id, pool)
+            cleanup.callback(replicas.close)
+            row_count, length_bytes = self._write_stripes(batches, replicas)
+            logs = replicas.finish()
+        return AttemptReport(
+            self._partition_id, row_count, length_bytes, logs, tuple(replicas.failures.items())
+        )
+
+    def _write_stripes(
+        self, batches: Iterable[pa.RecordBatch], replicas: "_Replicas"
+    ) -> tuple[int, int]:
+        count = self._target.quorum.stripe_count
+        cutters = [BlockCutter(self._target.blocks) for _ in range(count)]
+        row_count = length_bytes = 0
+        for batch in batches:
+            rows = arrow_schema.relabel(batch, self._schema)
+            for stripe, part in stripes_of(rows, first_row=row_count, stripe_count=count):
+                for block in cutters[stripe].add(part):
+                    replicas.write(stripe, self._encode(replicas, stripe, block))
+            row_count += rows.num_rows
+            length_bytes += rows.nbytes
+        for stripe, cutter in enumerate(cutters):
+            for block in cutter.flush():
+                replicas.write(stripe, self._encode(replicas, stripe, block))
+        return row_count, length_bytes
+
+    def _encode(self, replicas: "_Replicas", stripe: int, block: pa.RecordBatch) -> list[Buffer]:
+        encoder = replicas.encoders.get(stripe)
+        if encoder is None:
+            encoder = replicas.encoders[stripe] = EntryLogEncoder(
+                self._schema,
+                self._digester,
+                ledger_id=self._target.ledger_id,
+                attempt_id=self._attempt_id,
+                stripe=stripe,
+                compression=self._target.blocks.compression,
+            )
+        return encoder.encode(block)
+
+
+class _Replicas:
+    """The files that one attempt is writing: for every stripe one on each bookie of its window."""
+
+    def __init__(self, target: BatchTarget, attempt_id: str, pool: ThreadPoolExecutor) -> None:
+        self.encoders: dict[int, EntryLogEncoder] = {}
+        self.failures: dict[str, str] = {}
+        self._target = target
+        self._attempt_id = attempt_id
+        self._pool = pool
+        self._cleanup = ExitStack()
+        self._roots: dict[str, BookieRoot] = {}
+        self._files: dict[tuple[int, str], EntryFile] = {}
+        self._writing: dict[str, Future[None]] = {}
+
+    def write(self, stripe: int, parts: list[Buffer]) -> None:
+        """Append ``parts`` to the stripe's files, in the background."""
+        for address in self._window(stripe):
+            if address.bookie_id not in self.failures:
+                self._await(address.bookie_id)
+                self._writing[address.bookie_id] = self._pool.submit(
+                    self._write_one, stripe, address, parts
+                )
+        self._require_survivor(stripe)
+
+    def finish(self) -> tuple[WrittenLog, ...]:
+        """Make all files durable and visible, replace what failed, and say what is where."""
+        ends: dict[int, EntryLog] = {}
+        for stripe, encoder in sorted(self.encoders.items()):
+            end, ends[stripe] = encoder.finish()
+            self.write(stripe, [end])
+        for bookie_id in list(self._writing):
+            self._await(bookie_id)
+        finishing = {
+            bookie_id: self._pool.submit(self._finish_bookie, bookie_id)
+            for bookie_id in {key[1] for key in self._files}
+            if bookie_id not in self.failures
+        }
+        for bookie_id, future in finishing.items():
+            self._note(bookie_id, future)
+        return tuple(self._placed(log) for log in ends.values())
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.discard()
+        self._cleanup.close()
+
+    def _window(self, stripe: int) -> list[BookieAddress]:
+        return [self._target.ensemble[index] for index in self._target.quorum.write_set(stripe)]
+
+    def _write_one(self, stripe: int, address: BookieAddress, parts: list[Buffer]) -> None:
+        file = self._files.get((stripe, address.bookie_id))
+        if file is None:
+            root = self._root(address)
+            file = root.create(self._name(stripe))
+            self._files[stripe, address.bookie_id] = file
+        for part in parts:
+            file.write(part)
+
+    def _finish_bookie(self, bookie_id: str) -> None:
+        """Finish its files, then find them through a root opened anew (R6, H19)."""
+        files = {stripe: file for (stripe, on), file in self._files.items() if on == bookie_id}
+        for file in files.values():
+            file.finish()
+        with open_bookie(self._target.address(bookie_id)).open_root() as root:
+            for stripe in files:
+                if root.size(self._name(stripe)) is None:
+                    raise BookieUnavailableError(
+                        f"bookie {bookie_id} does not show what was just written to it"
+                    )
+
+    def _placed(self, log: EntryLog) -> WrittenLog:
+        """Where ``log`` is by now, after spares stepped in for bookies that failed."""
+        window = [address.bookie_id for address in self._window(log.stripe)]
+        holders = [bookie_id for bookie_id in window if bookie_id not in self.failures]
+        if not holders:
+            raise self._too_few(log.stripe)
+        missing = len(window) - len(holders)
+        for spare in self._target.spares:
+            if missing and spare.bookie_id not in self.failures:
+                try:
+                    sources = [self._target.address(holder) for holder in holders]
+                    copy_entry_log(
+                        log,
+                        sources,
+                        spare,
+                        self._target.digester(),
+                        ledger_id=self._target.ledger_id,
+                    )
+                except BookieUnavailableError as error:
+                    self.failures[spare.bookie_id] = str(error)
+                    continue
+                holders.append(spare.bookie_id)
+                missing -= 1
+        if len(holders) < self._target.quorum.ack_quorum_size:
+            raise self._too_few(log.stripe)
+        return WrittenLog(log, tuple(holders))
+
+    def _await(self, bookie_id: str) -> None:
+        future = self._writing.pop(bookie_id, None)
+        if future is not None:
+            self._note(bookie_id, future)
+
+    def _note(self, bookie_id: str, future: Future[None]) -> None:
+        try:
+            future.result()
+        except BookieUnavailableError as error:
+            self.failures[bookie_id] = str(error)
+
+    def _require_survivor(self, stripe: int) -> None:
+        if all(address.bookie_id in self.failures for address in self._window(stripe)):
+            raise self._too_few(stripe)
+
+    def _too_few(self, stripe: int) -> NotEnoughBookiesError:
+        window = ", ".join(address.bookie_id for address in self._window(stripe))
+        reasons = "; ".join(self.failures.values())
+        return NotEnoughBookiesError(
+            f"stripe {stripe} on {window} has fewer than {self._target.quorum.ack_quorum_size} "
+            f"good copies ({reasons})",
+            hint="add bookies or bring back the failed ones",
+        )
+
+    def _root(self, address: BookieAddress) -> BookieRoot:
+        root = self._roots.get(address.bookie_id)
+        if root is None:
+            root = self._cleanup.enter_context(open_bookie(address).open_root())
+            self._roots[address.bookie_id] = root
+        return root
+
+    def _name(self, stripe: int) -> str:
+        return layout.entry_log(self._target.ledger_id, self._attempt_id, stripe)

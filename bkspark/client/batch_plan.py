@@ -1,0 +1,221 @@
+"""Preparing a DataFrame write: the checks, the private ledger, its first ensemble.
+
+Everything that can be refused is refused here, before a task runs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+
+import pyarrow as pa
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.uri import open_bookie
+from bkspark.client.batch_target import BatchTarget, BlockSettings, make_digester
+from bkspark.client.cluster import Cluster, draw, now_ms
+from bkspark.client.password import Password
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.format import arrow_schema, digest, layout
+from bkspark.protocol import placement
+from bkspark.protocol.ledger import (
+    FIRST_TERM,
+    DigestSpec,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Member,
+)
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import Transaction
+
+SPARES_MAX = 4
+"""More bookies than this do not fail during one write, other than all together."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """What the user asked for; None where nothing was said.
+
+    Attributes:
+        log_name: the log to append to.
+        schema: of the rows.
+        quorum: for a new log; for an existing one it must agree if given.
+    """
+
+    metadata_uri: str
+    log_name: str
+    schema: pa.Schema
+    quorum: Quorum | None
+    digest_type: str | None
+    password: Password
+    blocks: BlockSettings
+    transaction: Transaction | None = None
+    is_overwrite: bool = False
+    merges_schema: bool = False
+
+
+DEFAULT_QUORUM = Quorum(3, 3, 2)
+DEFAULT_DIGEST_TYPE = digest.CRC32C
+
+
+def prepare(request: WriteRequest) -> BatchTarget:
+    """Check the request and make the private ledger that its tasks will fill.
+
+    Raises:
+        InvalidRequestError: the request contradicts itself, the log or its schema.
+        NotEnoughBookiesError: too few usable bookies.
+        UnauthorizedError: the password is missing or wrong.
+    """
+    with Cluster(request.metadata_uri) as cluster:
+        seen = cluster.logs.get(layout.log_name(request.log_name))
+        log = None if seen is None or seen.value.is_vacant else seen.value
+        quorum = _settled_quorum(request, log)
+        spec = _settled_digest(request, log)
+        make_digester(spec, request.password)
+        if log is not None:
+            schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
+        if log is not None and log.has_committed(request.transaction):
+            return _target(request, -1, "0" * 32, quorum, spec, (), (), is_done=True)
+        ledger_id = cluster.new_ledger_id()
+        ensemble, spares = _place(cluster, ledger_id, quorum)
+        token = token_hex(16)
+        members = tuple(Member(a.bookie_id, a.incarnation) for a in ensemble)
+        cluster.ledgers.create(
+            str(ledger_id),
+            LedgerMetadata(
+                ledger_id=ledger_id,
+                quorum=quorum,
+                state=LedgerState.OPEN,
+                term=FIRST_TERM,
+                token=token,
+                fragments=(Fragment(0, FIRST_TERM, members),),
+                schema=arrow_schema.encode(request.schema),
+                digest=spec,
+                custom_metadata={"log": request.log_name},
+                created_ms=now_ms(),
+            ),
+        )
+        return _target(request, ledger_id, token, quorum, spec, ensemble, spares)
+
+
+def schema_after(
+    schema: pa.Schema, log: LogRecord, merges_schema: bool, is_overwrite: bool
+) -> bytes:
+    """The log's schema once rows of ``schema`` are in it.
+
+    Raises:
+        InvalidRequestError: they do not fit; the message shows the difference.
+    """
+    if is_overwrite or log.is_vacant:
+        return arrow_schema.encode(schema)
+    base = arrow_schema.decode(log.schema)
+    if arrow_schema.are_alike(base, schema):
+        return log.schema
+    if merges_schema:
+        return arrow_schema.encode(arrow_schema.merged(base, schema))
+    raise InvalidRequestError(
+        f"the schema does not match log {log.name!r}: {arrow_schema.difference(base, schema)}",
+        hint="select and cast the columns, or add nullable ones with mergeSchema=true",
+    )
+
+
+def _settled_quorum(request: WriteRequest, log: LogRecord | None) -> Quorum:
+    if log is None:
+        return request.quorum or DEFAULT_QUORUM
+    if request.quorum not in (None, log.quorum):
+        raise InvalidRequestError(
+            f"log {log.name!r} was created with quorum sizes {_sizes(log.quorum)}, "
+            f"not {_sizes(request.quorum or DEFAULT_QUORUM)}",
+            hint="leave ensembleSize, writeQuorumSize and ackQuorumSize out",
+        )
+    return log.quorum
+
+
+def _settled_digest(request: WriteRequest, log: LogRecord | None) -> DigestSpec:
+    if log is None:
+        wanted = request.digest_type or DEFAULT_DIGEST_TYPE
+        return digest.new_spec(wanted, request.password.resolve())
+    if request.digest_type not in (None, log.digest.digest_type):
+        raise InvalidRequestError(
+            f"log {log.name!r} was created with digestType {log.digest.digest_type}, "
+            f"not {request.digest_type}",
+            hint="leave digestType out",
+        )
+    return log.digest
+
+
+def _sizes(quorum: Quorum) -> str:
+    return f"{quorum.ensemble_size}/{quorum.write_quorum_size}/{quorum.ack_quorum_size}"
+
+
+def _place(
+    cluster: Cluster, ledger_id: int, quorum: Quorum
+) -> tuple[list[BookieAddress], list[BookieAddress]]:
+    """Choose ensemble and spares; every member of the ensemble holds the first term's marker."""
+    addresses = cluster.addresses()
+    candidates = cluster.candidates()
+    refused: set[str] = set()
+    members: list[placement.Candidate] = []
+    while len(members) < quorum.ensemble_size:
+        wanted = quorum.ensemble_size - len(members)
+        for candidate in placement.choose(
+            candidates, wanted, draw=draw, exclude=refused, near=members
+        ):
+            if has_markers(addresses[candidate.member], ledger_id, FIRST_TERM):
+                members.append(candidate)
+            else:
+                refused.add(candidate.member.bookie_id)
+    rest = len(candidates) - len(members) - len(refused)
+    spares = placement.choose(
+        candidates, min(rest, SPARES_MAX), draw=draw, exclude=refused, near=members
+    )
+    return _located(addresses, members), _located(addresses, spares)
+
+
+def has_markers(address: BookieAddress, ledger_id: int, term: int) -> bool:
+    """Create all markers up to ``term`` on a bookie, ascending; whether they are durable (H3)."""
+    try:
+        with open_bookie(address).open_root() as root:
+            for number in range(FIRST_TERM, term + 1):
+                root.put_new(layout.term_marker(ledger_id, number), b"")
+        return True
+    except BookieUnavailableError:
+        return False
+
+
+def _located(
+    addresses: dict[Member, BookieAddress], chosen: Sequence[placement.Candidate]
+) -> list[BookieAddress]:
+    return [addresses[candidate.member] for candidate in chosen]
+
+
+def _target(
+    request: WriteRequest,
+    ledger_id: int,
+    token: str,
+    quorum: Quorum,
+    spec: DigestSpec,
+    ensemble: Sequence[BookieAddress],
+    spares: Sequence[BookieAddress],
+    *,
+    is_done: bool = False,
+) -> BatchTarget:
+    return BatchTarget(
+        metadata_uri=request.metadata_uri,
+        log_name=request.log_name,
+        ledger_id=ledger_id,
+        term=FIRST_TERM,
+        token=token,
+        quorum=quorum,
+        schema=arrow_schema.encode(request.schema),
+        digest=spec,
+        password=request.password,
+        ensemble=tuple(ensemble),
+        spares=tuple(spares),
+        blocks=request.blocks,
+        transaction=request.transaction,
+        is_overwrite=request.is_overwrite,
+        merges_schema=request.merges_schema,
+        is_done=is_done,
+    )

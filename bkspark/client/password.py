@@ -1,0 +1,53 @@
+"""Ledger passwords, best by reference: a file or an environment variable.
+
+A reference travels in place of the secret, and is resolved only in the process that needs it. A
+literal password has to travel itself; nothing here ever shows it.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bkspark.errors import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class Password:
+    """Where a ledger password comes from; at most one of the three is given."""
+
+    file: str = ""
+    env: str = ""
+    literal: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.file, self.env, self.literal))) > 1:
+            raise InvalidRequestError("give only one of passwordFile, passwordEnv and password")
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.file or self.env or self.literal)
+
+    def resolve(self) -> str | None:
+        """The password, None if none is given.
+
+        Raises:
+            InvalidRequestError: the file or variable is not there, or empty.
+        """
+        if self.file:
+            try:
+                secret = Path(self.file).read_text(encoding="utf-8").rstrip("\r\n")
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidRequestError(
+                    f"passwordFile {self.file} cannot be read: {type(error).__name__}"
+                ) from None
+        elif self.env:
+            secret = os.environ.get(self.env, "")
+        else:
+            return self.literal or None
+        if not secret:
+            raise InvalidRequestError(
+                f"passwordFile {self.file} is empty"
+                if self.file
+                else f"the environment variable {self.env} named by passwordEnv is not set"
+            )
+        return secret

@@ -1,0 +1,111 @@
+"""Typed records in a metadata store, and the one loop that changes them.
+
+Every change carries a random nonce. When the store reports a conflict, or no outcome at all, the
+record is read back: if the bytes are ours, it was us (reliability R8, H6).
+"""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Generic, TypeVar
+
+from bkspark.errors import LedgerExistsError, MetadataVersionError, OutcomeUnknownError
+from bkspark.metadata.contract import MetadataStore, Versioned
+
+T = TypeVar("T")
+
+UPDATE_TRIES_MAX = 200
+_BACKOFF_SECONDS_MAX = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Seen(Generic[T]):
+    """A record as it was read: its value, and what to compare against."""
+
+    value: T
+    stored: Versioned
+
+
+class Records(Generic[T]):
+    """One kind of record.
+
+    Args:
+        key: name -> key in the store.
+        encode: (value, nonce) -> bytes.
+        decode: (name, bytes) -> value.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        key: Callable[[str], str],
+        encode: Callable[[T, str], bytes],
+        decode: Callable[[str, bytes], T],
+    ) -> None:
+        self._store = store
+        self._key = key
+        self._encode = encode
+        self._decode = decode
+
+    def get(self, name: str) -> Seen[T] | None:
+        """The newest version, or None if there surely is none."""
+        stored = self._store.get(self._key(name))
+        return None if stored is None else Seen(self._decode(name, stored.value), stored)
+
+    def create(self, name: str, value: T) -> Seen[T]:
+        """Store a new record.
+
+        Raises:
+            LedgerExistsError: somebody else has created it.
+        """
+        try:
+            return self._put(name, value, None)
+        except MetadataVersionError as error:
+            raise LedgerExistsError(f"{self._key(name)} exists already") from error
+
+    def replace(self, name: str, value: T, seen: Seen[T]) -> Seen[T]:
+        """Compare-and-set once.
+
+        Raises:
+            MetadataVersionError: the record changed since it was ``seen``.
+            OutcomeUnknownError: it may or may not have been stored.
+        """
+        return self._put(name, value, seen.stored.version)
+
+    def update(
+        self, name: str, transform: Callable[[T | None], T], *, seen: Seen[T] | None = None
+    ) -> Seen[T]:
+        """Apply ``transform`` to the newest value until it is stored (BookKeeper's update loop).
+
+        ``transform`` is pure, gets None if there is no record, and may be called again on a newer
+        value; returning its argument means that there is nothing to do.
+        """
+        for attempt in range(UPDATE_TRIES_MAX):
+            seen = seen if seen is not None and attempt == 0 else self.get(name)
+            changed = transform(None if seen is None else seen.value)
+            if seen is not None and changed == seen.value:
+                return seen
+            try:
+                return self._put(name, changed, None if seen is None else seen.stored.version)
+            except MetadataVersionError:
+                time.sleep(random.random() * min(_BACKOFF_SECONDS_MAX, 0.001 * 2**attempt))
+        raise MetadataVersionError(
+            f"{self._key(name)} kept changing while it was updated", hint="try again later"
+        )
+
+    def is_current(self, name: str, seen: Seen[T]) -> bool:
+        """The metadata check: whether ``seen`` is still the newest version (R4)."""
+        return self._store.is_current(self._key(name), seen.stored)
+
+    def _put(self, name: str, value: T, expected: int | None) -> Seen[T]:
+        data = self._encode(value, token_hex(8))
+        try:
+            version = self._store.put(self._key(name), data, expected)
+        except (MetadataVersionError, OutcomeUnknownError):
+            found = self._store.get(self._key(name))
+            if found is None or found.value != data:
+                raise
+            version = found.version
+        return Seen(value, Versioned(data, version))

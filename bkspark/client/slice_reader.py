@@ -1,0 +1,159 @@
+"""What one reading task does: its slices in, record batches out.
+
+Each slice is read from the first replica that is good. A replica that is missing, unreadable or
+corrupt is remembered and said in one log line per task; the next one serves, from the block where
+the first gave up (protocol document, "Reading"; features 2.4.1).
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.uri import open_bookie
+from bkspark.client.batch_target import make_digester
+from bkspark.client.entry_log_file import EntryLogFile
+from bkspark.client.password import Password
+from bkspark.client.read_plan import LedgerToRead, ReadTask, Slice
+from bkspark.errors import BookieUnavailableError, CorruptDataError
+from bkspark.format import arrow_schema
+
+logger = logging.getLogger(__name__)
+
+OFFSET_COLUMN = "_offset"
+LEDGER_COLUMN = "_ledger_id"
+ENTRY_COLUMN = "_entry_id"
+METADATA_COLUMNS = (OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFault:
+    """A replica that had to be stepped over."""
+
+    bookie_id: str
+    ledger_id: int
+    reason: str
+
+
+@dataclass
+class SliceReader:
+    """Reads the slices of tasks.
+
+    Attributes:
+        schema: what to produce: columns of the ledgers by name, columns that an older ledger lacks
+            as nulls, and ``METADATA_COLUMNS`` (bigint).
+        fails_on_loss: False leaves out rows that no replica can give, and says so.
+        faults: replicas stepped over so far.
+    """
+
+    schema: pa.Schema
+    password: Password = field(default_factory=Password)
+    fails_on_loss: bool = True
+    faults: list[ReplicaFault] = field(default_factory=list)
+
+    def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        """The rows of ``task`` in order, in batches of exactly ``schema``.
+
+        Raises:
+            CorruptDataError: no replica can give some rows.
+        """
+        with ExitStack() as cleanup:
+            roots: dict[str, BookieRoot] = {}
+            for item in task.slices:
+                ledger = task.ledgers[item.ledger_id]
+                yield from self._read_slice(item, ledger, roots, cleanup)
+        if self.faults:
+            logger.warning("stepped over %s", "; ".join(_shown(fault) for fault in self.faults))
+
+    def _read_slice(
+        self, item: Slice, ledger: LedgerToRead, roots: dict[str, BookieRoot], cleanup: ExitStack
+    ) -> Iterator[pa.RecordBatch]:
+        row = item.begin_row
+        for address in item.replicas:
+            if any(f.bookie_id == address.bookie_id and not f.ledger_id for f in self.faults):
+                continue
+            try:
+                root = self._root(address, roots, cleanup)
+            except BookieUnavailableError as error:
+                self.faults.append(ReplicaFault(address.bookie_id, 0, str(error)))
+                continue
+            try:
+                for batch in self._read_replica(root, item, row, ledger):
+                    yield batch
+                    row += batch.num_rows
+            except (CorruptDataError, BookieUnavailableError) as error:
+                self.faults.append(ReplicaFault(address.bookie_id, item.ledger_id, str(error)))
+            if row == item.end_row:
+                return
+        self._lose(item, row, ledger)
+
+    def _read_replica(
+        self, root: BookieRoot, item: Slice, begin_row: int, ledger: LedgerToRead
+    ) -> Iterator[pa.RecordBatch]:
+        stored = arrow_schema.decode(ledger.schema)
+        columns = [
+            stored.get_field_index(name) for name in self.schema.names if name in stored.names
+        ]
+        digester = make_digester(ledger.digest, self.password)
+        file = EntryLogFile(root, item.entry_log, digester, ledger_id=item.ledger_id)
+        for block in file.blocks:
+            begin = max(begin_row, block.first_row)
+            end = min(item.end_row, block.first_row + block.row_count)
+            if begin < end:
+                # Without columns the index alone tells how many rows there are.
+                rows = file.block_rows(block, stored, columns) if columns else None
+                part = rows and rows.slice(begin - block.first_row, end - begin)
+                first = item.first_entry_id + begin * ledger.stripe_count
+                yield self._dressed(part, ledger, first, end - begin)
+
+    def _dressed(
+        self, rows: pa.RecordBatch | None, ledger: LedgerToRead, first: int, count: int
+    ) -> pa.RecordBatch:
+        """``count`` rows, from entry ``first`` on, with exactly the columns asked for."""
+        arrays = [self._column(rows, wanted, ledger, first, count) for wanted in self.schema]
+        batch = pa.RecordBatch.from_arrays(arrays, names=self.schema.names)
+        return arrow_schema.relabel(batch, self.schema)
+
+    def _column(
+        self,
+        rows: pa.RecordBatch | None,
+        wanted: pa.Field,
+        ledger: LedgerToRead,
+        first: int,
+        count: int,
+    ) -> pa.Array:
+        if rows is not None and wanted.name in rows.schema.names:
+            return rows.column(wanted.name)
+        if wanted.name == LEDGER_COLUMN:
+            return pa.repeat(pa.scalar(ledger.ledger_id, pa.int64()), count)
+        if wanted.name in (OFFSET_COLUMN, ENTRY_COLUMN):
+            base = first + (ledger.first_offset if wanted.name == OFFSET_COLUMN else 0)
+            stride = ledger.stripe_count
+            return pa.arange(base, base + count * stride, stride)
+        return pa.nulls(count, wanted.type)
+
+    def _root(
+        self, address: BookieAddress, roots: dict[str, BookieRoot], cleanup: ExitStack
+    ) -> BookieRoot:
+        root = roots.get(address.bookie_id)
+        if root is None:
+            root = cleanup.enter_context(open_bookie(address).open_root())
+            roots[address.bookie_id] = root
+        return root
+
+    def _lose(self, item: Slice, row: int, ledger: LedgerToRead) -> None:
+        first = item.first_entry_id + row * ledger.stripe_count + ledger.first_offset
+        problems = "; ".join(_shown(fault) for fault in self.faults) or "its bookies are gone"
+        message = f"no replica gives offset {first} of ledger {item.ledger_id}: {problems}"
+        if self.fails_on_loss:
+            raise CorruptDataError(
+                message, hint="bring back one of these bookies, or read with failOnDataLoss=false"
+            )
+        logger.warning("left out %d rows: %s", item.end_row - row, message)
+
+
+def _shown(fault: ReplicaFault) -> str:
+    return fault.reason

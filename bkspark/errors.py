@@ -1,0 +1,84 @@
+"""Every error raised on purpose, told apart by what the caller does next.
+
+    BookKeeperError                      one base for all of them
+    ├── InvalidRequestError (ValueError)   fix the call: quorum sizes, option, name, URI, schema
+    ├── NoSuchLedgerError (LookupError)    no such ledger or log
+    ├── NoSuchEntryError (LookupError)     the entry does not exist, or is past the end
+    ├── LedgerExistsError                  choose another id or name
+    ├── LedgerClosedError                  open a new ledger
+    ├── NotEnoughBookiesError              add bookies or wait; nothing was acknowledged
+    ├── BookieUnavailableError             this bookie's answer is UNKNOWN, never "absent"
+    ├── MetadataVersionError               compare-and-set lost; read again and retry
+    ├── UnauthorizedError                  wrong or missing ledger password
+    ├── OutcomeUnknownError                it may or may not have happened; recover, do not blindly retry
+    │   └── LedgerFencedError              another client took over
+    └── CorruptDataError                   digest or format mismatch; names the file
+
+A message says what happened, to which ids; ``hint`` says what to do next. Both survive pickling,
+because Spark carries errors from executors to the driver.
+"""
+
+
+class BookKeeperError(Exception):
+    """Base of all errors raised on purpose.
+
+    Args:
+        message: one line that says what happened and to what.
+        hint: what the caller can do next; may be empty.
+    """
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        message = str(self.args[0]) if self.args else ""
+        return f"{message}; {self.hint}" if self.hint else message
+
+
+class InvalidRequestError(BookKeeperError, ValueError):
+    """The call itself is wrong; nothing was written."""
+
+
+class NoSuchLedgerError(BookKeeperError, LookupError):
+    """The ledger or log does not exist or is being deleted."""
+
+
+class NoSuchEntryError(BookKeeperError, LookupError):
+    """The entry is beyond the last readable one, or was truncated."""
+
+
+class LedgerExistsError(BookKeeperError):
+    """The ledger id or log name is taken by somebody else."""
+
+
+class LedgerClosedError(BookKeeperError):
+    """The ledger is sealed; open a new one."""
+
+
+class NotEnoughBookiesError(BookKeeperError):
+    """Too few usable bookies for the quorum; nothing was acknowledged."""
+
+
+class BookieUnavailableError(BookKeeperError):
+    """A bookie cannot be reached, is not the one expected, or gave no sure answer."""
+
+
+class MetadataVersionError(BookKeeperError):
+    """Somebody else changed the record first; read it again."""
+
+
+class UnauthorizedError(BookKeeperError):
+    """The ledger password is wrong or missing."""
+
+
+class OutcomeUnknownError(BookKeeperError):
+    """The request may or may not have taken effect; only recovery or a read-back decides."""
+
+
+class LedgerFencedError(OutcomeUnknownError):
+    """Another client took over the ledger; recovery decides about entries without an ack."""
+
+
+class CorruptDataError(BookKeeperError):
+    """Stored bytes fail their digest or format check; they were not used."""

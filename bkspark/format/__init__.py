@@ -1,0 +1,1 @@
+"""Bytes and names <-> protocol values. No files are opened here."""

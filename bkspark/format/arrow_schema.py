@@ -1,0 +1,135 @@
+"""Arrow schemas: stored, compared, merged, and put on batches without touching their data."""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from bkspark.errors import CorruptDataError, InvalidRequestError
+
+
+def encode(schema: pa.Schema) -> bytes:
+    """``schema`` as an IPC schema message."""
+    return bytes(schema.serialize().to_pybytes())
+
+
+def decode(data: bytes) -> pa.Schema:
+    """The schema in ``data``.
+
+    Raises:
+        CorruptDataError: it is not a schema message.
+    """
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(data))
+    except (pa.ArrowException, ValueError, OSError) as error:
+        raise CorruptDataError("the stored schema is malformed") from error
+
+
+class _Relabelled:
+    """A batch's data offered under another schema, through Arrow's C interface: no copy."""
+
+    def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
+        self._batch = batch
+        self._schema = schema
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        del requested_schema
+        return self._schema.__arrow_c_schema__(), self._batch.__arrow_c_array__()[1]
+
+
+def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """``batch`` as ``schema``, which differs at most in time zones, nullability and metadata.
+
+    Spark puts the session's time zone into the type and the instants are the same in any zone; a
+    cast of deeply nested columns would copy them for nothing.
+
+    Raises:
+        InvalidRequestError: the types differ in more than that.
+    """
+    if batch.schema.equals(schema, check_metadata=True):
+        return batch
+    if _bare(batch.schema) == _bare(schema):
+        return pa.record_batch(_Relabelled(batch, schema))
+    try:
+        return _cast(batch, schema)
+    except (pa.ArrowException, ValueError) as error:
+        raise InvalidRequestError(
+            f"a batch does not have the ledger's schema: {difference(schema, batch.schema)}"
+        ) from error
+
+
+def are_alike(one: pa.Schema, other: pa.Schema) -> bool:
+    """Whether columns, order and types agree; nullability and metadata may differ."""
+    return bool(_bare(one) == _bare(other))
+
+
+def difference(expected: pa.Schema, given: pa.Schema) -> str:
+    """In one line, what must change in ``given`` to be ``expected``."""
+    wanted = {field.name: field.type for field in expected}
+    got = {field.name: field.type for field in given}
+    notes = [f"missing column {name} {wanted[name]}" for name in wanted if name not in got]
+    notes += [f"unexpected column {name} {got[name]}" for name in got if name not in wanted]
+    notes += [
+        f"column {name} is {got[name]} in place of {wanted[name]}"
+        for name in wanted
+        if name in got and _bare_type(got[name]) != _bare_type(wanted[name])
+    ]
+    if not notes and list(wanted) != list(got):
+        notes = [f"column order is {', '.join(got)} in place of {', '.join(wanted)}"]
+    return "; ".join(notes) or "no difference"
+
+
+def merged(base: pa.Schema, added: pa.Schema) -> pa.Schema:
+    """``base`` and behind it the nullable columns that only ``added`` has.
+
+    Raises:
+        InvalidRequestError: a column of ``base`` is missing or of another type in ``added``, or a
+            new column is not nullable.
+    """
+    new = [field for field in added if field.name not in base.names]
+    strict = [field.name for field in new if not field.nullable]
+    if strict:
+        raise InvalidRequestError(
+            f"new columns must be nullable, but {', '.join(strict)} is not",
+            hint="rows already in the log have no value for them",
+        )
+    known = pa.schema([field for field in added if field.name in base.names])
+    if not are_alike(_sorted(base), _sorted(known)):
+        raise InvalidRequestError(
+            f"mergeSchema can only add columns: {difference(base, known)}",
+        )
+    return pa.schema([*base, *new], metadata=added.metadata)
+
+
+def _sorted(schema: pa.Schema) -> pa.Schema:
+    return pa.schema(sorted(schema, key=lambda field: field.name))
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if batch.schema.names != schema.names:
+        raise ValueError("columns differ")
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _bare(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, _bare_type(field.type)) for field in schema])
+
+
+def _bare_type(kind: pa.DataType) -> pa.DataType:
+    """``kind`` without time zones, nullability and metadata, at any depth."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, "UTC") if kind.tz else kind
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _bare_type(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_bare_type(kind.key_type), _bare_type(kind.item_type))
+    for is_list, make in _LISTS:
+        if is_list(kind):
+            return make(pa.field("element", _bare_type(kind.value_type)))
+    return kind
+
+
+_LISTS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Field], pa.DataType]], ...] = (
+    (pa.types.is_list, pa.list_),
+    (pa.types.is_large_list, pa.large_list),
+)

@@ -1,0 +1,80 @@
+"""Records about the cluster itself: its identity, its bookies, the ledger id counter.
+
+In the metadata store a bookie's record says where it is and which incarnation is meant; on the
+bookie itself the cookie says the same (``cookie``). Only where both agree is a bookie believed.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bkspark.format import envelope, layout
+
+CLUSTER_KIND = "cluster"
+BOOKIE_KIND = "bookie"
+COUNTER_KIND = "counter"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRecord:
+    """A cluster's identity: a random id that every cookie repeats."""
+
+    cluster_id: str
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class BookieRecord:
+    """A registered bookie.
+
+    Attributes:
+        url: where its storage is, as every host sees it.
+        domain: failure domain; bookies that share one are expected to be lost together.
+        is_read_only: an operator's wish: not chosen for new ensembles, still read.
+    """
+
+    bookie_id: str
+    incarnation: str
+    url: str
+    domain: str
+    is_read_only: bool = False
+
+
+def encode_cluster(record: ClusterRecord, nonce: str) -> bytes:
+    value = {"nonce": nonce, "id": record.cluster_id, "created_ms": record.created_ms}
+    return envelope.encode(CLUSTER_KIND, layout.CLUSTER_KEY, value)
+
+
+def decode_cluster(data: bytes) -> ClusterRecord:
+    fields = envelope.decode(CLUSTER_KIND, layout.CLUSTER_KEY, data)
+    return ClusterRecord(fields.take("id", str), fields.take("created_ms", int))
+
+
+def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
+    value: dict[str, Any] = {
+        "nonce": nonce,
+        "id": record.bookie_id,
+        "incarnation": record.incarnation,
+        "url": record.url,
+        "domain": record.domain,
+        "read_only": record.is_read_only,
+    }
+    return envelope.encode(BOOKIE_KIND, layout.bookie_key(record.bookie_id), value)
+
+
+def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
+    fields = envelope.decode(BOOKIE_KIND, layout.bookie_key(bookie_id), data)
+    return BookieRecord(
+        bookie_id=fields.take("id", str),
+        incarnation=fields.take("incarnation", str),
+        url=fields.take("url", str),
+        domain=fields.take("domain", str),
+        is_read_only=fields.take("read_only", bool),
+    )
+
+
+def encode_counter(key: str, value: int, nonce: str) -> bytes:
+    return envelope.encode(COUNTER_KIND, key, {"nonce": nonce, "next": value})
+
+
+def decode_counter(key: str, data: bytes) -> int:
+    return envelope.decode(COUNTER_KIND, key, data).take("next", int)

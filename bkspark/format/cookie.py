@@ -1,0 +1,56 @@
+"""The cookie: the file that makes a directory a bookie, and *this* bookie.
+
+Every use of a bookie begins with its cookie. A wiped directory that is initialised again gets
+another incarnation, and so is another bookie, whose absences prove nothing (RB-09, RB-10).
+"""
+
+from dataclasses import dataclass
+
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import envelope, layout
+
+KIND = "cookie"
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """Identity of a bookie.
+
+    Attributes:
+        cluster_id, incarnation: random, 32 hex digits.
+        created_ms: for people only.
+    """
+
+    cluster_id: str
+    bookie_id: str
+    incarnation: str
+    created_ms: int = 0
+
+
+def encode(cookie: Cookie) -> bytes:
+    """The bytes of the file ``layout.COOKIE``."""
+    value = {
+        "cluster": cookie.cluster_id,
+        "bookie": cookie.bookie_id,
+        "incarnation": cookie.incarnation,
+        "created_ms": cookie.created_ms,
+    }
+    return envelope.encode(KIND, layout.COOKIE, value)
+
+
+def decode(data: bytes) -> Cookie:
+    """The cookie in ``data``.
+
+    Raises:
+        CorruptDataError: damaged.
+    """
+    fields = envelope.decode(KIND, layout.COOKIE, data)
+    try:
+        return Cookie(
+            layout.token(fields.take("cluster", str)),
+            layout.bookie_id(fields.take("bookie", str)),
+            layout.token(fields.take("incarnation", str)),
+            fields.take("created_ms", int),
+        )
+    except InvalidRequestError as error:
+        raise CorruptDataError(f"{fields.what} is malformed") from error

@@ -1,0 +1,123 @@
+"""Every name in the system, one function each, and the rules that names must obey.
+
+On a bookie::
+
+    COOKIE
+    ledgers/<shard>/<ledger>/terms/<term>                        fence and permission in one
+    ledgers/<shard>/<ledger>/journal/<term>-<token>              add records
+    ledgers/<shard>/<ledger>/entries/<attempt>-<stripe>.arrow    entry logs
+
+In the metadata store::
+
+    cluster    counters/ledger    bookies/<bookie>    logs/<name>    ledgers/<ledger>
+
+``<ledger>`` and ``<term>`` are 16 and 8 hex digits, ``<shard>`` the last two of the ledger's,
+``<token>`` and ``<attempt>`` 32. Names that come out of storage are hostile input: they pass the
+same checks before a path is made of them.
+"""
+
+import re
+
+from bkspark.errors import InvalidRequestError
+
+COOKIE = "COOKIE"
+LEDGER_ID_MAX = 2**63 - 1
+TERM_MAX = 2**32 - 1
+STRIPE_MAX = 255
+
+_LOG_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+_BOOKIE_ID = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
+_TOKEN = re.compile(r"[0-9a-f]{32}")
+
+CLUSTER_KEY = "cluster"
+LEDGER_COUNTER_KEY = "counters/ledger"
+BOOKIES_PREFIX = "bookies"
+LOGS_PREFIX = "logs"
+LEDGERS_PREFIX = "ledgers"
+
+
+def log_name(name: str) -> str:
+    """``name`` itself if it may name a log."""
+    if not _LOG_NAME.fullmatch(name) or ".." in name:
+        shown = name if len(name) <= 40 else f"{name[:40]}…"
+        raise InvalidRequestError(
+            f"log name {shown!r} is not allowed",
+            hint="use 1 to 128 ASCII letters, digits, '.', '_' or '-', "
+            "with a letter or digit at both ends and no '..'",
+        )
+    return name
+
+
+def bookie_id(name: str) -> str:
+    """``name`` itself if it may name a bookie."""
+    if not _BOOKIE_ID.fullmatch(name) or ".." in name:
+        raise InvalidRequestError(
+            f"bookie id {name[:40]!r} is not allowed",
+            hint="use 1 to 64 lower-case letters, digits, '.', '_' or '-'",
+        )
+    return name
+
+
+def token(value: str) -> str:
+    """``value`` itself if it is 32 lower-case hex digits."""
+    if not _TOKEN.fullmatch(value):
+        raise InvalidRequestError(f"{value[:40]!r} is not an id of 32 hex digits")
+    return value
+
+
+def ledger_folder(ledger_id: int) -> str:
+    digits = _ledger_digits(ledger_id)
+    return f"ledgers/{digits[-2:]}/{digits}"
+
+
+def term_marker(ledger_id: int, term: int) -> str:
+    return f"{ledger_folder(ledger_id)}/terms/{_term_digits(term)}"
+
+
+def journal_folder(ledger_id: int) -> str:
+    return f"{ledger_folder(ledger_id)}/journal"
+
+
+def journal(ledger_id: int, term: int, writer_token: str) -> str:
+    return f"{journal_folder(ledger_id)}/{_term_digits(term)}-{token(writer_token)}"
+
+
+def entries_folder(ledger_id: int) -> str:
+    return f"{ledger_folder(ledger_id)}/entries"
+
+
+def entry_log(ledger_id: int, attempt_id: str, stripe: int) -> str:
+    if not 0 <= stripe <= STRIPE_MAX:
+        raise InvalidRequestError(f"stripe {stripe} is out of range")
+    return f"{entries_folder(ledger_id)}/{token(attempt_id)}-{stripe}.arrow"
+
+
+def bookie_key(name: str) -> str:
+    return f"{BOOKIES_PREFIX}/{bookie_id(name)}"
+
+
+def log_key(name: str) -> str:
+    return f"{LOGS_PREFIX}/{log_name(name)}"
+
+
+def ledger_key(ledger_id: int) -> str:
+    return f"{LEDGERS_PREFIX}/{_ledger_digits(ledger_id)}"
+
+
+def parse_ledger_key(name: str) -> int:
+    """The ledger id of the last part of a ledger's key."""
+    if not re.fullmatch(r"[0-9a-f]{16}", name):
+        raise InvalidRequestError(f"{name[:40]!r} is not a ledger's key")
+    return int(name, 16)
+
+
+def _ledger_digits(ledger_id: int) -> str:
+    if not 0 <= ledger_id <= LEDGER_ID_MAX:
+        raise InvalidRequestError(f"ledger id {ledger_id} is out of range")
+    return f"{ledger_id:016x}"
+
+
+def _term_digits(term: int) -> str:
+    if not 1 <= term <= TERM_MAX:
+        raise InvalidRequestError(f"term {term} is out of range")
+    return f"{term:08x}"

@@ -1,0 +1,107 @@
+"""``LedgerMetadata`` <-> bytes of a metadata record.
+
+The ``nonce`` differs in every change, so that a client whose answer was lost recognises its own
+(reliability R8).
+"""
+
+from base64 import b64decode, b64encode
+from typing import Any
+
+from bkspark.errors import CorruptDataError
+from bkspark.format import envelope, layout
+from bkspark.format.digest import encode_spec
+from bkspark.format.strict_json import Fields
+from bkspark.protocol.ledger import (
+    DigestSpec,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Member,
+)
+from bkspark.protocol.quorum import Quorum
+
+KIND = "ledger"
+
+
+def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
+    """The record's bytes, to be stored under ``layout.ledger_key``."""
+    value: dict[str, Any] = {
+        "nonce": nonce,
+        "id": metadata.ledger_id,
+        "quorum": encode_quorum(metadata.quorum),
+        "state": metadata.state.value,
+        "term": metadata.term,
+        "token": metadata.token,
+        "last": metadata.last_entry_id,
+        "length": metadata.length_bytes,
+        "fragments": [_encode_fragment(fragment) for fragment in metadata.fragments],
+        "schema": encode_bytes(metadata.schema),
+        "digest": encode_spec(metadata.digest),
+        "custom": dict(metadata.custom_metadata),
+        "transactions": dict(metadata.transactions),
+        "created_ms": metadata.created_ms,
+    }
+    return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value)
+
+
+def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
+    """The metadata in ``data``.
+
+    Raises:
+        CorruptDataError: damaged, of another ledger, or not possible for a ledger.
+    """
+    fields = envelope.decode(KIND, layout.ledger_key(ledger_id), data)
+    try:
+        return LedgerMetadata(
+            ledger_id=fields.take("id", int),
+            quorum=decode_quorum(fields),
+            state=LedgerState(fields.take("state", str)),
+            term=fields.take("term", int),
+            token=layout.token(fields.take("token", str)),
+            fragments=tuple(_decode_fragment(item) for item in fields.objects("fragments")),
+            schema=decode_bytes(fields, "schema"),
+            digest=decode_spec(fields),
+            last_entry_id=fields.take_or_none("last", int),
+            length_bytes=fields.take_or_none("length", int),
+            custom_metadata=fields.mapping("custom", str),
+            transactions=fields.mapping("transactions", int),
+            created_ms=fields.take("created_ms", int),
+        )
+    except (TypeError, ValueError) as error:
+        raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
+
+
+def encode_quorum(quorum: Quorum) -> list[int]:
+    return [quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size]
+
+
+def decode_quorum(fields: Fields) -> Quorum:
+    sizes = fields.take("quorum", list)
+    if len(sizes) != 3 or any(type(size) is not int for size in sizes):
+        raise CorruptDataError(f"{fields.what}: quorum is malformed")
+    return Quorum(*sizes)
+
+
+def encode_bytes(data: bytes) -> str:
+    return b64encode(data).decode("ascii")
+
+
+def decode_bytes(fields: Fields, name: str) -> bytes:
+    return b64decode(fields.take(name, str), validate=True)
+
+
+def decode_spec(fields: Fields) -> DigestSpec:
+    spec = fields.object("digest")
+    return DigestSpec(spec.take("type", str), spec.take("salt", str), spec.take("check", str))
+
+
+def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
+    members = [[member.bookie_id, member.incarnation] for member in fragment.ensemble]
+    return {"first": fragment.first_entry_id, "term": fragment.term, "ensemble": members}
+
+
+def _decode_fragment(fields: Fields) -> Fragment:
+    members = []
+    for bookie_id, incarnation in fields.take("ensemble", list):
+        members.append(Member(layout.bookie_id(bookie_id), layout.token(incarnation)))
+    return Fragment(fields.take("first", int), fields.take("term", int), tuple(members))

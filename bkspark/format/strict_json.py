@@ -1,0 +1,93 @@
+"""JSON that came out of storage: checked before it is believed.
+
+What the digest let through may still have been written by an enemy who can compute digests. So
+sizes are bounded before parsing, doubled keys and non-numbers are refused, and every field is taken
+by name and type.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeVar
+
+from bkspark.errors import CorruptDataError
+
+T = TypeVar("T")
+
+DEPTH_MAX = 32
+
+
+class Fields:
+    """A JSON object whose fields are taken by name and type.
+
+    Args:
+        what: names the record in error messages.
+
+    Raises (every method):
+        CorruptDataError: the field is missing or of another type.
+    """
+
+    def __init__(self, values: Mapping[str, Any], what: str) -> None:
+        self._values = values
+        self.what = what
+
+    def take(self, name: str, kind: type[T]) -> T:
+        """The field ``name``; a bool is no int here."""
+        value = self._values.get(name)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise CorruptDataError(f"{self.what}: field {name!r} is missing or malformed")
+        return value
+
+    def take_or_none(self, name: str, kind: type[T]) -> T | None:
+        return None if self._values.get(name) is None else self.take(name, kind)
+
+    def objects(self, name: str) -> list["Fields"]:
+        """The field ``name``: a list of objects."""
+        found = self.take(name, list)
+        if not all(isinstance(value, dict) for value in found):
+            raise CorruptDataError(f"{self.what}: field {name!r} is malformed")
+        return [Fields(value, self.what) for value in found]
+
+    def object(self, name: str) -> "Fields":
+        return Fields(self.take(name, dict), self.what)
+
+    def mapping(self, name: str, kind: type[T]) -> dict[str, T]:
+        """The field ``name``: an object whose values are all of ``kind``."""
+        inner = self.object(name)
+        return {key: inner.take(key, kind) for key in inner._values}
+
+
+def loads(data: bytes, what: str) -> Fields:
+    """Parse one JSON object.
+
+    Raises:
+        CorruptDataError: not UTF-8, not JSON, not an object, doubled keys, NaN, or nested too deep.
+    """
+    try:
+        value = json.loads(
+            data.decode("utf-8"), object_pairs_hook=_without_doubles, parse_constant=_refuse
+        )
+    except (ValueError, RecursionError) as error:
+        raise CorruptDataError(f"{what}: not valid JSON") from error
+    if not isinstance(value, dict) or _is_deeper(value, DEPTH_MAX):
+        raise CorruptDataError(f"{what}: not a JSON object of bounded depth")
+    return Fields(value, what)
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("doubled key")
+    return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _is_deeper(value: object, depth_left: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    if depth_left == 0:
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return any(_is_deeper(item, depth_left - 1) for item in inner)

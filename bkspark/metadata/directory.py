@@ -1,0 +1,198 @@
+"""The few verbs that a store of versioned files needs of a file system, and POSIX doing them.
+
+The rule: a name appears with all its bytes or not at all, and is never written again. Data is
+fsynced under a temporary name, linked to its own name (``link`` never replaces), and the folder is
+fsynced. Every path is relative to a root that was opened just now, so all look-ups of one call see
+one file system, also if something is mounted over it meanwhile.
+
+An answer "absent" is given only for ENOENT; every other ``OSError`` goes up as it is: unknown.
+"""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from typing import Protocol
+
+TEMPORARY_PREFIX = ".tmp-"
+
+
+class Directory(Protocol):
+    """A tree of write-once files. Paths are ``/``-separated, "" is the root itself."""
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create ``path`` unless it exists, in a folder that must exist.
+
+        Returns:
+            Whether this very call created it. Also a file found in place is durable by then.
+
+        Raises:
+            FileNotFoundError: the folder is gone; nothing was created.
+            OSError: it may have been created, and may not be durable.
+        """
+        ...
+
+    def read(self, path: str) -> bytes | None:
+        """All bytes; None if the file surely does not exist."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a name; never from a cache."""
+        ...
+
+    def list(self, folder: str) -> list[str]:
+        """Sorted names right under ``folder``, folders with a "/" behind; empty if it is absent.
+
+        Concurrent changes may be in it or not; what was there all the time is.
+        """
+        ...
+
+    def make_folder(self, path: str) -> None:
+        """Create ``path`` and its parents as needed; durable, also those found in place."""
+        ...
+
+    def sync(self, folder: str) -> None:
+        """Make the names in ``folder`` durable, whoever created them."""
+        ...
+
+    def unlink(self, path: str) -> None:
+        """Remove a file, which may be gone already. Not durable: it can come back."""
+        ...
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder if it is empty; otherwise leave it."""
+        ...
+
+
+class PosixDirectory:
+    """``Directory`` under an open directory descriptor, which stays the caller's."""
+
+    def __init__(self, root_fd: int) -> None:
+        self._root_fd = root_fd
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        folder, _, name = path.rpartition("/")
+        with self._folder(folder) as folder_fd:
+            is_created = _write_and_link(folder_fd, name, data)
+            os.fsync(folder_fd)
+        return is_created
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._root_fd)
+        except FileNotFoundError:
+            return None
+        try:
+            return _read_all(fd)
+        finally:
+            os.close(fd)
+
+    def exists(self, path: str) -> bool:
+        try:
+            os.stat(path, dir_fd=self._root_fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def list(self, folder: str) -> list[str]:
+        try:
+            with self._folder(folder) as folder_fd, os.scandir(folder_fd) as entries:
+                return sorted(
+                    f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
+                    for entry in entries
+                )
+        except FileNotFoundError:
+            return []
+
+    def make_folder(self, path: str) -> None:
+        parent = ""
+        for part in path.split("/"):
+            with self._folder(parent) as parent_fd:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=parent_fd)
+                # Also if it was there: its maker may have died before making it durable.
+                os.fsync(parent_fd)
+            parent = f"{parent}/{part}" if parent else part
+
+    def sync(self, folder: str) -> None:
+        with self._folder(folder) as folder_fd:
+            os.fsync(folder_fd)
+
+    def unlink(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path, dir_fd=self._root_fd)
+
+    def remove_folder(self, path: str) -> None:
+        # Not empty (two errno's on POSIX), or gone: either is left alone.
+        with contextlib.suppress(OSError):
+            os.rmdir(path, dir_fd=self._root_fd)
+
+    @contextlib.contextmanager
+    def _folder(self, folder: str) -> Iterator[int]:
+        fd = os.open(
+            folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._root_fd
+        )
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+
+@contextlib.contextmanager
+def open_directory(root: str) -> Iterator[PosixDirectory]:
+    """The directory at ``root``, found by path anew."""
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield PosixDirectory(fd)
+    finally:
+        os.close(fd)
+
+
+def _write_and_link(folder_fd: int, name: str, data: bytes) -> bool:
+    temporary = f"{TEMPORARY_PREFIX}{secrets.token_hex(16)}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder_fd)
+    try:
+        _write_all(fd, data)
+        os.fsync(fd)
+        return _link(folder_fd, fd, temporary, name)
+    finally:
+        # What is left of a temporary file is only space: no look-up ever asks for it.
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=folder_fd)
+        os.close(fd)
+
+
+def _link(folder_fd: int, fd: int, temporary: str, name: str) -> bool:
+    """Whether the file ``fd``, called ``temporary``, got the name ``name``."""
+    try:
+        os.link(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
+    except OSError as error:
+        # A network file system may repeat a request whose answer was lost, and then report an
+        # error for what it did (H6). The file that has the name now tells: no other is this one.
+        if _is_same_file(folder_fd, fd, name):
+            return True
+        if isinstance(error, FileExistsError):
+            return False
+        raise
+    return True
+
+
+def _is_same_file(folder_fd: int, fd: int, name: str) -> bool:
+    try:
+        found = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(found, os.fstat(fd))
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _read_all(fd: int) -> bytes:
+    chunks = []
+    while chunk := os.read(fd, 1 << 20):
+        chunks.append(chunk)
+    return b"".join(chunks)

@@ -1,0 +1,101 @@
+"""A metadata store in the memory of this process, for tests and trials.
+
+It does what every store must do and nothing survives the process. Stores are found by name, so that
+a pickled one is the same store in this process; in another it is one that was never formatted, and
+says so instead of reporting absence.
+"""
+
+import threading
+
+from bkspark.errors import InvalidRequestError, MetadataVersionError
+from bkspark.metadata import names
+from bkspark.metadata.contract import Versioned
+
+# One lock for all: a store is a dictionary, and nothing waits while holding it.
+_lock = threading.Lock()
+# None: deleted for ever.
+_stores: dict[str, dict[str, Versioned | None]] = {}
+
+
+class MemoryMetadataStore:
+    """A ``MetadataStore`` at ``memory://name``."""
+
+    def __init__(self, uri: str) -> None:
+        parts = names.split_uri(uri)
+        if (
+            parts.scheme != "memory"
+            or not parts.netloc
+            or "@" in parts.netloc
+            or parts.path not in ("", "/")
+            or parts.query
+            or parts.fragment
+        ):
+            raise InvalidRequestError(
+                f"{names.shown_uri(uri)!r} is not the address of a store in memory",
+                hint="it looks like memory://name",
+            )
+        self._name = parts.netloc
+
+    def __reduce__(self) -> tuple[type["MemoryMetadataStore"], tuple[str]]:
+        return type(self), (self.uri,)
+
+    @property
+    def uri(self) -> str:
+        return f"memory://{self._name}"
+
+    def format(self) -> None:
+        """Make an empty store; InvalidRequestError if there is one already."""
+        with _lock:
+            if self._name in _stores:
+                raise InvalidRequestError(
+                    f"no metadata store can be made at {self.uri}: it is one already",
+                    hint="choose another name, or use what is there",
+                )
+            _stores[self._name] = {}
+
+    def get(self, key: str) -> Versioned | None:
+        names.key(key)
+        with _lock:
+            return self._records().get(key)
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        if expected is not None and expected < 1:
+            raise InvalidRequestError(f"version {expected} of {key!r} cannot exist")
+        names.key(key)
+        with _lock:
+            records = self._records()
+            found = records.get(key)
+            version = None if found is None else found.version
+            if version != expected or (key in records and found is None):
+                raise MetadataVersionError(
+                    f"metadata record {key!r} is not at version {expected or 'none'}",
+                    hint="read it again; it may hold your own change if an earlier answer was lost",
+                )
+            records[key] = Versioned(bytes(value), (expected or 0) + 1)
+            return (expected or 0) + 1
+
+    def is_current(self, key: str, seen: Versioned) -> bool:
+        return self.get(key) == seen
+
+    def list(self, prefix: str) -> list[str]:
+        start = f"{names.key(prefix)}/"
+        with _lock:
+            live = [key for key, found in self._records().items() if found is not None]
+        rests = (key.removeprefix(start) for key in live if key.startswith(start))
+        return sorted(rest for rest in rests if "/" not in rest)
+
+    def delete(self, key: str) -> None:
+        names.key(key)
+        with _lock:
+            self._records()[key] = None
+
+    def close(self) -> None:
+        """Nothing to do: the store belongs to the process."""
+
+    def _records(self) -> dict[str, Versioned | None]:
+        if self._name not in _stores:
+            raise InvalidRequestError(
+                f"no bkspark cluster at {self.uri}",
+                hint=f"run `bkspark init`, in this process: {self.uri} is nowhere else",
+            )
+        return _stores[self._name]

@@ -1,0 +1,45 @@
+"""Keys and addresses are hostile input: they pass these checks before anything is made of them."""
+
+import re
+from urllib.parse import SplitResult, urlsplit
+
+from bkspark.errors import InvalidRequestError
+
+# A part never begins with a dot: it could be ".." or pass for a store's own temporary file.
+_KEY = re.compile(r"[a-z]+(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
+# File systems end a name at 255 bytes; a store puts a few of its own around a part.
+_PART_LENGTH_MAX = 200
+
+
+def key(name: str) -> str:
+    """``name`` itself if it may be the key of a record."""
+    if (
+        not _KEY.fullmatch(name)
+        or ".." in name
+        or any(len(part) > _PART_LENGTH_MAX for part in name.split("/"))
+    ):
+        raise InvalidRequestError(
+            f"metadata key {name[:80]!r} is not allowed",
+            hint="keys are made by bkspark.format.layout",
+        )
+    return name
+
+
+def split_uri(uri: str) -> SplitResult:
+    """The parts of ``uri``; an error of ours, without secrets, if it has none."""
+    try:
+        return urlsplit(uri)
+    except ValueError:
+        # Not chained: the original message may quote the credentials.
+        raise InvalidRequestError(
+            "the metadata store URI cannot be parsed", hint="it looks like file:///directory"
+        ) from None
+
+
+def shown_uri(uri: str) -> str:
+    """``uri`` without user, password, query and fragment, fit for messages and logs."""
+    parts = split_uri(uri)
+    # Without its "//", user and password are taken for a path.
+    path = parts.path if parts.netloc else parts.path.rpartition("@")[2]
+    location = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{location}{path}"[:200] if parts.scheme else path[:200]

@@ -1,0 +1,51 @@
+"""The metadata store for a URI. The scheme picks the kind, and no message shows credentials.
+
+Nothing is opened here: a store connects when it is first used.
+"""
+
+from bkspark.errors import InvalidRequestError
+from bkspark.metadata import names
+from bkspark.metadata.contract import MetadataStore
+from bkspark.metadata.files import FileMetadataStore
+from bkspark.metadata.memory import MemoryMetadataStore
+
+_SUPPORTED = "file:///directory or memory://name"
+
+
+def open_store(uri: str) -> MetadataStore:
+    """The store at ``uri``, which must have been formatted by the time it is used."""
+    return _store(uri)
+
+
+def format_store(uri: str) -> MetadataStore:
+    """Make the empty place at ``uri`` a metadata store.
+
+    Raises:
+        InvalidRequestError: there is something in it already, or it cannot be made.
+    """
+    store = _store(uri)
+    store.format()
+    return store
+
+
+def _store(uri: str) -> FileMetadataStore | MemoryMetadataStore:
+    match names.split_uri(uri).scheme:
+        case "file":
+            return FileMetadataStore(uri)
+        case "memory":
+            return MemoryMetadataStore(uri)
+        case "":
+            raise _no_scheme(uri)
+        case scheme:
+            raise InvalidRequestError(
+                f"metadata store {names.shown_uri(uri)}: {scheme}:// is not supported",
+                hint=f"use {_SUPPORTED}",
+            )
+
+
+def _no_scheme(uri: str) -> InvalidRequestError:
+    path = names.shown_uri(uri)
+    example = f"file://{path}" if path.startswith("/") else "file:///absolute/path"
+    return InvalidRequestError(
+        f"metadata store {path!r} has no scheme", hint=f"for a folder write {example}"
+    )

@@ -1,0 +1,108 @@
+"""When an add is acknowledged.
+
+Rule 1. Entry ids are dense and given out here and nowhere else (overview, "no gaps").
+
+Rule 2. An add is complete when every write set it needs has Qa counted members; a member counts
+only after its post-check (reliability R1, R6).
+
+Rule 3. Adds are acknowledged strictly in order, and only under a metadata check that began after
+the last member was counted. Replacing a member voids a check that is under way (R4, H10).
+
+Rule 4. After a replacement only the replaced indexes are taken back, all of them before anything
+completes (features 2.2.1, 2.2.4; RB-07, RB-08).
+"""
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from bkspark.protocol.ledger import INVALID_ENTRY_ID
+from bkspark.protocol.quorum import Quorum
+
+
+@dataclass(slots=True)
+class PendingAdd:
+    """A group of entries on its way: ids ``[first_entry_id, last_entry_id]``.
+
+    Attributes:
+        write_sets: every one of them needs Qa counted members.
+        counted: ensemble indexes whose copy is durable and passed the post-check.
+    """
+
+    first_entry_id: int
+    last_entry_id: int
+    write_sets: tuple[tuple[int, ...], ...]
+    counted: set[int] = field(default_factory=set)
+
+    def is_complete(self, quorum: Quorum) -> bool:
+        return all(quorum.is_ack_quorum(write_set, self.counted) for write_set in self.write_sets)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTicket:
+    """What one metadata check can acknowledge: everything up to ``last_entry_id``, if unchanged."""
+
+    last_entry_id: int
+    replacements: int
+
+
+class PendingAdds:
+    """The adds of one writer in one term, from id assignment to acknowledgement."""
+
+    def __init__(self, quorum: Quorum, *, last_add_confirmed: int = INVALID_ENTRY_ID) -> None:
+        self.quorum = quorum
+        self.last_add_confirmed = last_add_confirmed
+        self.last_add_pushed = last_add_confirmed
+        self._pending: deque[PendingAdd] = deque()
+        self._replacements = 0
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def push(self, entry_count: int, *, names_entry_logs: bool = False) -> PendingAdd:
+        """Give the next ``entry_count`` (>= 1) ids to a new add; a zero-row add has no record.
+
+        Args:
+            names_entry_logs: its rows lie in entry logs on rotated windows, so that every write
+                set must be able to prove the record (see ``record``, rule 3).
+        """
+        assert entry_count >= 1
+        first = self.last_add_pushed + 1
+        last = self.last_add_pushed + entry_count
+        if names_entry_logs:
+            write_sets = self.quorum.write_sets()
+        else:
+            distinct = min(entry_count, self.quorum.stripe_count)
+            write_sets = tuple(self.quorum.write_set(first + k) for k in range(distinct))
+        add = PendingAdd(first, last, write_sets)
+        self._pending.append(add)
+        self.last_add_pushed = last
+        return add
+
+    def ticket(self) -> CheckTicket | None:
+        """What a metadata check that starts now could acknowledge; None if nothing is complete."""
+        last: int | None = None
+        for add in self._pending:
+            if not add.is_complete(self.quorum):
+                break
+            last = add.last_entry_id
+        return None if last is None else CheckTicket(last, self._replacements)
+
+    def acknowledge(self, ticket: CheckTicket) -> list[PendingAdd]:
+        """Acknowledge what ``ticket`` covers, after its metadata check passed; in entry order.
+
+        Returns the adds now acknowledged; none if a member was replaced since the ticket.
+        """
+        done: list[PendingAdd] = []
+        if ticket.replacements != self._replacements:
+            return done
+        while self._pending and self._pending[0].last_entry_id <= ticket.last_entry_id:
+            done.append(self._pending.popleft())
+        self.last_add_confirmed = max(self.last_add_confirmed, ticket.last_entry_id)
+        return done
+
+    def replace_members(self, indexes: Collection[int]) -> None:
+        """Take back what the members at ``indexes`` had counted; their bookies were replaced."""
+        self._replacements += 1
+        for add in self._pending:
+            add.counted.difference_update(indexes)

@@ -1,0 +1,94 @@
+"""What commits entries: the add record, and the entry logs it names.
+
+Rule 1. An add record commits the entries ``[first, last]`` as one atomic group: all or none.
+
+Rule 2. A file that no add record names does not exist for any reader, whatever is in it. Task
+attempts therefore may write what they like; only the attempts named here count (RB-34b).
+
+Rule 3. The stripe of an attempt is cut at the attempt's own row offset, because ids are not known
+yet while a task runs. Row ``k`` of stripe ``s`` is entry ``first + s + k * stripe_count``, and lies
+on the Qw members from ensemble index ``s`` on: the *rotation*. Looking a record up never involves
+the rotation; finding its rows does (reliability H7).
+"""
+
+from dataclasses import dataclass
+
+from bkspark.protocol.quorum import Quorum
+
+
+@dataclass(frozen=True, slots=True)
+class EntryLog:
+    """One immutable file: the rows of one stripe of one task attempt.
+
+    Attributes:
+        attempt_id: random id of the task attempt that wrote it, 32 hex digits.
+        stripe: 0 <= stripe < stripe_count.
+        row_count: rows in the file, >= 1.
+        length_bytes: size of the file.
+        index_offset: where the block index begins, in bytes.
+        digest: hex digest of everything but the blocks; the index holds a digest of each block,
+            so together they cover every byte of the file.
+    """
+
+    attempt_id: str
+    stripe: int
+    row_count: int
+    length_bytes: int
+    index_offset: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLogs:
+    """The entry logs of one committed task attempt, which hold a dense run of entries.
+
+    Attributes:
+        first_entry_id: id of the attempt's first row.
+        row_count: rows over all stripes, >= 1.
+    """
+
+    first_entry_id: int
+    row_count: int
+    entry_logs: tuple[EntryLog, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """An application's own version number of a write, as in Delta's ``txnAppId``."""
+
+    app_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddRecord:
+    """Commits entries ``[first_entry_id, last_entry_id]`` of a ledger; the same on every bookie.
+
+    Attributes:
+        last_add_confirmed: LAC of the writer when it wrote this, always < first_entry_id.
+        length_bytes: payload bytes of the ledger up to ``last_entry_id``.
+        fragment_first_entry_id: the fragment it was written in.
+        attempts: committed task attempts in entry order; together they cover the group.
+    """
+
+    ledger_id: int
+    term: int
+    token: str
+    first_entry_id: int
+    last_entry_id: int
+    last_add_confirmed: int
+    length_bytes: int
+    quorum: Quorum
+    fragment_first_entry_id: int = 0
+    transaction: Transaction | None = None
+    attempts: tuple[AttemptLogs, ...] = ()
+
+
+def first_entry_of(attempt: AttemptLogs, entry_log: EntryLog) -> int:
+    """Entry id of the first row of ``entry_log``."""
+    return attempt.first_entry_id + entry_log.stripe
+
+
+def stripe_row_count(row_count: int, stripe: int, stripe_count: int) -> int:
+    """Rows of an attempt's ``row_count`` that fall on ``stripe``."""
+    return (row_count - stripe + stripe_count - 1) // stripe_count

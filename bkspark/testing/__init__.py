@@ -1,0 +1,1 @@
+"""Shipped for those who write another backend: conformance suites and fault injection."""
