@@ -6,6 +6,7 @@ one is ``BookieUnavailableError``: what such a place holds or lacks proves nothi
 """
 
 import re
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from bkspark.bookie.contract import BookieAddress
@@ -14,6 +15,9 @@ from bkspark.format import cookie as cookie_format
 
 _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 _NAME = re.compile(rf"{_PART}(?:/{_PART}){{0,15}}")
+
+# Every look-up begins with a cookie, nearly always the same bytes; refusals are not remembered.
+_decode = lru_cache(maxsize=64)(cookie_format.decode)
 
 
 def split_name(name: str) -> tuple[list[str], str]:
@@ -50,7 +54,7 @@ def check_cookie(address: BookieAddress, data: bytes | None) -> None:
             hint="is its disk mounted? if its data is lost, replace the bookie",
         )
     try:
-        found = cookie_format.decode(data)
+        found = _decode(data)
     except CorruptDataError as error:
         raise BookieUnavailableError(
             f"{place} has an unreadable cookie: {error.args[0]}",

@@ -218,6 +218,7 @@ class PosixEntryFile:
     def discard(self) -> None:
         temp = self._temp
         if temp is not None:
+            posix_calls.remove_quietly(temp.folder, temp.temp)
             self._close(temp)
 
     def _require(self) -> _Temp:
@@ -230,11 +231,9 @@ class PosixEntryFile:
 
     def _close(self, temp: _Temp) -> None:
         self._temp = None
-        with suppress(OSError):
-            os.close(temp.descriptor)
-        posix_calls.remove_quietly(temp.folder, temp.temp)
-        with suppress(OSError):
-            os.close(temp.folder)
+        for descriptor in (temp.descriptor, temp.folder):
+            with suppress(OSError):
+                os.close(descriptor)
 
 
 class PosixJournal:
@@ -308,6 +307,7 @@ def path_of(url: str) -> str:
         and parts.netloc in ("", "localhost")
         and not (parts.query or parts.fragment)
         and "\0" not in path
+        and not path.startswith("//")
     )
     path = path.rstrip("/") or path[:1]
     if not is_plain or not path.startswith("/") or os.path.normpath(path) != path:

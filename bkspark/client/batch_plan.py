@@ -156,21 +156,21 @@ def _place(
     addresses = cluster.addresses()
     candidates = cluster.candidates()
     refused: set[str] = set()
-    members: list[placement.Candidate] = []
-    while len(members) < quorum.ensemble_size:
-        wanted = quorum.ensemble_size - len(members)
-        for candidate in placement.choose(
-            candidates, wanted, draw=draw, exclude=refused, near=members
-        ):
-            if has_markers(addresses[candidate.member], ledger_id, FIRST_TERM):
-                members.append(candidate)
-            else:
-                refused.add(candidate.member.bookie_id)
-    rest = len(candidates) - len(members) - len(refused)
+    while True:
+        chosen = placement.choose(candidates, quorum.ensemble_size, draw=draw, exclude=refused)
+        failed = {
+            candidate.member.bookie_id
+            for candidate in chosen
+            if not has_markers(addresses[candidate.member], ledger_id, FIRST_TERM)
+        }
+        if not failed:
+            break
+        refused |= failed
+    rest = len(candidates) - len(chosen) - len(refused)
     spares = placement.choose(
-        candidates, min(rest, SPARES_MAX), draw=draw, exclude=refused, near=members
+        candidates, min(rest, SPARES_MAX), draw=draw, exclude=refused, near=chosen
     )
-    return _located(addresses, members), _located(addresses, spares)
+    return _located(addresses, chosen), _located(addresses, spares)
 
 
 def has_markers(address: BookieAddress, ledger_id: int, term: int) -> bool:

@@ -5,25 +5,17 @@ and every retry of it reads the same rows (features 2.4.10, RB-39). Its cost gro
 records, not with the rows.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bkspark.bookie.contract import BookieAddress, BookieRoot
-from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch_target import make_digester
+from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
+from bkspark.client.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.client.password import Password
-from bkspark.errors import (
-    BookieUnavailableError,
-    CorruptDataError,
-    NoSuchEntryError,
-)
-from bkspark.format import journal, layout
-from bkspark.format.journal import Tail
-from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, Member
+from bkspark.errors import NoSuchEntryError
+from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
 from bkspark.protocol.log import LogRecord
-from bkspark.protocol.record import AddRecord, EntryLog, first_entry_of
+from bkspark.protocol.record import EntryLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,104 +122,36 @@ def plan_ledger(
 
 
 class _Planner:
-    """Finds add records; every bookie is opened at most once."""
+    """Turns ranges of entries into slices."""
 
     def __init__(self, cluster: Cluster, password: Password) -> None:
         self.ledgers: dict[int, LedgerToRead] = {}
-        self._addresses = cluster.addresses()
+        self._bookies = OpenBookies(cluster)
         self._password = password
-        self._cleanup = ExitStack()
-        self._roots: dict[Member, BookieRoot | BookieUnavailableError] = {}
 
     def __enter__(self) -> "_Planner":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._cleanup.close()
+        self._bookies.__exit__()
 
     def slices(
         self, ledger: LedgerMetadata, *, first_offset: int, begin: int, end: int
     ) -> Iterator[Slice]:
         """What to read for the entries ``[begin, end)`` of ``ledger``."""
+        stripe_count = ledger.quorum.stripe_count
         self.ledgers[ledger.ledger_id] = LedgerToRead(
-            ledger.ledger_id,
-            ledger.schema,
-            ledger.digest,
-            first_offset,
-            ledger.quorum.stripe_count,
+            ledger.ledger_id, ledger.schema, ledger.digest, first_offset, stripe_count
         )
         end = min(end, (-1 if ledger.last_entry_id is None else ledger.last_entry_id) + 1)
         if end <= begin:
             return
-        for record in self.records(ledger):
-            ensemble = ledger.fragment_of(record.first_entry_id).ensemble
-            for attempt in record.attempts:
-                for log in attempt.entry_logs:
-                    window = [ensemble[i] for i in ledger.quorum.write_set(log.stripe)]
-                    first = first_entry_of(attempt, log)
-                    rows = _rows_between(log, first, ledger.quorum.stripe_count, begin, end)
-                    if rows:
-                        replicas = self._located(window)
-                        yield Slice(ledger.ledger_id, log, first, rows.start, rows.stop, replicas)
-
-    def records(self, ledger: LedgerMetadata) -> Sequence[AddRecord]:
-        """All add records of a closed ledger, from the first bookie that gives them whole."""
-        digester = make_digester(ledger.digest, self._password)
-        name = layout.journal(ledger.ledger_id, ledger.term, ledger.token)
-        problems: list[str] = []
-        for member in ledger.last_fragment.ensemble:
-            try:
-                data = self._root(member).read(name)
-            except BookieUnavailableError as error:
-                problems.append(str(error))
-                continue
-            if data is None:
-                problems.append(f"bookie {member.bookie_id} has no journal of it")
-                continue
-            content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
-            if content.tail is Tail.CLEAN and _covers(content.records, ledger):
-                return content.records
-            problems.append(f"the journal on bookie {member.bookie_id} ends {content.tail.value}")
-        raise CorruptDataError(
-            f"no bookie gives the add records of ledger {ledger.ledger_id}: {'; '.join(problems)}",
-            hint="bring back one of these bookies",
-        )
-
-    def _root(self, member: Member) -> BookieRoot:
-        known = self._roots.get(member)
-        if known is None:
-            try:
-                known = self._cleanup.enter_context(open_bookie(self._address(member)).open_root())
-            except BookieUnavailableError as error:
-                known = error
-            self._roots[member] = known
-        if isinstance(known, BookieUnavailableError):
-            raise known
-        return known
-
-    def _address(self, member: Member) -> BookieAddress:
-        address = self._addresses.get(member)
-        if address is None:
-            raise BookieUnavailableError(
-                f"bookie {member.bookie_id} was initialised anew since and has lost its data"
-            )
-        return address
-
-    def _located(self, window: Sequence[Member]) -> tuple[BookieAddress, ...]:
-        """Where the window's members are; those known to fail come last."""
-        known = [member for member in window if member in self._addresses]
-        known.sort(key=lambda m: isinstance(self._roots.get(m), BookieUnavailableError))
-        return tuple(self._addresses[member] for member in known)
-
-
-def _covers(records: Sequence[AddRecord], ledger: LedgerMetadata) -> bool:
-    """Whether ``records`` are the ledger's entries up to its last, without a gap."""
-    expected = 0
-    for record in records:
-        if record.first_entry_id != expected or record.quorum != ledger.quorum:
-            return False
-        expected = record.last_entry_id + 1
-    return ledger.last_entry_id is not None and expected == ledger.last_entry_id + 1
+        for placed in placed_logs(ledger, find_records(self._bookies, ledger, self._password)):
+            log, first = placed.entry_log, placed.first_entry_id
+            rows = _rows_between(log, first, stripe_count, begin, end)
+            if rows:
+                replicas = self._bookies.located(placed.window)
+                yield Slice(ledger.ledger_id, log, first, rows.start, rows.stop, replicas)
 
 
 def _rows_between(log: EntryLog, first: int, stride: int, begin: int, end: int) -> range:
@@ -238,36 +162,40 @@ def _rows_between(log: EntryLog, first: int, stride: int, begin: int, end: int) 
 
 
 def _tasks(
-    slices: Iterable[Slice], ledgers: Mapping[int, LedgerToRead], task_bytes: int
+    slices: Sequence[Slice], ledgers: Mapping[int, LedgerToRead], task_bytes: int
 ) -> list[ReadTask]:
-    """Large slices are cut, small ones put together; neighbours read different replicas."""
-    tasks: list[ReadTask] = []
-    gathered: list[Slice] = []
-
-    def hand_out() -> None:
-        turn = len(tasks)
-        ids = {item.ledger_id for item in gathered}
-        turned = tuple(_turned(item, turn) for item in gathered)
-        tasks.append(ReadTask(turned, {ledger_id: ledgers[ledger_id] for ledger_id in ids}))
-        gathered.clear()
-
+    """Tasks of equal size, not above ``task_bytes``; neighbours read different replicas."""
+    total = sum(item.length_bytes for item in slices)
+    share = max(1, -(-total // max(1, -(-total // task_bytes))))
+    filled: list[list[Slice]] = [[]]
+    room = share
     for item in slices:
-        for piece in _cut(item, task_bytes):
-            if gathered and sum(s.length_bytes for s in gathered) + piece.length_bytes > task_bytes:
-                hand_out()
-            gathered.append(piece)
-    if gathered:
-        hand_out()
-    return tasks
+        for piece in _cut(item, room, share):
+            if filled[-1] and piece.length_bytes > room:
+                filled.append([])
+                room = share
+            filled[-1].append(piece)
+            room -= piece.length_bytes
+    return [
+        ReadTask(
+            tuple(_turned(item, turn) for item in task),
+            {item.ledger_id: ledgers[item.ledger_id] for item in task},
+        )
+        for turn, task in enumerate(filled)
+        if task
+    ]
 
 
-def _cut(item: Slice, task_bytes: int) -> Iterator[Slice]:
-    pieces = max(1, -(-item.length_bytes // task_bytes))
+def _cut(item: Slice, room: int, share: int) -> Iterator[Slice]:
+    """``item`` in pieces: the first fills ``room`` bytes, the others ``share`` each."""
     rows = item.end_row - item.begin_row
-    bounds = [item.begin_row + rows * number // pieces for number in range(pieces + 1)]
-    for begin, end in zip(bounds, bounds[1:]):
-        if begin < end:
-            yield replace(item, begin_row=begin, end_row=end)
+    begin, limit = item.begin_row, room
+    while begin < item.end_row:
+        end = begin + max(1, rows * limit // max(1, item.length_bytes))
+        if (item.end_row - end) * 16 < rows:  # not worth opening the file once more
+            end = item.end_row
+        yield replace(item, begin_row=begin, end_row=min(end, item.end_row))
+        begin, limit = end, share
 
 
 def _turned(item: Slice, turn: int) -> Slice:

@@ -113,8 +113,8 @@ class VersionedRecords:
         )
 
     def list(self, prefix: str) -> list[str]:
-        names = (name[:-1] for name in self._directory.list(prefix) if name.endswith("/"))
-        return [name for name in names if self._is_live(f"{prefix}/{name}")]
+        names = [name[:-1] for name in self._directory.list(prefix) if name.endswith("/")]
+        return sorted(name for name in names if self._is_live(f"{prefix}/{name}"))
 
     def delete(self, key: str) -> None:
         folder = key.rpartition("/")[0]

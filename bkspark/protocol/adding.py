@@ -98,7 +98,7 @@ class PendingAdds:
             return done
         while self._pending and self._pending[0].last_entry_id <= ticket.last_entry_id:
             done.append(self._pending.popleft())
-        self.last_add_confirmed = max(self.last_add_confirmed, ticket.last_entry_id)
+            self.last_add_confirmed = done[-1].last_entry_id
         return done
 
     def replace_members(self, indexes: Collection[int]) -> None:

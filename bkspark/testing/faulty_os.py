@@ -1,8 +1,9 @@
-"""Stands in for the module ``os``: records the calls that touch storage, and makes one of them fail.
+"""Stands in for the module ``os``: records the calls that touch storage, and makes one fail.
 
 A test puts one in place of the name ``os`` in the modules under test. ``fail_at`` raises an error
 from one call and goes on; ``crash_at`` raises ``Crash`` from one call and from every call after it,
-as if the process had died there: no cleaning up reaches the disk.
+as if the process had died there: no cleaning up reaches the disk. An fsync is recorded, not done:
+what it is for shows in the order of calls, not in a test's directory.
 """
 
 import os
@@ -12,8 +13,12 @@ from typing import Any
 from bkspark.testing.faulty import Moment
 
 CALLS = frozenset(
-    "open mkdir write writev fsync fdatasync link unlink pread stat fstat fstatvfs scandir dup".split()
+    {"open", "mkdir", "write", "writev", "fsync", "fdatasync", "link", "unlink"}
+    | {"pread", "stat", "fstat", "fstatvfs", "scandir", "dup"}
 )
+
+
+_SYNCS = frozenset({"fsync", "fdatasync"})
 
 
 class Crash(BaseException):
@@ -69,7 +74,7 @@ class FaultyOs:
         os.close(descriptor)
 
     def __getattr__(self, call: str) -> Any:
-        real = getattr(os, call)
+        real = _no_sync if call in _SYNCS else getattr(os, call)
         if call not in CALLS:
             return real
 
@@ -90,6 +95,10 @@ class FaultyOs:
             self._open.add(result)
             self._names[result] = name
         return result
+
+
+def _no_sync(_descriptor: int) -> None:
+    return None
 
 
 def _no_fault(_number: int, _effect: Callable[[], object], _arguments: list[Any]) -> None:

@@ -1,0 +1,128 @@
+"""Commands about the cluster as a whole: init, demo, doctor, bookies, status."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bkspark.cli import findings, health
+from bkspark.cli.output import Column, note, plural, print_json, print_table
+from bkspark.cli.session import COMMON, METADATA_URI_VARIABLE, session_of
+from bkspark.client import views
+from bkspark.client.batch_plan import DEFAULT_QUORUM
+from bkspark.client.cluster import Cluster, init_cluster
+from bkspark.protocol.placement import shared_domains
+
+_BOOKIE_COLUMNS = (
+    Column("bookie", "bookie_id"),
+    Column("state", lambda row: _state(row["is_usable"], row["is_read_only"])),
+    Column("free", "free_bytes", is_size=True),
+    Column("domain", "domain"),
+    Column("url", "url"),
+    Column("problem", "problem"),
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Declare the commands."""
+    app.command(epilog=COMMON)(init)
+    app.command(epilog=COMMON)(demo)
+    app.command(epilog=COMMON)(doctor)
+    app.command(epilog=COMMON)(bookies)
+    app.command(epilog=COMMON)(status)
+
+
+def init(
+    context: typer.Context,
+    uri: Annotated[
+        str, typer.Argument(metavar="URI", help="The metadata store: file:///directory.")
+    ],
+    bookie: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A bookie: file:///directory. Give it once per bookie."),
+    ] = None,
+) -> None:
+    """Make a new cluster: metadata, and a cookie on every bookie."""
+    init_cluster(uri, bookie or [])
+    with Cluster(uri) as cluster:
+        if session_of(context).as_json:
+            rows = views.bookies(cluster, None)
+            print_json({"metadata_uri": uri, "cluster_id": cluster.cluster_id, "bookies": rows})
+        else:
+            print(f"export {METADATA_URI_VARIABLE}={shlex.quote(uri)}")
+        candidates = cluster.candidates()
+    shared = shared_domains(candidates)
+    if shared:
+        together = "; ".join(f"{', '.join(ids)} on {where}" for where, ids in shared.items())
+        note(
+            f"warning: bookies share a failure domain and will be lost together: {together}; "
+            "for more than a trial, give every bookie a disk of its own"
+        )
+    note(_tolerance(len(candidates)))
+
+
+def _tolerance(count: int) -> str:
+    """What ``count`` bookies can stand with the default quorum sizes."""
+    quorum = DEFAULT_QUORUM
+    sizes = f"{quorum.ensemble_size}/{quorum.write_quorum_size}/{quorum.ack_quorum_size}"
+    if count < quorum.ensemble_size:
+        return (
+            f"{plural(count, 'bookie')}: too few for writes with the default sizes {sizes} "
+            "(ensembleSize/writeQuorumSize/ackQuorumSize)"
+        )
+    away = count - quorum.ensemble_size + quorum.write_failures_max
+    return (
+        f"{plural(count, 'bookie')}: with the default sizes {sizes}, writes go on with "
+        f"{away} away, and any {quorum.losses_max} may be lost without losing an entry"
+    )
+
+
+def demo(
+    context: typer.Context,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Keep everything in this empty directory."),
+    ] = None,
+) -> None:
+    """Write 336,776 flights, lose a bookie, corrupt another, read everything back."""
+    # Imported here because it needs Spark and takes long to import.
+    from bkspark.demo import run_demo
+
+    raise typer.Exit(run_demo(directory, as_json=session_of(context).as_json))
+
+
+def doctor(context: typer.Context) -> None:
+    """Is this machine and session set up right?"""
+    # Imported here: no other command needs what it looks at.
+    from bkspark.cli.doctor import examine
+
+    session = session_of(context)
+    raise typer.Exit(findings.report(examine(session.metadata_uri), as_json=session.as_json))
+
+
+def bookies(context: typer.Context) -> None:
+    """Bookies, each looked at now."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        rows = views.bookies(cluster, None)
+    if session.as_json:
+        print_json(rows)
+    else:
+        print_table(rows, _BOOKIE_COLUMNS)
+
+
+def status(context: typer.Context) -> None:
+    """Health: bookies, missing copies, ledgers left open. Exit status 1 if something is wrong."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        found = health.examine(cluster, session.shown_uri)
+    raise typer.Exit(
+        findings.report(found.findings, as_json=session.as_json, details=found.details)
+    )
+
+
+def _state(is_usable: bool, is_read_only: bool) -> str:
+    if not is_usable:
+        return "unavailable"
+    return "read-only" if is_read_only else "usable"

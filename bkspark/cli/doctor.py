@@ -1,0 +1,210 @@
+"""``bkspark doctor``: is this machine and session set up right? Every answer says how to fix it.
+
+Nothing is started but interpreters asked for their version; nothing is written.
+"""
+
+import importlib
+import os
+import pkgutil
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from importlib import metadata
+from pathlib import Path
+
+from bkspark._version import VERSION
+from bkspark.cli import health
+from bkspark.cli.findings import Finding, Level
+from bkspark.cli.session import METADATA_URI_VARIABLE
+from bkspark.client.cluster import Cluster
+from bkspark.errors import BookKeeperError
+from bkspark.format.digest import CRC32C_LIBRARY
+from bkspark.metadata.names import shown_uri
+
+SOURCE_MODULE = "pyspark_bookkeeper"
+
+# (package, first version that serves, first that does not, what to install)
+_PACKAGES = (
+    ("pyspark", (4, 1), (4, 3), "pip install 'bkspark[spark]'"),
+    ("pyarrow", (20,), None, "pip install 'pyarrow>=20'"),
+    ("pandas", (2, 2), (3,), "pip install 'pandas>=2.2,<3'; pyspark 4.2 does not support pandas 3"),
+)
+# Spark 4 runs on these; others are refused or untested by Spark itself.
+_JAVA_VERSIONS = (17, 21)
+_ANSWER_SECONDS_MAX = 20
+
+
+def examine(metadata_uri: str) -> list[Finding]:
+    """Everything that can be looked at from here."""
+    return [
+        Finding(Level.OK, "bkspark", f"{VERSION} in {Path(sys.prefix)}"),
+        _interpreter(),
+        *(_package(*package) for package in _PACKAGES),
+        _java(),
+        _checksums(),
+        *_data_sources(),
+        *_spark_defaults(),
+        *_cluster(metadata_uri),
+    ]
+
+
+def _interpreter() -> Finding:
+    """Spark's workers must run the interpreter that has this package."""
+    own = f"Python {platform.python_version()}"
+    named = os.environ.get("PYSPARK_PYTHON")
+    command = named or "python3"
+    fix = f"export PYSPARK_PYTHON={sys.executable}"
+    found = shutil.which(command)
+    who = f"PYSPARK_PYTHON ({command})" if named else "PYSPARK_PYTHON is not set: python3"
+    if found is None:
+        return Finding(Level.FAIL, "interpreter", f"{who} is not there", fix)
+    if os.path.samefile(os.path.dirname(found), os.path.dirname(sys.executable)):
+        return Finding(Level.OK, "interpreter", f"{own}, also for Spark's workers")
+    answer = _answer([found, "-c", "import sys, bkspark; print('%d.%d' % sys.version_info[:2])"])
+    if answer.strip() == "{}.{}".format(*sys.version_info[:2]):
+        return Finding(Level.OK, "interpreter", f"{own}; Spark's workers run {found}")
+    return Finding(
+        Level.FAIL if named else Level.WARN,
+        "interpreter",
+        f"{who} has another version than {own}, or lacks bkspark",
+        fix,
+    )
+
+
+def _package(
+    name: str, first: tuple[int, ...], beyond: tuple[int, ...] | None, fix: str
+) -> Finding:
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        level = Level.FAIL if name == "pyarrow" else Level.WARN
+        return Finding(level, name, "is not installed", fix)
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    serves = numbers >= first and (beyond is None or numbers < beyond)
+    return Finding(Level.OK, name, version) if serves else Finding(Level.FAIL, name, version, fix)
+
+
+def _java() -> Finding:
+    home = os.environ.get("JAVA_HOME")
+    command = os.path.join(home, "bin", "java") if home else "java"
+    fix = f"install Java {_JAVA_VERSIONS[0]} and set JAVA_HOME"
+    found = shutil.which(command)
+    if found is None:
+        return Finding(Level.FAIL, "java", f"{command} is not there", fix)
+    version = re.search(r'version "(\d+)', _answer([found, "-version"]))
+    if version is None:
+        return Finding(Level.FAIL, "java", f"{found} does not tell its version", fix)
+    serves = int(version[1]) in _JAVA_VERSIONS
+    level = Level.OK if serves else Level.WARN
+    message = f"{version[1]} ({found})"
+    return Finding(level, "java", message, "" if serves else fix)
+
+
+def _checksums() -> Finding:
+    if CRC32C_LIBRARY == "fastcrc":
+        return Finding(Level.OK, "checksums", "CRC32C by fastcrc")
+    return Finding(
+        Level.WARN, "checksums", f"CRC32C by {CRC32C_LIBRARY}", "pip install fastcrc is faster"
+    )
+
+
+def _data_sources() -> Iterator[Finding]:
+    """Spark registers every ``pyspark_*`` module itself; one that fails disables all of them."""
+    names = sorted({m.name for m in pkgutil.iter_modules() if m.name.startswith("pyspark_")})
+    if SOURCE_MODULE not in names:
+        yield Finding(
+            Level.WARN,
+            "data source",
+            f"Spark will not find {SOURCE_MODULE} by itself"
+            + (": the package is installed as editable" if _can_import(SOURCE_MODULE) else ""),
+            "add its folder to PYTHONPATH, or call bkspark.register(spark) in the session",
+        )
+    for name in names:
+        problem = _import_problem(name)
+        if problem:
+            fix = f"fix or uninstall {name}: it disables automatic registration for all sources"
+            yield Finding(Level.FAIL, "data source", f"{name}: {problem}", fix)
+        elif name == SOURCE_MODULE:
+            yield Finding(Level.OK, "data source", 'format("bookkeeper") needs no registration')
+
+
+def _spark_defaults() -> Iterator[Finding]:
+    for folder in filter(None, (os.environ.get("SPARK_CONF_DIR"), _spark_home_conf())):
+        path = Path(folder) / "spark-defaults.conf"
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        settings = dict(
+            (re.split(r"[\s=]+", line.strip(), maxsplit=1) + [""])[:2]
+            for line in text.splitlines()
+            if line.strip() and not line.lstrip().startswith("#")
+        )
+        if settings.get("spark.speculation", "").strip().lower() == "true":
+            yield Finding(
+                Level.WARN,
+                "speculation",
+                f"is on in {path}: writes stay exact, but attempts that lose leave files behind",
+                "leave it on only if stragglers cost you more than the space",
+            )
+        else:
+            yield Finding(Level.OK, "speculation", f"is off in {path}")
+        return
+
+
+def _cluster(metadata_uri: str) -> Iterator[Finding]:
+    if not metadata_uri:
+        yield Finding(
+            Level.OK,
+            "cluster",
+            "none named, so none was looked at",
+            f"set {METADATA_URI_VARIABLE} or give --metadata URI to include it",
+        )
+        return
+    try:
+        with Cluster(metadata_uri) as cluster:
+            statuses = cluster.probe()
+    except BookKeeperError as error:
+        yield Finding(Level.FAIL, "cluster", error.args[0], error.hint)
+        return
+    yield Finding(Level.OK, "cluster", f"answers at {shown_uri(metadata_uri)}")
+    yield from health.bookie_findings(statuses)
+
+
+def _spark_home_conf() -> str | None:
+    home = os.environ.get("SPARK_HOME")
+    return os.path.join(home, "conf") if home else None
+
+
+def _can_import(name: str) -> bool:
+    return not _import_problem(name)
+
+
+def _import_problem(name: str) -> str:
+    """Why ``name`` cannot be imported, in one line; empty if it can."""
+    try:
+        with redirect_stdout(sys.stderr):
+            importlib.import_module(name)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return ""
+
+
+def _answer(command: list[str]) -> str:
+    """What ``command`` prints, on either stream; empty if it does not answer."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_SECONDS_MAX,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout + done.stderr if done.returncode == 0 else ""

@@ -1,0 +1,69 @@
+"""What a check found, for the commands that check things."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from rich.console import Console
+from rich.text import Text
+
+from bkspark.cli.output import Column, print_json, print_table
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+_MARKS = {
+    Level.OK: ("\N{CHECK MARK}", "green"),
+    Level.WARN: ("!", "yellow"),
+    Level.FAIL: ("\N{BALLOT X}", "red"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of a check.
+
+    Attributes:
+        fix: what to do about it; empty if there is nothing to do.
+    """
+
+    level: Level
+    subject: str
+    message: str
+    fix: str = ""
+
+
+def report(
+    findings: Sequence[Finding], *, as_json: bool, details: Mapping[str, object] | None = None
+) -> int:
+    """Print ``findings``; the exit status is 1 if one of them is a failure.
+
+    Args:
+        details: further members of the JSON document.
+    """
+    is_ok = all(finding.level is not Level.FAIL for finding in findings)
+    if as_json:
+        listed = [asdict(finding) for finding in findings]
+        print_json({"ok": is_ok, "findings": listed, **(details or {})})
+    elif sys.stdout.isatty():
+        _print_marked(findings)
+    else:
+        names = ("level", "subject", "message", "fix")
+        print_table([asdict(f) for f in findings], [Column(name, name) for name in names])
+    return 0 if is_ok else 1
+
+
+def _print_marked(findings: Sequence[Finding]) -> None:
+    console = Console()
+    width = max((len(finding.subject) for finding in findings), default=0)
+    for finding in findings:
+        mark, style = _MARKS[finding.level]
+        line = Text.assemble((f"{mark} ", style), (finding.subject.ljust(width + 2), "bold"))
+        console.print(line.append(finding.message), soft_wrap=True)
+        if finding.fix:
+            console.print(Text(f"{'':{width + 4}}{finding.fix}", style="dim"), soft_wrap=True)

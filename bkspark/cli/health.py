@@ -1,0 +1,126 @@
+"""``bkspark status``: what is wrong with a cluster now."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bkspark.cli.findings import Finding, Level
+from bkspark.cli.output import plural
+from bkspark.client import views
+from bkspark.client.batch_plan import DEFAULT_QUORUM
+from bkspark.client.cluster import BookieStatus, Cluster
+from bkspark.protocol.ledger import LedgerState, Member
+from bkspark.protocol.placement import Candidate, shared_domains
+
+_PROBLEMS_SHOWN_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Findings, and the rows they were made of."""
+
+    findings: list[Finding]
+    details: dict[str, Any]
+
+
+def examine(cluster: Cluster, shown_uri: str) -> Health:
+    """Look at everything once."""
+    statuses = cluster.probe()
+    ledgers = views.ledgers(cluster, None)
+    missing = views.underreplicated(cluster, None)
+    found = [
+        Finding(Level.OK, "cluster", f"{cluster.cluster_id} at {shown_uri}"),
+        *bookie_findings(statuses),
+        *_domains(statuses),
+        *_replication(ledgers, missing),
+        *_leftovers(ledgers),
+    ]
+    return Health(
+        found,
+        {"bookies": views.bookies(cluster, None), "underreplicated": missing},
+    )
+
+
+def bookie_findings(statuses: list[BookieStatus]) -> Iterator[Finding]:
+    """Whether every bookie can be used, and enough of them."""
+    usable = [status for status in statuses if not status.problem]
+    level = Level.OK if len(usable) == len(statuses) else Level.FAIL
+    yield Finding(level, "bookies", f"{len(usable)} of {len(statuses)} can be used")
+    for status in statuses:
+        if status.problem:
+            yield Finding(Level.FAIL, status.record.bookie_id, status.problem)
+    writable = [status for status in usable if not status.record.is_read_only]
+    if len(writable) < DEFAULT_QUORUM.ensemble_size:
+        yield Finding(
+            Level.WARN,
+            "writes",
+            f"{plural(len(writable), 'bookie')} for new ledgers, fewer than the default "
+            f"ensembleSize {DEFAULT_QUORUM.ensemble_size}",
+            "add bookies, or write with a smaller ensembleSize",
+        )
+
+
+def _domains(statuses: list[BookieStatus]) -> Iterator[Finding]:
+    records = [status.record for status in statuses if not status.problem]
+    candidates = [Candidate(Member(r.bookie_id, r.incarnation), r.domain) for r in records]
+    for domain, ids in shared_domains(candidates).items():
+        yield Finding(
+            Level.WARN,
+            "domains",
+            f"{', '.join(ids)} are all on {domain} and will be lost together",
+            "give every bookie a disk of its own",
+        )
+
+
+def _replication(ledgers: list[views.Row], missing: list[views.Row]) -> Iterator[Finding]:
+    listed = [ledger for ledger in ledgers if ledger["state"] == LedgerState.CLOSED.value]
+    if not missing:
+        yield Finding(
+            Level.OK, "copies", f"nothing is missing of {plural(len(listed), 'closed ledger')}"
+        )
+    else:
+        by_ledger = Counter(row["ledger_id"] for row in missing)
+        yield Finding(
+            Level.FAIL,
+            "copies",
+            f"{plural(len(by_ledger), 'ledger')} lack copies",
+            "bring the bookies back; reads step over what is missing while one good copy is left",
+        )
+        for ledger_id in sorted(by_ledger)[:_PROBLEMS_SHOWN_MAX]:
+            rows = [row for row in missing if row["ledger_id"] == ledger_id]
+            where = ", ".join(sorted({row["bookie_id"] for row in rows}))
+            yield Finding(Level.FAIL, f"ledger {ledger_id}", f"lacks copies on {where}")
+        if len(by_ledger) > _PROBLEMS_SHOWN_MAX:
+            more = plural(len(by_ledger) - _PROBLEMS_SHOWN_MAX, "more ledger")
+            yield Finding(Level.FAIL, "copies", f"and {more}", "--json lists them all")
+    secret = [ledger for ledger in listed if ledger["digest_type"] != "CRC32C"]
+    if secret:
+        yield Finding(
+            Level.OK,
+            "passwords",
+            f"of {plural(len(secret), 'ledger')} with a password only the bookies were looked at",
+        )
+
+
+def _leftovers(ledgers: list[views.Row]) -> Iterator[Finding]:
+    unfinished = [
+        ledger
+        for ledger in ledgers
+        if ledger["place"] is None and ledger["state"] != LedgerState.DELETING.value
+    ]
+    if unfinished:
+        ids = ", ".join(str(ledger["ledger_id"]) for ledger in unfinished[:_PROBLEMS_SHOWN_MAX])
+        yield Finding(
+            Level.WARN,
+            "unfinished",
+            f"{plural(len(unfinished), 'ledger')} in no log: {ids}"
+            f"{' …' if len(unfinished) > _PROBLEMS_SHOWN_MAX else ''}",
+            "being written now, or left behind by a job that was killed; "
+            "`bkspark ledger delete ID` removes one for good",
+        )
+    dropped = [ledger for ledger in ledgers if ledger["place"] == views.DROPPED]
+    if dropped:
+        yield Finding(
+            Level.OK, "dropped", f"{plural(len(dropped), 'ledger')} dropped from their logs"
+        )

@@ -1,0 +1,115 @@
+"""Commands about ledgers."""
+
+from typing import Annotated
+
+import typer
+
+from bkspark.cli.output import Column, note, print_json, print_pairs, print_table
+from bkspark.cli.rows import (
+    Format,
+    FormatOption,
+    LimitOption,
+    PasswordEnvOption,
+    PasswordFileOption,
+    limited_end,
+    print_entries,
+)
+from bkspark.cli.session import COMMON, password_of, require_consent, session_of
+from bkspark.client import maintenance, views
+from bkspark.client.ordered_read import read_ledger_in_order
+
+LedgerId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The ledger's id.")]
+
+_COLUMNS = (
+    Column("ledger", "ledger_id"),
+    Column("log", "log"),
+    Column("place", "place"),
+    Column("state", "state"),
+    Column("entries", "entries"),
+    Column("bytes", "bytes", is_size=True),
+    Column("E/Qw/Qa", views.sizes_of),
+    Column("created", "created"),
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Declare the commands."""
+    app.command("ledgers", epilog=COMMON)(show_all)
+    one = typer.Typer(name="ledger", help="One ledger.", rich_markup_mode=None)
+    one.command("show", epilog=COMMON)(show)
+    one.command("read", epilog=COMMON)(read)
+    one.command("delete", epilog=COMMON)(delete)
+    app.add_typer(one)
+
+
+def show_all(context: typer.Context) -> None:
+    """All ledgers."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        rows = views.ledgers(cluster, None)
+    if session.as_json:
+        print_json(rows)
+    else:
+        print_table(rows, _COLUMNS)
+
+
+def show(context: typer.Context, ledger_id: LedgerId) -> None:
+    """What is known about a ledger, and the bookies that hold it."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        ledger = cluster.ledger(ledger_id).value
+        [row] = [row for row in views.ledgers(cluster, None) if row["ledger_id"] == ledger_id]
+        fragments = views.fragments_of(ledger)
+    facts = {
+        **row,
+        "columns": views.columns_of(ledger.schema),
+        "custom_metadata": dict(ledger.custom_metadata),
+        "transactions": dict(ledger.transactions),
+    }
+    if session.as_json:
+        print_json({**facts, "fragments": fragments})
+        return
+    places = {
+        f"fragment from {fragment['first_entry_id']}": fragment["ensemble"]
+        for fragment in fragments
+    }
+    print_pairs({**facts, **places})
+
+
+def read(
+    context: typer.Context,
+    ledger_id: LedgerId,
+    start: Annotated[int, typer.Option(min=0, help="First entry id.")] = 0,
+    end: Annotated[
+        int | None, typer.Option(min=0, help="Stop before this entry id; default: the end.")
+    ] = None,
+    limit: LimitOption = None,
+    shape: FormatOption = Format.JSON,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+) -> None:
+    """Print entries in order."""
+    session = session_of(context)
+    password = password_of(password_file, password_env)
+    with session.cluster() as cluster:
+        ledger = cluster.ledger(ledger_id).value
+        stop = limited_end(start, end, limit)
+        found = read_ledger_in_order(cluster, ledger, start, stop, password)
+        print_entries(found, shape, limit, as_json=session.as_json)
+
+
+def delete(
+    context: typer.Context,
+    ledger_id: LedgerId,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a ledger that is in no log, for good."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        cluster.ledger(ledger_id)
+        require_consent(f"Delete ledger {ledger_id}?", yes=yes)
+        maintenance.delete_ledger(cluster, ledger_id)
+    if session.as_json:
+        print_json({"deleted_ledger": ledger_id})
+    else:
+        note(f"deleted ledger {ledger_id}")

@@ -1,0 +1,124 @@
+"""Commands about logs."""
+
+from typing import Annotated
+
+import typer
+
+from bkspark.cli.output import Column, note, plural, print_json, print_pairs, print_table, size
+from bkspark.cli.rows import (
+    Format,
+    FormatOption,
+    LimitOption,
+    PasswordEnvOption,
+    PasswordFileOption,
+    limited_end,
+    print_entries,
+)
+from bkspark.cli.session import COMMON, password_of, require_consent, session_of
+from bkspark.client import maintenance, views
+from bkspark.client.cluster import Cluster
+from bkspark.client.ordered_read import read_log_in_order
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
+
+_COLUMNS = (
+    Column("log", "log"),
+    Column("entries", "entries"),
+    Column("bytes", "bytes", is_size=True),
+    Column("ledgers", "ledgers"),
+    Column("E/Qw/Qa", views.sizes_of),
+    Column("digest", "digest_type"),
+    Column("changed", "changed"),
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Declare the commands."""
+    app.command("logs", epilog=COMMON)(show_all)
+    one = typer.Typer(name="log", help="One log.", rich_markup_mode=None)
+    one.command("show", epilog=COMMON)(show)
+    one.command("read", epilog=COMMON)(read)
+    one.command("delete", epilog=COMMON)(delete)
+    app.add_typer(one)
+
+
+def show_all(context: typer.Context) -> None:
+    """All logs."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        rows = views.logs(cluster, None)
+    if session.as_json:
+        print_json(rows)
+    else:
+        print_table(rows, _COLUMNS)
+
+
+def show(context: typer.Context, name: Name) -> None:
+    """What is known about a log, and the ledgers in it."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        [log] = views.logs(cluster, name)
+        history = views.history(cluster, name)
+        dropped = list(cluster.log(name).value.dropped)
+    if session.as_json:
+        print_json({**log, "dropped": dropped, "history": history})
+    else:
+        print_pairs({**log, "dropped": dropped or None, **_places(history)})
+
+
+def read(
+    context: typer.Context,
+    name: Name,
+    start: Annotated[
+        int | None, typer.Option(min=0, help="First offset; default: the log's first.")
+    ] = None,
+    end: Annotated[
+        int | None, typer.Option(min=0, help="Stop before this offset; default: the log's end.")
+    ] = None,
+    limit: LimitOption = None,
+    shape: FormatOption = Format.JSON,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+) -> None:
+    """Print entries in order."""
+    session = session_of(context)
+    password = password_of(password_file, password_env)
+    with session.cluster() as cluster:
+        log = cluster.log(name).value
+        first = log.first_offset if start is None else start
+        stop = limited_end(first, log.end_offset if end is None else end, limit)
+        found = read_log_in_order(cluster, log, first, stop, password)
+        print_entries(found, shape, limit, as_json=session.as_json)
+
+
+def delete(
+    context: typer.Context,
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a log and its ledgers, for good."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        require_consent(_question(cluster, name), yes=yes)
+        gone = maintenance.delete_log(cluster, name)
+    if session.as_json:
+        print_json({"log": name, "deleted_ledgers": gone})
+    else:
+        note(f"deleted log {name} with {plural(len(gone), 'ledger')}")
+
+
+def _question(cluster: Cluster, name: str) -> str:
+    seen = cluster.logs.get(name)
+    if seen is not None and seen.value.is_vacant and seen.value.dropped:
+        return f"Delete what is left of log {name}?"
+    log = cluster.log(name).value
+    entries = log.end_offset - log.first_offset
+    return f"Delete log {name}, {entries:,} entries in {plural(len(log.ledgers), 'ledger')}?"
+
+
+def _places(history: list[views.Row]) -> dict[str, str]:
+    return {
+        f"ledger {row['ledger_id']}": f"offsets {row['first_offset']} to "
+        f"{row['first_offset'] + row['entries'] - 1}, {size(row['bytes'])}"
+        for row in history
+    }

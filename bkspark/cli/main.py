@@ -1,0 +1,138 @@
+"""The top of the command line: common options, exit status, and errors in one line.
+
+Exit status: 0 done, 1 something is wrong, 2 bad usage or bad input.
+"""
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from bkspark._version import VERSION
+from bkspark.cli import cluster, ledgers, logs
+from bkspark.cli.output import note
+from bkspark.cli.session import METADATA_URI_VARIABLE, Session
+from bkspark.errors import (
+    BookKeeperError,
+    InvalidRequestError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+    UnauthorizedError,
+)
+
+app = typer.Typer(
+    name="bkspark",
+    help="Replicated logs for Spark: clusters, bookies, logs and ledgers.",
+    epilog="Exit status: 0 done, 1 something is wrong, 2 bad usage or bad input.",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_USERS_MISTAKES = (InvalidRequestError, NoSuchLedgerError, NoSuchEntryError, UnauthorizedError)
+_FLAGS = ("--json", "--debug")
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status."""
+    given = _common_first(sys.argv[1:] if arguments is None else list(arguments))
+    is_debug = "--debug" in given
+    _set_up_logging(is_debug)
+    try:
+        status = _run(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has enough. Python would complain again when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        note("bkspark: stopped")
+        return _INTERRUPTED
+    except Exception as error:
+        if is_debug:
+            traceback.print_exc()
+        return _failed(error)
+    return status
+
+
+@app.callback(invoke_without_command=True)
+def top(
+    context: typer.Context,
+    metadata: Annotated[
+        str, typer.Option(metavar="URI", envvar=METADATA_URI_VARIABLE, help="Which cluster.")
+    ] = "",
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    del debug  # main() has looked at it before anything could fail
+    if version:
+        print(VERSION)
+        raise typer.Exit()
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit()
+    context.obj = Session(metadata, json)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("bkspark", list(arguments)) as context:
+            command.invoke(context)
+    except typer.Exit as error:
+        return error.exit_code
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    return 0
+
+
+def _common_first(arguments: list[str]) -> list[str]:
+    """The common options, which may stand anywhere, moved to the front where they are declared."""
+    common: list[str] = []
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        if word == "--":
+            return [*common, *rest, word, *words]
+        if word in _FLAGS or word.startswith("--metadata="):
+            common.append(word)
+        elif word == "--metadata":
+            common += [word, *([value] if (value := next(words, None)) is not None else [])]
+        else:
+            rest.append(word)
+    return [*common, *rest]
+
+
+def _failed(error: Exception) -> int:
+    """Say what went wrong in one line; returns the exit status for it."""
+    if isinstance(error, BookKeeperError):
+        note(f"bkspark: {error}")
+        return 2 if isinstance(error, _USERS_MISTAKES) else 1
+    describe = getattr(error, "format_message", None)
+    if describe is not None:  # a usage error, whose class is private to typer or click
+        context = getattr(error, "ctx", None)
+        path = "bkspark" if context is None else context.command_path
+        note(f"bkspark: {str(describe()).rstrip('.')}; see `{path} --help`")
+        return 2
+    note(f"bkspark: {type(error).__name__}: {error}; run again with --debug for the traceback")
+    return 1
+
+
+def _set_up_logging(is_debug: bool) -> None:
+    """What the library logs is told by the commands themselves; --debug shows it as it comes."""
+    logger = logging.getLogger("bkspark")
+    if is_debug:
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO)
+    elif not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+
+
+cluster.add_to(app)
+logs.add_to(app)
+ledgers.add_to(app)

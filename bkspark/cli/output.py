@@ -1,0 +1,151 @@
+"""Printing: tables for people on a terminal, tab-separated lines in a pipe, JSON on request.
+
+A pipe gets one line per row, tab-separated, under one line of column names, so that nothing is ever
+cut to a width. Only stdout carries data; notes go to stderr.
+"""
+
+import json
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table for people.
+
+    Attributes:
+        get: a key of the row, or a function of it.
+        is_size: a number of bytes, shown in a readable unit on a terminal.
+    """
+
+    title: str
+    get: str | Callable[[Row], Any]
+    is_size: bool = False
+
+    def value(self, row: Row) -> Any:
+        return row[self.get] if isinstance(self.get, str) else self.get(row)
+
+
+def print_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
+    """``rows`` on stdout, as a table or tab-separated."""
+    values = [[column.value(row) for column in columns] for row in rows]
+    if not sys.stdout.isatty():
+        _print_tabs([column.title for column in columns], values)
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for number, column in enumerate(columns):
+        numeric = bool(values) and all(_is_number(row[number]) for row in values)
+        table.add_column(column.title, justify="right" if numeric else "left", overflow="fold")
+    for row in values:
+        table.add_row(*(Text(_shown(v, column.is_size)) for v, column in zip(row, columns)))
+    Console().print(table)
+
+
+def print_pairs(pairs: Mapping[str, Any]) -> None:
+    """One line per name and value."""
+    if not sys.stdout.isatty():
+        _print_tabs(None, [[name, value] for name, value in pairs.items()])
+        return
+    table = Table.grid(padding=(0, 2))
+    for name, value in pairs.items():
+        table.add_row(Text(name, style="bold"), Text(_shown(value)))
+    Console().print(table)
+
+
+def print_json(value: object) -> None:
+    """One JSON document on stdout."""
+    print(json.dumps(plain(value), indent=2, ensure_ascii=False))
+
+
+def json_line(row: Row) -> str:
+    """``row`` as JSON in one line."""
+    return json.dumps(plain(row), ensure_ascii=False)
+
+
+def note(text: str) -> None:
+    """One line for people, on stderr."""
+    print(" ".join(text.split()), file=sys.stderr)
+
+
+def plain(value: Any) -> Any:
+    """``value`` in types that JSON has: times in ISO 8601, bytes in base64, numbers as exact text
+    where JSON has none for them.
+    """
+    match value:
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case date() | time():
+            return value.isoformat()
+        case Decimal() | timedelta():
+            return str(value)
+        case bytes():
+            return b64encode(value).decode("ascii")
+        case float() if not isfinite(value):
+            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+        case Mapping():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _:
+            return value
+
+
+def size(count: float) -> str:
+    """A number of bytes in a unit that is easy to read."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 ledger``, ``1,200 ledgers``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _print_tabs(titles: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> None:
+    if titles is not None:
+        print("\t".join(titles))
+    for row in rows:
+        print("\t".join(" ".join(_text(value).split()) for value in row))
+
+
+def _shown(value: Any, is_size: bool = False) -> str:
+    """``value`` on a terminal; what comes from storage must not move the cursor."""
+    if is_size and _is_number(value):
+        return size(value)
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    if _is_number(value):
+        return f"{value:,}"
+    return "".join(
+        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in _text(value)
+    )
+
+
+def _text(value: Any) -> str:
+    found = plain(value)
+    if found is None:
+        return ""
+    if isinstance(found, bool):
+        return "yes" if found else "no"
+    if isinstance(found, list) and all(isinstance(item, str) for item in found):
+        return ", ".join(found)
+    return json.dumps(found, ensure_ascii=False) if isinstance(found, list | dict) else str(found)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,67 @@
+"""Printing entries: as JSON lines, as one JSON document, or as a table."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from bkspark.cli.output import Column, json_line, note, print_table
+from bkspark.client.ordered_read import OrderedRead
+
+TABLE_ROWS_DEFAULT = 20
+
+
+class Format(StrEnum):
+    JSON = "json"
+    TABLE = "table"
+
+
+FormatOption = Annotated[
+    Format,
+    typer.Option("--format", help="json: one line per row; table: the first 20, or --limit rows."),
+]
+LimitOption = Annotated[int | None, typer.Option(min=0, help="At most so many rows.")]
+PasswordFileOption = Annotated[str, typer.Option(metavar="FILE", help="Holds the password.")]
+PasswordEnvOption = Annotated[
+    str, typer.Option(metavar="NAME", help="Environment variable that holds the password.")
+]
+
+
+def limited_end(start: int, end: int | None, limit: int | None) -> int | None:
+    """The end of a range that begins at ``start`` and has at most ``limit`` rows."""
+    if limit is None:
+        return end
+    return start + limit if end is None else min(end, start + limit)
+
+
+def print_entries(found: OrderedRead, shape: Format, limit: int | None, *, as_json: bool) -> None:
+    """Print the rows of ``found``, and on stderr which replicas had to be stepped over."""
+    rows = _rows(found)
+    if as_json:
+        _print_document(rows)
+    elif shape is Format.TABLE:
+        names = [found.position_column, *found.schema.names]
+        shown = list(islice(rows, TABLE_ROWS_DEFAULT if limit is None else limit))
+        print_table(shown, [Column(name, name) for name in names])
+    else:
+        for row in rows:
+            print(json_line(row))
+    for fault in found.faults:
+        note(f"stepped over a replica on {fault.bookie_id}: {fault.reason}")
+
+
+def _rows(found: OrderedRead) -> Iterator[dict[str, Any]]:
+    for table in found:
+        yield from table.to_pylist()
+
+
+def _print_document(rows: Iterator[dict[str, Any]]) -> None:
+    """A JSON array, written while the rows come."""
+    before = "["
+    for row in rows:
+        print(before)
+        print(json_line(row), end="")
+        before = ","
+    print("[]" if before == "[" else "\n]")

@@ -1,0 +1,70 @@
+"""What every command has: the options that are the same for all, and the cluster they name."""
+
+import sys
+from dataclasses import dataclass
+
+import typer
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.password import Password
+from bkspark.errors import InvalidRequestError
+from bkspark.metadata.names import shown_uri
+
+METADATA_URI_VARIABLE = "BKSPARK_METADATA_URI"
+
+COMMON = "--metadata URI, --json and --debug may be given with every command."
+"""Epilog of every command's help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The common options.
+
+    Attributes:
+        metadata_uri: empty if none is named.
+    """
+
+    metadata_uri: str = ""
+    as_json: bool = False
+
+    def cluster(self) -> Cluster:
+        """The cluster that is named; use it in a ``with`` block.
+
+        Raises:
+            InvalidRequestError: none is named, or there is none.
+        """
+        if not self.metadata_uri:
+            raise InvalidRequestError(
+                "no cluster is named", hint=f"give --metadata URI or set {METADATA_URI_VARIABLE}"
+            )
+        return Cluster(self.metadata_uri)
+
+    @property
+    def shown_uri(self) -> str:
+        return shown_uri(self.metadata_uri)
+
+
+def session_of(context: typer.Context) -> Session:
+    """The session that the top of the command line made."""
+    found = context.find_object(Session)
+    return found or Session()
+
+
+def require_consent(question: str, *, yes: bool) -> None:
+    """Return if the user wants it: said so by ``--yes``, or says so now.
+
+    Raises:
+        InvalidRequestError: nobody can be asked.
+        typer.Exit: they said no.
+    """
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise InvalidRequestError(f"{question} Nobody can be asked here", hint="say it with --yes")
+    if not typer.confirm(question, err=True):
+        raise typer.Exit(1)
+
+
+def password_of(file: str, env: str) -> Password:
+    """The password options of a reading command."""
+    return Password(file=file, env=env)

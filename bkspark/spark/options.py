@@ -1,0 +1,259 @@
+"""Options of ``format("bookkeeper")``: strings in, one checked value out.
+
+Defaults live here alone. Names are matched case-insensitively (Spark hands them over in lower
+case), an unknown one is an error that names the nearest, and all problems are reported at once.
+"""
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bkspark.client.batch_target import BlockSettings
+from bkspark.client.password import Password
+from bkspark.errors import InvalidRequestError
+from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import Transaction
+
+T = TypeVar("T")
+
+METADATA_URI_VARIABLE = "BKSPARK_METADATA_URI"
+BLOCK_ROWS_DEFAULT = 65_536
+BLOCK_BYTES_DEFAULT = 2 * 2**20
+"""Above the 1.4 MB of a usual Spark batch of 10,000 rows, so that one becomes a block uncopied."""
+
+TASK_BYTES_DEFAULT = 256 * 2**20
+"""A reading task costs Spark about 50 ms besides its rows; fewer and larger ones are faster."""
+
+NAMES = (
+    "metadataServiceUri",
+    "path",
+    "ledgerId",
+    "ensembleSize",
+    "writeQuorumSize",
+    "ackQuorumSize",
+    "digestType",
+    "password",
+    "passwordFile",
+    "passwordEnv",
+    "compression",
+    "rowsPerBlock",
+    "targetBlockBytes",
+    "txnAppId",
+    "txnVersion",
+    "includeMetadata",
+    "startingOffsets",
+    "endingOffsets",
+    "maxEntriesPerTrigger",
+    "maxBytesPerTrigger",
+    "maxBytesPerPartition",
+    "failOnDataLoss",
+    "mergeSchema",
+    "truncate",
+    "view",
+)
+"""Every option, as users spell it."""
+
+_SPARKS_OWN = frozenset(
+    {"paths", "checkpointlocation", "owner", "provider", "serialization.format"}
+)
+_SPARKS_OWN_PREFIX = "option."
+
+VIEW_NAMES = ("ledgers", "fragments", "bookies", "history", "underreplicated")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The checked options of one read or write.
+
+    Attributes:
+        log_name: empty if a ledger is addressed.
+        ledger_id: None if a log is addressed.
+        quorum: None if none of the three sizes was given.
+        starting_offset, ending_offset: a log offset, or None for earliest and latest.
+        task_bytes: about how much one reading task reads.
+        view: empty for the entries themselves.
+    """
+
+    metadata_uri: str
+    log_name: str
+    ledger_id: int | None
+    quorum: Quorum | None
+    digest_type: str | None
+    password: Password
+    blocks: BlockSettings
+    transaction: Transaction | None
+    includes_metadata: bool
+    starting_offset: int | None
+    ending_offset: int | None
+    fails_on_loss: bool
+    merges_schema: bool
+    truncates: bool
+    task_bytes: int
+    view: str
+
+
+def parse(given: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> Options:
+    """Check ``given``, over ``defaults``, over the environment.
+
+    Raises:
+        InvalidRequestError: names every problem in one line.
+    """
+    return _Parser({**_lowered(defaults or {}), **_lowered(given)}).parse()
+
+
+def _lowered(options: Mapping[str, str]) -> dict[str, str]:
+    return {key.lower(): str(value) for key, value in options.items()}
+
+
+class _Parser:
+    """Collects problems while it takes options one by one."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+        self._problems: list[str] = []
+
+    def parse(self) -> Options:
+        self._refuse_unknown()
+        log_name, ledger_id = self._target()
+        options = Options(
+            metadata_uri=self._metadata_uri(),
+            log_name=log_name,
+            ledger_id=ledger_id,
+            quorum=self._quorum(),
+            digest_type=self._choice("digestType", ("CRC32C", "MAC"), None),
+            password=self._password(),
+            blocks=BlockSettings(
+                self._number("rowsPerBlock", BLOCK_ROWS_DEFAULT, BLOCK_ROWS_MAX),
+                self._number("targetBlockBytes", BLOCK_BYTES_DEFAULT, 2**30),
+                self._choice("compression", COMPRESSIONS, "none") or "none",
+            ),
+            transaction=self._transaction(),
+            includes_metadata=self._flag("includeMetadata", False),
+            starting_offset=self._offset("startingOffsets", "earliest"),
+            ending_offset=self._offset("endingOffsets", "latest"),
+            fails_on_loss=self._flag("failOnDataLoss", True),
+            merges_schema=self._flag("mergeSchema", False),
+            truncates=self._flag("truncate", False),
+            task_bytes=self._number("maxBytesPerPartition", TASK_BYTES_DEFAULT, 2**40),
+            view=self._choice("view", VIEW_NAMES, "") or "",
+        )
+        if self._problems:
+            raise InvalidRequestError("; ".join(self._problems))
+        return options
+
+    def _refuse_unknown(self) -> None:
+        known = {name.lower(): name for name in NAMES}
+        for key in self._options:
+            if key in known or key in _SPARKS_OWN or key.startswith(_SPARKS_OWN_PREFIX):
+                continue
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
+            self._problems.append(f"unknown option {key!r}, did you mean {known[near[0]]!r}?")
+
+    def _target(self) -> tuple[str, int | None]:
+        name, ledger = self._get("path") or "", self._get("ledgerId")
+        if self._get("paths"):
+            self._problems.append("only one log can be read or written at a time")
+        if name and ledger is not None:
+            self._problems.append("give either a log's name or ledgerId, not both")
+        if ledger is None:
+            if not name and "view" not in self._options:
+                self._problems.append("no log is named: use load(NAME), save(NAME) or ledgerId")
+            return name, None
+        return name, self._take("ledgerId", lambda text: _at_least(int(text), 0), "a number >= 0")
+
+    def _metadata_uri(self) -> str:
+        uri = self._get("metadataServiceUri") or os.environ.get(METADATA_URI_VARIABLE, "")
+        if not uri:
+            self._problems.append(
+                f"no cluster is named: set the option metadataServiceUri or {METADATA_URI_VARIABLE}"
+            )
+        return uri
+
+    def _quorum(self) -> Quorum | None:
+        names = ("ensembleSize", "writeQuorumSize", "ackQuorumSize")
+        if not any(self._get(name) for name in names):
+            return None
+        before = len(self._problems)
+        sizes = [self._number(name, default, 2**16) for name, default in zip(names, (3, 3, 2))]
+        if len(self._problems) == before:
+            try:
+                return Quorum(*sizes)
+            except InvalidRequestError as error:
+                self._problems.append(str(error))
+        return None
+
+    def _password(self) -> Password:
+        try:
+            return Password(
+                file=self._get("passwordFile") or "",
+                env=self._get("passwordEnv") or "",
+                literal=self._get("password") or "",
+            )
+        except InvalidRequestError as error:
+            self._problems.append(str(error))
+            return Password()
+
+    def _transaction(self) -> Transaction | None:
+        app_id, version = self._get("txnAppId"), self._get("txnVersion")
+        if app_id is None and version is None:
+            return None
+        if not app_id or version is None:
+            self._problems.append("txnAppId and txnVersion belong together")
+            return None
+        number = self._take("txnVersion", lambda text: _at_least(int(text), 0), "a number >= 0")
+        return None if number is None else Transaction(app_id, number)
+
+    def _offset(self, name: str, word: str) -> int | None:
+        text = self._get(name)
+        if text is None or text.lower() == word:
+            return None
+        wanted = f"earliest, latest, or an offset >= 0 ({word} is the default)"
+        if text.lower() == "latest" and word == "earliest":
+            return -1
+        return self._take(name, lambda value: _at_least(int(value), 0), wanted)
+
+    def _number(self, name: str, default: int, most: int) -> int:
+        if self._get(name) is None:
+            return default
+        value = self._take(
+            name, lambda text: _at_least(int(text), 1, most), f"a number from 1 to {most}"
+        )
+        return default if value is None else value
+
+    def _flag(self, name: str, default: bool) -> bool:
+        text = self._get(name)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false"):
+            self._problems.append(f"{name} must be true or false, not {text!r}")
+        return text.lower() == "true"
+
+    def _choice(self, name: str, choices: tuple[str, ...], default: str | None) -> str | None:
+        text = self._get(name)
+        if text is None:
+            return default
+        for choice in choices:
+            if choice.lower() == text.lower():
+                return choice
+        self._problems.append(f"{name} must be one of {', '.join(choices)}, not {text!r}")
+        return default
+
+    def _take(self, name: str, convert: Callable[[str], T], wanted: str) -> T | None:
+        text = self._get(name) or ""
+        try:
+            return convert(text)
+        except ValueError:
+            self._problems.append(f"{name} must be {wanted}, not {text!r}")
+            return None
+
+    def _get(self, name: str) -> str | None:
+        return self._options.get(name.lower())
+
+
+def _at_least(value: int, least: int, most: int | None = None) -> int:
+    if value < least or (most is not None and value > most):
+        raise ValueError
+    return value

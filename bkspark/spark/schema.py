@@ -1,0 +1,133 @@
+"""Spark schemas <-> the Arrow schemas that are stored.
+
+The stored schema is what Spark itself uses in Arrow form with time zone UTC, so that stored batches
+go back to Spark as they are. Every field carries its Spark type as JSON in its metadata, for what
+Arrow cannot tell (varchar and char lengths, variants, interval units).
+"""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
+
+from bkspark.client.slice_reader import METADATA_COLUMNS
+from bkspark.errors import CorruptDataError, InvalidRequestError
+
+SPARK_TYPE_KEY = b"spark.field"
+
+
+def to_stored(schema: StructType) -> pa.Schema:
+    """The Arrow schema to store for a DataFrame of ``schema``.
+
+    Raises:
+        InvalidRequestError: a column has no Arrow form, or a name that is taken.
+    """
+    for field in schema.fields:
+        if field.name.lower() in METADATA_COLUMNS:
+            raise InvalidRequestError(
+                f"column name {field.name!r} is reserved", hint="rename the column"
+            )
+        if _names_a_class(field.jsonValue()):
+            raise InvalidRequestError(
+                f"column {field.name!r} is of a user-defined type",
+                hint="cast it to the type it is stored as",
+            )
+    if len({field.name for field in schema.fields}) != len(schema.fields):
+        raise InvalidRequestError("two columns have the same name", hint="rename one of them")
+    nullable = StructType.fromJson(_nullable(schema.jsonValue()))
+    named = zip(nullable.fields, expected_by_spark(nullable))
+    return pa.schema([arrow.with_metadata(_type_of(field)) for field, arrow in named])
+
+
+def from_stored(schema: pa.Schema) -> StructType:
+    """The Spark schema of a stored Arrow schema.
+
+    Raises:
+        CorruptDataError: it does not stand for a Spark schema.
+    """
+    return StructType([_field(field) for field in schema])
+
+
+def with_metadata_columns(schema: StructType) -> StructType:
+    """``schema`` and behind it ``_offset``, ``_ledger_id`` and ``_entry_id``."""
+    added = [StructField(name, LongType(), True) for name in METADATA_COLUMNS]
+    return StructType([*schema.fields, *added])
+
+
+def expected_by_spark(schema: StructType) -> pa.Schema:
+    """The Arrow schema that batches for Spark must have exactly.
+
+    Raises:
+        InvalidRequestError: a column has no Arrow form.
+    """
+    try:
+        return to_arrow_schema(schema, timezone="UTC")
+    except PySparkException as error:
+        raise InvalidRequestError(
+            f"a column has no Arrow form: {str(error).splitlines()[0]}",
+            hint="cast it to a type that has",
+        ) from None
+
+
+def projected(user: StructType, stored: StructType) -> StructType:
+    """``user``'s columns, spelled as they are stored.
+
+    Raises:
+        InvalidRequestError: a column is not there, or of another type.
+    """
+    known = {field.name.lower(): field for field in with_metadata_columns(stored).fields}
+    fields = []
+    for field in user.fields:
+        found = known.get(field.name.lower())
+        if found is None:
+            raise InvalidRequestError(
+                f"there is no column {field.name!r}", hint=f"columns are {', '.join(known)}"
+            )
+        if found.dataType.simpleString() != field.dataType.simpleString():
+            raise InvalidRequestError(
+                f"column {field.name!r} is {found.dataType.simpleString()}, "
+                f"not {field.dataType.simpleString()}"
+            )
+        fields.append(StructField(found.name, field.dataType, field.nullable, field.metadata))
+    return StructType(fields)
+
+
+def _type_of(field: StructField) -> dict[bytes, bytes]:
+    return {SPARK_TYPE_KEY: json.dumps(field.jsonValue(), sort_keys=True).encode()}
+
+
+def _nullable(value: Any) -> Any:
+    """A type in JSON form with every part nullable, as Spark's file sources store it.
+
+    One append's column may be declared without nulls and the next one's with them.
+    """
+    if isinstance(value, dict):
+        flags = ("nullable", "containsNull", "valueContainsNull")
+        return {key: True if key in flags else _nullable(item) for key, item in value.items()}
+    return [_nullable(item) for item in value] if isinstance(value, list) else value
+
+
+def _field(field: pa.Field) -> StructField:
+    text = (field.metadata or {}).get(SPARK_TYPE_KEY)
+    if text is None:  # written without Spark
+        return from_arrow_schema(pa.schema([field.with_metadata(None)])).fields[0]
+    try:
+        value = json.loads(text)
+        if _names_a_class(value):
+            raise ValueError("a user-defined type would run code")
+        found = StructField.fromJson(value)
+        if found.name != field.name:
+            raise ValueError("another column's type")
+    except (ValueError, KeyError, TypeError, PySparkException) as error:
+        raise CorruptDataError(f"the stored type of column {field.name!r} is malformed") from error
+    return found
+
+
+def _names_a_class(value: Any) -> bool:
+    """Whether a type in JSON form would load a class: no code is ever loaded from storage."""
+    if isinstance(value, dict):
+        return value.get("type") == "udt" or any(_names_a_class(item) for item in value.values())
+    return isinstance(value, list) and any(_names_a_class(item) for item in value)

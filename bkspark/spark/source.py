@@ -1,0 +1,39 @@
+"""``format("bookkeeper")``: names the factories; no logic of its own."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.types import StructType
+
+from bkspark.spark import options as options_module
+from bkspark.spark.options import Options
+
+
+class BookKeeperDataSource(DataSource):
+    """Logs and ledgers as DataFrames. Spark makes, pickles and asks instances; users never do."""
+
+    defaults: ClassVar[Mapping[str, str]] = {}
+    """Options that a session gave once, see ``register``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bookkeeper"
+
+    def schema(self) -> StructType:
+        from bkspark.spark.reader import read_schema
+
+        return read_schema(self._parsed())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from bkspark.spark.reader import BookKeeperReader
+
+        return BookKeeperReader(self._parsed(), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from bkspark.spark.writer import BookKeeperWriter
+
+        return BookKeeperWriter(self._parsed(), schema, overwrite)
+
+    def _parsed(self) -> Options:
+        return options_module.parse(self.options, self.defaults)

@@ -1,0 +1,86 @@
+"""``df.write.format("bookkeeper")``.
+
+Spark calls, each in another process: the constructor once when the write is planned, ``write`` for
+every task attempt, then ``commit`` once, or ``abort``, or both (a ``commit`` that raised is
+followed by ``abort``). All correctness rests on the commit; see ``bkspark.client.batch_commit``.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from bkspark.client import batch_commit
+from bkspark.client.attempt_writer import AttemptWriter
+from bkspark.client.batch_plan import WriteRequest, prepare
+from bkspark.errors import InvalidRequestError
+from bkspark.protocol.batch import AttemptReport
+from bkspark.spark.options import Options
+from bkspark.spark.schema import to_stored
+
+
+@dataclass
+class AttemptMessage(WriterCommitMessage):
+    """What a task attempt tells the commit."""
+
+    report: AttemptReport
+
+
+class BookKeeperWriter(DataSourceArrowWriter):
+    """One batch write into a log. Pickled from the driver to the tasks and to the commit."""
+
+    def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+        _require_writable(options, overwrite)
+        self._target = prepare(
+            WriteRequest(
+                metadata_uri=options.metadata_uri,
+                log_name=options.log_name,
+                schema=to_stored(schema),
+                quorum=options.quorum,
+                digest_type=options.digest_type,
+                password=options.password,
+                blocks=options.blocks,
+                transaction=options.transaction,
+                is_overwrite=overwrite,
+                merges_schema=options.merges_schema,
+            )
+        )
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Runs on: executor, once per task attempt."""
+        context = TaskContext.get()
+        partition_id = 0 if context is None else context.partitionId()
+        if self._target.is_done:
+            return AttemptMessage(AttemptReport(partition_id, 0, 0, ()))
+        return AttemptMessage(AttemptWriter(self._target, partition_id).write(iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Runs on: driver, in a process of its own."""
+        reports = [m.report if isinstance(m, AttemptMessage) else None for m in messages]
+        batch_commit.commit(self._target, reports)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Runs on: driver; while tasks may still be writing, and maybe after a good commit."""
+        del messages
+        batch_commit.abort(self._target)
+
+
+def _require_writable(options: Options, overwrite: bool) -> None:
+    if options.ledger_id is not None:
+        raise InvalidRequestError(
+            "a single ledger cannot be written as a DataFrame", hint="write to a log: save(NAME)"
+        )
+    if options.view:
+        raise InvalidRequestError("view belongs to reading")
+    if overwrite and not options.truncates:
+        raise InvalidRequestError(
+            "overwrite replaces the whole log",
+            hint='say so with .option("truncate", "true"), or use .mode("append")',
+        )
+    if options.truncates and not overwrite:
+        raise InvalidRequestError(
+            "truncate=true belongs to overwrite", hint='use .mode("overwrite") or leave it out'
+        )

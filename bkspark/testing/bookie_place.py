@@ -1,0 +1,80 @@
+"""What the conformance tests of bookies begin with: a place, and a bookie in it.
+
+A backend supplies a ``Place``: empty, and with a back door around the contract, through which the
+tests do what no bookie does: swap a file, cut it, lose everything.
+"""
+
+from typing import Protocol
+
+import pytest
+
+from bkspark.bookie import uri
+from bkspark.bookie.contract import Bookie, BookieAddress
+from bkspark.format import cookie as cookie_format
+from bkspark.format import layout
+from bkspark.format.cookie import Cookie
+from bkspark.testing.bookie_rivals import Parallel
+
+CLUSTER, OTHER_CLUSTER = "c" * 32, "d" * 32
+INCARNATION, OTHER_INCARNATION = "1" * 32, "2" * 32
+LEDGER = 0x1234
+TOKEN = "b" * 32
+MARKER = layout.term_marker(LEDGER, 1)
+ENTRIES = layout.entry_log(LEDGER, "a" * 32, 0)
+JOURNAL = layout.journal(LEDGER, 1, TOKEN)
+
+
+class Place(Protocol):
+    """Where a bookie is to be, with a back door."""
+
+    @property
+    def url(self) -> str: ...
+
+    def get(self, name: str) -> bytes | None:
+        """The bytes under ``name``."""
+        ...
+
+    def set(self, name: str, data: bytes) -> None:
+        """Put another file with ``data`` in the place of ``name``."""
+        ...
+
+    def truncate(self, name: str, size: int) -> None:
+        """Cut the very file that ``name`` shows now."""
+        ...
+
+    def names(self) -> list[str]:
+        """Every file there is, temporary ones too."""
+        ...
+
+    def wipe(self) -> None:
+        """Remove everything, but leave the place."""
+        ...
+
+    def move_away(self) -> None:
+        """Leave nothing at ``url``; who has it open keeps it."""
+        ...
+
+
+def address_of(place: Place, **changes: str) -> BookieAddress:
+    """The address of the bookie that ``a_cookie`` makes of ``place``."""
+    values = {"bookie_id": "b1", "incarnation": INCARNATION, "cluster_id": CLUSTER} | changes
+    return BookieAddress(**values, url=place.url)
+
+
+def a_cookie(cluster: str = CLUSTER, bookie: str = "b1", incarnation: str = INCARNATION) -> bytes:
+    return cookie_format.encode(Cookie(cluster, bookie, incarnation))
+
+
+class BookieFixtures:
+    """A place of the backend, and the bookie in it."""
+
+    PARALLEL: Parallel = "processes"
+
+    @pytest.fixture
+    def place(self) -> Place:
+        raise NotImplementedError("a backend overrides this fixture")
+
+    @pytest.fixture
+    def bookie(self, place: Place) -> Bookie:
+        uri.storage(place.url).format(a_cookie())
+        return uri.open_bookie(address_of(place))

@@ -1,0 +1,147 @@
+"""Several processes, or threads, that use one bookie at the same time.
+
+Each work takes the bookie, its own index and a barrier, and returns what it saw.
+"""
+
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Literal
+
+from bkspark.bookie.contract import Bookie
+from bkspark.errors import BookieUnavailableError
+from bkspark.format import layout
+
+Parallel = Literal["processes", "threads"]
+ROUNDS = 25
+_LEDGER = 0x1234
+FILE = layout.entry_log(_LEDGER, "f" * 32, 0)
+
+
+def run_rivals(
+    parallel: Parallel, work: Callable[..., Any], bookie: Bookie, count: int
+) -> list[Any]:
+    """What ``work(bookie, index, barrier)`` returns for each index, all at the same time."""
+    if parallel == "threads":
+        return _in_threads(work, bookie, count)
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    barrier = context.Barrier(count, timeout=30)
+    rivals = [
+        context.Process(target=_rival, args=(work, bookie, index, barrier, results))
+        for index in range(count)
+    ]
+    for rival in rivals:
+        rival.start()
+    found = dict(results.get() for _ in rivals)
+    for rival in rivals:
+        rival.join()
+    return [found[index] for index in range(count)]
+
+
+def _rival(
+    work: Callable[..., Any], bookie: Bookie, index: int, barrier: Any, results: Any
+) -> None:
+    try:
+        results.put((index, work(bookie, index, barrier)))
+    except BaseException as error:
+        results.put((index, repr(error)))
+
+
+def _in_threads(work: Callable[..., Any], bookie: Bookie, count: int) -> list[Any]:
+    found: list[Any] = [None] * count
+    barrier = threading.Barrier(count, timeout=30)
+
+    def rival(index: int) -> None:
+        found[index] = work(bookie, index, barrier)
+
+    threads = [threading.Thread(target=rival, args=(index,)) for index in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def race_name(round_number: int) -> str:
+    return layout.term_marker(_LEDGER, round_number + 1)
+
+
+def race_data(index: int) -> bytes:
+    return bytes([index]) * 50_000
+
+
+def race(bookie: Bookie, index: int, barrier: Any) -> list[bool]:
+    wins = []
+    for round_number in range(ROUNDS):
+        with bookie.open_root() as root:
+            barrier.wait()
+            wins.append(root.put_new(race_name(round_number), race_data(index)))
+    return wins
+
+
+def race_files(bookie: Bookie, index: int, barrier: Any) -> bool:
+    with bookie.open_root() as root:
+        file = root.create(FILE)
+        file.write(race_data(index))
+        barrier.wait()
+        with suppress(BookieUnavailableError):
+            file.finish()
+            return True
+    return False
+
+
+def write_or_read(bookie: Bookie, index: int, barrier: Any) -> bool:
+    """Two rivals write, by either way; the third looks until it has seen all, and only whole."""
+    whole = b"w" * 2_000_000
+    give_up = time.monotonic() + 30
+    names = [f"{kind}/{number}" for number in range(4) for kind in ("put", "file")]
+    with bookie.open_root() as root:
+        barrier.wait()
+        if index == 0:
+            return all(root.put_new(name, whole) for name in names if name.startswith("put"))
+        if index == 1:
+            for name in names:
+                if name.startswith("file"):
+                    file = root.create(name)
+                    for begin in range(0, len(whole), 100_000):
+                        file.write(whole[begin : begin + 100_000])
+                    file.finish()
+            return True
+        for name in names:
+            while (found := root.size(name)) is None:
+                if time.monotonic() > give_up:
+                    return False
+            if found != len(whole) or root.read(name) != whole:
+                return False
+        return True
+
+
+def miss_then_look(bookie: Bookie, index: int, barrier: Any) -> bool:
+    """The first looks, and misses; the second writes; the first looks again, the same way."""
+    with bookie.open_root() as root:
+        for number in range(ROUNDS):
+            name = f"folder{number}/name"
+            was_missed = index == 1 or (root.read(name) is None and root.list(f"f{number}") == [])
+            barrier.wait()
+            if index == 1:
+                root.put_new(name, b"x")
+            barrier.wait()
+            if not was_missed or root.read(name) != b"x":
+                return False
+    return True
+
+
+def write_then_look(bookie: Bookie, index: int, barrier: Any) -> list[bool]:
+    """Each writes its name and then looks for the other's; fencing stands on one seeing it."""
+    seen = []
+    for number in range(ROUNDS):
+        with bookie.open_root() as root:
+            mine, other = f"r{number}/n{index}", f"r{number}/n{1 - index}"
+            assert root.size(other) is None
+            barrier.wait()
+            root.put_new(mine, b"")
+            seen.append(root.size(other) is not None)
+    return seen

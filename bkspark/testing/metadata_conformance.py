@@ -1,0 +1,268 @@
+"""What every metadata store must do; a backend inherits these tests.
+
+    class TestMyStore(MetadataStoreTests):
+        @pytest.fixture
+        def store(self, tmp_path):
+            return MyStore(f"my://{tmp_path}")
+
+The store must be new and empty. ``PARALLEL`` says whether rivals are processes, as in production,
+or threads, for a store that lives in one process.
+"""
+
+import pickle
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
+
+import pytest
+
+from bkspark.errors import InvalidRequestError, MetadataVersionError
+from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.testing import metadata_rivals
+from bkspark.testing.metadata_rivals import Parallel, run_rivals, tokens
+
+KEY = "ledgers/0000000000000001"
+# More than any store keeps, so that the first of them are gone.
+MANY = 64
+HOSTILE_KEYS = [
+    "",
+    "/",
+    "../x",
+    "ledgers/../../x",
+    "ledgers/..",
+    "ledgers/.",
+    "ledgers//x",
+    "ledgers/x/",
+    "/ledgers/x",
+    "ledgers/.hidden",
+    "ledgers/a..b",
+    "ledgers/a b",
+    "ledgers/a\0",
+    "ledgers/a\n",
+    "ledgers/é",
+    "ledgers/~x",
+    "ledgers/" + "x" * 300,
+    "METADATA_STORE",
+]
+
+
+def put_many(store: MetadataStore, count: int, key: str = KEY) -> list[Versioned]:
+    """A new record with so many versions; returns them all."""
+    put = []
+    for number in range(count):
+        value = b"%d of many" % number
+        put.append(Versioned(value, store.put(key, value, number or None)))
+    return put
+
+
+class CompareAndSetTests:
+    """One client at a time."""
+
+    def test_absent_record(self, store: MetadataStore) -> None:
+        assert store.get(KEY) is None
+        assert not store.is_current(KEY, Versioned(b"x", 1))
+        with pytest.raises(MetadataVersionError):
+            store.put(KEY, b"x", 1)
+        assert store.get(KEY) is None
+
+    def test_versions_grow_by_one(self, store: MetadataStore) -> None:
+        for version in range(1, 41):
+            assert store.put(KEY, b"v%d" % version, version - 1 or None) == version
+            assert store.get(KEY) == Versioned(b"v%d" % version, version)
+
+    @pytest.mark.parametrize("expected", [None, 1, 2, 4, 5, 50])
+    def test_put_with_another_version_changes_nothing(
+        self, store: MetadataStore, expected: int | None
+    ) -> None:
+        seen = put_many(store, 3)[-1]
+        with pytest.raises(MetadataVersionError):
+            store.put(KEY, b"mine", expected)
+        assert store.get(KEY) == seen
+        assert store.is_current(KEY, seen)
+        assert store.put(KEY, b"next", 3) == 4
+
+    def test_put_with_a_version_of_long_ago_is_lost(self, store: MetadataStore) -> None:
+        seen = put_many(store, MANY)[-1]
+        for expected in (None, *range(1, MANY)):
+            with pytest.raises(MetadataVersionError):
+                store.put(KEY, b"mine", expected)
+        assert store.get(KEY) == seen
+        assert store.is_current(KEY, seen)
+
+    @pytest.mark.parametrize("expected", [0, -1])
+    def test_version_that_cannot_exist_is_refused(
+        self, store: MetadataStore, expected: int
+    ) -> None:
+        with pytest.raises(InvalidRequestError):
+            store.put(KEY, b"x", expected)
+
+    def test_records_are_independent(self, store: MetadataStore) -> None:
+        store.put("cluster", b"c", None)
+        store.put("logs/a", b"a", None)
+        store.put("logs/a.b", b"ab", None)
+        store.put("logs/a.b", b"ab2", 1)
+        assert store.get("cluster") == Versioned(b"c", 1)
+        assert store.get("logs/a") == Versioned(b"a", 1)
+        assert store.get("logs/a.b") == Versioned(b"ab2", 2)
+
+    @pytest.mark.parametrize("size", [0, 1, 4096, 1 << 20])
+    def test_value_comes_back_as_it_was(self, store: MetadataStore, size: int) -> None:
+        value = secrets.token_bytes(size)
+        store.put(KEY, value, None)
+        assert store.get(KEY) == Versioned(value, 1)
+        assert store.is_current(KEY, Versioned(value, 1))
+
+    def test_lost_answer_is_recognised_by_reading_back(self, store: MetadataStore) -> None:
+        store.put(KEY, b"old", None)
+        store.put(KEY, b"new, token 1", 1)  # its answer is lost
+        with pytest.raises(MetadataVersionError):
+            store.put(KEY, b"new, token 1", 1)
+        assert store.get(KEY) == Versioned(b"new, token 1", 2)
+
+
+class CurrentTests:
+    """``is_current``: the metadata check (R4)."""
+
+    def test_every_change_ends_it(self, store: MetadataStore) -> None:
+        seen = put_many(store, 1)
+        assert store.is_current(KEY, seen[0])
+        for version in range(2, MANY):
+            store.put(KEY, b"v%d" % version, version - 1)
+            assert not any(store.is_current(KEY, old) for old in seen)
+            seen.append(Versioned(b"v%d" % version, version))
+            assert store.is_current(KEY, seen[-1])
+
+    def test_other_bytes_or_version_are_not_current(self, store: MetadataStore) -> None:
+        seen = put_many(store, 3)[-1]
+        assert not store.is_current(KEY, Versioned(b"other", 3))
+        assert not store.is_current(KEY, Versioned(seen.value, 2))
+        assert not store.is_current(KEY, Versioned(seen.value, 4))
+
+    def test_a_change_by_another_client_ends_it(self, store: MetadataStore) -> None:
+        seen = put_many(store, 1)[0]
+        assert store.is_current(KEY, seen)
+        pickle.loads(pickle.dumps(store)).put(KEY, b"other", 1)
+        assert not store.is_current(KEY, seen)
+
+    def test_deletion_ends_it(self, store: MetadataStore) -> None:
+        seen = put_many(store, 1)[0]
+        store.delete(KEY)
+        assert not store.is_current(KEY, seen)
+
+
+class NameTests:
+    """``list``, ``delete``, keys and addresses."""
+
+    def test_list(self, store: MetadataStore) -> None:
+        assert store.list("logs") == []
+        for name in ("b", "a", "A", "a.b", "c-d_e"):
+            put_many(store, 2, f"logs/{name}")
+        store.put("ledgers/f", b"x", None)
+        store.put("cluster", b"x", None)
+        assert store.list("logs") == ["A", "a", "a.b", "b", "c-d_e"]
+        assert store.list("log") == []
+
+    def test_list_shows_records_of_many_versions(self, store: MetadataStore) -> None:
+        put_many(store, MANY)
+        assert store.list("ledgers") == [KEY.partition("/")[2]]
+
+    @pytest.mark.parametrize("key", [KEY, "cluster", "counters/ledger"])
+    @pytest.mark.parametrize("count", [1, 35])
+    def test_delete_is_for_ever(self, store: MetadataStore, key: str, count: int) -> None:
+        seen = put_many(store, count, key)[-1]
+        store.put("ledgers/2", b"x", None)
+        for _ in range(2):
+            store.delete(key)
+            assert store.get(key) is None
+            for expected in (None, 1, count):
+                with pytest.raises(MetadataVersionError):
+                    store.put(key, b"again", expected)
+            assert store.get(key) is None
+            assert not store.is_current(key, seen)
+            assert store.list("ledgers") == ["2"]
+
+    def test_deleted_before_it_existed(self, store: MetadataStore) -> None:
+        store.delete(KEY)
+        with pytest.raises(MetadataVersionError):
+            store.put(KEY, b"x", None)
+        assert store.list("ledgers") == []
+
+    @pytest.mark.parametrize("key", HOSTILE_KEYS)
+    def test_hostile_keys_are_refused(self, store: MetadataStore, key: str) -> None:
+        for call in (
+            lambda: store.get(key),
+            lambda: store.put(key, b"x", None),
+            lambda: store.is_current(key, Versioned(b"x", 1)),
+            lambda: store.list(key),
+            lambda: store.delete(key),
+        ):
+            with pytest.raises(InvalidRequestError):
+                call()
+
+    def test_pickled_store_is_the_same_store(self, store: MetadataStore) -> None:
+        other = pickle.loads(pickle.dumps(store))
+        assert other.uri == store.uri
+        store.put(KEY, b"x", None)
+        assert other.get(KEY) == Versioned(b"x", 1)
+        assert other.put(KEY, b"y", 1) == 2
+        assert store.get(KEY) == Versioned(b"y", 2)
+
+    def test_close_may_be_repeated(self, store: MetadataStore) -> None:
+        store.get(KEY)
+        store.close()
+        store.close()
+
+
+class RivalTests:
+    """Many clients at a time."""
+
+    PARALLEL: ClassVar[Parallel] = "processes"
+
+    def test_each_version_has_one_winner(self, store: MetadataStore) -> None:
+        """Each rival adds its tokens to a list in the record; none is lost, none doubled."""
+        outcomes = run_rivals(self.PARALLEL, metadata_rivals.add_tokens, store, 8)
+        found = store.get(KEY)
+        assert found is not None
+        listed = tokens(found)
+        assert found.version == len(listed)
+        assert len(set(listed)) == len(listed)
+        done, lost, unknown = (set().union(*kind) for kind in zip(*outcomes))
+        assert len(done) + len(unknown) == 8 * metadata_rivals.ADDED_EACH
+        assert done <= set(listed) <= done | unknown
+        assert not lost & set(listed)
+
+    def test_one_creator_wins(self, store: MetadataStore) -> None:
+        outcomes = run_rivals(self.PARALLEL, metadata_rivals.create, store, 8)
+        for number, wins in enumerate(zip(*outcomes)):
+            assert wins.count(True) == 1
+            assert store.get(f"logs/{number}") == Versioned(b"by %d" % wins.index(True), 1)
+
+    def test_get_is_as_new_as_any_finished_put(self, store: MetadataStore) -> None:
+        store.put(KEY, b"1", None)
+        acknowledged = 1
+
+        def write() -> None:
+            nonlocal acknowledged
+            for version in range(2, 201):
+                acknowledged = store.put(KEY, b"%d" % version, version - 1)
+
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(write)
+            while not writing.done():
+                before = acknowledged
+                found = store.get(KEY)
+                assert found is not None
+                assert found.version >= before
+                assert found.value == b"%d" % found.version
+                if before > 1:
+                    assert not store.is_current(KEY, Versioned(b"%d" % (before - 1), before - 1))
+            writing.result()
+
+
+class MetadataStoreTests(CompareAndSetTests, CurrentTests, NameTests, RivalTests):
+    """All of them."""
+
+    @pytest.fixture
+    def store(self) -> MetadataStore:
+        """A new, empty store."""
+        raise NotImplementedError("a backend's tests say which store is tested")

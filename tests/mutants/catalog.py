@@ -1,0 +1,13 @@
+"""The catalogue: single-rule mutations of the source, and for each the tests that must notice.
+
+A mutant is killed if every test listed for it fails. To add one: pick a rule, break it in one
+place, name the test that says the rule, and put it in the table of its layer.
+"""
+
+from . import protocol_decisions, protocol_values
+from .mutant import Mutant
+
+MUTANTS: tuple[Mutant, ...] = (
+    *protocol_values.MUTANTS,
+    *protocol_decisions.MUTANTS,
+)

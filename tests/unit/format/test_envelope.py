@@ -1,0 +1,136 @@
+"""A record that differs from what was written, in any bit or in length, is not read."""
+
+import pytest
+
+from bkspark.errors import CorruptDataError
+from bkspark.format import cookie, envelope
+from bkspark.format.cookie import Cookie
+from bkspark.format.digest import crc32c
+
+KEY = "logs/orders"
+VALUE = {"a": [1, {"b": None}], "name": "déjà", "n": -5}
+DATA = envelope.encode("log", KEY, VALUE)
+COOKIE = Cookie("c" * 32, "b1", "1" * 32, 1_700_000_000_000)
+
+
+def refused(data: bytes, kind: str = "log", key: str = KEY) -> str:
+    with pytest.raises(CorruptDataError) as refusal:
+        envelope.decode(kind, key, data)
+    return str(refusal.value)
+
+
+def with_payload(payload: bytes, version: int = 1) -> bytes:
+    """A record whose checksum is right, by a writer who can compute it."""
+    value = crc32c(payload, crc32c(f"log {version} {KEY}\n".encode(), 0))
+    return f"bkspark log v{version} {value:08x} {len(payload)}\n".encode() + payload
+
+
+def test_round_trip() -> None:
+    fields = envelope.decode("log", KEY, DATA)
+    assert fields.take("n", int) == -5
+    assert fields.take("name", str) == "déjà"
+    assert fields.take("a", list) == VALUE["a"]
+
+
+def test_same_value_same_bytes() -> None:
+    assert envelope.encode("log", KEY, dict(reversed(VALUE.items()))) == DATA
+
+
+def test_first_line_is_for_people() -> None:
+    first, _, payload = DATA.partition(b"\n")
+    words = first.split(b" ")
+    assert words[:3] == [b"bkspark", b"log", b"v1"]
+    assert words[4] == str(len(payload)).encode()
+
+
+def test_every_flipped_bit_is_found() -> None:
+    for position in range(len(DATA) * 8):
+        flipped = bytearray(DATA)
+        flipped[position // 8] ^= 1 << position % 8
+        assert KEY in refused(bytes(flipped))
+
+
+def test_every_cut_and_every_tail_is_found() -> None:
+    for length in range(len(DATA)):
+        refused(DATA[:length])
+    for tail in (b"\0", b" ", b"\n", DATA):
+        refused(DATA + tail)
+
+
+def test_record_under_another_name_or_kind_is_found() -> None:
+    assert "logs/other" in refused(DATA, key="logs/other")
+    refused(DATA, kind="ledger")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"", b"[]", b"1", b"null", b"{", b"{}{}", b'{"a":1,"a":1}', b'{"x":{"a":1,"a":2}}',
+        b'{"a":NaN}', b'{"a":-Infinity}', b'{"a":"\xff"}', b"\xef\xbb\xbf{}",
+        b'{"a":' + b"[" * 40 + b"]" * 40 + b"}", b'{"a":' + b"[" * 10**5 + b"]" * 10**5 + b"}",
+    ],
+)  # fmt: skip
+def test_strange_payload_with_a_right_checksum(payload: bytes) -> None:
+    refused(with_payload(payload))
+
+
+def test_right_checksum_is_what_this_test_computes() -> None:
+    assert envelope.decode("log", KEY, with_payload(b'{"n":1}')).take("n", int) == 1
+
+
+def test_newer_version_says_upgrade() -> None:
+    assert "newer bkspark" in refused(with_payload(b"{}", version=2))
+    refused(with_payload(b"{}", version=0))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(b"bkspark log v1 ", b"bkspark log v01 "), (b"bkspark ", b"bkspark  "), (b"\n", b"\r\n")],
+)
+def test_head_is_strict(before: bytes, after: bytes) -> None:
+    refused(DATA.replace(before, after, 1))
+
+
+def test_upper_case_checksum_is_refused() -> None:
+    head, _, payload = DATA.partition(b"\n")
+    words = head.split(b" ")
+    while words[3].upper() == words[3]:
+        raise AssertionError("this record's checksum has no letter: choose another value")
+    words[3] = words[3].upper()
+    refused(b" ".join(words) + b"\n" + payload)
+
+
+def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(envelope, "RECORD_BYTES_MAX", len(DATA) - 1)
+    refused(DATA)
+
+
+def test_cookie_round_trip() -> None:
+    data = cookie.encode(COOKIE)
+    assert cookie.decode(data) == COOKIE
+    assert data.startswith(b"bkspark cookie v1 ")
+
+
+def test_every_flip_and_cut_of_a_cookie_is_found() -> None:
+    data = cookie.encode(COOKIE)
+    for position in range(len(data) * 8):
+        flipped = bytearray(data)
+        flipped[position // 8] ^= 1 << position % 8
+        with pytest.raises(CorruptDataError):
+            cookie.decode(bytes(flipped))
+    for length in range(len(data)):
+        with pytest.raises(CorruptDataError):
+            cookie.decode(data[:length])
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        Cookie("c" * 31, "b1", "1" * 32),
+        Cookie("c" * 32, "../b", "1" * 32),
+        Cookie("C" * 32, "b", "1" * 32),
+    ],
+)
+def test_strange_identity_with_a_right_checksum(strange: Cookie) -> None:
+    with pytest.raises(CorruptDataError):
+        cookie.decode(cookie.encode(strange))

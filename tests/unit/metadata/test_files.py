@@ -1,0 +1,252 @@
+"""The store in a folder: finding it, what lies in it, and how much."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
+from bkspark.metadata import directory
+from bkspark.metadata.contract import Versioned
+from bkspark.metadata.directory import open_directory
+from bkspark.metadata.files import MARKER, FileMetadataStore
+from bkspark.metadata.versions import VersionedRecords
+from bkspark.testing.faulty_os import FaultyOs
+
+KEY = "ledgers/1"
+CALLS: list[Callable[[FileMetadataStore], object]] = [
+    lambda store: store.get(KEY),
+    lambda store: store.put(KEY, b"x", None),
+    lambda store: store.put(KEY, b"x", 1),
+    lambda store: store.is_current(KEY, Versioned(b"x", 1)),
+    lambda store: store.list("ledgers"),
+    lambda store: store.delete(KEY),
+]
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "meta"
+
+
+@pytest.fixture
+def store(root: Path) -> FileMetadataStore:
+    store = FileMetadataStore(root.as_uri())
+    store.format()
+    return store
+
+
+def put_until(store: FileMetadataStore | VersionedRecords, last: int, key: str = KEY) -> None:
+    for version in range(1, last + 1):
+        store.put(key, b"v%d" % version, version - 1 or None)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("place", ["missing", "empty", "file", "below a file"])
+def test_what_is_no_store_is_not_an_empty_store(
+    tmp_path: Path, place: str, call: Callable[[FileMetadataStore], object]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_bytes(b"")
+    path = tmp_path / {"below a file": "file/x"}.get(place, place)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InvalidRequestError, match=r"no bkspark cluster at .*bkspark init file://"):
+        call(FileMetadataStore(path.as_uri()))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_store_that_was_unmounted_is_not_empty(
+    store: FileMetadataStore, root: Path, call: Callable[[FileMetadataStore], object]
+) -> None:
+    store.put(KEY, b"x", None)
+    root.rename(root.with_name("away"))
+    root.mkdir()
+    with pytest.raises(InvalidRequestError, match="no bkspark cluster"):
+        call(store)
+    root.rmdir()
+    root.with_name("away").rename(root)
+    assert store.get(KEY) == Versioned(b"x", 1)
+
+
+def test_another_format_is_refused(store: FileMetadataStore, root: Path) -> None:
+    (root / MARKER).write_bytes(b"bkspark metadata store, format 2\n")
+    with pytest.raises(InvalidRequestError, match="another format"):
+        store.get(KEY)
+
+
+def test_format_refuses_what_is_in_use(store: FileMetadataStore, root: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="is one already"):
+        store.format()
+    (root / MARKER).unlink()
+    (root / "photos").mkdir()
+    with pytest.raises(InvalidRequestError, match="something else"):
+        store.format()
+
+
+def test_format_takes_a_fresh_file_system(root: Path) -> None:
+    (root / "lost+found").mkdir(parents=True)
+    (root / ".tmp-0123").write_bytes(b"")
+    store = FileMetadataStore(root.as_uri())
+    store.format()
+    assert store.get(KEY) is None
+
+
+@pytest.mark.parametrize("path", ["missing/meta", "file", "file/meta"])
+def test_format_makes_no_parents(tmp_path: Path, path: str) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InvalidRequestError, match="no such folder"):
+        FileMetadataStore((tmp_path / path).as_uri()).format()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_file_in_place_of_a_folder_is_unknown(
+    store: FileMetadataStore, root: Path, call: Callable[[FileMetadataStore], object]
+) -> None:
+    (root / "ledgers").write_bytes(b"")
+    with pytest.raises(OutcomeUnknownError):
+        call(store)
+
+
+def test_a_value_is_a_plain_file(store: FileMetadataStore, root: Path) -> None:
+    put_until(store, 2)
+    store.delete("logs/a")
+    names = [str(path.relative_to(root)) for path in sorted(root.rglob("*")) if path.is_file()]
+    assert names == [MARKER, f"{KEY}/{1:016x}", f"{KEY}/{2:016x}", "logs/~a"]
+    assert (root / KEY / f"{2:016x}").read_bytes() == b"v2"
+
+
+def test_deleted_record_leaves_one_file(store: FileMetadataStore, root: Path) -> None:
+    put_until(store, 40)
+    (root / KEY / ".tmp-left").write_bytes(b"")
+    store.delete(KEY)
+    assert [path.name for path in (root / "ledgers").iterdir()] == ["~1"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 15, 16, 17, 40])
+def test_pruned_name_that_is_made_again_counts_for_nothing(
+    store: FileMetadataStore, root: Path, version: int
+) -> None:
+    put_until(store, 80)
+    path = root / KEY / f"{version:016x}"
+    assert not path.exists()
+    for again in (b"made again", b"v%d" % version):
+        path.write_bytes(again)
+        assert not store.is_current(KEY, Versioned(again, version))
+        with pytest.raises(MetadataVersionError):
+            store.put(KEY, b"next", version)
+        assert store.get(KEY) == Versioned(b"v80", 80)
+    put_until(store, 1, "ledgers/2")
+    put_at = [store.put(KEY, b"v", number) for number in range(80, 97)]
+    assert put_at[-1] == 97
+    assert not path.exists()
+
+
+def test_overtaken_put_is_unknown(
+    store: FileMetadataStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A put that wins and is superseded and pruned before it looks: it did happen."""
+    put_until(store, 1)
+    real = directory.PosixDirectory.put_if_absent
+
+    def overtaken(self: directory.PosixDirectory, path: str, data: bytes) -> bool:
+        is_created = real(self, path, data)
+        if data == b"slow":
+            for version in range(2, 50):
+                store.put(KEY, b"fast", version)
+        return is_created
+
+    monkeypatch.setattr(directory.PosixDirectory, "put_if_absent", overtaken)
+    with pytest.raises(OutcomeUnknownError, match="overtook"):
+        store.put(KEY, b"slow", 1)
+
+
+def test_get_that_is_always_overtaken_ends(
+    store: FileMetadataStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_until(store, 1)
+    real = directory.PosixDirectory.read
+    version = 1
+
+    def overtaken(self: directory.PosixDirectory, path: str) -> bytes | None:
+        nonlocal version
+        if path.startswith(KEY):
+            version = store.put(KEY, b"v%d" % version, version)
+        return real(self, path)
+
+    monkeypatch.setattr(directory.PosixDirectory, "read", overtaken)
+    with pytest.raises(OutcomeUnknownError, match="changed during each"):
+        store.get(KEY)
+
+
+def test_a_put_costs_the_same_after_many_versions(
+    store: FileMetadataStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = []
+    for version in range(1, 1301):
+        faults = FaultyOs()
+        monkeypatch.setattr(directory, "os", faults)
+        store.put(KEY, b"x", version - 1 or None)
+        costs.append(len(faults.trace))
+    assert max(costs[1000:]) <= max(costs[:300])
+    # 17 to 32 versions, 15 marks a level; 1296 is a multiple of 16.
+    assert len(list((root / KEY).iterdir())) <= 32 + 15 + 5
+
+
+def test_marks_of_every_level_are_used_and_pruned(tmp_path: Path) -> None:
+    with open_directory(str(tmp_path)) as found:
+        records = VersionedRecords(found, block=2, mark_levels=3)
+        put_until(records, 60)
+        marks = [int(name[-16:], 16) for name in found.list(KEY) if name.startswith("pruned-")]
+        assert marks == [8, 16, 24, 32, 40, 48, 56, 58]
+        for version in range(1, 60):
+            with pytest.raises(MetadataVersionError):
+                records.put(KEY, b"late", version - 1 or None)
+        assert records.get(KEY) == Versioned(b"v60", 60)
+
+
+def test_pruning_catches_up_little_by_little(store: FileMetadataStore, root: Path) -> None:
+    put_until(store, 31)
+    for version in range(32, 200):
+        # As if every client had been killed before it pruned.
+        (root / KEY / f"{version:016x}").write_bytes(b"x")
+    for version in range(200, 300):
+        store.put(KEY, b"x", version - 1)
+    assert len(list((root / KEY).iterdir())) < 60
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "file://host/dir",
+        "file:relative",
+        "file://",
+        "file:///dir?mode=w",
+        "file:///dir#x",
+        "file:///a%00b",
+        "http:///dir",
+        "/dir",
+        "file://[/dir",
+    ],
+)
+def test_address_that_is_no_folder_is_refused(uri: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        FileMetadataStore(uri)
+
+
+def test_address_is_kept_in_one_form(tmp_path: Path) -> None:
+    path = tmp_path / "50% of #1? é"
+    store = FileMetadataStore(f"{path.as_uri()}/")
+    store.format()
+    store.put(KEY, b"x", None)
+    assert store.uri == path.as_uri()
+    assert FileMetadataStore(store.uri).get(KEY) == Versioned(b"x", 1)
+    assert FileMetadataStore(store.uri.replace("file://", "file://localhost")).uri == store.uri
+    shutil.rmtree(path)
