@@ -192,12 +192,16 @@ class PosixEntryFile:
         self._who = who
         self._name = name
         self._temp: _Temp | None = temp
+        self._length = 0
 
     def write(self, data: Buffer) -> None:
         temp = self._require()
         with Doubt(self._who, "write", self._name):
             try:
                 posix_calls.write_all(temp.descriptor, data)
+                length = memoryview(data).nbytes
+                posix_calls.start_writeback(temp.descriptor, self._length, length)
+                self._length += length
             except BaseException:
                 self.discard()
                 raise

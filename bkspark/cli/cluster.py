@@ -1,10 +1,12 @@
 """Commands about the cluster as a whole: init, demo, doctor, bookies, status."""
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from bkspark.cli import findings, health
 from bkspark.cli.output import Column, note, plural, print_json, print_table
@@ -89,7 +91,11 @@ def demo(
     # Imported here because it needs Spark and takes long to import.
     from bkspark.demo import run_demo
 
-    raise typer.Exit(run_demo(directory, as_json=session_of(context).as_json))
+    as_json = session_of(context).as_json
+    result = run_demo(directory, Console(stderr=as_json))
+    if as_json:
+        print_json(asdict(result))
+    raise typer.Exit(0 if result.is_equal and result.stepped_over else 1)
 
 
 def doctor(context: typer.Context) -> None:

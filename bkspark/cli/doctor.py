@@ -139,12 +139,7 @@ def _spark_defaults() -> Iterator[Finding]:
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        settings = dict(
-            (re.split(r"[\s=]+", line.strip(), maxsplit=1) + [""])[:2]
-            for line in text.splitlines()
-            if line.strip() and not line.lstrip().startswith("#")
-        )
-        if settings.get("spark.speculation", "").strip().lower() == "true":
+        if re.search(r"(?mi)^\s*spark\.speculation[\s=:]+true\s*$", text):
             yield Finding(
                 Level.WARN,
                 "speculation",

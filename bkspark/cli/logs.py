@@ -3,8 +3,9 @@
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
-from bkspark.cli.output import Column, note, plural, print_json, print_pairs, print_table, size
+from bkspark.cli.output import Column, note, plural, print_json, print_pairs, print_table
 from bkspark.cli.rows import (
     Format,
     FormatOption,
@@ -119,6 +120,6 @@ def _question(cluster: Cluster, name: str) -> str:
 def _places(history: list[views.Row]) -> dict[str, str]:
     return {
         f"ledger {row['ledger_id']}": f"offsets {row['first_offset']} to "
-        f"{row['first_offset'] + row['entries'] - 1}, {size(row['bytes'])}"
+        f"{row['first_offset'] + row['entries'] - 1}, {decimal(row['bytes'])}"
         for row in history
     }

@@ -3,6 +3,7 @@
 Exit status: 0 done, 1 something is wrong, 2 bad usage or bad input.
 """
 
+import io
 import logging
 import os
 import sys
@@ -40,6 +41,9 @@ _INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character
+            stream.reconfigure(errors="backslashreplace")
     given = _common_first(sys.argv[1:] if arguments is None else list(arguments))
     is_debug = "--debug" in given
     _set_up_logging(is_debug)
@@ -120,7 +124,8 @@ def _failed(error: Exception) -> int:
         path = "bkspark" if context is None else context.command_path
         note(f"bkspark: {str(describe()).rstrip('.')}; see `{path} --help`")
         return 2
-    note(f"bkspark: {type(error).__name__}: {error}; run again with --debug for the traceback")
+    first_line = (str(error).splitlines() or [""])[0]
+    note(f"bkspark: {type(error).__name__}: {first_line}; run again with --debug to see all of it")
     return 1
 
 

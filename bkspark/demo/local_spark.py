@@ -1,0 +1,109 @@
+"""A local Spark that keeps to itself: everything it writes and says goes into one folder."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+_STOP_SECONDS_MAX = 30
+
+# Settings that would make this another Spark than a fresh local one.
+_FOREIGN_VARIABLES = ("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
+
+
+@contextmanager
+def local_spark(folder: Path) -> Iterator[SparkSession]:
+    """A session on two cores; ``folder`` is made for its files and its log, ``spark.log``."""
+    temporary = folder / "tmp"
+    temporary.mkdir(parents=True)
+    (folder / "conf").mkdir()
+    with _environment(folder), _temporary_files(temporary):
+        conf = SparkConf(loadDefaults=False).setAll(list(_settings(folder).items()))
+        with open(folder / "spark.log", "wb") as log:
+            streams = {"stdout": log, "stderr": subprocess.STDOUT}
+            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+        try:
+            session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            try:
+                yield session
+            finally:
+                session.stop()
+        finally:
+            _stop(gateway)
+
+
+def _settings(folder: Path) -> dict[str, str]:
+    return {
+        "spark.app.name": "bkspark demo",
+        "spark.master": "local[2]",
+        "spark.default.parallelism": "2",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.local.dir": str(folder / "tmp"),
+        "spark.log.level": "WARN",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+@contextmanager
+def _environment(folder: Path) -> Iterator[None]:
+    """What Spark's launcher, its JVM and its Python workers inherit."""
+    options = (f"-Djava.io.tmpdir={folder / 'tmp'}", f"-Dderby.system.home={folder}")
+    added = {
+        # Quoted, because the folder's name may have spaces; no files below /tmp/hsperfdata_*.
+        "JAVA_TOOL_OPTIONS": " ".join(["-XX:-UsePerfData", *(f"'{o}'" for o in options)]),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(folder / "conf"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "TMPDIR": str(folder / "tmp"),
+    }
+    before = dict(os.environ)
+    try:
+        for name in _FOREIGN_VARIABLES:
+            os.environ.pop(name, None)
+        os.environ.update(added)
+        yield
+    finally:
+        _restore(before)
+
+
+def _restore(before: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@contextmanager
+def _temporary_files(folder: Path) -> Iterator[None]:
+    """Python's own temporary files in ``folder`` meanwhile."""
+    before = tempfile.tempdir
+    tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def _stop(gateway: Any) -> None:
+    """End the JVM, and with it the workers, and wait until it is gone."""
+    process: subprocess.Popen[bytes] = gateway.proc
+    gateway.shutdown()
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(_STOP_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
