@@ -73,10 +73,10 @@ def _tolerance(count: int) -> str:
             f"{plural(count, 'bookie')}: too few for writes with the default sizes {sizes} "
             "(ensembleSize/writeQuorumSize/ackQuorumSize)"
         )
-    away = count - quorum.ensemble_size + quorum.write_failures_max
     return (
-        f"{plural(count, 'bookie')}: with the default sizes {sizes}, writes go on with "
-        f"{away} away, and any {quorum.losses_max} may be lost without losing an entry"
+        f"{plural(count, 'bookie')}: with the default sizes {sizes} a write needs "
+        f"{quorum.ensemble_size} of them to begin, and any {quorum.losses_max} may be lost "
+        "without losing an entry"
     )
 
 

@@ -84,7 +84,7 @@ def _replication(ledgers: list[views.Row], missing: list[views.Row]) -> Iterator
         yield Finding(
             Level.FAIL,
             "copies",
-            f"{plural(len(by_ledger), 'ledger')} lack copies",
+            f"copies are missing of {plural(len(by_ledger), 'ledger')}",
             "bring the bookies back; reads step over what is missing while one good copy is left",
         )
         for ledger_id in sorted(by_ledger)[:_PROBLEMS_SHOWN_MAX]:
@@ -119,8 +119,15 @@ def _leftovers(ledgers: list[views.Row]) -> Iterator[Finding]:
             "being written now, or left behind by a job that was killed; "
             "`bkspark ledger delete ID` removes one for good",
         )
-    dropped = [ledger for ledger in ledgers if ledger["place"] == views.DROPPED]
-    if dropped:
+    deleted = sum(ledger["state"] == LedgerState.DELETING.value for ledger in ledgers)
+    dropped = sum(
+        ledger["place"] == views.DROPPED and ledger["state"] != LedgerState.DELETING.value
+        for ledger in ledgers
+    )
+    if dropped or deleted:
         yield Finding(
-            Level.OK, "dropped", f"{plural(len(dropped), 'ledger')} dropped from their logs"
+            Level.OK,
+            "leftovers",
+            f"{plural(dropped, 'ledger')} dropped from logs, {deleted:,} deleted; "
+            "their data is still on the bookies",
         )

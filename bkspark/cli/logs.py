@@ -87,7 +87,7 @@ def read(
     with session.cluster() as cluster:
         log = cluster.log(name).value
         first = log.first_offset if start is None else start
-        stop = limited_end(first, log.end_offset if end is None else end, limit)
+        stop = limited_end(first, end, limit)
         found = read_log_in_order(cluster, log, first, stop, password)
         print_entries(found, shape, limit, as_json=session.as_json)
 

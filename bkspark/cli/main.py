@@ -44,11 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character
             stream.reconfigure(errors="backslashreplace")
-    given = _common_first(sys.argv[1:] if arguments is None else list(arguments))
+    given = sys.argv[1:] if arguments is None else list(arguments)
     is_debug = "--debug" in given
     _set_up_logging(is_debug)
     try:
-        status = _run(given)
+        status = _run(_common_first(given))
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has enough. Python would complain again when it ends.
@@ -107,7 +107,10 @@ def _common_first(arguments: list[str]) -> list[str]:
         if word in _FLAGS or word.startswith("--metadata="):
             common.append(word)
         elif word == "--metadata":
-            common += [word, *([value] if (value := next(words, None)) is not None else [])]
+            value = next(words, None)
+            if value is None:
+                raise InvalidRequestError("--metadata needs a URI behind it")
+            common += [word, value]
         else:
             rest.append(word)
     return [*common, *rest]

@@ -67,12 +67,12 @@ def print_pairs(pairs: Mapping[str, Any]) -> None:
 
 def print_json(value: object) -> None:
     """One JSON document on stdout."""
-    print(json.dumps(plain(value), indent=2, ensure_ascii=False))
+    print(_dumps(plain(value), indent=2))
 
 
 def json_line(row: Row) -> str:
     """``row`` as JSON in one line."""
-    return json.dumps(plain(row), ensure_ascii=False)
+    return _dumps(plain(row))
 
 
 def note(text: str) -> None:
@@ -136,7 +136,12 @@ def _text(value: Any) -> str:
         return "yes" if found else "no"
     if isinstance(found, list) and all(isinstance(item, str) for item in found):
         return ", ".join(found)
-    return json.dumps(found, ensure_ascii=False) if isinstance(found, list | dict) else str(found)
+    return _dumps(found) if isinstance(found, list | dict) else str(found)
+
+
+def _dumps(value: Any, indent: int | None = None) -> str:
+    is_unicode = "utf" in (sys.stdout.encoding or "").lower()
+    return json.dumps(value, indent=indent, ensure_ascii=not is_unicode)
 
 
 def _is_number(value: Any) -> bool:

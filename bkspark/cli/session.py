@@ -60,7 +60,7 @@ def require_consent(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidRequestError(f"{question} Nobody can be asked here", hint="say it with --yes")
+        raise InvalidRequestError(f"nobody is here to answer: {question}", hint="give --yes")
     if not typer.confirm(question, err=True):
         raise typer.Exit(1)
 

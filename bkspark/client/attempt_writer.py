@@ -109,8 +109,8 @@ class _Replicas:
     def write(self, stripe: int, parts: list[Buffer]) -> None:
         """Append ``parts`` to the stripe's files, in the background."""
         for address in self._window(stripe):
+            self._await(address.bookie_id)
             if address.bookie_id not in self.failures:
-                self._await(address.bookie_id)
                 self._writing[address.bookie_id] = self._pool.submit(
                     self._write_one, stripe, address, parts
                 )

@@ -61,12 +61,15 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
         cluster.ledgers.update(
             str(target.ledger_id), lambda metadata: _closed(metadata, target, plan)
         )
-        _splice(cluster, target)
-    return CommitResult(target.ledger_id, plan.row_count, writer.failures)
+        has_joined = _splice(cluster, target)
+    return CommitResult(target.ledger_id, plan.row_count if has_joined else 0, writer.failures)
 
 
-def _splice(cluster: Cluster, target: BatchTarget) -> None:
-    """Put the closed ledger on its log's list, founding the log if there is none."""
+def _splice(cluster: Cluster, target: BatchTarget) -> bool:
+    """Put the closed ledger on its log's list, founding the log if there is none.
+
+    Returns whether it is there now: not if it is empty, or its transaction was committed before.
+    """
     schema = arrow_schema.decode(target.schema)
 
     def joined(record: LogRecord | None) -> LogRecord:
@@ -82,7 +85,8 @@ def _splice(cluster: Cluster, target: BatchTarget) -> None:
         )
         return after if after == log else after.stamped(now_ms())
 
-    cluster.logs.update(target.log_name, joined)
+    log = cluster.logs.update(target.log_name, joined).value
+    return any(logged.ledger_id == target.ledger_id for logged in log.ledgers)
 
 
 def abort(target: BatchTarget) -> None:
@@ -201,7 +205,8 @@ class _RecordWriter:
     def _changed(
         self, metadata: LedgerMetadata | None, ensemble: tuple[Member, ...]
     ) -> LedgerMetadata:
-        assert metadata is not None
+        if metadata is None:
+            raise LedgerFencedError(f"ledger {self._target.ledger_id} is gone")
         first = self._pending.last_add_confirmed + 1
         return metadata.with_ensemble(
             first, ensemble, term=self._target.term, token=self._target.token

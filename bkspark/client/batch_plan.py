@@ -67,6 +67,7 @@ def prepare(request: WriteRequest) -> BatchTarget:
         NotEnoughBookiesError: too few usable bookies.
         UnauthorizedError: the password is missing or wrong.
     """
+    arrow_schema.require_storable(request.schema)
     with Cluster(request.metadata_uri) as cluster:
         seen = cluster.logs.get(layout.log_name(request.log_name))
         log = None if seen is None or seen.value.is_vacant else seen.value

@@ -140,5 +140,9 @@ def _covers(records: Sequence[AddRecord], ledger: LedgerMetadata) -> bool:
     for record in records:
         if record.first_entry_id != expected or record.quorum != ledger.quorum:
             return False
+        # A journal may hold an older term's records, which recovery wrote back as they were.
+        is_own = record.term == ledger.term and record.token == ledger.token
+        if not is_own and record.term >= ledger.term:
+            return False
         expected = record.last_entry_id + 1
     return ledger.last_entry_id is not None and expected == ledger.last_entry_id + 1

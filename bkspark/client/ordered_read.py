@@ -13,7 +13,7 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.read_plan import OffsetRange, ReadTask, plan_ledger, plan_log
 from bkspark.client.slice_reader import ENTRY_COLUMN, OFFSET_COLUMN, ReplicaFault, SliceReader
-from bkspark.errors import InvalidRequestError
+from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
@@ -59,16 +59,16 @@ class OrderedRead:
 def read_log_in_order(
     cluster: Cluster, log: LogRecord, begin: int | None, end: int | None, password: Password
 ) -> OrderedRead:
-    """Offsets ``[begin, end)`` of this version of ``log``; None for its first and its end.
+    """Offsets ``[begin, end)`` of this version of ``log``, as far as there are any.
 
-    Raises (also later):
-        NoSuchEntryError: ``begin`` is truncated, or ``end`` is past the end.
+    Args:
+        begin, end: None for the first and the end.
+
+    Raises:
+        NoSuchEntryError: ``begin`` is truncated, or past the end.
     """
-    offsets = OffsetRange(
-        log.first_offset if begin is None else begin, log.end_offset if end is None else end
-    )
     return OrderedRead(
-        _checked(offsets),
+        _bounded(begin, end, log.first_offset, log.end_offset, f"log {log.name!r}"),
         OFFSET_COLUMN,
         arrow_schema.decode(log.schema),
         password,
@@ -82,7 +82,8 @@ def read_ledger_in_order(
     """Entries ``[begin, end)`` of a closed ledger, as far as there are any.
 
     Raises:
-        InvalidRequestError: it is not closed.
+        NoSuchEntryError: ``begin`` is past the end.
+        InvalidRequestError: the ledger is not closed.
     """
     if ledger.state is not LedgerState.CLOSED or ledger.last_entry_id is None:
         raise InvalidRequestError(
@@ -90,10 +91,8 @@ def read_ledger_in_order(
             "CLOSED",
             hint="wait for its writer to finish",
         )
-    last = ledger.last_entry_id + 1
-    entries = OffsetRange(begin or 0, last if end is None else min(end, last))
     return OrderedRead(
-        _checked(entries),
+        _bounded(begin, end, 0, ledger.last_entry_id + 1, f"ledger {ledger.ledger_id}"),
         ENTRY_COLUMN,
         arrow_schema.decode(ledger.schema),
         password,
@@ -101,10 +100,13 @@ def read_ledger_in_order(
     )
 
 
-def _checked(range_: OffsetRange) -> OffsetRange:
-    if range_.begin < 0 or range_.end < range_.begin:
-        raise InvalidRequestError(
-            f"the range from {range_.begin} to {range_.end} is not one",
-            hint="the start is at least 0 and not behind the end",
+def _bounded(begin: int | None, end: int | None, first: int, past: int, what: str) -> OffsetRange:
+    start = first if begin is None else begin
+    stop = past if end is None else min(end, past)
+    if not first <= start <= past:
+        raise NoSuchEntryError(
+            f"{what} has {first} to {past - 1}, and {start} is not there", hint="begin inside"
         )
-    return range_
+    if stop < start:
+        raise InvalidRequestError(f"the range begins at {start}, behind its end {stop}")
+    return OffsetRange(start, stop)

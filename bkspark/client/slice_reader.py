@@ -31,10 +31,14 @@ METADATA_COLUMNS = (OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN)
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFault:
-    """A replica that had to be stepped over."""
+    """A replica that had to be stepped over.
+
+    Attributes:
+        ledger_id: whose file is bad; None if the whole bookie cannot be used.
+    """
 
     bookie_id: str
-    ledger_id: int
+    ledger_id: int | None
     reason: str
 
 
@@ -73,12 +77,12 @@ class SliceReader:
     ) -> Iterator[pa.RecordBatch]:
         row = item.begin_row
         for address in item.replicas:
-            if any(f.bookie_id == address.bookie_id and not f.ledger_id for f in self.faults):
+            if self._is_away(address):
                 continue
             try:
                 root = self._root(address, roots, cleanup)
             except BookieUnavailableError as error:
-                self.faults.append(ReplicaFault(address.bookie_id, 0, str(error)))
+                self.faults.append(ReplicaFault(address.bookie_id, None, str(error)))
                 continue
             try:
                 for batch in self._read_replica(root, item, row, ledger):
@@ -134,6 +138,10 @@ class SliceReader:
             stride = ledger.stripe_count
             return pa.arange(base, base + count * stride, stride)
         return pa.nulls(count, wanted.type)
+
+    def _is_away(self, address: BookieAddress) -> bool:
+        """Whether the bookie as a whole failed before; ledger 0 is a ledger like any other."""
+        return any(f.bookie_id == address.bookie_id and f.ledger_id is None for f in self.faults)
 
     def _root(
         self, address: BookieAddress, roots: dict[str, BookieRoot], cleanup: ExitStack

@@ -17,17 +17,24 @@ def decode_batch(
     data: bytes,
     schema: pa.Schema,
     *,
+    row_count: int,
     unpacked_bytes_max: int,
     columns: Sequence[int] | None = None,
 ) -> pa.RecordBatch:
     """The batch in ``data``, fully validated; only ``columns`` (indexes) of it if given.
 
     Raises:
-        ValueError, pyarrow.ArrowException, OSError: malformed, or larger than allowed.
+        ValueError, pyarrow.ArrowException, OSError: malformed, of another number of rows than
+            ``row_count``, or larger than allowed.
     """
-    message = pa.ipc.read_message(pa.py_buffer(data))
+    try:
+        message = pa.ipc.read_message(pa.py_buffer(data))
+    except EOFError as error:
+        raise ValueError("end of stream in place of a record batch") from error
     if message.type != "record batch":
         raise ValueError(f"{message.type} in place of a record batch")
+    if _row_count(message) != row_count:
+        raise ValueError("row count differs from the index")
     if _is_compressed(message):
         if _declared_bytes(message) > unpacked_bytes_max:
             raise ValueError("the batch declares more bytes than its index allows")
@@ -74,6 +81,7 @@ class _Table:
 
 
 _MESSAGE_HEADER = 2
+_BATCH_LENGTH = 0
 _BATCH_BUFFERS = 2
 _BATCH_COMPRESSION = 3
 
@@ -87,11 +95,15 @@ def _batch_table(message: pa.Message) -> _Table:
     return _Table(data, header)
 
 
+def _row_count(message: pa.Message) -> int:
+    """Rows that the batch declares; without columns of any width they cost the writer nothing."""
+    table = _batch_table(message)
+    at = table.field(_BATCH_LENGTH)
+    return 0 if at is None else int(_INT64.unpack_from(table.data, at)[0])
+
+
 def _is_compressed(message: pa.Message) -> bool:
-    try:
-        return _batch_table(message).field(_BATCH_COMPRESSION) is not None
-    except struct.error as error:
-        raise ValueError("damaged message header") from error
+    return _batch_table(message).field(_BATCH_COMPRESSION) is not None
 
 
 def _declared_bytes(message: pa.Message) -> int:

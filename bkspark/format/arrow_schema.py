@@ -24,6 +24,38 @@ def decode(data: bytes) -> pa.Schema:
         raise CorruptDataError("the stored schema is malformed") from error
 
 
+def require_storable(schema: pa.Schema) -> None:
+    """Refuse what could be written but not be read back.
+
+    Raises:
+        InvalidRequestError: it says why.
+    """
+    names = schema.names
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if not names or doubled:
+        raise InvalidRequestError(
+            f"column names must differ, but {', '.join(map(repr, doubled))} is there twice"
+            if doubled
+            else "a schema needs at least one column"
+        )
+    for field in schema:
+        if _has_dictionary(field.type):
+            raise InvalidRequestError(
+                f"column {field.name!r} is {field.type}, and dictionaries cannot be stored",
+                hint="cast it to the type of its values",
+            )
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return True
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_dictionary(kind.storage_type)
+    if pa.types.is_run_end_encoded(kind):
+        return _has_dictionary(kind.value_type)
+    return any(_has_dictionary(kind.field(number).type) for number in range(kind.num_fields))
+
+
 class _Relabelled:
     """A batch's data offered under another schema, through Arrow's C interface: no copy."""
 

@@ -7,6 +7,7 @@ bookie itself the cookie says the same (``cookie``). Only where both agree is a 
 from dataclasses import dataclass
 from typing import Any
 
+from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
 
 CLUSTER_KIND = "cluster"
@@ -63,8 +64,10 @@ def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
 
 def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
     fields = envelope.decode(BOOKIE_KIND, layout.bookie_key(bookie_id), data)
+    if fields.take("id", str) != bookie_id:
+        raise CorruptDataError(f"{fields.what} names another bookie")
     return BookieRecord(
-        bookie_id=fields.take("id", str),
+        bookie_id=bookie_id,
         incarnation=fields.take("incarnation", str),
         url=fields.take("url", str),
         domain=fields.take("domain", str),

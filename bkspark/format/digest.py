@@ -11,6 +11,7 @@ this package, crc32c is accepted where a cluster has only that.
 import hashlib
 import hmac
 import json
+import re
 import secrets
 from collections.abc import Callable
 
@@ -22,6 +23,8 @@ Buffer = bytes | bytearray | memoryview
 CRC32C = "CRC32C"
 MAC = "MAC"
 
+_WORD = re.compile(r"[A-Za-z0-9-]{1,32}")
+_HEX = re.compile(r"(?:[0-9a-f]{2}){0,64}")
 _KEY_CONSTANT = b"bkspark key check v1"
 
 
@@ -100,6 +103,17 @@ def new_spec(digest_type: str, password: str | None) -> DigestSpec:
     salt = secrets.token_hex(16)
     key = _derive_key(salt, password)
     return DigestSpec(MAC, salt, _key_check(key))
+
+
+def checked_spec(spec: DigestSpec) -> DigestSpec:
+    """``spec`` itself, which came out of storage, if it can be one at all.
+
+    Raises:
+        InvalidRequestError: no type, salt or check value looks like that.
+    """
+    if not (_WORD.fullmatch(spec.digest_type) and _HEX.fullmatch(spec.salt + spec.check)):
+        raise InvalidRequestError("digest settings are malformed")
+    return spec
 
 
 def encode_spec(spec: DigestSpec) -> dict[str, str]:

@@ -200,11 +200,15 @@ def decode_block(
     """
     try:
         batch = arrow_message.decode_batch(
-            data, schema, unpacked_bytes_max=_unpacked_max(len(data)), columns=columns
+            data,
+            schema,
+            row_count=block.row_count,
+            unpacked_bytes_max=_unpacked_max(len(data)),
+            columns=columns,
         )
         if batch.num_rows != block.row_count:
             raise pa.ArrowInvalid("row count differs from the index")
-    except (pa.ArrowException, ValueError, OSError) as error:
+    except (pa.ArrowException, ValueError, OSError, struct.error) as error:
         names = (ledger_id, log.attempt_id, log.stripe)
         raise CorruptDataError(
             f"entry log {_shown(names)}: block {block.ordinal} is malformed"

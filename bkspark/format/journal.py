@@ -87,7 +87,7 @@ def _decode_frame(
     data: bytes, position: int, digester: Digester, ledger_id: int
 ) -> tuple[AddRecord, int]:
     rest = len(data) - position
-    if rest < _PREFIX.size or not any(data[position:]):
+    if rest < _PREFIX.size or (not data[position] and not any(data[position:])):
         raise _CutError  # cut, or blocks that were allocated and never written
     magic, version, _, _, header_length, parts_length, prefix_crc = _PREFIX.unpack_from(
         data, position
@@ -147,7 +147,10 @@ def _to_json(record: AddRecord) -> dict[str, Any]:
 
 def _from_json(fields: Fields, ledger_id: int) -> AddRecord:
     try:
-        quorum = Quorum(*fields.take("quorum", list))
+        sizes = fields.take("quorum", list)
+        if any(type(size) is not int for size in sizes):
+            raise ValueError("malformed quorum")
+        quorum = Quorum(*sizes)
         record = AddRecord(
             ledger_id=fields.take("ledger", int),
             term=fields.take("term", int),
@@ -184,6 +187,8 @@ def _attempt(fields: Fields, quorum: Quorum) -> AttemptLogs:
     for attempt_id, stripe, length, index_offset, digest in fields.take("logs", list):
         if not (type(stripe) is type(length) is type(index_offset) is int):
             raise ValueError("malformed entry log")
+        if not isinstance(digest, str) or not digest.isascii():
+            raise ValueError("malformed digest")
         if not 0 <= stripe < quorum.stripe_count or not 0 < index_offset < length:
             raise ValueError("entry log out of range")
         rows = stripe_row_count(row_count, stripe, quorum.stripe_count)
@@ -199,7 +204,8 @@ def _is_coherent(record: AddRecord) -> bool:
     for attempt in record.attempts:
         stripes = min(attempt.row_count, record.quorum.stripe_count)
         named = [log.stripe for log in attempt.entry_logs]
-        if attempt.first_entry_id != expected or named != list(range(stripes)):
+        is_next = attempt.row_count >= 1 and attempt.first_entry_id == expected
+        if not is_next or named != list(range(stripes)):
             return False
         expected += attempt.row_count
     return expected == record.last_entry_id + 1

@@ -9,7 +9,7 @@ from typing import Any
 
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
-from bkspark.format.digest import encode_spec
+from bkspark.format.digest import checked_spec, encode_spec
 from bkspark.format.strict_json import Fields
 from bkspark.protocol.ledger import (
     DigestSpec,
@@ -52,7 +52,7 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
     """
     fields = envelope.decode(KIND, layout.ledger_key(ledger_id), data)
     try:
-        return LedgerMetadata(
+        metadata = LedgerMetadata(
             ledger_id=fields.take("id", int),
             quorum=decode_quorum(fields),
             state=LedgerState(fields.take("state", str)),
@@ -69,6 +69,9 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
+    if metadata.ledger_id != ledger_id or (metadata.length_bytes or 0) < 0:
+        raise CorruptDataError(f"{fields.what} contradicts its name or itself")
+    return metadata
 
 
 def encode_quorum(quorum: Quorum) -> list[int]:
@@ -92,7 +95,9 @@ def decode_bytes(fields: Fields, name: str) -> bytes:
 
 def decode_spec(fields: Fields) -> DigestSpec:
     spec = fields.object("digest")
-    return DigestSpec(spec.take("type", str), spec.take("salt", str), spec.take("check", str))
+    return checked_spec(
+        DigestSpec(spec.take("type", str), spec.take("salt", str), spec.take("check", str))
+    )
 
 
 def _encode_fragment(fragment: Fragment) -> dict[str, Any]:

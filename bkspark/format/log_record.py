@@ -47,7 +47,7 @@ def decode(name: str, data: bytes) -> LogRecord:
     """
     fields = envelope.decode(KIND, layout.log_key(name), data)
     try:
-        return LogRecord(
+        record = LogRecord(
             name=layout.log_name(fields.take("name", str)),
             quorum=decode_quorum(fields),
             digest=decode_spec(fields),
@@ -63,6 +63,9 @@ def decode(name: str, data: bytes) -> LogRecord:
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
+    if record.name != name:
+        raise CorruptDataError(f"{fields.what} names another log")
+    return record
 
 
 def _ledger(item: list[Any]) -> LoggedLedger:

@@ -6,6 +6,7 @@ Arrow cannot tell (varchar and char lengths, variants, interval units).
 """
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -63,29 +64,25 @@ def expected_by_spark(schema: StructType) -> pa.Schema:
     Raises:
         InvalidRequestError: a column has no Arrow form.
     """
-    try:
-        return to_arrow_schema(schema, timezone="UTC")
-    except PySparkException as error:
-        raise InvalidRequestError(
-            f"a column has no Arrow form: {str(error).splitlines()[0]}",
-            hint="cast it to a type that has",
-        ) from None
+    return pa.schema([_arrow_field(field) for field in schema.fields])
 
 
 def projected(user: StructType, stored: StructType) -> StructType:
     """``user``'s columns, spelled as they are stored.
 
     Raises:
-        InvalidRequestError: a column is not there, or of another type.
+        InvalidRequestError: a column is not there, of another type, or named twice.
     """
     known = {field.name.lower(): field for field in with_metadata_columns(stored).fields}
-    fields = []
+    fields: list[StructField] = []
     for field in user.fields:
         found = known.get(field.name.lower())
         if found is None:
             raise InvalidRequestError(
-                f"there is no column {field.name!r}", hint=f"columns are {', '.join(known)}"
+                f"there is no column {field.name!r}", hint=f"columns are {_names(known.values())}"
             )
+        if any(found.name == other.name for other in fields):
+            raise InvalidRequestError(f"column {field.name!r} is named twice")
         if found.dataType.simpleString() != field.dataType.simpleString():
             raise InvalidRequestError(
                 f"column {field.name!r} is {found.dataType.simpleString()}, "
@@ -93,6 +90,20 @@ def projected(user: StructType, stored: StructType) -> StructType:
             )
         fields.append(StructField(found.name, field.dataType, field.nullable, field.metadata))
     return StructType(fields)
+
+
+def _names(fields: Iterable[StructField]) -> str:
+    return ", ".join(field.name for field in fields)
+
+
+def _arrow_field(field: StructField) -> pa.Field:
+    try:
+        return to_arrow_schema(StructType([field]), timezone="UTC")[0]
+    except PySparkException as error:
+        raise InvalidRequestError(
+            f"column {field.name!r} has no Arrow form: {str(error).splitlines()[0]}",
+            hint="cast it to a type that has",
+        ) from None
 
 
 def _type_of(field: StructField) -> dict[bytes, bytes]:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from local_session import build_session, sql_conf, stop_session, worker_environment
+from places import Place, make_place
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +38,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def conf(spark: SparkSession) -> Callable[[dict[str, str]], AbstractContextManager[None]]:
     """``with conf({"spark.sql.…": "true"}): …`` sets runtime SQL settings for the block."""
     return lambda settings: sql_conf(spark, settings)
+
+
+@pytest.fixture
+def place(spark: SparkSession, tmp_path: Path) -> Place:
+    """A new cluster of three bookies."""
+    return make_place(spark, tmp_path)
+
+
+@pytest.fixture
+def wide_place(spark: SparkSession, tmp_path: Path) -> Place:
+    """A new cluster of five bookies: with the usual quorum two of them are spares."""
+    return make_place(spark, tmp_path, bookie_count=5)
+
+
+@pytest.fixture(scope="module")
+def shared_place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """One cluster for a module whose tests name different logs or only read."""
+    return make_place(spark, tmp_path_factory.mktemp("place"))

@@ -1,0 +1,156 @@
+"""Faults in all the storage that a client uses: every bookie and the metadata store.
+
+Clients find storage by its address, so the doors are few: the table of kinds of bookies, and the
+function that opens a metadata store. ``StorageFaults.installed`` puts itself into both for a while;
+addresses, records and files stay what they are, and nothing in the client knows.
+
+    faults = StorageFaults()
+    faults.decide = crash_at(17, Moment.AFTER)
+    with faults.installed(), pytest.raises(Crash):
+        commit(target, reports)
+
+Operations are numbered over all places together, in the order in which they begin.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bkspark.bookie import uri
+from bkspark.bookie.contract import Bookie, BookieAddress
+from bkspark.client import cluster
+from bkspark.errors import BookieUnavailableError, OutcomeUnknownError
+from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.testing.faulty import Fault, Faults, FaultyBookie, Moment
+from bkspark.testing.faulty_os import Crash
+
+T = TypeVar("T")
+
+METADATA = "metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What was about to be done.
+
+    Attributes:
+        place: a bookie id, or ``METADATA``.
+        call: for example ``append`` or ``put``.
+        name: of the file or record.
+    """
+
+    place: str
+    call: str
+    name: str
+
+
+DecideOperation = Callable[[int, Operation], Fault | None]
+
+
+class StorageFaults:
+    """Decides which operations fail, and keeps the trace of all.
+
+    Attributes:
+        trace: all operations so far, failed ones included.
+        decide: called before each operation with its number (from 0); may be replaced at any time,
+            and may act by itself: fence a ledger, wipe a disk, raise an error of its own.
+        down: bookies that do not answer at all.
+    """
+
+    def __init__(self) -> None:
+        self.trace: list[Operation] = []
+        self.decide: DecideOperation = no_fault
+        self.down: set[str] = set()
+        self._lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Begin a new trace, without faults."""
+        self.trace = []
+        self.decide = no_fault
+        self.down = set()
+
+    def at(self, place: str) -> Faults:
+        """The faults of one place."""
+        return Faults(lambda _number, call, name: self._decide(Operation(place, call, name)))
+
+    @contextmanager
+    def installed(self) -> Iterator["StorageFaults"]:
+        """Let everything that is opened from now on go through these faults."""
+        kinds, open_store = dict(uri._BOOKIES), cluster.open_store
+
+        def faulty(kind: Callable[[BookieAddress], Bookie]) -> Callable[[BookieAddress], Bookie]:
+            return lambda address: FaultyBookie(kind(address), self.at(address.bookie_id))
+
+        uri._BOOKIES.update({scheme: faulty(kind) for scheme, kind in kinds.items()})
+        cluster.open_store = lambda where: FaultyMetadataStore(open_store(where), self.at(METADATA))
+        try:
+            yield self
+        finally:
+            uri._BOOKIES.update(kinds)
+            cluster.open_store = open_store
+
+    def _decide(self, operation: Operation) -> Fault | None:
+        with self._lock:
+            number = len(self.trace)
+            self.trace.append(operation)
+        if operation.place in self.down:
+            return Fault()
+        return self.decide(number, operation)
+
+
+class FaultyMetadataStore:
+    """``inner``, with what ``faults`` does to it; a fault is an unknown outcome."""
+
+    def __init__(self, inner: MetadataStore, faults: Faults) -> None:
+        self._inner = inner
+        self._faults = faults
+
+    @property
+    def uri(self) -> str:
+        return self._inner.uri
+
+    def get(self, key: str) -> Versioned | None:
+        return self._run("get", key, lambda: self._inner.get(key))
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        return self._run("put", key, lambda: self._inner.put(key, value, expected))
+
+    def is_current(self, key: str, seen: Versioned) -> bool:
+        return self._run("is_current", key, lambda: self._inner.is_current(key, seen))
+
+    def list(self, prefix: str) -> list[str]:
+        return self._run("list", prefix, lambda: self._inner.list(prefix))
+
+    def delete(self, key: str) -> None:
+        self._run("delete", key, lambda: self._inner.delete(key))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _run(self, call: str, key: str, effect: Callable[[], T]) -> T:
+        try:
+            return self._faults.run(call, key, effect)
+        except BookieUnavailableError as error:
+            raise OutcomeUnknownError(f"metadata store: {error}") from error
+
+
+def no_fault(_number: int, _operation: Operation) -> Fault | None:
+    return None
+
+
+def fail_at(number: int, moment: Moment = Moment.BEFORE) -> DecideOperation:
+    """One operation fails, all others go on; AFTER means that only its answer is lost."""
+    return lambda now, _operation: Fault(moment) if now == number else None
+
+
+def crash_at(number: int, moment: Moment) -> DecideOperation:
+    """The process dies at one operation, so no later one happens either."""
+
+    def decide(now: int, _operation: Operation) -> Fault | None:
+        if now < number:
+            return None
+        return Fault(moment if now == number else Moment.BEFORE, Crash)
+
+    return decide

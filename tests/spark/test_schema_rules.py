@@ -1,0 +1,184 @@
+"""What an append may look like, and what a read may ask for."""
+
+import pytest
+from chispa import assert_df_equality
+from places import Place, refusal
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from bkspark.errors import InvalidRequestError
+
+BASE = "select 1L as id, 'a' as text, 2 as number"
+
+
+@pytest.fixture
+def logged(spark: SparkSession, place: Place) -> Place:
+    place.write(spark.sql(BASE))
+    return place
+
+
+# Appends.
+
+MISMATCHES = {
+    "type": ("select '1' as id, 'a' as text, 2 as number", "column id is string in place of int64"),
+    "narrower type": ("select 1L as id, 'a' as text, 2S as number", "column number is int16"),
+    "missing": ("select 1L as id, 'a' as text", "missing column number int32"),
+    "more": (f"{BASE}, 1D as extra", "unexpected column extra double"),
+    "order": (
+        "select 'a' as text, 1L as id, 2 as number",
+        "column order is text, id, number in place of id, text, number",
+    ),
+    "case": ("select 1L as ID, 'a' as text, 2 as number", "unexpected column ID int64"),
+    "all at once": (
+        "select 1L as idd, 5L as number",
+        "missing column id int64; missing column text string; unexpected column idd int64; "
+        "column number is int64 in place of int32",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISMATCHES)
+def test_an_append_of_another_schema_is_refused_and_shows_the_difference(spark, logged, case):
+    query, difference = MISMATCHES[case]
+    text = refusal(InvalidRequestError, lambda: logged.write(spark.sql(query)))
+    assert text.startswith("the schema does not match log 'events': ")
+    assert difference in text
+    assert text.endswith("select and cast the columns, or add nullable ones with mergeSchema=true")
+    assert logged.read().count() == 1
+
+
+def test_merge_schema_adds_columns_that_are_null_in_older_rows(spark, logged):
+    wider = spark.sql(f"select 2L as id, 'b' as text, 3 as number, {ADDED}")
+    refusal(InvalidRequestError, lambda: logged.write(wider))
+    logged.write(wider, mergeSchema=True)
+    expected = spark.sql(
+        f"select id, text, number, if(id = 1, null, extra) extra, if(id = 1, null, deep) deep "
+        f"from values (1L, 'a', 2), (2L, 'b', 3) as v(id, text, number), (select {ADDED})"
+    )
+    assert_df_equality(logged.read(), expected, ignore_nullable=True, ignore_row_order=True)
+
+
+ADDED = "if(true, 1.5D, null) as extra, array(named_struct('x', 1)) as deep"
+
+
+def test_the_log_keeps_its_column_order_when_a_merge_brings_another(spark, logged):
+    logged.write(
+        spark.sql("select 3 as number, 'x' as extra, 'b' as text, 2L as id"), mergeSchema=True
+    )
+    assert logged.read().columns == ["id", "text", "number", "extra"]
+    assert sorted(map(tuple, logged.read().collect())) == [(1, "a", 2, None), (2, "b", 3, "x")]
+
+
+@pytest.mark.parametrize(
+    ("query", "difference"),
+    [
+        ("select 1L as id, 'a' as text", "missing column number int32"),
+        ("select '1' as id, 'a' as text, 2 as number", "column id is string in place of int64"),
+    ],
+)
+def test_merge_schema_neither_drops_nor_changes_columns(spark, logged, query, difference):
+    text = refusal(
+        InvalidRequestError, lambda: logged.write(spark.sql(query), mergeSchema=True)
+    )
+    assert text == f"mergeSchema can only add columns: {difference}"
+
+
+def test_nulls_may_come_after_an_append_declared_without_nulls(spark, place):
+    strict = StructType([StructField("id", LongType(), False)])
+    place.write(spark.createDataFrame([(1,)], strict))
+    place.write(spark.createDataFrame([(None,), (2,)], "id bigint"))
+    place.write(spark.createDataFrame([(3,)], strict))
+    assert place.ids() == [1, None, 2, 3]
+    assert place.read().schema["id"].nullable
+
+
+def test_two_columns_with_one_name_are_refused(spark, place, conf):
+    refused = spark.sql("select 1 as a, 2 as a")
+    with conf({"spark.sql.caseSensitive": "true"}):
+        text = refusal(InvalidRequestError, lambda: place.write(refused))
+    assert text == "two columns have the same name; rename one of them"
+
+
+@pytest.mark.parametrize("name", ["_offset", "_LEDGER_ID", "_entry_id"])
+def test_names_of_metadata_columns_are_reserved(spark, place, name):
+    rows = spark.range(1).withColumnRenamed("id", name)
+    text = refusal(InvalidRequestError, lambda: place.write(rows))
+    assert text == f"column name {name!r} is reserved; rename the column"
+
+
+# Reads.
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, shared_place: Place) -> Place:
+    rows = "select id, concat('t', id) as Text, named_struct('A', id) as deep from range(0, 9, 1, 2)"
+    shared_place.write(spark.sql(rows))
+    return shared_place
+
+
+PROJECTIONS = {
+    "one column": "Text string",
+    "another order": "deep struct<A: bigint>, id bigint",
+    "other spelling": "TEXT string, ID bigint",
+    "metadata columns": "_entry_id bigint, id bigint, _offset bigint, _ledger_id bigint",
+    "only metadata": "_offset bigint",
+    "declared not null": "id bigint not null",
+}
+
+
+@pytest.mark.parametrize("case", PROJECTIONS)
+def test_a_schema_chooses_columns(table: Place, case):
+    wanted = StructType.fromDDL(PROJECTIONS[case])
+    found = table.read(schema=PROJECTIONS[case])
+    everything = table.read(includeMetadata=True).select(*wanted.names)
+    assert found.columns == wanted.names
+    assert_df_equality(found, everything, ignore_nullable=True, ignore_row_order=True,
+                       ignore_columns_order=False)
+
+
+def test_columns_not_named_are_not_read(spark: SparkSession, place: Place):
+    """Damage in the blocks goes unnoticed by a query that needs none of them."""
+    place.write(spark.range(1000))
+    for bookie in range(3):
+        for file in place.entry_logs(bookie):
+            data = bytearray(file.read_bytes())
+            middle = len(data) // 2
+            data[middle : middle + 8] = b"\xff" * 8
+            file.write_bytes(data)
+    assert place.read(schema="_offset bigint").count() == 1000
+    assert place.read(schema="_offset bigint").selectExpr("sum(_offset)").first()[0] == 499_500
+    with pytest.raises(Exception, match="no replica gives offset"):
+        place.read(schema="id bigint").count()
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("nope int", "there is no column 'nope'; columns are id, Text, deep, _offset"),
+        ("id int", "column 'id' is bigint, not int"),
+        ("deep struct<B: bigint>", "column 'deep' is struct<A:bigint>, not struct<B:bigint>"),
+        ("id bigint, Id bigint", "column 'Id' is named twice"),
+    ],
+)
+def test_a_schema_that_does_not_fit_is_refused(table: Place, schema, message):
+    text = refusal(InvalidRequestError, lambda: table.read(schema=schema).count())
+    assert text.startswith(message)
+
+
+def test_include_metadata_adds_three_columns_behind_the_others(table: Place):
+    found = table.read(includeMetadata=True)
+    assert found.columns == ["id", "Text", "deep", "_offset", "_ledger_id", "_entry_id"]
+    assert [field.dataType.simpleString() for field in found.schema.fields[3:]] == ["bigint"] * 3
+    assert table.read().columns == ["id", "Text", "deep"]
+
+
+def test_metadata_columns_tell_where_a_row_is(spark: SparkSession, place: Place):
+    for _ in range(3):
+        place.write(spark.range(0, 5, 1, 2))
+    ledgers = [logged.ledger_id for logged in place.log().ledgers]
+    rows = place.read(includeMetadata=True).collect()
+    assert sorted((row._offset, row._ledger_id, row._entry_id, row.id) for row in rows) == [
+        (5 * number + entry, ledger, entry, entry)
+        for number, ledger in enumerate(ledgers)
+        for entry in range(5)
+    ]

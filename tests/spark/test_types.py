@@ -1,0 +1,237 @@
+"""Every Spark type that has an Arrow form comes back as it was, at any depth."""
+
+import struct
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from chispa import assert_df_equality
+from local_session import sql_conf
+from places import Place, refusal
+from pyspark.ml.linalg import Vectors
+from pyspark.sql import DataFrame, SparkSession
+
+from bkspark.errors import InvalidRequestError
+
+Conf = Callable[[dict[str, str]], AbstractContextManager[None]]
+
+# Two values of every type; a third row is null.
+VALUES = {
+    "boolean": ("true", "false"),
+    "byte": ("-128Y", "127Y"),
+    "short": ("-32768S", "32767S"),
+    "int": ("int(-2147483648)", "2147483647"),
+    "long": ("bigint(-9223372036854775808)", "9223372036854775807"),
+    "float": ("float('NaN')", "float('-0.0')"),
+    "float_limits": ("float('-Infinity')", "float(1.4E-45)"),
+    "double": ("double('NaN')", "double('-0.0')"),
+    "double_limits": ("double('Infinity')", "4.9E-324D"),
+    "decimal": (
+        "cast('-99999999999999999999.999999999999999999' as decimal(38,18))",
+        "cast('0.000000000000000001' as decimal(38,18))",
+    ),
+    "string": ("''", "'æ日\\u0000😀 \\n'"),
+    "binary": ("X''", "X'00FF80'"),
+    "date": ("date'0001-01-01'", "date'9999-12-31'"),
+    "old_timestamp": ("timestamp'1969-12-31 23:59:59.999999'", "timestamp'1883-11-18 12:03:57'"),
+    "far_timestamp": ("timestamp'0001-01-01 00:00:00'", "timestamp'9999-12-31 23:59:59.999999'"),
+    "autumn_timestamp": (
+        "timestamp_micros(1730611800000000)",
+        "timestamp_micros(1730615400000000)",
+    ),
+    "spring_timestamp": ("timestamp'2024-03-10 02:30:00'", "timestamp'2024-03-10 01:59:59.999999'"),
+    "timestamp_ntz": ("timestamp_ntz'2024-03-10 02:30:00'", "timestamp_ntz'1969-07-20 20:17:40.5'"),
+    "day_time": ("interval '-1 2:3:4.567891' day to second", "interval '0' day"),
+    "day_time_limit": ("interval '106751991' day", "interval '59.999999' second"),
+    "time": ("time'00:00:00'", "time'23:59:59.999999'"),
+    "variant": ("""parse_json('{"a": [1, 2.5, null], "b": "x"}')""", "parse_json('null')"),
+    "void": ("null", "null"),
+    "empty_struct": ("named_struct()", "named_struct()"),
+}
+NO_MAP_KEY = {"variant", "void", "empty_struct"}
+# Only as micros, because Python has no such times in New York.
+AS_MICROS = {"far_timestamp"}
+UNSTORED = {
+    "year-month interval": "select interval '1-2' year to month as odd",
+    "deep year-month interval": "select array(named_struct('x', interval '1' year)) as odd",
+}
+
+NEW_YORK = {"spark.sql.session.timeZone": "America/New_York"}
+
+
+def _table(spark: SparkSession) -> DataFrame:
+    names = list(VALUES)
+    rows = [
+        ", ".join(f"{value} as `{name}`" for name, value in zip(names, values))
+        for values in zip(*VALUES.values())
+    ]
+    nulls = ", ".join(f"null as `{name}`" for name in names)
+    number = iter(range(3))
+    return spark.sql(
+        " union all ".join(f"select {next(number)} as row, {row}" for row in [*rows, nulls])
+    ).coalesce(1)
+
+
+def _nested(table: DataFrame) -> DataFrame:
+    """Each column in a struct, an array, a map and all three, with nulls between."""
+    made = ["row"]
+    for name in VALUES:
+        struct_of = f"named_struct('value', `{name}`, 'n', row)"
+        made += [
+            f"if(row = 1, null, {struct_of}) as struct_{name}",
+            f"array(`{name}`, null, `{name}`) as array_{name}",
+            f"map('a', `{name}`, 'b', null) as map_{name}",
+            f"map(row, array(null, {struct_of})) as deep_{name}",
+        ]
+        if name not in NO_MAP_KEY:
+            made.append(f"if(row = 2, null, map(`{name}`, array())) as key_{name}")
+    return table.selectExpr(*made)
+
+
+def _exact(value: Any) -> Any:
+    """A value that equals only what has the same bits, NaN and -0.0 included."""
+    if isinstance(value, float):
+        return struct.pack("d", value)
+    if isinstance(value, dict):
+        return [(_exact(key), _exact(item)) for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [_exact(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, bytes)) else str(value)
+
+
+def _collected(rows: DataFrame) -> dict[str, list[Any]]:
+    """Column name -> its values in order of ``row``."""
+    columns = [
+        f"unix_micros(`{name}`) as `{name}`" if name in AS_MICROS else f"`{name}`"
+        for name in rows.columns
+        if not any(name.endswith(f"_{part}") for part in AS_MICROS)
+    ]
+    found = sorted(rows.selectExpr(*columns).collect(), key=lambda row: row.row)
+    return {name: [_exact(row[name]) for row in found] for name in found[0].asDict()}
+
+
+@pytest.fixture(scope="module")
+def round_trip(spark: SparkSession, shared_place: Place) -> dict[str, tuple[Any, Any]]:
+    """Column -> type and values before, type and values after."""
+    pairs: dict[str, tuple[Any, Any]] = {}
+    with sql_conf(spark, {**NEW_YORK, "spark.sql.timeType.enabled": "true"}):
+        for number, rows in enumerate([_table(spark), _nested(_table(spark))]):
+            shared_place.write(rows, f"types{number}")
+            after = shared_place.read(f"types{number}")
+            old, new = _collected(rows), _collected(after)
+            for name in old:
+                kinds = [frame.schema[name].dataType.simpleString() for frame in (rows, after)]
+                pairs[name] = ((kinds[0], old[name]), (kinds[1], new[name]))
+    return pairs
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_column_comes_back_as_it_was(round_trip, name):
+    before, after = round_trip[name]
+    assert after == before
+
+
+@pytest.mark.parametrize("name", sorted(VALUES.keys() - AS_MICROS))
+def test_a_nested_column_comes_back_as_it_was(round_trip, name):
+    shapes = ("struct", "array", "map", "deep", *(() if name in NO_MAP_KEY else ("key",)))
+    for shape in shapes:
+        before, after = round_trip[f"{shape}_{name}"]
+        assert after == before, shape
+
+
+def test_the_same_instants_are_read_in_another_session_zone(spark: SparkSession, place, conf: Conf):
+    with conf(NEW_YORK):
+        place.write(spark.sql("select timestamp'2024-03-10 03:00:00' t, array(current_date()) d"))
+    with conf({"spark.sql.session.timeZone": "Asia/Tokyo"}):
+        assert place.read().selectExpr("string(t)").first()[0] == "2024-03-10 16:00:00"
+
+
+@pytest.mark.parametrize("case", UNSTORED)
+def test_a_type_without_an_arrow_form_is_refused_and_nothing_is_made(spark, place, case):
+    text = refusal(InvalidRequestError, lambda: place.write(spark.sql(UNSTORED[case])))
+    assert "YearMonthInterval" in text
+    assert "'odd'" in text
+    assert not place.has_log()
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_user_defined_type_is_refused(spark: SparkSession, place: Place, is_nested):
+    vector = Vectors.dense([1.0])
+    rows = spark.createDataFrame([([vector] if is_nested else vector,)], ["point"])
+    text = refusal(InvalidRequestError, lambda: place.write(rows))
+    assert text.startswith("column 'point' is of a user-defined type")
+    assert not place.has_log()
+
+
+def test_char_and_varchar_columns_keep_their_length(spark: SparkSession, place: Place):
+    spark.sql("create table lengths (c char(3), v varchar(5)) using parquet")
+    try:
+        spark.sql("insert into lengths values ('x', 'y'), (null, 'zzzzz')")
+        place.write(spark.table("lengths"))
+        assert_df_equality(place.read(), spark.table("lengths"), ignore_row_order=True)
+        assert place.read().schema == spark.table("lengths").schema
+    finally:
+        spark.sql("drop table lengths")
+
+
+LARGE = """select 'a' s, X'00' b, array('a', null) l, map('k', named_struct('v', X'01')) m,
+    parse_json('[1]') v, array(array(named_struct('x', 'y'))) n"""
+
+
+@pytest.mark.parametrize("writing", ["true", "false"])
+@pytest.mark.parametrize("reading", ["true", "false"])
+def test_large_var_types_may_be_on_for_writing_and_for_reading(
+    spark: SparkSession, shared_place: Place, conf: Conf, writing, reading
+):
+    key = "spark.sql.execution.arrow.useLargeVarTypes"
+    with conf({key: writing}):
+        shared_place.write(spark.sql(LARGE), f"large-{writing}-{reading}")
+    with conf({key: reading}):
+        found = shared_place.read(f"large-{writing}-{reading}")
+        assert [str(row) for row in found.collect()] == [
+            str(row) for row in spark.sql(LARGE).collect()
+        ]
+
+
+def test_a_thousand_columns(spark: SparkSession, place: Place):
+    rows = spark.range(20).selectExpr(*(f"id + {number} as c{number}" for number in range(1000)))
+    place.write(rows)
+    assert_df_equality(place.read(), rows, ignore_nullable=True, ignore_row_order=True)
+
+
+def test_a_value_of_64_mib(spark: SparkSession, place: Place):
+    place.write(spark.range(1).selectExpr("id", f"repeat('0123456789abcdef', {2**22}) as text"))
+    found = place.read().selectExpr("id", "length(text)", "md5(text)").first()
+    wanted = spark.sql(f"select 0L, {2**26}, md5(repeat('0123456789abcdef', {2**22}))").first()
+    assert tuple(found) == tuple(wanted)
+
+
+def test_an_empty_dataframe_founds_a_log_with_its_schema(spark: SparkSession, place: Place):
+    place.write(spark.range(0).selectExpr("id", "array(id) as list"))
+    assert place.read().collect() == []
+    assert place.read().schema.simpleString() == "struct<id:bigint,list:array<bigint>>"
+    place.write(spark.range(2).selectExpr("id", "array(id) as list"))
+    assert sorted(tuple(row) for row in place.read().collect()) == [(0, [0]), (1, [1])]
+
+
+def test_partitions_without_rows_leave_no_gap(spark: SparkSession, place: Place):
+    rows = spark.range(0, 40, 1, 8).filter("id % 10 in (1, 2)")
+    place.write(rows.unionAll(spark.range(0)))
+    found = place.read(includeMetadata=True).select("id", "_offset").collect()
+    assert sorted(tuple(row) for row in found) == [
+        (1, 0),
+        (2, 1),
+        (11, 2),
+        (12, 3),
+        (21, 4),
+        (22, 5),
+        (31, 6),
+        (32, 7),
+    ]
+
+
+def test_odd_column_names(spark: SparkSession, place: Place):
+    rows = spark.sql("select 1 as `a b.c`, 'x' as `é;\"'`, null as `_`, 2 as `sélect`")
+    place.write(rows)
+    assert_df_equality(place.read(), rows, ignore_nullable=True)

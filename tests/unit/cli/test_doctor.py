@@ -1,0 +1,77 @@
+"""What the doctor says when something is not as it should be."""
+
+import shutil
+import sys
+
+import pytest
+
+from bkspark.cli import doctor
+from bkspark.cli.findings import Level
+
+
+def found(subject, uri=""):
+    return [finding for finding in doctor.examine(uri) if finding.subject == subject]
+
+
+def test_every_warning_and_failure_says_how_to_fix_it(small_cluster, monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", "/nowhere/python")
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setattr(doctor.metadata, "version", lambda name: "99.0")
+    findings = doctor.examine(small_cluster.uri)
+    bad = [finding for finding in findings if finding.level is not Level.OK]
+    assert {"interpreter", "java", "pandas", "pyspark"} <= {finding.subject for finding in bad}
+    assert all(finding.fix for finding in bad)
+
+
+def test_this_interpreter_serves_when_spark_is_told_to_use_it(monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    [finding] = found("interpreter")
+    assert finding.level is Level.OK
+
+
+def test_an_interpreter_without_the_package_fails(monkeypatch, tmp_path):
+    other = tmp_path / "python"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(other))
+    [finding] = found("interpreter")
+    assert finding.level is Level.FAIL
+    assert sys.executable in finding.fix
+
+
+def test_pandas_3_is_refused(monkeypatch):
+    versions = {"pandas": "3.0.1", "pyspark": "4.2.0", "pyarrow": "26.0.1"}
+    monkeypatch.setattr(doctor.metadata, "version", versions.__getitem__)
+    [finding] = found("pandas")
+    assert finding.level is Level.FAIL
+    assert "<3" in finding.fix
+    assert found("pyspark")[0].level is Level.OK
+
+
+def test_a_broken_neighbour_that_disables_registration_is_named(monkeypatch, tmp_path):
+    (tmp_path / "pyspark_broken_neighbour.py").write_text("import no_such_module_at_all\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    bad = [finding for finding in found("data source") if finding.level is Level.FAIL]
+    assert any("pyspark_broken_neighbour" in finding.message for finding in bad)
+
+
+@pytest.mark.parametrize("line", ["spark.speculation true", "spark.speculation=TRUE"])
+def test_speculation_is_found_in_sparks_own_settings(monkeypatch, tmp_path, line):
+    (tmp_path / "spark-defaults.conf").write_text(f"# a comment\n{line}\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    [finding] = found("speculation")
+    assert finding.level is Level.WARN
+
+
+def test_a_comment_is_not_a_setting(monkeypatch, tmp_path):
+    (tmp_path / "spark-defaults.conf").write_text("# spark.speculation true\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    [finding] = found("speculation")
+    assert finding.level is Level.OK
+
+
+def test_the_cluster_is_looked_at_if_one_is_named(small_cluster):
+    assert found("cluster", small_cluster.uri)[0].level is Level.OK
+    shutil.rmtree(small_cluster.bookie("bookie-3"))
+    assert found("bookie-3", small_cluster.uri)[0].level is Level.FAIL
+    assert found("cluster", "file:///there/is/nothing")[0].level is Level.FAIL

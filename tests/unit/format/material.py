@@ -1,0 +1,234 @@
+"""Small instances of every kind of stored file, and ways to damage them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import pyarrow as pa
+
+from bkspark.format import arrow_schema, cluster, cookie, journal, ledger_metadata, log_record
+from bkspark.format.cluster import BookieRecord, ClusterRecord
+from bkspark.format.cookie import Cookie
+from bkspark.format.digest import CRC32C, MAC, Digester, new_spec
+from bkspark.format.entry_log import (
+    EntryLogEncoder,
+    check_block,
+    decode_block,
+    decode_index,
+    head_length,
+)
+from bkspark.protocol.ledger import (
+    DigestSpec,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Member,
+)
+from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import (
+    AddRecord,
+    AttemptLogs,
+    EntryLog,
+    Transaction,
+    stripe_row_count,
+)
+
+PASSWORD = "correct horse"
+ATTEMPT, OTHER_ATTEMPT = "a" * 32, "b" * 32
+TOKEN, OTHER_TOKEN = "c" * 32, "d" * 32
+LEDGER, OTHER_LEDGER = 7, 8
+
+SCHEMA = pa.schema([pa.field("n", pa.int32()), pa.field("s", pa.string())])
+ROWS = pa.record_batch([pa.array([1, None], pa.int32()), pa.array(["xy", None])], schema=SCHEMA)
+MORE_ROWS = pa.record_batch([pa.array([3], pa.int32()), pa.array(["z"])], schema=SCHEMA)
+
+
+@cache
+def spec(digest_type: str) -> DigestSpec:
+    return new_spec(digest_type, PASSWORD)
+
+
+@cache
+def digester(digest_type: str = CRC32C) -> Digester:
+    return Digester(spec(digest_type), PASSWORD if digest_type == MAC else None)
+
+
+@dataclass(frozen=True)
+class StoredLog:
+    """An entry log as bytes, with what its add record says of it."""
+
+    data: bytes
+    log: EntryLog
+    digest_type: str = CRC32C
+    ledger_id: int = LEDGER
+    schema: pa.Schema = SCHEMA
+
+
+def entry_log(
+    *batches: pa.RecordBatch,
+    compression: str = "none",
+    digest_type: str = CRC32C,
+    ledger_id: int = LEDGER,
+    attempt_id: str = ATTEMPT,
+    stripe: int = 0,
+) -> StoredLog:
+    """An entry log with one block for each batch."""
+    rows = batches or (ROWS, MORE_ROWS)
+    encoder = EntryLogEncoder(
+        rows[0].schema,
+        digester(digest_type),
+        ledger_id=ledger_id,
+        attempt_id=attempt_id,
+        stripe=stripe,
+        compression=compression,
+    )
+    parts = [bytes(part) for batch in rows for part in encoder.encode(batch)]
+    end, log = encoder.finish()
+    return StoredLog(b"".join([*parts, end]), log, digest_type, ledger_id, rows[0].schema)
+
+
+def read_entry_log(
+    stored: StoredLog, data: bytes | None = None, columns: list[int] | None = None
+) -> list[pa.RecordBatch]:
+    """All blocks of the log, read from ``data`` in the way of a reader."""
+    data = stored.data if data is None else data
+    log, names = stored.log, {"ledger_id": stored.ledger_id}
+    key = digester(stored.digest_type)
+    end = data[log.index_offset : log.length_bytes]
+    head = data[: head_length(end)]
+    batches = []
+    for block in decode_index(head, end, key, log, **names):
+        body = data[block.offset : block.offset + block.length]
+        check_block(body, block, key, log, **names)
+        batches.append(decode_block(body, block, stored.schema, log, columns=columns, **names))
+    return batches
+
+
+def add_record(
+    rows_of_attempts: tuple[int, ...] = (3, 1),
+    *,
+    first: int = 0,
+    ledger_id: int = LEDGER,
+    sizes: tuple[int, int, int] = (3, 2, 2),
+) -> AddRecord:
+    quorum = Quorum(*sizes)
+    attempts, expected = [], first
+    for number, rows in enumerate(rows_of_attempts):
+        logs = tuple(
+            EntryLog(
+                f"{number:032x}",
+                stripe,
+                stripe_row_count(rows, stripe, quorum.stripe_count),
+                400 + stripe,
+                300,
+                f"{number:08x}",
+            )
+            for stripe in range(min(rows, quorum.stripe_count))
+        )
+        attempts.append(AttemptLogs(expected, rows, logs))
+        expected += rows
+    return AddRecord(
+        ledger_id=ledger_id,
+        term=1,
+        token=TOKEN,
+        first_entry_id=first,
+        last_entry_id=expected - 1,
+        last_add_confirmed=first - 1,
+        length_bytes=10 * expected,
+        quorum=quorum,
+        transaction=Transaction("app", 4),
+        attempts=tuple(attempts),
+    )
+
+
+def frame(record: AddRecord, digest_type: str = CRC32C, index: int = 0) -> bytes:
+    return journal.encode_record(record, digester(digest_type), ensemble_index=index)
+
+
+def metadata(ledger_id: int = LEDGER, digest_type: str = CRC32C) -> LedgerMetadata:
+    members = tuple(Member(f"bookie-{n}", f"{n}" * 32) for n in (1, 2, 3))
+    return LedgerMetadata(
+        ledger_id=ledger_id,
+        quorum=Quorum(3, 3, 2),
+        state=LedgerState.CLOSED,
+        term=2,
+        token=TOKEN,
+        fragments=(Fragment(0, 1, members), Fragment(4, 2, members[::-1])),
+        schema=arrow_schema.encode(SCHEMA),
+        digest=spec(digest_type),
+        last_entry_id=9,
+        length_bytes=123,
+        custom_metadata={"log": "events", "é": "ü"},
+        transactions={"app": 4},
+        created_ms=1_700_000_000_000,
+    )
+
+
+def log() -> LogRecord:
+    return LogRecord(
+        name="events",
+        quorum=Quorum(3, 3, 2),
+        digest=spec(CRC32C),
+        schema=arrow_schema.encode(SCHEMA),
+        generation=3,
+        ledgers=(LoggedLedger(2, 10, 5, 50), LoggedLedger(5, 15, 1, 8)),
+        first_offset=12,
+        transactions={"app": 4},
+        dropped=(1, 9),
+        created_ms=5,
+        changed_ms=6,
+    )
+
+
+COOKIE = Cookie("c" * 32, "bookie-1", "1" * 32, 1_700_000_000_000)
+CLUSTER = ClusterRecord("c" * 32, 1_700_000_000_000)
+BOOKIE = BookieRecord("bookie-1", "1" * 32, "file:///disk1/bk", "disk-8:1", is_read_only=True)
+
+SMALL_RECORDS = {
+    "cookie": (cookie.encode(COOKIE), cookie.decode),
+    "ledger metadata": (
+        ledger_metadata.encode(metadata(), "nonce"),
+        lambda data: ledger_metadata.decode(LEDGER, data),
+    ),
+    "log record": (
+        log_record.encode(log(), "nonce"),
+        lambda data: log_record.decode("events", data),
+    ),
+    "cluster record": (cluster.encode_cluster(CLUSTER, "nonce"), cluster.decode_cluster),
+    "bookie record": (
+        cluster.encode_bookie(BOOKIE, "nonce"),
+        lambda data: cluster.decode_bookie("bookie-1", data),
+    ),
+    "counter": (
+        cluster.encode_counter("counters/ledger", 5, "nonce"),
+        lambda data: cluster.decode_counter("counters/ledger", data),
+    ),
+}
+"""Kind -> its bytes and how they are read."""
+
+
+def flips(data: bytes) -> Iterator[bytes]:
+    """``data`` with each of its bits turned over, one at a time."""
+    damaged = bytearray(data)
+    for position in range(len(data) * 8):
+        damaged[position // 8] ^= 1 << position % 8
+        yield bytes(damaged)
+        damaged[position // 8] ^= 1 << position % 8
+
+
+def cuts(data: bytes) -> Iterator[bytes]:
+    """``data`` cut to every shorter length, and with something behind it."""
+    for length in range(len(data)):
+        yield data[:length]
+    yield data + b"\0"
+    yield data + data
+
+
+def zeroed(data: bytes, page: int = 64) -> Iterator[bytes]:
+    """``data`` with each page that is not all zeros overwritten with zeros; and all of it."""
+    for begin in range(0, len(data), page):
+        size = min(page, len(data) - begin)
+        if any(data[begin : begin + size]):
+            yield data[:begin] + bytes(size) + data[begin + size :]
+    yield bytes(len(data))
