@@ -133,12 +133,11 @@ def _failed(error: Exception) -> int:
 
 
 def _set_up_logging(is_debug: bool) -> None:
-    """What the library logs is told by the commands themselves; --debug shows it as it comes."""
-    logger = logging.getLogger("bkspark")
+    """Commands tell themselves what libraries log; --debug shows it as it comes."""
     if is_debug:
         logging.basicConfig(stream=sys.stderr, level=logging.INFO)
-    elif not logger.handlers:
-        logger.addHandler(logging.NullHandler())
+    elif not logging.getLogger().handlers:
+        logging.getLogger().addHandler(logging.NullHandler())
 
 
 cluster.add_to(app)

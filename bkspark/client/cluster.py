@@ -19,7 +19,7 @@ from bkspark.format import cluster as cluster_format
 from bkspark.format import cookie as cookie_format
 from bkspark.format import layout, ledger_metadata, log_record
 from bkspark.format.cluster import BookieRecord, ClusterRecord
-from bkspark.metadata.uri import format_store, open_store
+from bkspark.metadata import uri as metadata_stores
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.placement import Candidate
@@ -47,7 +47,7 @@ class Cluster:
     """
 
     def __init__(self, metadata_uri: str) -> None:
-        self.store = open_store(metadata_uri)
+        self.store = metadata_stores.open_store(metadata_uri)
         self.uri = metadata_uri
         self.ledgers: Records[LedgerMetadata] = Records(
             self.store,
@@ -190,8 +190,7 @@ def init_cluster(metadata_uri: str, bookie_urls: Sequence[str]) -> None:
         raise InvalidRequestError("a bookie URL is given twice")
     for url in bookie_urls:
         require_vacant(url)
-    format_store(metadata_uri)
-    store = open_store(metadata_uri)
+    store = metadata_stores.format_store(metadata_uri)
     record = ClusterRecord(token_hex(16), now_ms())
     store.put(layout.CLUSTER_KEY, cluster_format.encode_cluster(record, token_hex(8)), None)
     with Cluster(metadata_uri) as cluster:

@@ -1,9 +1,11 @@
 """A local Spark that keeps to itself: everything it writes and says goes into one folder."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +33,9 @@ def local_spark(folder: Path) -> Iterator[SparkSession]:
             streams = {"stdout": log, "stderr": subprocess.STDOUT}
             gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
         try:
-            session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            with _own_interrupts():
+                context = SparkContext(conf=conf, gateway=gateway)
+            session = SparkSession(context)
             try:
                 yield session
             finally:
@@ -94,6 +98,16 @@ def _temporary_files(folder: Path) -> Iterator[None]:
         yield
     finally:
         tempfile.tempdir = before
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep SparkContext from installing a handler that calls the JVM in the middle of a call."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if is_main:
+        signal.signal(signal.SIGINT, before)
 
 
 def _stop(gateway: Any) -> None:

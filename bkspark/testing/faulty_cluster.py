@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bkspark.bookie import uri
+from bkspark.bookie import uri as bookies
 from bkspark.bookie.contract import Bookie, BookieAddress
-from bkspark.client import cluster
 from bkspark.errors import BookieUnavailableError, OutcomeUnknownError
+from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore, Versioned
 from bkspark.testing.faulty import Fault, Faults, FaultyBookie, Moment
 from bkspark.testing.faulty_os import Crash
@@ -78,18 +78,21 @@ class StorageFaults:
     @contextmanager
     def installed(self) -> Iterator["StorageFaults"]:
         """Let everything that is opened from now on go through these faults."""
-        kinds, open_store = dict(uri._BOOKIES), cluster.open_store
+        kinds, open_store = dict(bookies._BOOKIES), metadata_stores.open_store
 
         def faulty(kind: Callable[[BookieAddress], Bookie]) -> Callable[[BookieAddress], Bookie]:
             return lambda address: FaultyBookie(kind(address), self.at(address.bookie_id))
 
-        uri._BOOKIES.update({scheme: faulty(kind) for scheme, kind in kinds.items()})
-        cluster.open_store = lambda where: FaultyMetadataStore(open_store(where), self.at(METADATA))
+        def open_faulty_store(uri: str) -> MetadataStore:
+            return FaultyMetadataStore(open_store(uri), self.at(METADATA))
+
+        bookies._BOOKIES.update({scheme: faulty(kind) for scheme, kind in kinds.items()})
+        metadata_stores.open_store = open_faulty_store
         try:
             yield self
         finally:
-            uri._BOOKIES.update(kinds)
-            cluster.open_store = open_store
+            bookies._BOOKIES.update(kinds)
+            metadata_stores.open_store = open_store
 
     def _decide(self, operation: Operation) -> Fault | None:
         with self._lock:
