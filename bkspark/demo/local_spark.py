@@ -7,7 +7,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +27,18 @@ def local_spark(folder: Path) -> Iterator[SparkSession]:
     temporary = folder / "tmp"
     temporary.mkdir(parents=True)
     (folder / "conf").mkdir()
-    with _environment(folder), _temporary_files(temporary):
+    with _environment(folder), _temporary_files(temporary), ExitStack() as cleanup:
         conf = SparkConf(loadDefaults=False).setAll(list(_settings(folder).items()))
-        with open(folder / "spark.log", "wb") as log:
-            streams = {"stdout": log, "stderr": subprocess.STDOUT}
-            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
-        try:
-            with _own_interrupts():
-                context = SparkContext(conf=conf, gateway=gateway)
-            session = SparkSession(context)
-            try:
-                yield session
-            finally:
-                session.stop()
-        finally:
-            _stop(gateway)
+        # Interrupted half-way, the launch would leave a JVM behind that nobody knows. It also
+        # leaves a handler that calls the JVM in the middle of another call.
+        with _interrupts_deferred():
+            with open(folder / "spark.log", "wb") as log:
+                streams = {"stdout": log, "stderr": subprocess.STDOUT}
+                gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
+            cleanup.callback(_stop, gateway)
+            session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            cleanup.callback(session.stop)
+        yield session
 
 
 def _settings(folder: Path) -> dict[str, str]:
@@ -101,23 +98,31 @@ def _temporary_files(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _own_interrupts() -> Iterator[None]:
-    """Keep SparkContext from installing a handler that calls the JVM in the middle of a call."""
-    is_main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    if is_main:
+def _interrupts_deferred() -> Iterator[None]:
+    """Ctrl-C takes effect at the end of the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # interrupts come to the main thread only
+        return
+    pending: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pending.append(number))
+    try:
+        yield
+    finally:
         signal.signal(signal.SIGINT, before)
+    if pending:
+        raise KeyboardInterrupt
 
 
 def _stop(gateway: Any) -> None:
     """End the JVM, and with it the workers, and wait until it is gone."""
     process: subprocess.Popen[bytes] = gateway.proc
-    gateway.shutdown()
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        process.wait(_STOP_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    with _interrupts_deferred():
+        with suppress(Exception):  # after an interrupt it may not be in a state to answer
+            gateway.shutdown()
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(_STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -4,8 +4,8 @@ A record is a frame::
 
     prefix   "BKAR", format version, ensemble index, header and parts lengths, CRC32C of the prefix
     header   canonical JSON, the same on every bookie
-    digest   of the header, in hex
-    parts    reserved for rows stored inline; empty while rows lie in entry logs
+    digest   of the header, in hex; counted as part of the header's length
+    parts    rows stored inline: an Arrow message for each stripe whose write set the bookie is in
 
 Three things are told apart when a journal is read: complete and right, *incomplete* (the last
 record is cut or fails its digest with nothing behind it: the trace of a killed writer or a power
@@ -13,22 +13,15 @@ cut), and corrupt. Neither of the last two ever counts as an absence.
 """
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from types import MappingProxyType
 
 from bkspark.errors import BookKeeperError, CorruptDataError
-from bkspark.format import layout, strict_json
-from bkspark.format.digest import Digester, canonical_json, crc32c
-from bkspark.format.strict_json import Fields
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import (
-    AddRecord,
-    AttemptLogs,
-    EntryLog,
-    Transaction,
-    stripe_row_count,
-)
+from bkspark.format import add_record, strict_json
+from bkspark.format.digest import Buffer, Digester, canonical_json, crc32c
+from bkspark.protocol.record import AddRecord
 
 HEADER_BYTES_MAX = 256 * 2**20
 
@@ -47,36 +40,85 @@ class Tail(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class JournalContent:
-    """The good records from the start of a journal, and how it ends after them."""
+class Frame:
+    """A good record and where the parts that this bookie stores lie in the journal.
 
-    records: tuple[AddRecord, ...]
+    Attributes:
+        parts: by stripe, (offset, length) in bytes.
+    """
+
+    record: AddRecord
+    parts: Mapping[int, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalContent:
+    """The good frames from the start of a journal, and how it ends after them."""
+
+    frames: tuple[Frame, ...]
     tail: Tail
     end: int
 
+    @property
+    def records(self) -> tuple[AddRecord, ...]:
+        return tuple(frame.record for frame in self.frames)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRecord:
+    """A record's bytes, encoded once; ``frame`` puts together what one bookie stores of them.
+
+    Attributes:
+        parts: the Arrow messages of all its inline parts, by stripe.
+    """
+
+    record: AddRecord
+    header: bytes
+    parts: Mapping[int, Buffer]
+
+    def frame(self, ensemble_index: int) -> list[Buffer]:
+        """What the bookie at ``ensemble_index`` appends, in pieces."""
+        owned = self.record.parts_of(ensemble_index)
+        length = sum(part.length_bytes for part in owned)
+        prefix = _PREFIX.pack(_MAGIC, _VERSION, 0, ensemble_index, len(self.header), length, 0)
+        checked = prefix[:-4] + struct.pack("<I", crc32c(prefix[:-4], 0))
+        return [checked + self.header, *(self.parts[part.stripe] for part in owned)]
+
+
+def encode(
+    record: AddRecord, digester: Digester, parts: Mapping[int, Buffer] = MappingProxyType({})
+) -> EncodedRecord:
+    """``record`` ready to be written; ``parts`` are the messages that its parts name."""
+    header = canonical_json(add_record.to_json(record))
+    digest = digester.digest(_context(record.ledger_id), header).encode()
+    return EncodedRecord(record, header + digest, parts)
+
 
 def encode_record(record: AddRecord, digester: Digester, *, ensemble_index: int) -> bytes:
-    """The frame of ``record`` for the bookie at ``ensemble_index``."""
-    header = canonical_json(_to_json(record))
-    digest = digester.digest(_context(record.ledger_id), header).encode()
-    prefix = _PREFIX.pack(_MAGIC, _VERSION, 0, ensemble_index, len(header), 0, 0)
-    checked = prefix[:-4] + struct.pack("<I", crc32c(prefix[:-4], 0))
-    return checked + header + digest
+    """The frame of a record without inline parts for the bookie at ``ensemble_index``."""
+    return b"".join(encode(record, digester).frame(ensemble_index))
+
+
+def part_digest(
+    digester: Digester, message: Buffer, *, ledger_id: int, first_entry_id: int, stripe: int
+) -> str:
+    """The digest of an inline part, bound to its place."""
+    return digester.digest(f"inline part 1 {ledger_id} {first_entry_id} {stripe}", message)
 
 
 def decode_journal(data: bytes, digester: Digester, *, ledger_id: int) -> JournalContent:
     """Everything that can be known from the bytes of a journal. Never raises for bad bytes."""
-    records: list[AddRecord] = []
+    frames: list[Frame] = []
     position = 0
     while position < len(data):
         try:
-            record, position = _decode_frame(data, position, digester, ledger_id)
+            frame, position = _decode_frame(data, position, digester, ledger_id)
         except _CutError:
-            return JournalContent(tuple(records), Tail.INCOMPLETE, position)
+            return JournalContent(tuple(frames), Tail.INCOMPLETE, position)
         except BookKeeperError:
-            return JournalContent(tuple(records), Tail.CORRUPT, position)
-        records.append(record)
-    return JournalContent(tuple(records), Tail.CLEAN, position)
+            return JournalContent(tuple(frames), Tail.CORRUPT, position)
+        frames.append(frame)
+    return JournalContent(tuple(frames), Tail.CLEAN, position)
 
 
 class _CutError(Exception):
@@ -85,127 +127,62 @@ class _CutError(Exception):
 
 def _decode_frame(
     data: bytes, position: int, digester: Digester, ledger_id: int
-) -> tuple[AddRecord, int]:
+) -> tuple[Frame, int]:
     rest = len(data) - position
     if rest < _PREFIX.size or (not data[position] and not any(data[position:])):
         raise _CutError  # cut, or blocks that were allocated and never written
-    magic, version, _, _, header_length, parts_length, prefix_crc = _PREFIX.unpack_from(
+    magic, version, _, index, header_length, parts_length, prefix_crc = _PREFIX.unpack_from(
         data, position
     )
+    what = f"journal of ledger {ledger_id}"
     body = position + _PREFIX.size
     if magic != _MAGIC or crc32c(data[position : body - 4], 0) != prefix_crc:
-        raise CorruptDataError(f"journal of ledger {ledger_id}: no record at byte {position}")
-    if version != _VERSION or header_length > HEADER_BYTES_MAX or parts_length:
+        raise CorruptDataError(f"{what}: no record at byte {position}")
+    if version != _VERSION or header_length > HEADER_BYTES_MAX:
         raise CorruptDataError(
-            f"journal of ledger {ledger_id}: record format {version} is not known here",
+            f"{what}: record format {version} is not known here",
             hint="read it with a newer bkspark",
         )
-    digest_at = body + header_length
-    end = digest_at + _DIGEST_HEX[digester.spec.digest_type]
-    if end > len(data):
+    parts_at = body + header_length
+    digest_at = parts_at - _DIGEST_HEX[digester.spec.digest_type]
+    end = parts_at + parts_length
+    if end > len(data) or digest_at < body:
         raise _CutError
-    header = data[body:digest_at]
-    expected = data[digest_at:end].decode("ascii", "replace")
-    if not digester.matches(expected, _context(ledger_id), header):
+    try:
+        header = data[body:digest_at]
+        expected = data[digest_at:parts_at].decode("ascii", "replace")
+        if not digester.matches(expected, _context(ledger_id), header):
+            raise CorruptDataError(f"{what}: digest mismatch at byte {position}")
+        record = add_record.from_json(strict_json.loads(header, what), ledger_id)
+        return Frame(record, _checked_parts(data, parts_at, end, record, index, digester)), end
+    except CorruptDataError as error:
         if end == len(data):
-            raise _CutError
-        raise CorruptDataError(f"journal of ledger {ledger_id}: digest mismatch at {position}")
-    return _from_json(strict_json.loads(header, f"journal of ledger {ledger_id}"), ledger_id), end
+            raise _CutError from error
+        raise
+
+
+def _checked_parts(
+    data: bytes, begin: int, end: int, record: AddRecord, ensemble_index: int, digester: Digester
+) -> dict[int, tuple[int, int]]:
+    """Where each part lies, after its digest was checked."""
+    found: dict[int, tuple[int, int]] = {}
+    for part in record.parts_of(ensemble_index):
+        message = data[begin : begin + part.length_bytes]
+        digest = part_digest(
+            digester,
+            message,
+            ledger_id=record.ledger_id,
+            first_entry_id=record.first_entry_id,
+            stripe=part.stripe,
+        )
+        if digest != part.digest:
+            raise CorruptDataError(f"journal of ledger {record.ledger_id}: damaged part")
+        found[part.stripe] = (begin, part.length_bytes)
+        begin += part.length_bytes
+    if begin != end:
+        raise CorruptDataError(f"journal of ledger {record.ledger_id}: parts are not as named")
+    return found
 
 
 def _context(ledger_id: int) -> str:
     return f"add record 1 {ledger_id}"
-
-
-def _to_json(record: AddRecord) -> dict[str, Any]:
-    transaction = record.transaction
-    quorum = record.quorum
-    return {
-        "ledger": record.ledger_id,
-        "term": record.term,
-        "token": record.token,
-        "first": record.first_entry_id,
-        "last": record.last_entry_id,
-        "lac": record.last_add_confirmed,
-        "length": record.length_bytes,
-        "quorum": [quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size],
-        "fragment": record.fragment_first_entry_id,
-        "transaction": [transaction.app_id, transaction.version] if transaction else None,
-        "attempts": [
-            {
-                "first": attempt.first_entry_id,
-                "rows": attempt.row_count,
-                "logs": [
-                    [log.attempt_id, log.stripe, log.length_bytes, log.index_offset, log.digest]
-                    for log in attempt.entry_logs
-                ],
-            }
-            for attempt in record.attempts
-        ],
-    }
-
-
-def _from_json(fields: Fields, ledger_id: int) -> AddRecord:
-    try:
-        sizes = fields.take("quorum", list)
-        if any(type(size) is not int for size in sizes):
-            raise ValueError("malformed quorum")
-        quorum = Quorum(*sizes)
-        record = AddRecord(
-            ledger_id=fields.take("ledger", int),
-            term=fields.take("term", int),
-            token=layout.token(fields.take("token", str)),
-            first_entry_id=fields.take("first", int),
-            last_entry_id=fields.take("last", int),
-            last_add_confirmed=fields.take("lac", int),
-            length_bytes=fields.take("length", int),
-            quorum=quorum,
-            fragment_first_entry_id=fields.take("fragment", int),
-            transaction=_transaction(fields),
-            attempts=tuple(_attempt(item, quorum) for item in fields.objects("attempts")),
-        )
-    except (TypeError, ValueError) as error:
-        raise CorruptDataError(f"{fields.what}: malformed record") from error
-    if record.ledger_id != ledger_id or not _is_coherent(record):
-        raise CorruptDataError(f"{fields.what}: the record contradicts itself or its place")
-    return record
-
-
-def _transaction(fields: Fields) -> Transaction | None:
-    found = fields.take_or_none("transaction", list)
-    if found is None:
-        return None
-    app_id, version = found
-    if not isinstance(app_id, str) or type(version) is not int:
-        raise ValueError("malformed transaction")
-    return Transaction(app_id, version)
-
-
-def _attempt(fields: Fields, quorum: Quorum) -> AttemptLogs:
-    row_count = fields.take("rows", int)
-    logs = []
-    for attempt_id, stripe, length, index_offset, digest in fields.take("logs", list):
-        if not (type(stripe) is type(length) is type(index_offset) is int):
-            raise ValueError("malformed entry log")
-        if not isinstance(digest, str) or not digest.isascii():
-            raise ValueError("malformed digest")
-        if not 0 <= stripe < quorum.stripe_count or not 0 < index_offset < length:
-            raise ValueError("entry log out of range")
-        rows = stripe_row_count(row_count, stripe, quorum.stripe_count)
-        logs.append(EntryLog(layout.token(attempt_id), stripe, rows, length, index_offset, digest))
-    return AttemptLogs(fields.take("first", int), row_count, tuple(logs))
-
-
-def _is_coherent(record: AddRecord) -> bool:
-    """Whether the attempts cover exactly the record's entries, in order."""
-    if not -1 <= record.last_add_confirmed < record.first_entry_id <= record.last_entry_id:
-        return False
-    expected = record.first_entry_id
-    for attempt in record.attempts:
-        stripes = min(attempt.row_count, record.quorum.stripe_count)
-        named = [log.stripe for log in attempt.entry_logs]
-        is_next = attempt.row_count >= 1 and attempt.first_entry_id == expected
-        if not is_next or named != list(range(stripes)):
-            return False
-        expected += attempt.row_count
-    return expected == record.last_entry_id + 1

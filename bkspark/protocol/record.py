@@ -53,6 +53,21 @@ class AttemptLogs:
 
 
 @dataclass(frozen=True, slots=True)
+class InlinePart:
+    """The rows of one stripe of a small add, stored in the journal right behind the record.
+
+    Attributes:
+        stripe: of its rows: entry id mod stripe_count.
+        length_bytes: of the Arrow message that holds them, in entry order.
+        digest: hex digest of the message.
+    """
+
+    stripe: int
+    length_bytes: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Transaction:
     """An application's own version number of a write, as in Delta's ``txnAppId``."""
 
@@ -69,6 +84,8 @@ class AddRecord:
         length_bytes: payload bytes of the ledger up to ``last_entry_id``.
         fragment_first_entry_id: the fragment it was written in.
         attempts: committed task attempts in entry order; together they cover the group.
+        parts: in place of attempts: the rows themselves, by stripe. All parts are named
+            everywhere, but a bookie has only those whose write set it is in.
     """
 
     ledger_id: int
@@ -82,6 +99,29 @@ class AddRecord:
     fragment_first_entry_id: int = 0
     transaction: Transaction | None = None
     attempts: tuple[AttemptLogs, ...] = ()
+    parts: tuple[InlinePart, ...] = ()
+
+    @property
+    def entry_count(self) -> int:
+        return self.last_entry_id - self.first_entry_id + 1
+
+    def parts_of(self, ensemble_index: int) -> tuple[InlinePart, ...]:
+        """The parts that the bookie at ``ensemble_index`` stores, in stripe order."""
+        return tuple(
+            part for part in self.parts if ensemble_index in self.quorum.write_set(part.stripe)
+        )
+
+    def write_sets(self) -> tuple[tuple[int, ...], ...]:
+        """The write sets each of which needs Qa counted copies of this record."""
+        if self.attempts:
+            return self.quorum.write_sets()
+        return tuple(self.quorum.write_set(part.stripe) for part in self.parts)
+
+
+def stripes_of_range(first_entry_id: int, last_entry_id: int, stripe_count: int) -> list[int]:
+    """Stripes that the entries ``[first, last]`` fall on, ascending."""
+    count = min(last_entry_id - first_entry_id + 1, stripe_count)
+    return sorted((first_entry_id + number) % stripe_count for number in range(count))
 
 
 def first_entry_of(attempt: AttemptLogs, entry_log: EntryLog) -> int:

@@ -210,9 +210,12 @@ class _Parser:
         text = self._get(name)
         if text is None or text.lower() == word:
             return None
-        wanted = f"earliest, latest, or an offset >= 0 ({word} is the default)"
-        if text.lower() == "latest" and word == "earliest":
+        if word == "latest":
+            wanted = "latest or an offset >= 0"
+        elif text.lower() == "latest":
             return -1
+        else:
+            wanted = "earliest, latest or an offset >= 0"
         return self._take(name, lambda value: _at_least(int(value), 0), wanted)
 
     def _number(self, name: str, default: int, most: int) -> int:

@@ -1,0 +1,131 @@
+"""``AddRecord`` <-> the JSON values of its header."""
+
+from typing import Any
+
+from bkspark.errors import CorruptDataError
+from bkspark.format import layout
+from bkspark.format.strict_json import Fields
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import (
+    AddRecord,
+    AttemptLogs,
+    EntryLog,
+    InlinePart,
+    Transaction,
+    stripe_row_count,
+    stripes_of_range,
+)
+
+
+def to_json(record: AddRecord) -> dict[str, Any]:
+    """What the header of ``record`` says."""
+    transaction = record.transaction
+    quorum = record.quorum
+    return {
+        "ledger": record.ledger_id,
+        "term": record.term,
+        "token": record.token,
+        "first": record.first_entry_id,
+        "last": record.last_entry_id,
+        "lac": record.last_add_confirmed,
+        "length": record.length_bytes,
+        "quorum": [quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size],
+        "fragment": record.fragment_first_entry_id,
+        "transaction": [transaction.app_id, transaction.version] if transaction else None,
+        "attempts": [
+            {
+                "first": attempt.first_entry_id,
+                "rows": attempt.row_count,
+                "logs": [
+                    [log.attempt_id, log.stripe, log.length_bytes, log.index_offset, log.digest]
+                    for log in attempt.entry_logs
+                ],
+            }
+            for attempt in record.attempts
+        ],
+        "parts": [[part.stripe, part.length_bytes, part.digest] for part in record.parts],
+    }
+
+
+def from_json(fields: Fields, ledger_id: int) -> AddRecord:
+    """The record of a header whose digest was checked.
+
+    Raises:
+        CorruptDataError: it is not possible for a record of this ledger.
+    """
+    try:
+        sizes = fields.take("quorum", list)
+        if any(type(size) is not int for size in sizes):
+            raise ValueError("malformed quorum")
+        quorum = Quorum(*sizes)
+        record = AddRecord(
+            ledger_id=fields.take("ledger", int),
+            term=fields.take("term", int),
+            token=layout.token(fields.take("token", str)),
+            first_entry_id=fields.take("first", int),
+            last_entry_id=fields.take("last", int),
+            last_add_confirmed=fields.take("lac", int),
+            length_bytes=fields.take("length", int),
+            quorum=quorum,
+            fragment_first_entry_id=fields.take("fragment", int),
+            transaction=_transaction(fields),
+            attempts=tuple(_attempt(item, quorum) for item in fields.objects("attempts")),
+            parts=tuple(_part(*item) for item in fields.take("parts", list)),
+        )
+    except (TypeError, ValueError) as error:
+        raise CorruptDataError(f"{fields.what}: malformed record") from error
+    if record.ledger_id != ledger_id or not _is_coherent(record):
+        raise CorruptDataError(f"{fields.what}: the record contradicts itself or its place")
+    return record
+
+
+def _transaction(fields: Fields) -> Transaction | None:
+    found = fields.take_or_none("transaction", list)
+    if found is None:
+        return None
+    app_id, version = found
+    if not isinstance(app_id, str) or type(version) is not int:
+        raise ValueError("malformed transaction")
+    return Transaction(app_id, version)
+
+
+def _attempt(fields: Fields, quorum: Quorum) -> AttemptLogs:
+    row_count = fields.take("rows", int)
+    logs = []
+    for attempt_id, stripe, length, index_offset, digest in fields.take("logs", list):
+        if not (type(stripe) is type(length) is type(index_offset) is int):
+            raise ValueError("malformed entry log")
+        if not isinstance(digest, str) or not digest.isascii():
+            raise ValueError("malformed digest")
+        if not 0 <= stripe < quorum.stripe_count or not 0 < index_offset < length:
+            raise ValueError("entry log out of range")
+        rows = stripe_row_count(row_count, stripe, quorum.stripe_count)
+        logs.append(EntryLog(layout.token(attempt_id), stripe, rows, length, index_offset, digest))
+    return AttemptLogs(fields.take("first", int), row_count, tuple(logs))
+
+
+def _part(stripe: object, length: object, digest: object) -> InlinePart:
+    if type(stripe) is not int or type(length) is not int or not isinstance(digest, str):
+        raise ValueError("malformed part")
+    if length < 1 or not digest.isascii():
+        raise ValueError("malformed part")
+    return InlinePart(stripe, length, digest)
+
+
+def _is_coherent(record: AddRecord) -> bool:
+    """Whether the parts, or the attempts in order, cover exactly the record's entries."""
+    first, last = record.first_entry_id, record.last_entry_id
+    if not -1 <= record.last_add_confirmed < first <= last:
+        return False
+    if record.parts:
+        all_stripes = stripes_of_range(first, last, record.quorum.stripe_count)
+        return not record.attempts and [part.stripe for part in record.parts] == all_stripes
+    expected = record.first_entry_id
+    for attempt in record.attempts:
+        stripes = min(attempt.row_count, record.quorum.stripe_count)
+        named = [log.stripe for log in attempt.entry_logs]
+        is_next = attempt.row_count >= 1 and attempt.first_entry_id == expected
+        if not is_next or named != list(range(stripes)):
+            return False
+        expected += attempt.row_count
+    return expected == record.last_entry_id + 1

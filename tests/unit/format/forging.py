@@ -1,0 +1,97 @@
+"""Files as an enemy writes them: every checksum is right, what they protect is not.
+
+Written from the description of the formats, not with the encoders.
+"""
+
+import json
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from bkspark.format import envelope
+from bkspark.format.digest import canonical_json, crc32c
+from bkspark.format.journal import decode_journal
+from bkspark.protocol.record import AddRecord, EntryLog
+
+from .material import ATTEMPT, LEDGER, SCHEMA, StoredLog, add_record, digester, frame
+
+HEAD = b"ARROW1\0\0" + SCHEMA.serialize().to_pybytes()
+INDEX_MAGIC = b"\xff\xff\xff\xff\0\0\0\0BKINDEX1"
+
+
+def forged_log(
+    *blocks: tuple[bytes, int],
+    schema: pa.Schema = SCHEMA,
+    head: bytes = HEAD,
+    index_head: bytes | None = None,
+    lengths: list[int] | None = None,
+    row_count: int | None = None,
+) -> StoredLog:
+    """An entry log of any bytes as blocks, each with its claimed rows; all digests are right."""
+    key, names = digester(), f"{LEDGER} {ATTEMPT} 0"
+    index = index_head or struct.pack("<16sIIQ", INDEX_MAGIC, 1, len(blocks), len(head))
+    for ordinal, (data, rows) in enumerate(blocks):
+        length = lengths[ordinal] if lengths else len(data)
+        digest = key.digest(f"entry log block 1 {names} {ordinal}", data)
+        index += struct.pack("<IQ", rows, length) + bytes.fromhex(digest)
+    body = b"".join([head, *(data for data, _ in blocks)])
+    claimed = sum(rows for _, rows in blocks) if row_count is None else row_count
+    length = len(body) + len(index)
+    digest = key.digest(f"entry log frame 1 {names} {claimed} {length}", head, index)
+    log = EntryLog(ATTEMPT, 0, claimed, length, len(body), digest)
+    return StoredLog(body + index, log, schema=schema)
+
+
+def message(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
+    """``batch`` as one Arrow message."""
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    stream = pa.py_buffer(sink.getvalue())
+    reader = pa.BufferReader(stream)
+    pa.ipc.read_message(reader)
+    begin = reader.tell()
+    pa.ipc.read_message(reader)
+    return stream.to_pybytes()[begin : reader.tell()]
+
+
+def forged_frame(header: bytes, ledger_id: int = LEDGER) -> bytes:
+    """A journal's record with any header."""
+    prefix = struct.pack("<4sBBHIQ", b"BKAR", 1, 0, 0, len(header), 0)
+    digest = digester().digest(f"add record 1 {ledger_id}", header).encode()
+    return prefix + struct.pack("<I", crc32c(prefix, 0)) + header + digest
+
+
+def header_of(record: AddRecord) -> dict[str, Any]:
+    data = frame(record)
+    header: dict[str, Any] = json.loads(data[24:-8])
+    return header
+
+
+def changed_record(change: Callable[[dict[str, Any]], object], record: AddRecord | None = None):
+    """What a journal with one record says after ``change`` of the record's JSON."""
+    header = header_of(record or add_record())
+    change(header)
+    return decode_journal(forged_frame(canonical_json(header)), digester(), ledger_id=LEDGER)
+
+
+def changed_envelope(kind: str, key: str, data: bytes, path: tuple[Any, ...], value: Any) -> bytes:
+    """The record in ``data`` with the field at ``path`` set to ``value``."""
+    payload = json.loads(data.partition(b"\n")[2])
+    place = payload
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return envelope.encode(kind, key, payload)
+
+
+def fields_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every field at any depth of a JSON value."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, item in inner:
+        yield (*path, name)
+        if isinstance(item, dict | list):
+            yield from fields_of(item, (*path, name))
