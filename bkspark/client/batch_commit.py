@@ -246,7 +246,7 @@ class _RecordWriter:
                 journal_file = root.open_journal(self._journal_name)
             self._cleanup.callback(journal_file.close)
             journal_file.append(
-                [journal.encode_record(self._record(plan), self._digester, ensemble_index=index)]
+                journal.encode(self._record(plan), self._digester).frame(index, journal_file.end)
             )
             self._journals[address.bookie_id] = journal_file
         post_check(address, journal_file, ledger_id=self._target.ledger_id, term=self._target.term)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -37,7 +38,7 @@ def local_spark(folder: Path) -> Iterator[SparkSession]:
                 gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             cleanup.callback(_stop, gateway)
             session = SparkSession(SparkContext(conf=conf, gateway=gateway))
-            cleanup.callback(session.stop)
+            cleanup.callback(_end, session)
         yield session
 
 
@@ -111,6 +112,13 @@ def _interrupts_deferred() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if pending:
         raise KeyboardInterrupt
+
+
+def _end(session: SparkSession) -> None:
+    """End Spark inside the JVM, as far as it answers; ``_stop`` ends the rest."""
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        session.stop()
 
 
 def _stop(gateway: Any) -> None:

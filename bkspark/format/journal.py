@@ -4,8 +4,10 @@ A record is a frame::
 
     prefix   "BKAR", format version, ensemble index, header and parts lengths, CRC32C of the prefix
     header   canonical JSON, the same on every bookie
-    digest   of the header, in hex; counted as part of the header's length
+    digest   of the header and its position, in hex; counted as part of the header's length
     parts    rows stored inline: an Arrow message for each stripe whose write set the bookie is in
+    trailer  length of the whole frame and a checksum of it, so that the last record of a long
+             journal is found from its end
 
 Three things are told apart when a journal is read: complete and right, *incomplete* (the last
 record is cut or fails its digest with nothing behind it: the trace of a killed writer or a power
@@ -28,6 +30,7 @@ HEADER_BYTES_MAX = 256 * 2**20
 _MAGIC = b"BKAR"
 _VERSION = 1
 _PREFIX = struct.Struct("<4sBBHIQI")
+_TRAILER = struct.Struct("<QI")
 _DIGEST_HEX = {"CRC32C": 8, "MAC": 64}
 
 
@@ -44,7 +47,7 @@ class Frame:
     """A good record and where the parts that this bookie stores lie in the journal.
 
     Attributes:
-        parts: by stripe, (offset, length) in bytes.
+        parts: by stripe, (offset in the decoded data, length) in bytes.
     """
 
     record: AddRecord
@@ -75,28 +78,27 @@ class EncodedRecord:
     record: AddRecord
     header: bytes
     parts: Mapping[int, Buffer]
+    digester: Digester
 
-    def frame(self, ensemble_index: int) -> list[Buffer]:
-        """What the bookie at ``ensemble_index`` appends, in pieces."""
+    def frame(self, ensemble_index: int, position: int) -> list[Buffer]:
+        """What the bookie at ``ensemble_index`` appends at byte ``position``, in pieces."""
         owned = self.record.parts_of(ensemble_index)
+        digest = self.digester.digest(_context(self.record.ledger_id, position), self.header)
+        header = self.header + digest.encode()
         length = sum(part.length_bytes for part in owned)
-        prefix = _PREFIX.pack(_MAGIC, _VERSION, 0, ensemble_index, len(self.header), length, 0)
-        checked = prefix[:-4] + struct.pack("<I", crc32c(prefix[:-4], 0))
-        return [checked + self.header, *(self.parts[part.stripe] for part in owned)]
+        prefix = _PREFIX.pack(_MAGIC, _VERSION, 0, ensemble_index, len(header), length, 0)[:-4]
+        return [
+            prefix + _checksum(prefix, position) + header,
+            *(self.parts[part.stripe] for part in owned),
+            _trailer(_PREFIX.size + len(header) + length + _TRAILER.size, position),
+        ]
 
 
 def encode(
     record: AddRecord, digester: Digester, parts: Mapping[int, Buffer] = MappingProxyType({})
 ) -> EncodedRecord:
     """``record`` ready to be written; ``parts`` are the messages that its parts name."""
-    header = canonical_json(add_record.to_json(record))
-    digest = digester.digest(_context(record.ledger_id), header).encode()
-    return EncodedRecord(record, header + digest, parts)
-
-
-def encode_record(record: AddRecord, digester: Digester, *, ensemble_index: int) -> bytes:
-    """The frame of a record without inline parts for the bookie at ``ensemble_index``."""
-    return b"".join(encode(record, digester).frame(ensemble_index))
+    return EncodedRecord(record, canonical_json(add_record.to_json(record)), parts, digester)
 
 
 def part_digest(
@@ -106,19 +108,39 @@ def part_digest(
     return digester.digest(f"inline part 1 {ledger_id} {first_entry_id} {stripe}", message)
 
 
-def decode_journal(data: bytes, digester: Digester, *, ledger_id: int) -> JournalContent:
-    """Everything that can be known from the bytes of a journal. Never raises for bad bytes."""
+def decode_journal(
+    data: bytes, digester: Digester, *, ledger_id: int, position: int = 0
+) -> JournalContent:
+    """Everything that can be known from ``data``. Never raises for bad bytes.
+
+    Args:
+        data: a journal from byte ``position`` on, where a frame begins.
+    """
     frames: list[Frame] = []
-    position = 0
-    while position < len(data):
+    begin = 0
+    while begin < len(data):
         try:
-            frame, position = _decode_frame(data, position, digester, ledger_id)
+            frame, end = _decode_frame(data, begin, position, digester, ledger_id)
         except _CutError:
-            return JournalContent(tuple(frames), Tail.INCOMPLETE, position)
+            return JournalContent(tuple(frames), Tail.INCOMPLETE, position + begin)
         except BookKeeperError:
-            return JournalContent(tuple(frames), Tail.CORRUPT, position)
+            return JournalContent(tuple(frames), Tail.CORRUPT, position + begin)
         frames.append(frame)
-    return JournalContent(tuple(frames), Tail.CLEAN, position)
+        begin = end
+    return JournalContent(tuple(frames), Tail.CLEAN, position + begin)
+
+
+def last_frame_length(data: bytes, end: int) -> int | None:
+    """Length of the frame that ends at byte ``end`` of a journal; None if its trailer is damaged.
+
+    Args:
+        data: the journal's bytes up to ``end``, at least the last few.
+    """
+    if len(data) < _TRAILER.size:
+        return None
+    length = int(_TRAILER.unpack_from(data, len(data) - _TRAILER.size)[0])
+    is_right = data.endswith(_trailer(length, end - length)) if length <= end else False
+    return length if is_right else None
 
 
 class _CutError(Exception):
@@ -126,17 +148,16 @@ class _CutError(Exception):
 
 
 def _decode_frame(
-    data: bytes, position: int, digester: Digester, ledger_id: int
+    data: bytes, begin: int, offset: int, digester: Digester, ledger_id: int
 ) -> tuple[Frame, int]:
-    rest = len(data) - position
-    if rest < _PREFIX.size or (not data[position] and not any(data[position:])):
+    """The frame at ``data[begin:]``, which is byte ``offset + begin`` of its journal."""
+    rest = len(data) - begin
+    if rest < _PREFIX.size or (not data[begin] and not any(data[begin:])):
         raise _CutError  # cut, or blocks that were allocated and never written
-    magic, version, _, index, header_length, parts_length, prefix_crc = _PREFIX.unpack_from(
-        data, position
-    )
-    what = f"journal of ledger {ledger_id}"
-    body = position + _PREFIX.size
-    if magic != _MAGIC or crc32c(data[position : body - 4], 0) != prefix_crc:
+    what, position = f"journal of ledger {ledger_id}", offset + begin
+    magic, version, _, index, header_length, parts_length, _ = _PREFIX.unpack_from(data, begin)
+    body = begin + _PREFIX.size
+    if magic != _MAGIC or data[body - 4 : body] != _checksum(data[begin : body - 4], position):
         raise CorruptDataError(f"{what}: no record at byte {position}")
     if version != _VERSION or header_length > HEADER_BYTES_MAX:
         raise CorruptDataError(
@@ -145,44 +166,46 @@ def _decode_frame(
         )
     parts_at = body + header_length
     digest_at = parts_at - _DIGEST_HEX[digester.spec.digest_type]
-    end = parts_at + parts_length
+    trailer_at = parts_at + parts_length
+    end = trailer_at + _TRAILER.size
     if end > len(data) or digest_at < body:
         raise _CutError
-    try:
-        header = data[body:digest_at]
-        expected = data[digest_at:parts_at].decode("ascii", "replace")
-        if not digester.matches(expected, _context(ledger_id), header):
-            raise CorruptDataError(f"{what}: digest mismatch at byte {position}")
+    header = data[body:digest_at]
+    expected = data[digest_at:parts_at].decode("ascii", "replace")
+    is_whole = digester.matches(expected, _context(ledger_id, position), header)
+    if is_whole and data[trailer_at:end] == _trailer(end - begin, position):
         record = add_record.from_json(strict_json.loads(header, what), ledger_id)
-        return Frame(record, _checked_parts(data, parts_at, end, record, index, digester)), end
-    except CorruptDataError as error:
-        if end == len(data):
-            raise _CutError from error
-        raise
+        parts = _good_parts(data, parts_at, trailer_at, record, index, digester)
+        if parts is not None:
+            return Frame(record, parts), end
+    if end == len(data):
+        raise _CutError
+    raise CorruptDataError(f"{what}: digest mismatch at byte {position}")
 
 
-def _checked_parts(
+def _good_parts(
     data: bytes, begin: int, end: int, record: AddRecord, ensemble_index: int, digester: Digester
-) -> dict[int, tuple[int, int]]:
-    """Where each part lies, after its digest was checked."""
+) -> dict[int, tuple[int, int]] | None:
+    """Where in ``data`` each part lies, None if one fails its digest."""
     found: dict[int, tuple[int, int]] = {}
     for part in record.parts_of(ensemble_index):
-        message = data[begin : begin + part.length_bytes]
-        digest = part_digest(
-            digester,
-            message,
-            ledger_id=record.ledger_id,
-            first_entry_id=record.first_entry_id,
-            stripe=part.stripe,
-        )
-        if digest != part.digest:
-            raise CorruptDataError(f"journal of ledger {record.ledger_id}: damaged part")
         found[part.stripe] = (begin, part.length_bytes)
+        message = data[begin : begin + part.length_bytes]
         begin += part.length_bytes
-    if begin != end:
-        raise CorruptDataError(f"journal of ledger {record.ledger_id}: parts are not as named")
-    return found
+        place = {"ledger_id": record.ledger_id, "first_entry_id": record.first_entry_id}
+        if part_digest(digester, message, stripe=part.stripe, **place) != part.digest:
+            return None
+    return found if begin == end else None
 
 
-def _context(ledger_id: int) -> str:
-    return f"add record 1 {ledger_id}"
+def _context(ledger_id: int, position: int) -> str:
+    return f"add record 1 {ledger_id} {position}"
+
+
+def _checksum(prefix: bytes, position: int) -> bytes:
+    """Of a frame's prefix and its position: a copy of a frame elsewhere is none."""
+    return struct.pack("<I", crc32c(prefix, crc32c(struct.pack("<Q", position), 0)))
+
+
+def _trailer(length: int, position: int) -> bytes:
+    return _TRAILER.pack(length, crc32c(struct.pack("<QQ", length, position), 0))

@@ -8,8 +8,9 @@ from bkspark.metadata import names
 from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.metadata.memory import MemoryMetadataStore
+from bkspark.metadata.zookeeper import ZooKeeperMetadataStore
 
-_SUPPORTED = "file:///directory or memory://name"
+_SUPPORTED = "file:///directory, zk://host:port/path or memory://name"
 
 
 def open_store(uri: str) -> MetadataStore:
@@ -28,12 +29,14 @@ def format_store(uri: str) -> MetadataStore:
     return store
 
 
-def _store(uri: str) -> FileMetadataStore | MemoryMetadataStore:
+def _store(uri: str) -> FileMetadataStore | MemoryMetadataStore | ZooKeeperMetadataStore:
     match names.split_uri(uri).scheme:
         case "file":
             return FileMetadataStore(uri)
         case "memory":
             return MemoryMetadataStore(uri)
+        case "zk":
+            return ZooKeeperMetadataStore(uri)
         case "":
             raise _no_scheme(uri)
         case scheme:

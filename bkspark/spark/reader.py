@@ -16,7 +16,7 @@ from bkspark.client import views
 from bkspark.client.cluster import Cluster
 from bkspark.client.read_plan import OffsetRange, ReadTask, plan_ledger, plan_log
 from bkspark.client.slice_reader import SliceReader
-from bkspark.errors import InvalidRequestError
+from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema, layout
 from bkspark.protocol.log import LogRecord
 from bkspark.spark.options import Options
@@ -38,11 +38,9 @@ class TaskPartition(InputPartition):
 
 def read_schema(options: Options) -> StructType:
     """The schema of what ``options`` name."""
-    if options.view:
-        return from_arrow_schema(views.VIEWS[options.view].schema)
-    with Cluster(options.metadata_uri) as cluster:
-        stored = from_stored(arrow_schema.decode(_stored_schema(cluster, options)))
-    return with_metadata_columns(stored) if options.includes_metadata else stored
+    schema = _schema_there(options)
+    adds_columns = options.includes_metadata and not options.view
+    return with_metadata_columns(schema) if adds_columns else schema
 
 
 class BookKeeperReader(DataSourceReader):
@@ -51,11 +49,9 @@ class BookKeeperReader(DataSourceReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._schema = expected_by_spark(schema)
-        if options.view:
-            return
-        with Cluster(options.metadata_uri) as cluster:
-            stored = from_stored(arrow_schema.decode(_stored_schema(cluster, options)))
-        self._wanted = expected_by_spark(projected(schema, stored))
+        there = _schema_there(options)
+        known = there if options.view else with_metadata_columns(there)
+        self._wanted = expected_by_spark(projected(schema, known))
 
     def partitions(self) -> list[InputPartition]:
         """Runs on: driver. Never empty, because Spark would make up a partition."""
@@ -70,14 +66,23 @@ class BookKeeperReader(DataSourceReader):
         """Runs on: executor, once per task attempt."""
         content = partition.content if isinstance(partition, TaskPartition) else None
         if isinstance(content, pa.Table):
-            for batch in content.select(self._schema.names).to_batches():
-                yield arrow_schema.relabel(batch, self._schema)
+            for batch in content.select(self._wanted.names).to_batches():
+                rows = arrow_schema.relabel(batch, self._wanted)
+                yield rows.rename_columns(self._schema.names)
         elif content is not None:
             reader = SliceReader(
                 self._wanted, self._options.password, fails_on_loss=self._options.fails_on_loss
             )
             for batch in reader.read(content):
                 yield batch.rename_columns(self._schema.names)
+
+
+def _schema_there(options: Options) -> StructType:
+    """The columns of a log, a ledger or a view, without metadata columns."""
+    if options.view:
+        return from_arrow_schema(views.VIEWS[options.view].schema)
+    with Cluster(options.metadata_uri) as cluster:
+        return from_stored(arrow_schema.decode(_stored_schema(cluster, options)))
 
 
 def _stored_schema(cluster: Cluster, options: Options) -> bytes:
@@ -89,8 +94,14 @@ def _stored_schema(cluster: Cluster, options: Options) -> bytes:
 def _tasks(cluster: Cluster, options: Options) -> list[ReadTask]:
     if options.ledger_id is not None:
         ledger = cluster.ledger(options.ledger_id).value
-        last = -1 if ledger.last_entry_id is None else ledger.last_entry_id
-        entries = _range(options, 0, last + 1, f"ledger {ledger.ledger_id}")
+        end = (-1 if ledger.last_entry_id is None else ledger.last_entry_id) + 1
+        what = f"ledger {ledger.ledger_id}"
+        entries = _range(options, 0, end, what)
+        if options.fails_on_loss and entries.end > end:
+            raise NoSuchEntryError(
+                f"{what} ends at offset {end}, before {entries.end}",
+                hint="set endingOffsets to latest",
+            )
         return plan_ledger(cluster, ledger, entries, options.password, options.task_bytes)
     log: LogRecord = cluster.log(layout.log_name(options.log_name)).value
     offsets = _range(options, log.first_offset, log.end_offset, f"log {log.name!r}")

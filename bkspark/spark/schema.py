@@ -6,7 +6,6 @@ Arrow cannot tell (varchar and char lengths, variants, interval units).
 """
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -67,19 +66,20 @@ def expected_by_spark(schema: StructType) -> pa.Schema:
     return pa.schema([_arrow_field(field) for field in schema.fields])
 
 
-def projected(user: StructType, stored: StructType) -> StructType:
-    """``user``'s columns, spelled as they are stored.
+def projected(user: StructType, there: StructType) -> StructType:
+    """``user``'s columns, spelled as they are ``there``.
 
     Raises:
         InvalidRequestError: a column is not there, of another type, or named twice.
     """
-    known = {field.name.lower(): field for field in with_metadata_columns(stored).fields}
+    exact = {field.name: field for field in there.fields}
+    folded = {field.name.lower(): field for field in there.fields}
     fields: list[StructField] = []
     for field in user.fields:
-        found = known.get(field.name.lower())
+        found = exact.get(field.name) or folded.get(field.name.lower())
         if found is None:
             raise InvalidRequestError(
-                f"there is no column {field.name!r}", hint=f"columns are {_names(known.values())}"
+                f"there is no column {field.name!r}", hint=f"columns are {', '.join(exact)}"
             )
         if any(found.name == other.name for other in fields):
             raise InvalidRequestError(f"column {field.name!r} is named twice")
@@ -90,10 +90,6 @@ def projected(user: StructType, stored: StructType) -> StructType:
             )
         fields.append(StructField(found.name, field.dataType, field.nullable, field.metadata))
     return StructType(fields)
-
-
-def _names(fields: Iterable[StructField]) -> str:
-    return ", ".join(field.name for field in fields)
 
 
 def _arrow_field(field: StructField) -> pa.Field:

@@ -1,5 +1,7 @@
 """What options mean, and what is said when they make no sense."""
 
+from dataclasses import replace
+
 import pytest
 from places import LOG, Place, refusal
 from pyspark.sql import SparkSession
@@ -22,14 +24,8 @@ def truncated(spark: SparkSession, place: Place) -> Place:
     place.write(spark.range(0, 6, 1, 2))
     place.write(spark.range(6, 10, 1, 1))
     with Cluster(place.uri) as cluster:
-        cluster.logs.update(LOG, lambda log: _replace(log, first_offset=4))
+        cluster.logs.update(LOG, lambda log: replace(log, first_offset=4))
     return place
-
-
-def _replace(record, **changes):
-    from dataclasses import replace
-
-    return replace(record, **changes)
 
 
 # Ranges.
@@ -184,7 +180,7 @@ def test_a_cluster_must_be_named_and_be_there(spark, ten: Place, tmp_path):
         "no cluster is named: set the option metadataServiceUri or BKSPARK_METADATA_URI"
     )
     for uri, message in (
-        (f"file://{tmp_path}/none", f"there is no cluster at file://{tmp_path}/none"),
+        (f"file://{tmp_path}/none", f"no bkspark cluster at file://{tmp_path}/none"),
         ("ftp://host/x", "ftp"),
         ("nonsense", "nonsense"),
     ):

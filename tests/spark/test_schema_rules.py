@@ -8,6 +8,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from bkspark.errors import InvalidRequestError
 
+ADDED = "if(true, 1.5D, null) as extra, array(named_struct('x', 1)) as deep"
 BASE = "select 1L as id, 'a' as text, 2 as number"
 
 
@@ -56,9 +57,6 @@ def test_merge_schema_adds_columns_that_are_null_in_older_rows(spark, logged):
         f"from values (1L, 'a', 2), (2L, 'b', 3) as v(id, text, number), (select {ADDED})"
     )
     assert_df_equality(logged.read(), expected, ignore_nullable=True, ignore_row_order=True)
-
-
-ADDED = "if(true, 1.5D, null) as extra, array(named_struct('x', 1)) as deep"
 
 
 def test_the_log_keeps_its_column_order_when_a_merge_brings_another(spark, logged):
@@ -133,6 +131,13 @@ def test_a_schema_chooses_columns(table: Place, case):
     everything = table.read(includeMetadata=True).select(*wanted.names).toDF(*wanted.names)
     assert found.columns == wanted.names
     assert_df_equality(found, everything, ignore_nullable=True, ignore_row_order=True)
+
+
+def test_names_that_differ_only_in_case_are_told_apart(spark, place, conf):
+    with conf({"spark.sql.caseSensitive": "true"}):
+        place.write(spark.sql("select 1 as a, 2 as A"))
+        assert [tuple(row) for row in place.read().collect()] == [(1, 2)]
+        assert place.read(schema="a int").first()[0] == 1
 
 
 def test_columns_not_named_are_not_read(spark: SparkSession, place: Place):

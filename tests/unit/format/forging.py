@@ -46,7 +46,7 @@ def forged_log(
 
 def message(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
     """``batch`` as one Arrow message."""
-    options = pa.ipc.IpcWriteOptions(compression=compression)
+    options = pa.ipc.IpcWriteOptions(compression=compression, allow_64bit=True)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
@@ -60,14 +60,24 @@ def message(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
 
 def forged_frame(header: bytes, ledger_id: int = LEDGER) -> bytes:
     """A journal's record with any header."""
-    prefix = struct.pack("<4sBBHIQ", b"BKAR", 1, 0, 0, len(header), 0)
-    digest = digester().digest(f"add record 1 {ledger_id}", header).encode()
-    return prefix + struct.pack("<I", crc32c(prefix, 0)) + header + digest
+    signed = header + digester().digest(f"add record 1 {ledger_id} 0", header).encode()
+    return forged_prefix(b"BKAR", 1, 0, 0, len(signed), 0) + signed + forged_trailer(len(signed))
+
+
+def forged_prefix(*values: object) -> bytes:
+    """A frame's prefix at the start of a journal, with a right checksum."""
+    prefix = struct.pack("<4sBBHIQ", *values)
+    return prefix + struct.pack("<I", crc32c(prefix, crc32c(bytes(8), 0)))
+
+
+def forged_trailer(header_length: int) -> bytes:
+    length = 24 + header_length + 12
+    return struct.pack("<QI", length, crc32c(struct.pack("<QQ", length, 0), 0))
 
 
 def header_of(record: AddRecord) -> dict[str, Any]:
     data = frame(record)
-    header: dict[str, Any] = json.loads(data[24:-8])
+    header: dict[str, Any] = json.loads(data[24:-20])
     return header
 
 

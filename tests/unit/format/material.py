@@ -142,8 +142,9 @@ def add_record(
     )
 
 
-def frame(record: AddRecord, digest_type: str = CRC32C, index: int = 0) -> bytes:
-    return journal.encode_record(record, digester(digest_type), ensemble_index=index)
+def frame(record: AddRecord, digest_type: str = CRC32C, index: int = 0, position: int = 0) -> bytes:
+    encoded = journal.encode(record, digester(digest_type))
+    return b"".join(bytes(piece) for piece in encoded.frame(index, position))
 
 
 def metadata(ledger_id: int = LEDGER, digest_type: str = CRC32C) -> LedgerMetadata:

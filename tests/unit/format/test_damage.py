@@ -94,7 +94,8 @@ def read_journal(data: bytes, digest_type: str) -> object:
 @pytest.mark.parametrize("digest_type", [CRC32C, MAC])
 def test_every_damage_to_a_journal_is_found(digest_type: str) -> None:
     records = (add_record((3, 1)), add_record((2,), first=4))
-    frames = [frame(record, digest_type) for record in records]
+    frames = [frame(records[0], digest_type)]
+    frames.append(frame(records[1], digest_type, position=len(frames[0])))
     data = b"".join(frames)
     found = tally(all_damage(data), lambda x: read_journal(x, digest_type), records)
     print(f"journal, {digest_type}: {found}")
@@ -113,7 +114,7 @@ def test_every_damage_to_a_journal_is_found(digest_type: str) -> None:
 def test_damage_to_a_journal_never_changes_the_records_before_it(digest_type: str) -> None:
     first, second = add_record((3, 1)), add_record((2,), first=4)
     head = frame(first, digest_type)
-    rest = frame(second, digest_type)
+    rest = frame(second, digest_type, position=len(head))
     for damaged in all_damage(rest):
         content = decode_journal(head + damaged, digester(digest_type), ledger_id=LEDGER)
         assert content.records[0] == first
@@ -131,7 +132,7 @@ def test_a_cut_last_record_is_incomplete_and_a_damaged_one_with_more_behind_is_c
         # Blocks that were allocated and never written.
         padded = decode_journal(one + bytes(length), key, ledger_id=LEDGER)
         assert (len(padded.records), padded.tail) == (1, Tail.INCOMPLETE)
-    two = one + frame(add_record((2,), first=4), digest_type)
+    two = one + frame(add_record((2,), first=4), digest_type, position=len(one))
     for position in range(len(one)):
         damaged = bytearray(two)
         damaged[position] ^= 1

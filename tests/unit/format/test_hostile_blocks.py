@@ -175,9 +175,7 @@ def test_an_index_that_contradicts_its_record_is_refused() -> None:
     refused(forged_log(one, two, row_count=4), "contradicts")
     lengths = [len(one[0]), len(two[0])]
     for lie in ([lengths[0] + 8, lengths[1]], [0, sum(lengths)], [2**63, 2**63]):
-        refused(forged_log(one, two, lengths=lie)) if lie[0] == 0 else refused(
-            forged_log(one, two, lengths=lie), "contradicts"
-        )
+        refused(forged_log(one, two, lengths=lie), "contradicts")
 
 
 def test_values_that_lead_outside_are_refused() -> None:

@@ -1,0 +1,130 @@
+"""A metadata store in Apache ZooKeeper, at ``zk://host:port,host:port/path``.
+
+The rule: **an address never holds credentials, and a pickle holds nothing but the address.** The
+process that uses a store connects when it first needs to, and signs in with what
+``zookeeper_credentials`` finds there.
+
+This file is the edge: addresses, keys and sizes. ``zookeeper_records`` says how records become
+znodes and why that is safe, ``zookeeper_session`` when an answer is sure. kazoo is imported at the
+first use, so that nobody else needs it.
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from bkspark.errors import InvalidRequestError
+from bkspark.metadata import names
+from bkspark.metadata.contract import Versioned
+
+if TYPE_CHECKING:
+    from bkspark.metadata.zookeeper_records import ZooKeeperRecords
+    from bkspark.metadata.zookeeper_session import Session
+
+# A server refuses packets of 1 MiB by cutting the connection, which would look like an answer that
+# was lost. The difference is for key, path, access list and headers.
+VALUE_BYTES_MAX = 2**20 - 2**13
+_KEY_LENGTH_MAX = 1000
+_PATH_LENGTH_MAX = 500
+
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
+_PATH = re.compile(r"(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
+
+
+class ZooKeeperMetadataStore:
+    """A ``MetadataStore`` that threads may share. Forked children get a connection of their own."""
+
+    def __init__(self, uri: str) -> None:
+        self._hosts, self._root = _address(uri)
+        self._session: Session | None = None
+
+    def __reduce__(self) -> tuple[type["ZooKeeperMetadataStore"], tuple[str]]:
+        return type(self), (self.uri,)
+
+    @property
+    def uri(self) -> str:
+        return f"zk://{self._hosts}{self._root}"
+
+    def format(self) -> None:
+        """Make an empty path, created if it is not there, a metadata store.
+
+        Raises:
+            InvalidRequestError: there is something in it.
+            OutcomeUnknownError: the servers gave no sure answer; may be repeated.
+        """
+        self._records().format()
+
+    def get(self, key: str) -> Versioned | None:
+        return self._records().get(_key(key))
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        if expected is not None and expected < 1:
+            raise InvalidRequestError(f"version {expected} of {key!r} cannot exist")
+        if len(value) > VALUE_BYTES_MAX:
+            raise InvalidRequestError(
+                f"metadata record {_key(key)!r} would be {len(value):,} bytes, "
+                f"and ZooKeeper takes {VALUE_BYTES_MAX:,}",
+                hint="keep less in it, or use a file:// metadata store",
+            )
+        return self._records().put(_key(key), bytes(value), expected)
+
+    def is_current(self, key: str, seen: Versioned) -> bool:
+        return self._records().get(_key(key)) == seen
+
+    def list(self, prefix: str) -> list[str]:
+        return self._records().list(_key(prefix))
+
+    def delete(self, key: str) -> None:
+        self._records().delete(_key(key))
+
+    def close(self) -> None:
+        """Leave the servers. May be repeated; the next call connects again."""
+        if self._session is not None:
+            self._session.close()
+
+    def _records(self) -> "ZooKeeperRecords":
+        try:
+            from bkspark.metadata.zookeeper_records import ZooKeeperRecords
+            from bkspark.metadata.zookeeper_session import Session
+        except ModuleNotFoundError as error:
+            raise InvalidRequestError(
+                f"the metadata store {self.uri} needs the package {error.name}",
+                hint="pip install 'bkspark[zookeeper]'",
+            ) from error
+        # Two threads may both make one; that of the loser is closed when it is forgotten.
+        session = self._session = self._session or Session(self._hosts)
+        return ZooKeeperRecords(session, self._root, self.uri)
+
+
+def _key(key: str) -> str:
+    if len(names.key(key)) > _KEY_LENGTH_MAX:
+        raise InvalidRequestError(f"metadata key {key[:80]!r} is too long")
+    return key
+
+
+def _address(uri: str) -> tuple[str, str]:
+    """Servers and path. Their order stays: it is part of the store's name."""
+    parts = names.split_uri(uri)
+    path = parts.path.rstrip("/")
+    hosts = [_HOST.fullmatch(host) for host in parts.netloc.split(",")]
+    if (
+        parts.scheme != "zk"
+        or not all(host and 0 < int(host[1] or 2181) < 2**16 for host in hosts)
+        or parts.query
+        or parts.fragment
+    ):
+        raise InvalidRequestError(
+            f"{names.shown_uri(uri)!r} is not the address of a path in ZooKeeper",
+            hint="it looks like zk://host:2181,host:2181/path, without user and password",
+        )
+    if (
+        not _PATH.fullmatch(path)
+        or ".." in path
+        or len(path) > _PATH_LENGTH_MAX
+        or f"{path}/".startswith("/zookeeper/")
+    ):
+        raise InvalidRequestError(
+            f"{names.shown_uri(uri)!r}: no metadata store can be at this path in ZooKeeper",
+            hint="use one of letters, digits, '.', '_' and '-' such as /bkspark; "
+            "/zookeeper is its own",
+        )
+    return parts.netloc, path

@@ -1,0 +1,178 @@
+"""Compare-and-set out of znode versions, in transactions.
+
+The rule: **one transaction per change, and it checks all that it relies on.** It finds the store's
+marker, or nothing happens; it makes a record only if no tombstone stands for it; it replaces one
+only at the version that was seen. So a store that was never formatted, or was taken away, is never
+mistaken for one without records, and a deleted record never comes back::
+
+    <root>/METADATA_STORE_1                the marker; the digit is this format
+    <root>/records/<folder>/<name>         the value and nothing else
+    <root>/deleted/<folder>/<name>         tombstone: the record was deleted for ever
+
+``<folder>`` is the key up to its last part, with ':' for '/', or '~' if the key has only one. So
+all records lie equally deep, and none inside another. Version n of a record is version n-1 of its
+znode, which ZooKeeper counts. A key is never used again, so neither is a version.
+
+A transaction cannot say "this is absent", but it can make a znode and remove it again, which fails
+if it is there.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
+from bkspark.metadata.contract import Versioned
+from bkspark.metadata.zookeeper_session import (
+    Operation,
+    RefusedError,
+    Session,
+    create,
+    delete,
+    exists,
+    replace,
+)
+
+_MARKER_PREFIX = "METADATA_STORE_"
+_MARKER = f"{_MARKER_PREFIX}1"
+_MARKER_TEXT = b"bkspark metadata store, format 1\n"
+_KINDS = ("records", "deleted")
+
+_ZNODE_VERSION_MAX = 2**31 - 1
+# Each failed attempt means that another client made or deleted the very same record in between.
+_ATTEMPTS_MAX = 10
+
+
+class ZooKeeperRecords:
+    """Records below ``root``. Keys must be valid; ``uri`` is for messages."""
+
+    def __init__(self, session: Session, root: str, uri: str) -> None:
+        self._session = session
+        self._root = root
+        self._uri = uri
+        self._marker = f"{root}/{_MARKER}"
+
+    def format(self) -> None:
+        doing = f"format {self._uri}"
+        value, children = self._session.contents(doing, self._root) or (b"", [])
+        if value or children:
+            what = "is one already" if _MARKER in children else "has something else in it"
+            raise self._cannot_be_made(f"it {what}")
+        self._session.make_path(doing, self._root)
+        folders = [create(f"{self._root}/{kind}") for kind in _KINDS]
+        try:
+            self._session.commit(doing, [create(self._marker, _MARKER_TEXT), *folders])
+        except RefusedError as refused:
+            raise self._cannot_be_made("somebody else changed it just now") from refused
+
+    def get(self, key: str) -> Versioned | None:
+        with self._marker_needed():
+            found = self._session.value(f"get {key!r}", self._marker, self._path("records", key))
+        return None if found is None else Versioned(found.value, found.version + 1)
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        if expected is None:
+            return self._create(key, value)
+        # A version that no znode can have is as good as any other that this one has not.
+        version = min(expected - 1, _ZNODE_VERSION_MAX)
+        try:
+            self._commit(f"put {key!r}", [replace(self._path("records", key), value, version)])
+        except RefusedError as refused:
+            raise _lost(key, expected) from refused
+        return expected + 1
+
+    def list(self, prefix: str) -> list[str]:
+        folder = f"{self._root}/records/{_folder(prefix)}"
+        with self._marker_needed():
+            return sorted(self._session.children(f"list {prefix!r}", self._marker, folder))
+
+    def delete(self, key: str) -> None:
+        doing = f"delete {key!r}"
+        record, tombstone = self._path("records", key), self._path("deleted", key)
+        present = [create(tombstone), delete(record)]
+        absent = [create(tombstone), create(record), delete(record)]
+        for attempt in range(_ATTEMPTS_MAX):
+            try:
+                return self._commit(doing, absent if attempt % 2 else present)
+            except RefusedError as refused:
+                if refused.operation == 0 and refused.exists:
+                    return None
+                if refused.operation == 0:
+                    self._make_folders(doing, key)
+        raise _restless(key)
+
+    def _create(self, key: str, value: bytes) -> int:
+        doing = f"put {key!r}"
+        record, tombstone = self._path("records", key), self._path("deleted", key)
+        for _ in range(2):
+            try:
+                self._commit(doing, [create(tombstone), delete(tombstone), create(record, value)])
+                return 1
+            except RefusedError as refused:
+                if not refused.absent:
+                    raise _lost(key, None) from refused
+            # The first record of its kind.
+            self._make_folders(doing, key)
+        raise _restless(key)
+
+    def _make_folders(self, doing: str, key: str) -> None:
+        for kind in _KINDS:
+            # Refused because it is there: as good.
+            with contextlib.suppress(RefusedError):
+                self._commit(doing, [create(self._path(kind, key).rpartition("/")[0])])
+
+    def _commit(self, doing: str, operations: Sequence[Operation]) -> None:
+        """All of them or, if one is refused, none."""
+        try:
+            self._session.commit(doing, [exists(self._marker), *operations])
+        except RefusedError as refused:
+            if refused.operation == 0:
+                raise self._no_store() from refused
+            refused.operation -= 1
+            raise
+
+    @contextlib.contextmanager
+    def _marker_needed(self) -> Iterator[None]:
+        try:
+            yield
+        except RefusedError as refused:
+            raise self._no_store() from refused
+
+    def _path(self, kind: str, key: str) -> str:
+        folder, _, name = key.rpartition("/")
+        return f"{self._root}/{kind}/{_folder(folder) or '~'}/{name}"
+
+    def _no_store(self) -> InvalidRequestError:
+        _, children = self._session.contents(f"look at {self._uri}", self._root) or (b"", [])
+        if any(name.startswith(_MARKER_PREFIX) and name != _MARKER for name in children):
+            return InvalidRequestError(
+                f"the metadata store at {self._uri} has another format",
+                hint="use the version of bkspark that made it, or a newer one",
+            )
+        return InvalidRequestError(
+            f"no bkspark cluster at {self._uri}",
+            hint=f"run `bkspark init {self._uri}`, or look for another path or other servers",
+        )
+
+    def _cannot_be_made(self, why: str) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"no metadata store can be made at {self._uri}: {why}",
+            hint="choose another path, or use what is there",
+        )
+
+
+def _folder(prefix: str) -> str:
+    return prefix.replace("/", ":")
+
+
+def _lost(key: str, expected: int | None) -> MetadataVersionError:
+    seen = "does not exist" if expected is None else f"is at version {expected}"
+    return MetadataVersionError(
+        f"metadata record {key!r} no longer {seen}",
+        hint="read it again; it may hold your own change if an earlier answer was lost",
+    )
+
+
+def _restless(key: str) -> OutcomeUnknownError:
+    return OutcomeUnknownError(
+        f"metadata record {key!r} kept changing", hint="try again when fewer clients change it"
+    )

@@ -1,0 +1,302 @@
+"""The connection of a ZooKeeper metadata store; the only file that imports kazoo.
+
+The rule: **whatever changes something is sent once; whatever only looks may be sent again.** A
+change whose answer is lost is unknown: its server may have died after everybody else applied it,
+so kazoo's own retries, which would send it again, are never used (R8, H6). A change that had to
+wait too long takes the whole connection with it, or it would be sent late, behind the caller's
+back.
+
+Changes and looks both begin with a check of the marker, in a transaction. To a change this gives
+the right store or nothing at all. To a look it gives linearizability: a transaction takes a quorum,
+and the look that follows it in the same session sees at least what the quorum had. ZooKeeper's
+``sync`` takes none: a leader that slept and does not yet know of the next one answers it (H35).
+
+Sessions hold nothing, neither locks nor ephemeral nodes, so an expired one costs a reconnection and
+nothing else (H34).
+"""
+
+import contextlib
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionLoss,
+    InvalidACLError,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+    ZookeeperError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.security import CREATOR_ALL_ACL
+
+from bkspark.errors import InvalidRequestError, OutcomeUnknownError, UnauthorizedError
+from bkspark.metadata.contract import Versioned
+from bkspark.metadata.zookeeper_credentials import HINT as CREDENTIALS_HINT
+from bkspark.metadata.zookeeper_credentials import credentials
+
+# A server that says nothing for two thirds of it is left for another one.
+SESSION_SECONDS = 6.0
+# More than a session's, so that one host that swallows packets does not hide the others.
+CONNECT_SECONDS = 8.0
+# Longer than the servers need to choose a new leader.
+ANSWER_SECONDS = 10.0
+_CLOSE_SECONDS = 2.0
+_PAUSE_SECONDS = 0.05
+_RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 0.5}
+
+# The request may have been carried out, or may still be.
+_UNSURE = (KazooException, KazooTimeoutError, RuntimeError, OSError)
+# After these the client finds its way back by itself.
+_RECONNECTING = (ConnectionLoss, SessionExpiredError)
+
+Operation = Callable[[TransactionRequest], None]
+
+# Nothing on stderr unless the application sets up logging; and never below INFO, where kazoo would
+# show every value and the password.
+logging.getLogger("kazoo").addHandler(logging.NullHandler())
+_logger = logging.getLogger("kazoo.bkspark")
+_logger.setLevel(logging.INFO)
+
+
+class RefusedError(Exception):
+    """A transaction that surely changed nothing: which of its operations failed, and how."""
+
+    def __init__(self, operation: int, error: ZookeeperError) -> None:
+        super().__init__(operation, error)
+        self.operation = operation
+        self.absent = isinstance(error, NoNodeError)
+        self.exists = isinstance(error, NodeExistsError)
+
+
+def exists(path: str) -> Operation:
+    return lambda transaction: transaction.check(path, -1)
+
+
+def create(path: str, value: bytes = b"") -> Operation:
+    return lambda transaction: transaction.create(path, value)
+
+
+def replace(path: str, value: bytes, version: int) -> Operation:
+    return lambda transaction: transaction.set_data(path, value, version)
+
+
+def delete(path: str, version: int = -1) -> Operation:
+    return lambda transaction: transaction.delete(path, version)
+
+
+class Session:
+    """Connects when first used, and anew after ``close``, a fork or a time-out.
+
+    Raises, besides what the methods say:
+        OutcomeUnknownError: no sure answer; the message names the servers.
+        UnauthorizedError: the servers want other credentials.
+    """
+
+    def __init__(self, hosts: str) -> None:
+        self._hosts = hosts
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._connected: KazooClient | None = None
+        self._finalizer: weakref.finalize[[KazooClient, int], Session] | None = None
+
+    def commit(self, doing: str, operations: Sequence[Operation]) -> None:
+        """Carry out all of them or none.
+
+        Raises:
+            RefusedError: none.
+        """
+        client = self._client()
+        with self._translated(doing, client):
+            transaction = client.transaction()
+            for operation in operations:
+                operation(transaction)
+            results = transaction.commit_async().get(timeout=ANSWER_SECONDS)
+            _raise_refusal(doing, results)
+
+    def value(self, doing: str, marker: str, path: str) -> Versioned | None:
+        """What is at ``path``, None if nothing is; the version is the znode's own.
+
+        Raises:
+            RefusedError: ``marker`` is not there.
+        """
+        found = self._look(doing, marker, lambda client: client.get_async(path))
+        return None if found is None else Versioned(found[0] or b"", found[1].version)
+
+    def children(self, doing: str, marker: str, path: str) -> list[str]:
+        """Names right under ``path``, none if it does not exist.
+
+        Raises:
+            RefusedError: ``marker`` is not there.
+        """
+        return self._look(doing, marker, lambda client: client.get_children_async(path)) or []
+
+    def contents(self, doing: str, path: str) -> tuple[bytes, list[str]] | None:
+        """Value and children of any znode, at least as old as the connection; None if absent."""
+
+        def ask(client: KazooClient, left: Callable[[], float]) -> tuple[bytes, list[str]] | None:
+            client.sync_async(path).get(timeout=left())
+            try:
+                value = client.get_async(path).get(timeout=left())[0]
+                return value or b"", client.get_children_async(path).get(timeout=left())
+            except NoNodeError:
+                return None
+
+        found: tuple[bytes, list[str]] | None = self._repeated(doing, ask)
+        return found
+
+    def make_path(self, doing: str, path: str) -> None:
+        """Make a znode and those above it, if they are not there."""
+        self._repeated(
+            doing, lambda client, left: client.ensure_path_async(path).get(timeout=left())
+        )
+
+    def close(self) -> None:
+        with self._lock if self._pid == os.getpid() else contextlib.nullcontext():
+            finalizer, self._finalizer, self._connected = self._finalizer, None, None
+        if finalizer is not None:
+            stopping = finalizer()
+            if stopping is not None:
+                stopping.join(_CLOSE_SECONDS)
+
+    def _look(self, doing: str, marker: str, ask: Callable[[KazooClient], Any]) -> Any:
+        def ask_both(client: KazooClient, left: Callable[[], float]) -> Any:
+            # Both are sent at once: the servers keep the order of a session.
+            transaction = client.transaction()
+            exists(marker)(transaction)
+            checked, asked = transaction.commit_async(), ask(client)
+            _raise_refusal(doing, checked.get(timeout=left()))
+            try:
+                return asked.get(timeout=left())
+            except NoNodeError:
+                return None
+
+        return self._repeated(doing, ask_both)
+
+    def _repeated(self, doing: str, ask: Callable[[KazooClient, Callable[[], float]], Any]) -> Any:
+        """Ask, and ask again as long as the connection breaks and there is time."""
+        end = time.monotonic() + ANSWER_SECONDS
+
+        def left() -> float:
+            return max(end - time.monotonic(), 0)
+
+        while True:
+            client = self._client()
+            with self._translated(doing, client):
+                try:
+                    return ask(client, left)
+                except _RECONNECTING:
+                    if not left():
+                        raise
+            time.sleep(_PAUSE_SECONDS)
+
+    @contextlib.contextmanager
+    def _translated(self, doing: str, client: KazooClient) -> Iterator[None]:
+        try:
+            yield
+        except (NoAuthError, InvalidACLError) as error:
+            raise _unauthorized(doing) from error
+        except _UNSURE as error:
+            if not isinstance(error, _RECONNECTING):
+                self._abandon(client)
+            raise OutcomeUnknownError(
+                f"ZooKeeper at {self._hosts} could not surely {doing}: {_reason(error)}",
+                hint="read back what is there before trying again",
+            ) from error
+
+    def _client(self) -> KazooClient:
+        if self._pid != os.getpid():
+            self._forget_parent()
+        with self._lock:
+            if self._connected is None:
+                self._connected = self._connect()
+                self._finalizer = weakref.finalize(
+                    self, _stop_in_background, self._connected, self._pid
+                )
+                self._finalizer.atexit = False
+            return self._connected
+
+    def _connect(self) -> KazooClient:
+        auth = credentials()
+        client = KazooClient(
+            self._hosts,
+            timeout=SESSION_SECONDS,
+            logger=_logger,
+            connection_retry=_RECONNECT,
+            auth_data=[("digest", auth)] if auth else None,
+            default_acl=CREATOR_ALL_ACL if auth else None,
+        )
+        # Not start(): it may block for long in stopping again.
+        if not client.start_async().wait(CONNECT_SECONDS):
+            _stop_in_background(client, self._pid)
+            raise OutcomeUnknownError(
+                f"no ZooKeeper server answered at {self._hosts} within {CONNECT_SECONDS:g} s; "
+                "nothing was sent",
+                hint="check the address, that the servers run and that most of them see each other",
+            )
+        return client
+
+    def _abandon(self, client: KazooClient) -> None:
+        """What still waits in ``client`` must never be sent."""
+        with self._lock:
+            if self._connected is not client:
+                return
+            finalizer, self._finalizer, self._connected = self._finalizer, None, None
+        if finalizer is not None:
+            finalizer()
+
+    def _forget_parent(self) -> None:
+        """A fork copies neither the threads of the connection nor a sane state of its locks."""
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._lock = threading.Lock()
+        self._finalizer = self._connected = None
+        self._pid = os.getpid()
+
+
+def _raise_refusal(doing: str, results: Sequence[object]) -> None:
+    for operation, result in enumerate(results):
+        if isinstance(result, (NoAuthError, InvalidACLError)):
+            raise _unauthorized(doing) from result
+        if isinstance(result, (NoNodeError, NodeExistsError, BadVersionError)):
+            raise RefusedError(operation, result)
+        if isinstance(result, ZookeeperError) and not isinstance(
+            result, (RolledBackError, RuntimeInconsistency)
+        ):
+            raise InvalidRequestError(f"ZooKeeper refused to {doing}: {_reason(result)}")
+
+
+def _unauthorized(doing: str) -> UnauthorizedError:
+    return UnauthorizedError(f"ZooKeeper does not allow us to {doing}", hint=CREDENTIALS_HINT)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KazooTimeoutError):
+        return f"no answer within {ANSWER_SECONDS:g} s"
+    return str(error) or type(error).__name__
+
+
+def _stop_in_background(client: KazooClient, pid: int) -> threading.Thread | None:
+    """Stopping waits for the server, which may be gone."""
+    if os.getpid() != pid:
+        return None
+
+    def stop() -> None:
+        with contextlib.suppress(*_UNSURE):
+            client.stop()
+            client.close()
+
+    thread = threading.Thread(target=stop, name="zookeeper-close", daemon=True)
+    thread.start()
+    return thread

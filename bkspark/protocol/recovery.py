@@ -1,0 +1,124 @@
+"""What a recovery may conclude from what the bookies answered.
+
+Rule 1. Everything is read from the last fragment's ensemble as it was when the recovery began, and
+nothing below that fragment: earlier fragments are complete (RB-02, RB-05).
+
+Rule 2. A group of entries is *kept* if every one of its rows has a good copy among the answers: one
+is enough, since digests tell good from bad ("positive generous").
+
+Rule 3. A group is *absent* if some write set that it needs has (Qw - Qa) + 1 proofs of absence,
+each from a bookie that was fenced before it was looked at ("negative strict"). It then never was,
+and never can be, acknowledged.
+
+Rule 4. Anything else is undecided: recovery stops and says whom it waits for. A torn last record is
+such a doubt too; it becomes an absence only when every member of the write set has answered and
+none has the record.
+
+Rule 5. The ledger is never closed below a last-add-confirmed that was seen anywhere (R14).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import AddRecord
+
+
+class Verdict(Enum):
+    """What is known about the group that begins at one entry."""
+
+    KEEP = "every row has a good copy"
+    ABSENT = "it never was acknowledged and never can be"
+    UNDECIDED = "more bookies must answer"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAnswer:
+    """What one member of the ensemble showed after it was fenced.
+
+    Attributes:
+        records: good records by first entry id, with the stripes whose rows it has a good copy of
+            (inline parts in its journal, or complete entry logs on it).
+        ends_torn: its journal ends in an incomplete record, whatever that may have been.
+    """
+
+    records: Mapping[int, tuple[AddRecord, frozenset[int]]]
+    ends_torn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDecision:
+    """The verdict on the group that begins at ``first_entry_id``, and what it rests on.
+
+    Attributes:
+        record: the group's record if any member has it.
+        waiting_for: ensemble indexes whose answers could still decide.
+    """
+
+    first_entry_id: int
+    verdict: Verdict
+    record: AddRecord | None = None
+    waiting_for: tuple[int, ...] = ()
+
+
+def decide_group(
+    first_entry_id: int, answers: Mapping[int, MemberAnswer], quorum: Quorum
+) -> GroupDecision:
+    """Decide about the group that begins at ``first_entry_id``.
+
+    Args:
+        answers: by ensemble index; a member that did not answer surely is not in it.
+    """
+    holders = {
+        index: answer.records[first_entry_id]
+        for index, answer in answers.items()
+        if first_entry_id in answer.records
+    }
+    record = next((found for found, _ in holders.values()), None)
+    if record is not None and _has_every_row(record, [stripes for _, stripes in holders.values()]):
+        return GroupDecision(first_entry_id, Verdict.KEEP, record)
+    write_sets = _needed_write_sets(first_entry_id, record, quorum)
+    if any(_is_absent(write_set, holders, answers, quorum) for write_set in write_sets):
+        return GroupDecision(first_entry_id, Verdict.ABSENT, record)
+    waiting = sorted({i for write_set in write_sets for i in write_set if i not in answers})
+    return GroupDecision(first_entry_id, Verdict.UNDECIDED, record, tuple(waiting))
+
+
+def last_add_confirmed(answers: Mapping[int, MemberAnswer], floor: int) -> int:
+    """The highest LAC that any record carries, at least ``floor``."""
+    seen = (
+        record.last_add_confirmed
+        for answer in answers.values()
+        for record, _ in answer.records.values()
+    )
+    return max(seen, default=floor) if floor < 0 else max([floor, *seen])
+
+
+def _has_every_row(record: AddRecord, held: Sequence[frozenset[int]]) -> bool:
+    needed = {part.stripe for part in record.parts} | {
+        log.stripe for attempt in record.attempts for log in attempt.entry_logs
+    }
+    return needed <= frozenset().union(*held)
+
+
+def _needed_write_sets(
+    first_entry_id: int, record: AddRecord | None, quorum: Quorum
+) -> tuple[tuple[int, ...], ...]:
+    """Without any copy of the record only its first entry's write set is sure to be needed."""
+    return record.write_sets() if record is not None else (quorum.write_set(first_entry_id),)
+
+
+def _is_absent(
+    write_set: Sequence[int],
+    holders: Mapping[int, object],
+    answers: Mapping[int, MemberAnswer],
+    quorum: Quorum,
+) -> bool:
+    lacking = [index for index in write_set if index in answers and index not in holders]
+    torn = [index for index in lacking if answers[index].ends_torn]
+    all_answered = all(index in answers for index in write_set)
+    none_has_it = not any(index in holders for index in write_set)
+    if all_answered and none_has_it:
+        return quorum.is_absent(write_set, lacking)
+    return quorum.is_absent(write_set, [index for index in lacking if index not in torn])

@@ -1,0 +1,243 @@
+"""Bookies that fail while a DataFrame is written, and commits whose answer is lost."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from places import LOG, Place, make_place, on_row, refusal
+from pyspark.sql import DataFrame, SparkSession
+
+from bkspark.client import batch_commit
+from bkspark.client.attempt_writer import AttemptWriter
+from bkspark.client.batch_plan import WriteRequest, prepare
+from bkspark.client.batch_target import BlockSettings
+from bkspark.client.cluster import Cluster
+from bkspark.client.password import Password
+from bkspark.errors import NotEnoughBookiesError
+from bkspark.protocol.quorum import Quorum
+from bkspark.spark.options import parse
+from bkspark.spark.writer import AttemptMessage, BookKeeperWriter
+
+ROWS = 4000
+SMALL_BATCHES = {"spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
+
+
+def _wide_rows(spark: SparkSession) -> DataFrame:
+    """Enough for several batches in every buffer between here and a bookie."""
+    return spark.range(0, ROWS, 1, 2).selectExpr("id", "repeat(uuid(), 60) as text")
+
+
+def _interrupted(place: Place, action: Callable[[], object]) -> DataFrame:
+    """``_wide_rows``; ``action`` runs once when a part of them is being written to bookies."""
+    bookies = place.bookies
+
+    def act_once_writing() -> None:
+        for _ in range(1000):
+            if any(entry for bookie in bookies for entry in bookie.glob("ledgers/*/*/entries/*")):
+                action()
+                return
+            time.sleep(0.01)
+        raise AssertionError("nothing is written")
+
+    rows = _wide_rows(place.spark)
+    return rows.mapInArrow(on_row(ROWS - 100, act_once_writing), rows.schema)
+
+
+def _needs_mounts() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Callable[[str, int], Path]]:
+    """``mounted(name, bytes)`` makes a file system of its own for a bookie."""
+    _needs_mounts()
+    mounts: list[Path] = []
+
+    def mount(name: str, size: int) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"mounting does not work here: {done.stderr.strip()}")
+        mounts.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounts:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+# One bookie fails.
+
+
+def test_a_spare_steps_in_for_a_bookie_that_vanishes(spark, wide_place: Place, conf):
+    bookies = list(wide_place.bookies)
+
+    def destroy_one_that_is_written() -> None:
+        for bookie in bookies:
+            if any(bookie.glob("ledgers/*/*/entries/*")):
+                shutil.rmtree(bookie, ignore_errors=True)
+                return
+
+    with conf(SMALL_BATCHES):
+        rows = _interrupted(wide_place, destroy_one_that_is_written)
+        wide_place.write(rows, rowsPerBlock=50)
+    assert wide_place.ids() == list(range(ROWS))
+    gone = {bookie.name for bookie in bookies if not bookie.exists()}
+    assert len(gone) == 1
+    (fragment,) = wide_place.read(view="fragments").collect()
+    assert not gone & set(fragment.ensemble)
+    assert wide_place.read(view="underreplicated").count() == 0
+
+
+def test_without_a_spare_the_ack_quorum_is_enough(spark, place: Place, conf):
+    bookies = place.bookies
+    with conf(SMALL_BATCHES):
+        place.write(_interrupted(place, lambda: shutil.rmtree(bookies[0], ignore_errors=True)))
+    assert place.ids() == list(range(ROWS))
+    place.write(spark.range(5), "later", writeQuorumSize=2, ensembleSize=2)
+    assert place.ids("later") == list(range(5))
+
+
+# Too many fail.
+
+
+def test_without_an_ack_quorum_nothing_is_committed(spark, wide_place: Place, conf):
+    bookies = list(wide_place.bookies)
+
+    def destroy_all_but_one() -> None:
+        for bookie in bookies[1:]:
+            shutil.rmtree(bookie, ignore_errors=True)
+
+    with conf(SMALL_BATCHES):
+        rows = _interrupted(wide_place, destroy_all_but_one)
+        text = refusal(NotEnoughBookiesError, lambda: wide_place.write(rows, rowsPerBlock=50))
+    assert "add bookies or bring back the failed ones" in text
+    assert not wide_place.has_log()
+
+
+def test_a_write_is_not_begun_with_too_few_bookies(spark, place: Place):
+    for bookie in place.bookies[1:]:
+        bookie.rename(f"{bookie}-away")
+    text = refusal(NotEnoughBookiesError, lambda: place.write(spark.range(5)))
+    assert "3" in text
+    assert not place.has_log()
+    for bookie in place.bookies[1:]:
+        Path(f"{bookie}-away").rename(bookie)
+    place.write(spark.range(5))
+    assert place.ids() == list(range(5))
+
+
+# Disks that fill up or turn read-only.
+
+
+def test_a_spare_steps_in_for_a_full_disk(spark, tmp_path, mounted):
+    small = mounted("small", 2**20)
+    others = [tmp_path / f"large-{number}" for number in range(3)]
+    place = make_place(spark, tmp_path, bookies=[small, *others])
+    with Cluster(place.uri) as cluster:  # the small one would be chosen last by its free space
+        cluster.bookies()
+    for number in range(4):
+        place.write(_wide_rows(spark), f"log{number}")
+        assert place.ids(f"log{number}") == list(range(ROWS))
+        assert place.read(f"log{number}", view="underreplicated").count() == 0
+
+
+def test_full_disks_everywhere_are_an_error_and_nothing_is_committed(spark, tmp_path, mounted):
+    place = make_place(spark, tmp_path, bookies=[mounted(f"s{n}", 2**20) for n in range(3)])
+    place.write(spark.range(10))
+    text = refusal(NotEnoughBookiesError, lambda: place.write(_wide_rows(spark), "other"))
+    assert "No space left on device" in text
+    assert not place.has_log("other")
+    assert place.ids() == list(range(10))
+
+
+def _remount(folder: Path, how: str) -> None:
+    command = ["mount", "-o", f"remount,{how}", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def test_a_read_only_disk_is_left_out_and_its_rows_stay_readable(spark, tmp_path, mounted):
+    disks = [mounted(f"disk{number}", 2**26) for number in range(4)]
+    place = make_place(spark, tmp_path, bookies=disks)
+    place.write(spark.range(10), ensembleSize=4)
+    _remount(disks[0], "ro")
+    place.write(spark.range(10, 20), "other")
+    assert place.ids() == list(range(10))
+    assert place.ids("other") == list(range(10, 20))
+    (fragment,) = place.read("other", view="fragments").collect()
+    assert "bookie-1" not in fragment.ensemble
+
+
+def test_read_only_disks_everywhere_are_an_error_and_nothing_is_committed(
+    spark, tmp_path, mounted
+):
+    disks = [mounted(f"disk{number}", 2**26) for number in range(3)]
+    place = make_place(spark, tmp_path, bookies=disks)
+    for disk in disks:
+        _remount(disk, "ro")
+    refusal(NotEnoughBookiesError, lambda: place.write(spark.range(10)))
+    assert not place.has_log()
+
+
+def test_a_disk_that_turns_read_only_during_a_write_is_replaced(spark, tmp_path, mounted, conf):
+    disks = [mounted(f"disk{number}", 2**26) for number in range(5)]
+    place = make_place(spark, tmp_path, bookies=disks)
+
+    def freeze_all_but_three() -> None:
+        for disk in disks[:2]:
+            # Files are open for writing there, so that a plain remount would be refused.
+            subprocess.run(["mount", "-o", "remount,ro,force", str(disk)], check=False)
+            subprocess.run(["mount", "-o", "bind,remount,ro", str(disk)], check=False)
+
+    with conf(SMALL_BATCHES):
+        place.write(_interrupted(place, freeze_all_but_three), rowsPerBlock=50)
+    assert place.ids() == list(range(ROWS))
+
+
+# Commits whose answer is lost, and late ones.
+
+
+def _writer(place: Place) -> tuple[BookKeeperWriter, AttemptMessage]:
+    """A planned write with one finished task."""
+    options = parse({"metadataServiceUri": place.uri, "path": LOG})
+    writer = BookKeeperWriter(options, place.spark.range(1).schema, overwrite=False)
+    batch = pa.record_batch({"id": pa.array(range(10), pa.int64())})
+    message = writer.write(iter([batch]))
+    assert isinstance(message, AttemptMessage)
+    return writer, message
+
+
+def test_an_abort_after_a_commit_leaves_its_rows(spark, place: Place):
+    """Spark aborts when the answer of a commit that succeeded is lost."""
+    writer, message = _writer(place)
+    writer.commit([message])
+    before = {number: place.entry_logs(number) for number in range(3)}
+    writer.abort([message])
+    writer.abort([None])
+    assert place.ids() == list(range(10))
+    assert {number: place.entry_logs(number) for number in range(3)} == before
+
+
+def test_a_commit_that_wakes_after_its_abort_adds_nothing(spark, place: Place):
+    place.write(spark.range(3))
+    writer, message = _writer(place)
+    writer.abort([message])
+    with pytest.raises(Exception, match="was dropped from log events"):
+        writer.commit([message])
+    assert place.ids() == [0, 1, 2]
+
+
+def test_an_abort_deletes_no_files(spark, place: Place):
+    writer, message = _writer(place)
+    before = place.entry_logs(0)
+    writer.abort([message])
+    assert place.entry_logs(0) == before != []
+    assert not place.has_log()
