@@ -49,10 +49,8 @@ class OpenBookies:
         return known
 
     def located(self, window: Sequence[Member]) -> tuple[BookieAddress, ...]:
-        """Where the members of ``window`` are; those known to fail come last."""
-        known = [member for member in window if member in self._addresses]
-        known.sort(key=lambda m: isinstance(self._roots.get(m), BookieUnavailableError))
-        return tuple(self._addresses[member] for member in known)
+        """Where the members of ``window`` are, also those that fail now: readers report them."""
+        return tuple(self._addresses[m] for m in window if m in self._addresses)
 
     def _address(self, member: Member) -> BookieAddress:
         address = self._addresses.get(member)

@@ -139,8 +139,8 @@ def last_frame_length(data: bytes, end: int) -> int | None:
     if len(data) < _TRAILER.size:
         return None
     length = int(_TRAILER.unpack_from(data, len(data) - _TRAILER.size)[0])
-    is_right = data.endswith(_trailer(length, end - length)) if length <= end else False
-    return length if is_right else None
+    is_possible = _PREFIX.size + _TRAILER.size < length <= end
+    return length if is_possible and data.endswith(_trailer(length, end - length)) else None
 
 
 class _CutError(Exception):
@@ -168,7 +168,9 @@ def _decode_frame(
     digest_at = parts_at - _DIGEST_HEX[digester.spec.digest_type]
     trailer_at = parts_at + parts_length
     end = trailer_at + _TRAILER.size
-    if end > len(data) or digest_at < body:
+    if digest_at < body:
+        raise CorruptDataError(f"{what}: no header at byte {position}")
+    if end > len(data):
         raise _CutError
     header = data[body:digest_at]
     expected = data[digest_at:parts_at].decode("ascii", "replace")

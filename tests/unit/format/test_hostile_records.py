@@ -1,6 +1,7 @@
 """Records with right checksums that an enemy made: refused as corrupt, whatever they say."""
 
 import json
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from bkspark.errors import BookKeeperError, CorruptDataError
 from bkspark.format import journal
-from bkspark.format.digest import canonical_json
+from bkspark.format.digest import canonical_json, crc32c
 from bkspark.format.journal import Tail, decode_journal
 
 from .forging import (
@@ -95,6 +96,11 @@ def put(*path: Any, value: Any) -> Change:
         "a transaction of numbers": put("transaction", value=[1, 1]),
         "a transaction without a number": put("transaction", value=["app", True]),
         "no term": lambda header: header.pop("term"),
+        "parts and attempts": put("parts", value=[[0, 8, "00000000"]]),
+        "a part of no bytes": put("parts", value=[[0, 0, "00000000"]]),
+        "a part of true": put("parts", value=[[False, 8, "00000000"]]),
+        "half a part": put("parts", value=[[0, 8]]),
+        "a text for a part": put("parts", value=["abc"]),
     }.items(),
     ids=lambda case: case[0],
 )
@@ -134,12 +140,40 @@ def test_a_header_that_is_no_record_is_refused(header: bytes) -> None:
     refused(decode_journal(forged_frame(header), digester(), ledger_id=LEDGER))
 
 
-@pytest.mark.parametrize("place", ["header length", "version"])
-def test_a_prefix_with_a_right_checksum_bounds_what_is_believed(place: str) -> None:
-    values = [b"BKAR", 1, 0, 0, 10, 0]
-    values[{"version": 1, "header length": 4}[place]] = 255 if place == "version" else 2**32 - 1
-    data = forged_prefix(*values) + bytes(100)
-    refused(decode_journal(data, digester(), ledger_id=LEDGER))
+@pytest.mark.parametrize(
+    ("begin", "size", "lie"),
+    [(4, 1, 2), (8, 4, 2**32 - 1), (8, 4, 7)],
+    ids=["version", "header length", "no header"],
+)
+def test_a_prefix_with_a_right_checksum_is_not_believed_either(
+    begin: int, size: int, lie: int
+) -> None:
+    data = forged_frame(canonical_json(header_of(add_record())))
+    values = data[:begin] + lie.to_bytes(size, "little") + data[begin + size : 20]
+    forged = forged_prefix(*struct.unpack("<4sBBHIQ", values)) + data[24:] + bytes(8)
+    refused(decode_journal(forged, digester(), ledger_id=LEDGER))
+
+
+def test_a_length_past_the_end_is_a_cut_record() -> None:
+    data = forged_prefix(b"BKAR", 1, 0, 0, 100, 2**63) + bytes(200)
+    assert decode_journal(data, digester(), ledger_id=LEDGER).tail is Tail.INCOMPLETE
+
+
+def test_bytes_that_no_part_names_are_not_accepted() -> None:
+    data = forged_frame(canonical_json(header_of(add_record())))
+    header_length = int.from_bytes(data[8:12], "little")
+    length = len(data) + 8
+    trailer = struct.pack("<QI", length, crc32c(struct.pack("<QQ", length, 0), 0))
+    forged = forged_prefix(b"BKAR", 1, 0, 0, header_length, 8) + data[24:-12] + bytes(8) + trailer
+    assert decode_journal(forged, digester(), ledger_id=LEDGER).records == ()
+
+
+@pytest.mark.parametrize("length", [0, 12, 36, 2**63, 2**64 - 1])
+def test_a_trailer_with_a_right_checksum_is_not_believed_either(length: int) -> None:
+    """A reader that walks back by this length must get ahead, and stay inside."""
+    claimed = struct.pack("<QQ", length, (1000 - length) % 2**64)
+    trailer = struct.pack("<QI", length, crc32c(claimed, 0))
+    assert journal.last_frame_length(bytes(988) + trailer, 1000) is None
 
 
 STRANGE = [None, True, -1, 2**70, 0.5, "", "../x", "\ud800", "é", [], [[]], {}, {"a": 1}, [None]]

@@ -1,0 +1,1 @@
+"""Object storage, as bookies and metadata stores both use it: S3, uncached, nothing overwritten."""

@@ -1,0 +1,217 @@
+"""The one connection of a process to S3, and one request over it.
+
+The rule: **whatever is not the store's own sure word is a doubt.** "Absent" is the code NoSuchKey
+of the store and no other 404; "taken" is its 412. A missing bucket, a refusal, an answer of the
+5xx kind, a lost connection or a timeout is ``S3Doubt``, and for a write this means that it may have
+happened, or may happen yet (reliability R8, R15).
+
+* **No cache.** Requests go past fsspec's listings, which never expire and hide what others wrote
+  since (H1), and past its instances, which other code in the process could share.
+* **No silent repetition.** A conditional request that botocore repeats by itself after a lost
+  answer meets its own effect and reports a lost race (H6). So botocore and s3fs make one attempt.
+  aiohttp may still repeat a request when a kept connection turns out to be dead; ``objects`` knows
+  its own by their tokens.
+* **No fork.** fsspec's event loop runs in a thread that a forked process does not have, so every
+  process makes its own connection when it first needs one.
+
+Credentials, region and endpoint are found by botocore, from ``AWS_ENDPOINT_URL`` and its siblings;
+other settings, for example ``config_kwargs`` and ``s3_additional_kwargs``, from fsspec's
+configuration files (https://filesystem-spec.readthedocs.io, "Configuration").
+"""
+
+import asyncio
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from bkspark.errors import InvalidRequestError
+
+T = TypeVar("T")
+
+# For a whole request with its body; a connection or a read that stands still ends earlier.
+REQUEST_SECONDS_MAX = 300
+_CONNECTIONS_MAX = 32
+# Between attempts when the store is busy: S3 answers 503 routinely while it grows a partition.
+_PAUSES_SECONDS = (0.1, 0.4)
+
+_lock = threading.Lock()
+_filesystem: Any = None
+# Those of the parent process: their end would wait for a thread that is not there.
+_inherited: list[Any] = []
+
+
+class NoSuchObject(Exception):
+    """The store says that there is no such key in a bucket that exists."""
+
+
+class ObjectTaken(Exception):
+    """The store says that the key of a conditional create exists."""
+
+
+class RangeBehindEnd(Exception):
+    """The store says that the object ends before the range begins."""
+
+
+class S3Doubt(OSError):
+    """No sure answer.
+
+    Attributes:
+        is_passing: the next attempt may well succeed, soon.
+    """
+
+    def __init__(self, reason: str, *, is_passing: bool = False) -> None:
+        super().__init__(errno.EPROTO, reason)
+        self.is_passing = is_passing
+
+
+def call(method: str, **arguments: Any) -> dict[str, Any]:
+    """Make one request, for example ``put_object``, once."""
+    filesystem = _connected()
+    try:
+        answer = filesystem.call_s3(method, timeout=REQUEST_SECONDS_MAX, **arguments)
+    except Exception as error:
+        # Not chained: the original message may quote the endpoint.
+        raise _meaning(error) from None
+    return dict(answer)
+
+
+def get(**arguments: Any) -> tuple[dict[str, Any], bytes]:
+    """Make one ``get_object`` request; returns the answer and its whole body."""
+    answer = call("get_object", **arguments)
+    try:
+        data = _synchronously(_read, answer["Body"])
+    except Exception as error:
+        raise _meaning(error) from None
+    if len(data) != answer["ContentLength"]:
+        raise S3Doubt("the answer was cut short", is_passing=True)
+    return answer, data
+
+
+def repeated(request: Callable[[], T]) -> T:
+    """What ``request`` returns, asking again if the store is merely busy.
+
+    Only for requests that may take effect more than once, or late, without harm.
+    """
+    for pause in _PAUSES_SECONDS:
+        try:
+            return request()
+        except S3Doubt as doubt:
+            if not doubt.is_passing:
+                raise
+        time.sleep(pause)
+    return request()
+
+
+def forget() -> None:
+    """Connect anew next time, for a process whose environment has changed."""
+    global _filesystem
+    with _lock:
+        _filesystem = None
+
+
+def _connected() -> Any:
+    global _filesystem
+    with _lock:
+        if _filesystem is None:
+            _filesystem = _connect()
+        return _filesystem
+
+
+def _connect() -> Any:
+    try:
+        import s3fs  # An extra: it brings twenty packages, and most clusters use disks.
+    except ImportError as error:
+        raise InvalidRequestError(
+            "s3:// needs the package s3fs, which is not installed here",
+            hint="pip install 'bkspark[s3]', on the driver and on every worker",
+        ) from error
+    filesystem = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
+    filesystem.retries = 1
+    filesystem.config_kwargs = {
+        "max_pool_connections": _CONNECTIONS_MAX,
+        **filesystem.config_kwargs,
+        "retries": {"total_max_attempts": 1},
+    }
+    _require_conditional_requests(filesystem)
+    return filesystem
+
+
+def _require_conditional_requests(filesystem: Any) -> None:
+    """s3fs leaves out, without a word, what its botocore does not know: here the condition."""
+    try:
+        operations = filesystem.s3.meta.service_model
+        known = [
+            "IfNoneMatch" in operations.operation_model(name).input_shape.members
+            for name in ("PutObject", "CompleteMultipartUpload")
+        ]
+    except Exception as error:
+        raise _meaning(error) from None
+    if not all(known):
+        raise InvalidRequestError(
+            "this botocore is too old to create objects conditionally",
+            hint="pip install 's3fs>=2026.9', and pin neither boto3 nor botocore beside it",
+        )
+
+
+def _after_fork() -> None:
+    global _filesystem, _lock
+    _lock = threading.Lock()
+    if _filesystem is not None:
+        from fsspec.asyn import reset_lock
+
+        _inherited.append(_filesystem)
+        _filesystem = None
+        reset_lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _synchronously(function: Callable[..., Any], *arguments: Any) -> Any:
+    from fsspec.asyn import sync
+
+    return sync(_connected().loop, function, *arguments, timeout=REQUEST_SECONDS_MAX)
+
+
+async def _read(body: Any) -> bytes:
+    try:
+        return bytes(await body.read())
+    finally:
+        body.close()
+
+
+def _meaning(error: Exception) -> Exception:
+    """What an exception of s3fs, botocore or aiohttp says about the request."""
+    answer = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+    if not isinstance(answer, dict):
+        return _no_answer(error)
+    code = str(answer.get("Error", {}).get("Code", ""))[:60]
+    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    match status, code:
+        case 404, "NoSuchKey":
+            return NoSuchObject()
+        case 412, _:
+            return ObjectTaken()
+        case 416, _:
+            return RangeBehindEnd()
+        case _, "NoSuchBucket":
+            return S3Doubt("the bucket does not exist (NoSuchBucket)")
+        case (401 | 403), _:
+            return S3Doubt(
+                f"access was refused ({code}); s3:ListBucket is needed too, "
+                "or S3 does not tell what is absent from what is forbidden"
+            )
+    is_passing = status >= 500 or status in (409, 429) or code == "SlowDown"
+    return S3Doubt(f"the store answered {status} {code}".rstrip(), is_passing=is_passing)
+
+
+def _no_answer(error: Exception) -> S3Doubt:
+    """The words of ``error`` are left out: they may quote the endpoint."""
+    kind = type(error).__name__
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)) or "Timeout" in kind:
+        return S3Doubt(f"no answer in time ({kind})")
+    is_connection = isinstance(error, OSError) or "Connection" in kind or "Client" in kind
+    return S3Doubt(f"no answer ({kind})", is_passing=is_connection)

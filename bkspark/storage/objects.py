@@ -1,0 +1,220 @@
+"""Write-once objects under one place of an object store.
+
+The rule: **an object is created if absent, by one request, and is known again by its token.** Every
+create carries 128 random bits in the object's user metadata. A create that is told "taken", or is
+told nothing, looks at the object that is there: with its own token it is its own, whatever became
+of the answers; with another one, it has lost, and nothing that is still under way can change that.
+Bytes would not tell: two clients may well write the same.
+
+Every object holds at least one byte, because tools take empty objects for folders, and s3fs
+overwrites instead of creating when it is given nothing. Empty contents are stored as ``EMPTY``, 16
+bytes that no format of bkspark begins with, and come back empty; all other contents are stored as
+they are, so an entry log in a bucket opens in any Arrow tool.
+
+Names that begin with a dot are this layer's own and its users': no contract allows them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any
+
+from bkspark.errors import InvalidRequestError
+from bkspark.storage.connection import (
+    NoSuchObject,
+    ObjectTaken,
+    RangeBehindEnd,
+    S3Doubt,
+    call,
+    get,
+    repeated,
+)
+from bkspark.storage.place import S3Place
+
+SIGN_BYTES = 16
+"""Length of contents with a meaning of their own, so that only objects so long may be one."""
+EMPTY = b"\0bkspark empty".ljust(SIGN_BYTES)
+_TOKEN = "bkspark-token"
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """An object that this process has made."""
+
+    token: str
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object, or a range of its contents.
+
+    Attributes:
+        size: of the whole contents.
+        token: of whoever created it; "" if it was not made here.
+    """
+
+    data: bytes
+    size: int
+    token: str
+    etag: str
+
+    def is_by(self, created: Created | None) -> bool:
+        """Whether it is the very object that ``created`` tells of."""
+        return created is not None and (self.token, self.etag) == (created.token, created.etag)
+
+
+class Objects:
+    """The objects under ``place``. Holds nothing open; any number may exist."""
+
+    def __init__(self, place: S3Place) -> None:
+        self.place = place
+
+    def create(self, name: str, data: bytes) -> Created | None:
+        """Make an object if there is none of that name, durable on return.
+
+        Returns:
+            None if somebody else's is there.
+
+        Raises:
+            S3Doubt: it may be there now, or later.
+        """
+        token = token_hex(16)
+        body = stored(data)
+
+        def put() -> Created:
+            answer = call(
+                "put_object",
+                **self.address(name),
+                Body=body,
+                IfNoneMatch="*",
+                Metadata=marked_by(token),
+            )
+            return Created(token, str(answer["ETag"]))
+
+        try:
+            # The same bytes and token each time, so it cannot happen twice.
+            return repeated(put)
+        except ObjectTaken:
+            return self.own(name, token)
+        except S3Doubt as doubt:
+            return self.own(name, token, doubt)
+
+    def own(self, name: str, token: str, doubt: S3Doubt | None = None) -> Created | None:
+        """The object ``name`` if it carries ``token``; None if it is another's.
+
+        Raises:
+            S3Doubt: it is absent, or does not tell; ``doubt`` if given.
+        """
+        try:
+            found = self.look(name)
+        except S3Doubt as second:
+            raise doubt or second from None
+        if found is None:
+            raise doubt or S3Doubt("the name was taken and is free again")
+        return Created(token, found.etag) if found.token == token else None
+
+    def look(self, name: str) -> Found | None:
+        """Whether there is such an object, and how long; its first byte comes with it.
+
+        A GET, since the answer to a HEAD does not tell a missing object from a missing bucket.
+        """
+        return self.read(name, 0, 1)
+
+    def read(self, name: str, begin: int = 0, length: int | None = None) -> Found | None:
+        """``length`` bytes from ``begin`` on, fewer at the end; None if it is surely absent."""
+        if begin == 0 and length is None:
+            return self._read_range(name, {})
+        # A range cannot be empty; what was not asked for is cut off again.
+        last = "" if length is None else begin + max(length, 1) - 1
+        found = self._read_range(name, {"Range": f"bytes={begin}-{last}"})
+        if found is None or length is None:
+            return found
+        return Found(found.data[:length], found.size, found.token, found.etag)
+
+    def entries(self, folder: str) -> dict[str, str]:
+        """Names right under ``folder`` with their ETags; folders end in "/". "" is the place."""
+        prefix = self.place.key(f"{folder}/" if folder else "")
+        arguments: dict[str, Any] = {
+            "Bucket": self.place.bucket,
+            "Prefix": prefix,
+            "Delimiter": "/",
+        }
+        found: dict[str, str] = {}
+        while True:
+            answer = repeated(lambda: call("list_objects_v2", **arguments))
+            for entry in answer.get("Contents", ()):
+                found[entry["Key"].removeprefix(prefix)] = entry["ETag"]
+            for entry in answer.get("CommonPrefixes", ()):
+                found[entry["Prefix"].removeprefix(prefix)] = ""
+            if not answer.get("IsTruncated"):
+                # Some consoles make an object for the folder itself.
+                found.pop("", None)
+                return found
+            arguments["ContinuationToken"] = answer["NextContinuationToken"]
+
+    def delete(self, name: str) -> None:
+        """Remove an object, which may be gone already."""
+        repeated(lambda: call("delete_object", **self.address(name)))
+
+    def address(self, name: str) -> dict[str, str]:
+        """The arguments that name the object in a request."""
+        return {"Bucket": self.place.bucket, "Key": self.place.key(name)}
+
+    def _read_range(self, name: str, header: dict[str, str]) -> Found | None:
+        try:
+            answer, data = repeated(lambda: get(**self.address(name), **header))
+        except NoSuchObject:
+            return None
+        except RangeBehindEnd:
+            return self._behind_end(name)
+        token = str(answer.get("Metadata", {}).get(_TOKEN, ""))
+        size = _whole_size(answer, header)
+        if size == SIGN_BYTES and header:
+            # Only all of its bytes tell whether it is a sign.
+            whole = self._read_range(name, {})
+            if whole is None or whole.size == 0:
+                return whole
+        if size == SIGN_BYTES and data == EMPTY:
+            return Found(b"", 0, token, answer["ETag"])
+        return Found(data, size, token, answer["ETag"])
+
+    def _behind_end(self, name: str) -> Found | None:
+        try:
+            found = self.look(name)
+        except RecursionError:
+            found = None
+        if found is None:
+            return None
+        return Found(b"", found.size, found.token, found.etag)
+
+
+def stored(data: bytes) -> bytes:
+    """The body of an object with the contents ``data``.
+
+    Raises:
+        InvalidRequestError: they would be taken for a sign; nothing of ours begins like one.
+    """
+    if data == EMPTY:
+        raise InvalidRequestError("these 16 bytes stand for empty contents and cannot be stored")
+    return data or EMPTY
+
+
+def marked_by(token: str) -> dict[str, str]:
+    """User metadata of an object whose creator is ``token``."""
+    return {_TOKEN: token}
+
+
+def _whole_size(answer: dict[str, Any], header: dict[str, str]) -> int:
+    content_range = str(answer.get("ContentRange", ""))
+    if not header and not content_range:
+        return int(answer["ContentLength"])
+    size = content_range.rpartition("/")[2]
+    if not size.isdecimal():
+        raise S3Doubt("the store does not answer requests for a range of bytes")
+    return int(size)
+
+
+def joined(parts: Sequence[bytes | bytearray | memoryview]) -> bytes:
+    """``parts`` behind one another."""
+    return b"".join(parts)

@@ -1,0 +1,58 @@
+"""Where something lies in an object store: ``s3://bucket/prefix``, and nothing else.
+
+The rule: an address names a place. Credentials, the endpoint and every other setting come from the
+usual AWS environment and from fsspec's configuration, so none of them is ever in an address, in a
+message, in a pickle or in the metadata store.
+
+S3 and what speaks its protocol is the only kind so far. A kind is admitted only if its client
+creates an object atomically unless there is one: fsspec does for most protocols a look-up and then
+a write, which two writers can both win.
+"""
+
+import re
+from dataclasses import dataclass
+
+from bkspark.errors import InvalidRequestError
+
+# Neither "." nor "..", and no part that is hidden: those are the store's own, see ``objects``.
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._=+-]*"
+_URL = re.compile(rf"s3://([a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9])((?:/{_PART})*)/?")
+# S3's limit is 1024 bytes; the longest name below a place takes some 150.
+_PREFIX_LENGTH_MAX = 512
+
+
+@dataclass(frozen=True, slots=True)
+class S3Place:
+    """A prefix in a bucket.
+
+    Attributes:
+        prefix: without slashes at its ends; "" is the whole bucket.
+    """
+
+    bucket: str
+    prefix: str
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+    def key(self, name: str) -> str:
+        """The key of the object called ``name`` here."""
+        return f"{self.prefix}/{name}" if self.prefix else name
+
+
+def parse(url: str) -> S3Place:
+    """The place that ``url`` names.
+
+    Raises:
+        InvalidRequestError: it is no such address, or has more in it.
+    """
+    found = _URL.fullmatch(url)
+    if found is None or len(found[2]) > _PREFIX_LENGTH_MAX:
+        shown = url.partition("?")[0].partition("#")[0].rpartition("@")[2][:200]
+        raise InvalidRequestError(
+            f"{shown!r} does not name a place in an S3 bucket",
+            hint="write s3://bucket/prefix; the endpoint is taken from AWS_ENDPOINT_URL, "
+            "credentials from the AWS environment",
+        )
+    return S3Place(found[1], found[2].strip("/"))
