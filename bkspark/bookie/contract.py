@@ -123,6 +123,13 @@ class BookieRoot(Protocol):
         """Sorted names of files right under ``folder``; empty if it is absent. A hint, see H21."""
         ...
 
+    def sync(self, name: str) -> bool:
+        """Make a file found in place durable, name and bytes; False if it is absent.
+
+        Whoever wrote it may have died before it could (H23).
+        """
+        ...
+
     def delete(self, name: str) -> bool:
         """Remove ``name`` durably. Returns whether it was there."""
         ...

@@ -131,6 +131,9 @@ class MemoryRoot:
             inside = [name.rpartition("/") for name in self._disk.files]
         return sorted(last for parent, _, last in inside if parent == folder)
 
+    def sync(self, name: str) -> bool:
+        return self.size(name) is not None
+
     def delete(self, name: str) -> bool:
         with self._disk.lock:
             if self._find(name) is None:

@@ -125,6 +125,17 @@ class PosixRoot:
             self._confirm_cookie()
         return names
 
+    def sync(self, name: str) -> bool:
+        folders, last = split_name(name)
+        with Doubt(self._who, "sync", name):
+            try:
+                with self._folder(folders) as folder:
+                    posix_calls.sync_found(folder, last)
+                    return True
+            except FileNotFoundError:
+                self._confirm_cookie()
+                return False
+
     def delete(self, name: str) -> bool:
         folders, last = split_name(name)
         with Doubt(self._who, "delete", name):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from bkspark.bookie.checks import without_credentials
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieStorage
 from bkspark.bookie.memory import MemoryBookie, MemoryStorage
+from bkspark.bookie.object_store import S3Bookie, S3Storage
 from bkspark.bookie.posix import PosixBookie
 from bkspark.bookie.posix_storage import PosixStorage
 from bkspark.errors import InvalidRequestError
@@ -12,10 +13,12 @@ from bkspark.errors import InvalidRequestError
 _BOOKIES: dict[str, Callable[[BookieAddress], Bookie]] = {
     "file": PosixBookie,
     "memory": MemoryBookie,
+    "s3": S3Bookie,
 }
 _STORAGES: dict[str, Callable[[str], BookieStorage]] = {
     "file": PosixStorage,
     "memory": MemoryStorage,
+    "s3": S3Storage,
 }
 
 

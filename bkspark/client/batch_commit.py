@@ -109,14 +109,18 @@ def _closed(
 ) -> LedgerMetadata:
     if metadata is None:
         raise LedgerFencedError(f"ledger {target.ledger_id} is gone")
-    transaction = target.transaction
     return metadata.closed(
         last_entry_id=plan.row_count - 1,
         length_bytes=plan.length_bytes,
-        transactions={transaction.app_id: transaction.version} if transaction else {},
+        transactions=_transactions(target),
         term=target.term,
         token=target.token,
     )
+
+
+def _transactions(target: BatchTarget) -> dict[str, int]:
+    transaction = target.transaction
+    return {transaction.app_id: transaction.version} if transaction else {}
 
 
 class _RecordWriter:
@@ -265,7 +269,7 @@ class _RecordWriter:
             last_add_confirmed=-1,
             length_bytes=plan.length_bytes,
             quorum=self._target.quorum,
-            transaction=self._target.transaction,
+            transactions=_transactions(self._target),
             attempts=plan.attempts,
         )
 

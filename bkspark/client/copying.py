@@ -21,7 +21,7 @@ def copy_entry_log(
 ) -> None:
     """Make a durable copy of ``log`` on ``target`` from the first of ``sources`` that is good.
 
-    A complete copy found in place counts, because the name is the log's alone.
+    A copy found in place counts if it is good, because the name is the log's alone.
 
     Raises:
         BookieUnavailableError: ``target`` fails, or no source is good.
@@ -30,6 +30,7 @@ def copy_entry_log(
     problems: list[str] = []
     with open_bookie(target).open_root() as into:
         if into.size(name) is not None:
+            _require_good(into, log, digester, ledger_id)
             return
         for source in sources:
             try:
@@ -40,6 +41,17 @@ def copy_entry_log(
     raise BookieUnavailableError(
         f"no good copy of {name} to give to {target.bookie_id} ({'; '.join(problems)})"
     )
+
+
+def _require_good(root: BookieRoot, log: EntryLog, digester: Digester, ledger_id: int) -> None:
+    """Check every byte of the copy in place, and make it durable: its maker may have died (H23)."""
+    try:
+        replica = EntryLogFile(root, log, digester, ledger_id=ledger_id)
+        for block in replica.blocks:
+            replica.block_bytes(block)
+        root.sync(replica.name)
+    except CorruptDataError as error:
+        raise BookieUnavailableError(f"there is a damaged copy in place: {error}") from error
 
 
 class _SourceError(Exception):

@@ -164,4 +164,5 @@ class SliceReader:
 
 
 def _shown(fault: ReplicaFault) -> str:
-    return fault.reason
+    name = f"bookie {fault.bookie_id}"
+    return fault.reason if fault.reason.startswith(name) else f"{name}: {fault.reason}"

@@ -11,7 +11,6 @@ from bkspark.protocol.record import (
     AttemptLogs,
     EntryLog,
     InlinePart,
-    Transaction,
     stripe_row_count,
     stripes_of_range,
 )
@@ -19,7 +18,6 @@ from bkspark.protocol.record import (
 
 def to_json(record: AddRecord) -> dict[str, Any]:
     """What the header of ``record`` says."""
-    transaction = record.transaction
     quorum = record.quorum
     return {
         "ledger": record.ledger_id,
@@ -31,7 +29,7 @@ def to_json(record: AddRecord) -> dict[str, Any]:
         "length": record.length_bytes,
         "quorum": [quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size],
         "fragment": record.fragment_first_entry_id,
-        "transaction": [transaction.app_id, transaction.version] if transaction else None,
+        "transactions": dict(record.transactions),
         "attempts": [
             {
                 "first": attempt.first_entry_id,
@@ -68,7 +66,7 @@ def from_json(fields: Fields, ledger_id: int) -> AddRecord:
             length_bytes=fields.take("length", int),
             quorum=quorum,
             fragment_first_entry_id=fields.take("fragment", int),
-            transaction=_transaction(fields),
+            transactions=fields.mapping("transactions", int),
             attempts=tuple(_attempt(item, quorum) for item in fields.objects("attempts")),
             parts=tuple(_part(*item) for item in fields.take("parts", list)),
         )
@@ -77,16 +75,6 @@ def from_json(fields: Fields, ledger_id: int) -> AddRecord:
     if record.ledger_id != ledger_id or not _is_coherent(record):
         raise CorruptDataError(f"{fields.what}: the record contradicts itself or its place")
     return record
-
-
-def _transaction(fields: Fields) -> Transaction | None:
-    found = fields.take_or_none("transaction", list)
-    if found is None:
-        return None
-    app_id, version = found
-    if not isinstance(app_id, str) or type(version) is not int:
-        raise ValueError("malformed transaction")
-    return Transaction(app_id, version)
 
 
 def _attempt(fields: Fields, quorum: Quorum) -> AttemptLogs:

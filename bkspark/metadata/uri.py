@@ -8,9 +8,10 @@ from bkspark.metadata import names
 from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.metadata.memory import MemoryMetadataStore
+from bkspark.metadata.object_store import S3MetadataStore
 from bkspark.metadata.zookeeper import ZooKeeperMetadataStore
 
-_SUPPORTED = "file:///directory, zk://host:port/path or memory://name"
+_SUPPORTED = "file:///directory, s3://bucket/prefix, zk://host:port/path or memory://name"
 
 
 def open_store(uri: str) -> MetadataStore:
@@ -29,12 +30,16 @@ def format_store(uri: str) -> MetadataStore:
     return store
 
 
-def _store(uri: str) -> FileMetadataStore | MemoryMetadataStore | ZooKeeperMetadataStore:
+def _store(
+    uri: str,
+) -> FileMetadataStore | MemoryMetadataStore | S3MetadataStore | ZooKeeperMetadataStore:
     match names.split_uri(uri).scheme:
         case "file":
             return FileMetadataStore(uri)
         case "memory":
             return MemoryMetadataStore(uri)
+        case "s3":
+            return S3MetadataStore(uri)
         case "zk":
             return ZooKeeperMetadataStore(uri)
         case "":

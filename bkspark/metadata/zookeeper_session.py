@@ -177,10 +177,10 @@ class Session:
             exists(marker)(transaction)
             checked, asked = transaction.commit_async(), ask(client)
             _raise_refusal(doing, checked.get(timeout=left()))
-            try:
-                return asked.get(timeout=left())
-            except NoNodeError:
-                return None
+            # Not raised and caught: the error would keep all this alive, and with it a connection
+            # that nobody uses any more.
+            asked.wait(left())
+            return None if isinstance(asked.exception, NoNodeError) else asked.get(timeout=left())
 
         return self._repeated(doing, ask_both)
 

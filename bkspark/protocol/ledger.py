@@ -193,6 +193,35 @@ class LedgerMetadata:
         fragment = Fragment(first_entry_id, term, ensemble)
         return replace(self, fragments=(*kept, fragment))
 
+    def in_recovery(self, token: str) -> "LedgerMetadata":
+        """Return this metadata taken over for recovery by ``token``, in the next term.
+
+        From then on no writer and no earlier recovery can change it (protocol document,
+        "Recovery"; TLA+ ``RecoveryMetadata``).
+
+        Raises:
+            LedgerClosedError: there is nothing to recover.
+        """
+        if self.state is LedgerState.CLOSED:
+            raise LedgerClosedError(f"ledger {self.ledger_id} is closed")
+        state = self._moved_to(LedgerState.IN_RECOVERY)
+        return replace(self, state=state, term=self.term + 1, token=token)
+
+    def with_recovered_ensemble(
+        self, first_entry_id: int, ensemble: tuple[Member, ...]
+    ) -> "LedgerMetadata":
+        """Return this metadata with the ensemble that a recovery wrote its tail back to.
+
+        Only for the closing CAS: stored any earlier, a recovery that dies would leave the next one
+        looking for entries where they never were (RB-04).
+        """
+        kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
+        if self.state is not LedgerState.IN_RECOVERY or len(kept) < len(self.fragments) - 1:
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: only a recovery may replace its last fragment"
+            )
+        return replace(self, fragments=(*kept, Fragment(first_entry_id, self.term, ensemble)))
+
     def closed(
         self,
         *,

@@ -11,7 +11,8 @@ on the Qw members from ensemble index ``s`` on: the *rotation*. Looking a record
 the rotation; finding its rows does (reliability H7).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from bkspark.protocol.quorum import Quorum
 
@@ -83,6 +84,7 @@ class AddRecord:
         last_add_confirmed: LAC of the writer when it wrote this, always < first_entry_id.
         length_bytes: payload bytes of the ledger up to ``last_entry_id``.
         fragment_first_entry_id: the fragment it was written in.
+        transactions: last version of each application among the ledger's records up to this one.
         attempts: committed task attempts in entry order; together they cover the group.
         parts: in place of attempts: the rows themselves, by stripe. All parts are named
             everywhere, but a bookie has only those whose write set it is in.
@@ -97,7 +99,7 @@ class AddRecord:
     length_bytes: int
     quorum: Quorum
     fragment_first_entry_id: int = 0
-    transaction: Transaction | None = None
+    transactions: Mapping[str, int] = field(default_factory=dict)
     attempts: tuple[AttemptLogs, ...] = ()
     parts: tuple[InlinePart, ...] = ()
 

@@ -43,18 +43,6 @@ _filesystem: Any = None
 _inherited: list[Any] = []
 
 
-class NoSuchObject(Exception):
-    """The store says that there is no such key in a bucket that exists."""
-
-
-class ObjectTaken(Exception):
-    """The store says that the key of a conditional create exists."""
-
-
-class RangeBehindEnd(Exception):
-    """The store says that the object ends before the range begins."""
-
-
 class S3Doubt(OSError):
     """No sure answer.
 
@@ -65,6 +53,22 @@ class S3Doubt(OSError):
     def __init__(self, reason: str, *, is_passing: bool = False) -> None:
         super().__init__(errno.EPROTO, reason)
         self.is_passing = is_passing
+
+
+class SureAnswer(S3Doubt):
+    """Sure where the request was made for it; anywhere else no answer to what was asked."""
+
+
+class NoSuchObject(SureAnswer):
+    """The store says that there is no such key in a bucket that exists."""
+
+
+class ObjectTaken(SureAnswer):
+    """The store says that the key of a conditional create exists."""
+
+
+class RangeBehindEnd(SureAnswer):
+    """The store says that the object ends before the range begins."""
 
 
 def call(method: str, **arguments: Any) -> dict[str, Any]:
@@ -183,7 +187,7 @@ async def _read(body: Any) -> bytes:
         body.close()
 
 
-def _meaning(error: Exception) -> Exception:
+def _meaning(error: Exception) -> S3Doubt:
     """What an exception of s3fs, botocore or aiohttp says about the request."""
     answer = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
     if not isinstance(answer, dict):
@@ -192,14 +196,14 @@ def _meaning(error: Exception) -> Exception:
     status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     match status, code:
         case 404, "NoSuchKey":
-            return NoSuchObject()
+            return NoSuchObject("there is no such object")
         case 412, _:
-            return ObjectTaken()
+            return ObjectTaken("the object exists")
         case 416, _:
-            return RangeBehindEnd()
+            return RangeBehindEnd("the object is shorter")
         case _, "NoSuchBucket":
             return S3Doubt("the bucket does not exist (NoSuchBucket)")
-        case (401 | 403), _:
+        case ((401 | 403), _):
             return S3Doubt(
                 f"access was refused ({code}); s3:ListBucket is needed too, "
                 "or S3 does not tell what is absent from what is forbidden"

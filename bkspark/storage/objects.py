@@ -7,15 +7,16 @@ of the answers; with another one, it has lost, and nothing that is still under w
 Bytes would not tell: two clients may well write the same.
 
 Every object holds at least one byte, because tools take empty objects for folders, and s3fs
-overwrites instead of creating when it is given nothing. Empty contents are stored as ``EMPTY``, 16
-bytes that no format of bkspark begins with, and come back empty; all other contents are stored as
-they are, so an entry log in a bucket opens in any Arrow tool.
+overwrites instead of creating when it is given nothing. Empty contents are stored as the *sign*
+``EMPTY``, and come back empty. A sign is 16 bytes that begin like nothing else of ours, and stands
+for something that bytes do not say; contents that look like one are refused. All other contents are
+stored as they are, so an entry log in a bucket opens in any Arrow tool.
 
 Names that begin with a dot are this layer's own and its users': no contract allows them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any
 
@@ -31,10 +32,17 @@ from bkspark.storage.connection import (
 )
 from bkspark.storage.place import S3Place
 
-SIGN_BYTES = 16
-"""Length of contents with a meaning of their own, so that only objects so long may be one."""
-EMPTY = b"\0bkspark empty".ljust(SIGN_BYTES)
+_SIGN_BYTES = 16
+_SIGN_BEGIN = b"\0bkspark "
 _TOKEN = "bkspark-token"
+
+
+def make_sign(word: str) -> bytes:
+    """The sign that says ``word``, of up to seven letters."""
+    return _SIGN_BEGIN + word.encode().ljust(_SIGN_BYTES - len(_SIGN_BEGIN))
+
+
+EMPTY = make_sign("empty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +60,14 @@ class Found:
     Attributes:
         size: of the whole contents.
         token: of whoever created it; "" if it was not made here.
+        sign: what it is if it is a sign; "" is none.
     """
 
     data: bytes
     size: int
     token: str
     etag: str
+    sign: bytes = b""
 
     def is_by(self, created: Created | None) -> bool:
         """Whether it is the very object that ``created`` tells of."""
@@ -79,26 +89,11 @@ class Objects:
         Raises:
             S3Doubt: it may be there now, or later.
         """
-        token = token_hex(16)
-        body = stored(data)
+        return self.create_sign(name, EMPTY) if not data else self._create(name, _plain(data))
 
-        def put() -> Created:
-            answer = call(
-                "put_object",
-                **self.address(name),
-                Body=body,
-                IfNoneMatch="*",
-                Metadata=marked_by(token),
-            )
-            return Created(token, str(answer["ETag"]))
-
-        try:
-            # The same bytes and token each time, so it cannot happen twice.
-            return repeated(put)
-        except ObjectTaken:
-            return self.own(name, token)
-        except S3Doubt as doubt:
-            return self.own(name, token, doubt)
+    def create_sign(self, name: str, sign: bytes) -> Created | None:
+        """As ``create``, but make a sign."""
+        return self._create(name, sign)
 
     def own(self, name: str, token: str, doubt: S3Doubt | None = None) -> Created | None:
         """The object ``name`` if it carries ``token``; None if it is another's.
@@ -124,13 +119,22 @@ class Objects:
     def read(self, name: str, begin: int = 0, length: int | None = None) -> Found | None:
         """``length`` bytes from ``begin`` on, fewer at the end; None if it is surely absent."""
         if begin == 0 and length is None:
-            return self._read_range(name, {})
+            return self._read_whole(name)
         # A range cannot be empty; what was not asked for is cut off again.
         last = "" if length is None else begin + max(length, 1) - 1
-        found = self._read_range(name, {"Range": f"bytes={begin}-{last}"})
-        if found is None or length is None:
-            return found
-        return Found(found.data[:length], found.size, found.token, found.etag)
+        try:
+            found = self._get(name, Range=f"bytes={begin}-{last}")
+        except RangeBehindEnd:
+            if begin == 0:
+                # Without a single byte: not made here.
+                return Found(b"", 0, "", "")
+            found = self.look(name)
+            return found and replace(found, data=b"")
+        if found is not None and found.size == _SIGN_BYTES:
+            # Only all of its bytes tell whether it is a sign.
+            found = self._read_whole(name)
+            return found and replace(found, data=found.data[begin:][:length])
+        return found and replace(found, data=found.data[:length])
 
     def entries(self, folder: str) -> dict[str, str]:
         """Names right under ``folder`` with their ETags; folders end in "/". "" is the place."""
@@ -154,50 +158,55 @@ class Objects:
             arguments["ContinuationToken"] = answer["NextContinuationToken"]
 
     def delete(self, name: str) -> None:
-        """Remove an object, which may be gone already."""
-        repeated(lambda: call("delete_object", **self.address(name)))
+        """Remove an object, which may be gone already: not every store says so then."""
+        with suppress(NoSuchObject):
+            repeated(lambda: call("delete_object", **self.address(name)))
 
     def address(self, name: str) -> dict[str, str]:
         """The arguments that name the object in a request."""
         return {"Bucket": self.place.bucket, "Key": self.place.key(name)}
 
-    def _read_range(self, name: str, header: dict[str, str]) -> Found | None:
+    def _create(self, name: str, body: bytes) -> Created | None:
+        token = token_hex(16)
+
+        def put() -> Created:
+            answer = call(
+                "put_object",
+                **self.address(name),
+                Body=body,
+                IfNoneMatch="*",
+                Metadata=marked_by(token),
+            )
+            return Created(token, str(answer["ETag"]))
+
+        try:
+            # The same bytes and token each time, so it cannot happen twice.
+            return repeated(put)
+        except ObjectTaken:
+            return self.own(name, token)
+        except S3Doubt as doubt:
+            return self.own(name, token, doubt)
+
+    def _read_whole(self, name: str) -> Found | None:
+        found = self._get(name)
+        if found is None or not _is_sign(found.data):
+            return found
+        is_empty = found.data == EMPTY
+        return replace(
+            found,
+            data=b"" if is_empty else found.data,
+            size=0 if is_empty else found.size,
+            sign=found.data,
+        )
+
+    def _get(self, name: str, **header: str) -> Found | None:
         try:
             answer, data = repeated(lambda: get(**self.address(name), **header))
         except NoSuchObject:
             return None
-        except RangeBehindEnd:
-            return self._behind_end(name)
         token = str(answer.get("Metadata", {}).get(_TOKEN, ""))
-        size = _whole_size(answer, header)
-        if size == SIGN_BYTES and header:
-            # Only all of its bytes tell whether it is a sign.
-            whole = self._read_range(name, {})
-            if whole is None or whole.size == 0:
-                return whole
-        if size == SIGN_BYTES and data == EMPTY:
-            return Found(b"", 0, token, answer["ETag"])
-        return Found(data, size, token, answer["ETag"])
-
-    def _behind_end(self, name: str) -> Found | None:
-        try:
-            found = self.look(name)
-        except RecursionError:
-            found = None
-        if found is None:
-            return None
-        return Found(b"", found.size, found.token, found.etag)
-
-
-def stored(data: bytes) -> bytes:
-    """The body of an object with the contents ``data``.
-
-    Raises:
-        InvalidRequestError: they would be taken for a sign; nothing of ours begins like one.
-    """
-    if data == EMPTY:
-        raise InvalidRequestError("these 16 bytes stand for empty contents and cannot be stored")
-    return data or EMPTY
+        size = _size_behind(answer) if header else len(data)
+        return Found(data, size, token, str(answer["ETag"]))
 
 
 def marked_by(token: str) -> dict[str, str]:
@@ -205,16 +214,19 @@ def marked_by(token: str) -> dict[str, str]:
     return {_TOKEN: token}
 
 
-def _whole_size(answer: dict[str, Any], header: dict[str, str]) -> int:
-    content_range = str(answer.get("ContentRange", ""))
-    if not header and not content_range:
-        return int(answer["ContentLength"])
-    size = content_range.rpartition("/")[2]
+def _is_sign(data: bytes) -> bool:
+    return len(data) == _SIGN_BYTES and data.startswith(_SIGN_BEGIN)
+
+
+def _plain(data: bytes) -> bytes:
+    if _is_sign(data):
+        raise InvalidRequestError(f"{data!r} stands for something else and cannot be stored")
+    return data
+
+
+def _size_behind(answer: dict[str, Any]) -> int:
+    """Length of the object of which ``answer`` brings a range."""
+    size = str(answer.get("ContentRange", "")).rpartition("/")[2]
     if not size.isdecimal():
         raise S3Doubt("the store does not answer requests for a range of bytes")
     return int(size)
-
-
-def joined(parts: Sequence[bytes | bytearray | memoryview]) -> bytes:
-    """``parts`` behind one another."""
-    return b"".join(parts)

@@ -147,6 +147,9 @@ class FaultyRoot:
     def list(self, folder: str) -> list[str]:
         return self._run("list", folder, lambda: self._inner.list(folder))
 
+    def sync(self, name: str) -> bool:
+        return self._run("sync", name, lambda: self._inner.sync(name))
+
     def delete(self, name: str) -> bool:
         return self._run("delete", name, lambda: self._inner.delete(name))
 

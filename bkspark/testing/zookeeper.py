@@ -22,7 +22,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # Of the jars that come with Spark, those that a server needs; fewer start faster.
-_JARS = ("zookeeper-", "metrics-core-", "netty-", "snappy-java-", "slf4j-api-", "log4j-", "commons-")
+_JARS = (
+    "zookeeper-",
+    "metrics-core-",
+    "netty-",
+    "snappy-java-",
+    "slf4j-api-",
+    "log4j-",
+    "commons-",
+)
 _TICK_MS = 500
 _START_SECONDS = 30.0
 _START_TRIES = 3

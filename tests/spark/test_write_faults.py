@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,14 +13,7 @@ import pytest
 from places import LOG, Place, make_place, on_row, refusal
 from pyspark.sql import DataFrame, SparkSession
 
-from bkspark.client import batch_commit
-from bkspark.client.attempt_writer import AttemptWriter
-from bkspark.client.batch_plan import WriteRequest, prepare
-from bkspark.client.batch_target import BlockSettings
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
 from bkspark.errors import NotEnoughBookiesError
-from bkspark.protocol.quorum import Quorum
 from bkspark.spark.options import parse
 from bkspark.spark.writer import AttemptMessage, BookKeeperWriter
 
@@ -138,16 +132,23 @@ def test_a_write_is_not_begun_with_too_few_bookies(spark, place: Place):
 # Disks that fill up or turn read-only.
 
 
-def test_a_spare_steps_in_for_a_full_disk(spark, tmp_path, mounted):
-    small = mounted("small", 2**20)
-    others = [tmp_path / f"large-{number}" for number in range(3)]
-    place = make_place(spark, tmp_path, bookies=[small, *others])
-    with Cluster(place.uri) as cluster:  # the small one would be chosen last by its free space
-        cluster.bookies()
-    for number in range(4):
-        place.write(_wide_rows(spark), f"log{number}")
-        assert place.ids(f"log{number}") == list(range(ROWS))
-        assert place.read(f"log{number}", view="underreplicated").count() == 0
+def test_a_spare_steps_in_for_a_disk_that_fills_up(spark, tmp_path, mounted, conf):
+    disks = [mounted(f"disk{number}", 2**26) for number in range(4)]
+    place = make_place(spark, tmp_path, bookies=disks)
+
+    def fill_one_that_is_written() -> None:
+        used = next(disk for disk in disks if any(disk.glob("ledgers/*/*/entries/*")))
+        with suppress(OSError), open(used / "filler", "wb", buffering=0) as filler:
+            while filler.write(bytes(2**16)):
+                pass
+
+    with conf(SMALL_BATCHES):
+        place.write(_interrupted(place, fill_one_that_is_written), rowsPerBlock=50)
+    assert place.ids() == list(range(ROWS))
+    (full,) = (number for number, disk in enumerate(disks) if (disk / "filler").exists())
+    (fragment,) = place.read(view="fragments").collect()
+    assert f"bookie-{full + 1}" not in fragment.ensemble
+    assert place.read(view="underreplicated").count() == 0
 
 
 def test_full_disks_everywhere_are_an_error_and_nothing_is_committed(spark, tmp_path, mounted):
@@ -185,21 +186,6 @@ def test_read_only_disks_everywhere_are_an_error_and_nothing_is_committed(
         _remount(disk, "ro")
     refusal(NotEnoughBookiesError, lambda: place.write(spark.range(10)))
     assert not place.has_log()
-
-
-def test_a_disk_that_turns_read_only_during_a_write_is_replaced(spark, tmp_path, mounted, conf):
-    disks = [mounted(f"disk{number}", 2**26) for number in range(5)]
-    place = make_place(spark, tmp_path, bookies=disks)
-
-    def freeze_all_but_three() -> None:
-        for disk in disks[:2]:
-            # Files are open for writing there, so that a plain remount would be refused.
-            subprocess.run(["mount", "-o", "remount,ro,force", str(disk)], check=False)
-            subprocess.run(["mount", "-o", "bind,remount,ro", str(disk)], check=False)
-
-    with conf(SMALL_BATCHES):
-        place.write(_interrupted(place, freeze_all_but_three), rowsPerBlock=50)
-    assert place.ids() == list(range(ROWS))
 
 
 # Commits whose answer is lost, and late ones.

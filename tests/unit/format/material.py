@@ -1,7 +1,7 @@
 """Small instances of every kind of stored file, and ways to damage them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import pyarrow as pa
@@ -30,8 +30,9 @@ from bkspark.protocol.record import (
     AddRecord,
     AttemptLogs,
     EntryLog,
-    Transaction,
+    InlinePart,
     stripe_row_count,
+    stripes_of_range,
 )
 
 PASSWORD = "correct horse"
@@ -137,13 +138,46 @@ def add_record(
         last_add_confirmed=first - 1,
         length_bytes=10 * expected,
         quorum=quorum,
-        transaction=Transaction("app", 4),
+        transactions={"app": 4},
         attempts=tuple(attempts),
     )
 
 
-def frame(record: AddRecord, digest_type: str = CRC32C, index: int = 0, position: int = 0) -> bytes:
-    encoded = journal.encode(record, digester(digest_type))
+def inline_record(
+    batches: tuple[pa.RecordBatch, ...] = (ROWS, MORE_ROWS),
+    *,
+    first: int = 0,
+    digest_type: str = CRC32C,
+) -> tuple[AddRecord, dict[int, bytes]]:
+    """A record with rows inside, 3/2/2: the record, and the Arrow message of each stripe."""
+    count = sum(batch.num_rows for batch in batches)
+    rows = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    messages = {
+        stripe: rows.take(pa.array(range((stripe - first) % 3, count, 3))).serialize().to_pybytes()
+        for stripe in stripes_of_range(first, first + count - 1, 3)
+    }
+    place = {"ledger_id": LEDGER, "first_entry_id": first}
+    parts = tuple(
+        InlinePart(
+            stripe,
+            len(message),
+            journal.part_digest(digester(digest_type), message, stripe=stripe, **place),
+        )
+        for stripe, message in messages.items()
+    )
+    return replace(add_record((count,), first=first), attempts=(), parts=parts), messages
+
+
+def frame(
+    record: AddRecord,
+    digest_type: str = CRC32C,
+    *,
+    index: int = 0,
+    position: int = 0,
+    parts: dict[int, bytes] | None = None,
+) -> bytes:
+    """What the bookie at ``index`` has of ``record`` at byte ``position`` of its journal."""
+    encoded = journal.encode(record, digester(digest_type), parts or {})
     return b"".join(bytes(piece) for piece in encoded.frame(index, position))
 
 

@@ -7,14 +7,17 @@ latter happens only where bytes behind a file's known length are not looked at.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pytest
 
 from bkspark.errors import CorruptDataError
 from bkspark.format.digest import CRC32C, MAC
-from bkspark.format.journal import Tail, decode_journal
+from bkspark.format.journal import JournalContent, Tail, decode_journal, last_frame_length
+from bkspark.protocol.record import AddRecord
 
 from .material import (
     LEDGER,
+    SCHEMA,
     SMALL_RECORDS,
     add_record,
     cuts,
@@ -22,6 +25,7 @@ from .material import (
     entry_log,
     flips,
     frame,
+    inline_record,
     read_entry_log,
     zeroed,
 )
@@ -83,55 +87,120 @@ def test_every_damage_to_an_entry_log_is_found(compression: str, digest_type: st
     assert found.refused == found.tried - 2 >= 8 * len(stored.data), str(found)
 
 
-def read_journal(data: bytes, digest_type: str) -> object:
-    """As a reader of a closed ledger takes it: all of it, or it is no good."""
-    content = decode_journal(data, digester(digest_type), ledger_id=LEDGER)
-    if content.tail is not Tail.CLEAN:
-        raise CorruptDataError(content.tail.value)
-    return content.records
+@dataclass(frozen=True)
+class TwoRecords:
+    """A journal with a record that names entry logs, then one with its rows inside."""
+
+    digest_type: str
+
+    @property
+    def frames(self) -> tuple[bytes, bytes]:
+        first = frame(add_record((3, 1)), self.digest_type)
+        record, parts = inline_record(first=4, digest_type=self.digest_type)
+        second = frame(record, self.digest_type, position=len(first), parts=parts)
+        return first, second
+
+    @property
+    def records(self) -> tuple[AddRecord, AddRecord]:
+        return add_record((3, 1)), inline_record(first=4, digest_type=self.digest_type)[0]
+
+    def decode(self, data: bytes) -> JournalContent:
+        return decode_journal(data, digester(self.digest_type), ledger_id=LEDGER)
+
+    def read(self, data: bytes) -> tuple[tuple[AddRecord, ...], list[bytes]]:
+        """As a reader of a closed ledger takes it: all records and rows, or it is no good."""
+        content = self.decode(data)
+        if content.tail is not Tail.CLEAN:
+            raise CorruptDataError(content.tail.value)
+        places = [place for found in content.frames for place in found.parts.values()]
+        return content.records, [data[begin : begin + size] for begin, size in places]
 
 
-@pytest.mark.parametrize("digest_type", [CRC32C, MAC])
-def test_every_damage_to_a_journal_is_found(digest_type: str) -> None:
-    records = (add_record((3, 1)), add_record((2,), first=4))
-    frames = [frame(records[0], digest_type)]
-    frames.append(frame(records[1], digest_type, position=len(frames[0])))
-    data = b"".join(frames)
-    found = tally(all_damage(data), lambda x: read_journal(x, digest_type), records)
-    print(f"journal, {digest_type}: {found}")
-    # Two are whole records, though too few: the ledger's last entry tells. The same frames once
-    # more behind themselves are none, because a frame is bound to its position.
+@pytest.fixture(params=[CRC32C, MAC])
+def journal(request: pytest.FixtureRequest) -> TwoRecords:
+    return TwoRecords(request.param)
+
+
+def test_every_damage_to_a_journal_is_found(journal: TwoRecords) -> None:
+    first, second = journal.frames
+    data = first + second
+    right = journal.read(data)
+    assert (right[0], len(right[1])) == (journal.records, 2)
+    found = tally(all_damage(data), journal.read, right)
+    print(f"journal, {journal.digest_type}: {found}")
+    # Two are whole records, though too few: the ledger's last entry tells.
     assert (found.wrong, found.unharmed) == (2, 0), str(found)
-    for whole, expected in ((b"", ()), (frames[0], records[:1])):
-        assert read_journal(whole, digest_type) == expected
+    assert journal.decode(b"").records == ()
+    assert journal.decode(first).records == journal.records[:1]
     assert found.refused == found.tried - 2 >= 8 * len(data), str(found)
 
 
-@pytest.mark.parametrize("digest_type", [CRC32C, MAC])
-def test_damage_to_a_journal_never_changes_the_records_before_it(digest_type: str) -> None:
-    first, second = add_record((3, 1)), add_record((2,), first=4)
-    head = frame(first, digest_type)
-    rest = frame(second, digest_type, position=len(head))
-    for damaged in all_damage(rest):
-        content = decode_journal(head + damaged, digester(digest_type), ledger_id=LEDGER)
-        assert content.records[0] == first
-        assert content.records[1:] in ((), (second,), (second, second))
+def test_damage_to_a_journal_never_changes_the_records_before_it(journal: TwoRecords) -> None:
+    first, second = journal.frames
+    for damaged in all_damage(second):
+        records = journal.decode(first + damaged).records
+        assert records in (journal.records[:1], journal.records)
 
 
-@pytest.mark.parametrize("digest_type", [CRC32C, MAC])
-def test_a_cut_last_record_is_incomplete_and_a_damaged_one_with_more_behind_is_corrupt(
-    digest_type: str,
-) -> None:
-    key = digester(digest_type)
-    one = frame(add_record(), digest_type)
-    for length in range(1, len(one)):
-        assert decode_journal(one[:length], key, ledger_id=LEDGER).tail is Tail.INCOMPLETE
+def test_a_cut_last_record_is_incomplete(journal: TwoRecords) -> None:
+    first, second = journal.frames
+    for length in range(1, len(second)):
+        content = journal.decode(first + second[:length])
+        assert (len(content.records), content.tail) == (1, Tail.INCOMPLETE)
         # Blocks that were allocated and never written.
-        padded = decode_journal(one + bytes(length), key, ledger_id=LEDGER)
-        assert (len(padded.records), padded.tail) == (1, Tail.INCOMPLETE)
-    two = one + frame(add_record((2,), first=4), digest_type, position=len(one))
-    for position in range(len(one)):
-        damaged = bytearray(two)
-        damaged[position] ^= 1
-        content = decode_journal(bytes(damaged), key, ledger_id=LEDGER)
+        content = journal.decode(first + bytes(length))
+        assert (len(content.records), content.tail) == (1, Tail.INCOMPLETE)
+
+
+def test_a_torn_last_record_is_incomplete(journal: TwoRecords) -> None:
+    """Wherever it is torn but in its prefix, which is a record only if its checksum says so."""
+    first, second = journal.frames
+    for position in range(24, len(second)):
+        torn = second[:position] + bytes([second[position] ^ 1]) + second[position + 1 :]
+        assert journal.decode(first + torn).tail is Tail.INCOMPLETE, position
+
+
+def test_a_damaged_record_with_something_behind_it_is_corrupt(journal: TwoRecords) -> None:
+    data = b"".join(journal.frames)
+    for position in range(len(journal.frames[0])):
+        damaged = data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
+        content = journal.decode(damaged)
         assert (content.records, content.tail) == ((), Tail.CORRUPT), position
+
+
+def test_records_in_another_order_or_place_are_found(journal: TwoRecords) -> None:
+    first, second = journal.frames
+    for data, good in (
+        (second + first, 0),
+        (second, 0),
+        (first + first, 1),
+        (first + second + second, 2),
+        (first + second + first, 2),
+    ):
+        content = journal.decode(data)
+        assert content.records == journal.records[:good]
+        assert content.tail is Tail.CORRUPT
+
+
+def test_parts_in_another_order_or_place_are_found(journal: TwoRecords) -> None:
+    rows = pa.record_batch([pa.array([1, 2, 3], pa.int32()), pa.array(["a", "b", "c"])], SCHEMA)
+    record, parts = inline_record((rows,), digest_type=journal.digest_type)
+    assert len(set(map(len, parts.values()))) == 1
+    assert len(record.parts_of(0)) == 2
+    good = frame(record, journal.digest_type, parts=parts)
+    assert journal.decode(good).records == (record,)
+    one, two = (parts[part.stripe] for part in record.parts_of(0))
+    swapped = good.replace(one + two, two + one)
+    assert swapped != good
+    assert journal.decode(swapped).tail is Tail.INCOMPLETE
+
+
+def test_every_damage_to_a_trailer_is_found(journal: TwoRecords) -> None:
+    data = b"".join(journal.frames)
+    assert last_frame_length(data, len(data)) == len(journal.frames[1])
+    assert last_frame_length(data[-12:], len(data)) == len(journal.frames[1])
+    for damaged in flips(data[-12:]):
+        assert last_frame_length(damaged, len(data)) is None
+    for length in range(12):
+        assert last_frame_length(data[len(data) - length :], len(data)) is None
+    assert last_frame_length(data, len(data) + 1) is None

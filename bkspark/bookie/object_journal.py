@@ -1,0 +1,147 @@
+"""A journal on a store whose objects cannot grow: every record is an object of its own.
+
+The rule: **record n exists if the objects 0 to n do.** A journal is an object under its own name
+that holds ``HEAD`` and says that there is such a journal, and its records, numbered without a gap::
+
+    <journal>                 HEAD
+    <journal>/.<number>       16 hex digits, dense from 0; one record as it was appended
+
+No name of the contract has a part that begins with a dot, so a record is never taken for a file.
+
+A reader asks for one number after the other and stops at the first that is surely absent. A listing
+is only a hint, of two kinds: what it shows can be fetched at the same time, and a record that it
+shows behind a missing one says that something was lost: then nothing is believed. The writer makes
+a record only after the one before it is surely there, and after any doubt it makes none.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from bkspark.bookie.contract import Buffer
+from bkspark.bookie.doubt import Doubt
+from bkspark.errors import BookieUnavailableError
+from bkspark.storage.connection import S3Doubt
+from bkspark.storage.objects import Created, Found, Objects, make_sign
+
+HEAD = make_sign("journal")
+"""What lies under a journal's own name."""
+
+_RECORD = re.compile(r"\.([0-9a-f]{16})")
+_READERS = 8
+
+
+class S3Journal:
+    """The objects that one writer puts one by one.
+
+    Args:
+        head: the object under the journal's own name, just made.
+    """
+
+    def __init__(self, who: str, objects: Objects, name: str, head: Created) -> None:
+        self._who = who
+        self._objects = objects
+        self._name = name
+        self._head = head
+        self._records: list[Created] = []
+        self._end = 0
+        self._is_over = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    def append(self, parts: Sequence[Buffer]) -> None:
+        if self._is_over:
+            raise BookieUnavailableError(
+                f"{self._who}: journal {self._name} takes no more records "
+                "after an error or after it was closed",
+                hint="go on in a new journal",
+            )
+        record = b"".join(parts)
+        # Over until proven durable, so that whatever gets out of here, even an interrupt, ends it.
+        self._is_over = True
+        with Doubt(self._who, "append to", self._name):
+            created = self._objects.create(_record_name(self._name, len(self._records)), record)
+        if created is None:
+            raise BookieUnavailableError(
+                f"{self._who}: somebody else wrote to journal {self._name}",
+                hint="a journal has one writer; go on in a new journal",
+            )
+        self._records.append(created)
+        self._end += len(record)
+        self._is_over = False
+
+    def close(self) -> None:
+        self._is_over = True
+
+    def is_headed_by(self, found: Found) -> bool:
+        """Whether ``found`` is the object that this journal made under its own name."""
+        return found.is_by(self._head)
+
+    def has_all_records(self) -> bool:
+        """Whether every record that was appended is there, as it was.
+
+        The last by its token, those before it in one listing by their ETags: a listing is no hint
+        where it shows what must be there.
+        """
+        if not self._records:
+            return True
+        last = len(self._records) - 1
+        found = self._objects.look(_record_name(self._name, last))
+        if found is None or not found.is_by(self._records[last]):
+            return False
+        if last == 0:
+            return True
+        listed = self._objects.entries(self._name)
+        return all(
+            listed.get(f".{number:016x}") == record.etag
+            for number, record in enumerate(self._records)
+        )
+
+
+def read(objects: Objects, name: str) -> bytes:
+    """The records of journal ``name`` behind one another."""
+    return b"".join(found.data for found in _records(objects, name, objects.read))
+
+
+def size(objects: Objects, name: str) -> int:
+    """Length of the records of journal ``name`` together."""
+    return sum(found.size for found in _records(objects, name, objects.look))
+
+
+def delete(objects: Objects, name: str) -> None:
+    """Remove journal ``name``: its last record first, so that none is behind a gap, its head last.
+
+    What dies half-way leaves the head, by which the next attempt finds the rest.
+    """
+    for number in sorted(_listed(objects, name), reverse=True):
+        objects.delete(_record_name(name, number))
+    objects.delete(name)
+
+
+def _records(objects: Objects, name: str, look: Callable[[str], Found | None]) -> list[Found]:
+    listed = max(_listed(objects, name), default=-1) + 1
+    names = [_record_name(name, number) for number in range(listed)]
+    with ThreadPoolExecutor(min(_READERS, listed or 1)) as pool:
+        seen = list(pool.map(look, names))
+    found = [record for record in seen if record is not None]
+    if len(found) != listed:
+        raise S3Doubt("a record is missing, and there are records behind it")
+    while (record := look(_record_name(name, len(found)))) is not None:
+        found.append(record)
+    return found
+
+
+def _listed(objects: Objects, name: str) -> list[int]:
+    return [
+        int(match[1], 16) for entry in objects.entries(name) if (match := _RECORD.fullmatch(entry))
+    ]
+
+
+def _record_name(name: str, number: int) -> str:
+    return f"{name}/.{number:016x}"

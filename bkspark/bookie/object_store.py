@@ -1,0 +1,240 @@
+"""A bookie in a bucket of an object store that speaks S3, ``s3://bucket/prefix``.
+
+The rule: **every object is created if absent by one conditional request, and nothing is ever looked
+up in a cache.** ``bkspark.storage`` sees to both and says what an answer surely means; this module
+makes a bookie of it. An absence is reported only if the cookie is still there after the look-up: a
+prefix that is being wiped answers "no such key" to everything.
+
+An object cannot grow, so a journal is a row of objects (``object_journal``). What is put as empty,
+as a term's marker is, is stored as 16 bytes that stand for it (``bkspark.storage.objects``).
+
+What the store must give: conditional creates, and look-ups that see every object whose creation was
+answered (S3 does both; ``format`` tries). Credentials need GetObject, PutObject, DeleteObject,
+AbortMultipartUpload and ListBucket. A bucket policy that requires ``s3:if-none-match`` on the
+prefix also keeps other programs from overwriting anything.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from bkspark.bookie import object_journal
+from bkspark.bookie.checks import check_cookie, check_range, split_name, without_credentials
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal
+from bkspark.bookie.doubt import Doubt
+from bkspark.bookie.object_journal import HEAD, S3Journal
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.format.layout import COOKIE
+from bkspark.storage.objects import Found, Objects
+from bkspark.storage.place import parse
+from bkspark.storage.probe import require_conditional_creates
+from bkspark.storage.upload import Upload
+
+
+@dataclass(frozen=True, slots=True)
+class S3Bookie:
+    """The address of a prefix that is a bookie, ``s3://bucket/prefix``."""
+
+    address: BookieAddress
+
+    def open_root(self) -> AbstractContextManager["S3Root"]:
+        return _opened_root(self.address)
+
+
+@contextmanager
+def _opened_root(address: BookieAddress) -> Iterator["S3Root"]:
+    yield S3Root(address)
+
+
+class S3Root:
+    """A prefix whose cookie was the expected one when it was opened."""
+
+    def __init__(self, address: BookieAddress) -> None:
+        self._who = f"bookie {address.bookie_id}"
+        self._objects = Objects(parse(address.url))
+        with Doubt(self._who, "read", COOKIE):
+            self._cookie = _read_cookie(self._objects)
+        check_cookie(address, self._cookie)
+
+    def put_new(self, name: str, data: Buffer) -> bool:
+        split_name(name)
+        with Doubt(self._who, "create", name):
+            return self._objects.create(name, bytes(data)) is not None
+
+    def create(self, name: str) -> "S3EntryFile":
+        split_name(name)
+        return S3EntryFile(self._who, name, Upload(self._objects, name))
+
+    def open_journal(self, name: str) -> S3Journal:
+        split_name(name)
+        with Doubt(self._who, "create journal", name):
+            head = self._objects.create_sign(name, HEAD)
+        if head is None:
+            raise BookieUnavailableError(
+                f"{self._who}: cannot create journal {name}: it exists",
+                hint="names are written once: take a new id",
+            )
+        return S3Journal(self._who, self._objects, name, head)
+
+    def has_journal(self, journal: Journal) -> bool:
+        if not isinstance(journal, S3Journal):
+            raise InvalidRequestError(f"journal {journal.name} is not one of an S3 bookie")
+        with Doubt(self._who, "look up", journal.name):
+            found = self._look(journal.name)
+            return found is not None and journal.is_headed_by(found) and journal.has_all_records()
+
+    def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
+        split_name(name)
+        check_range(begin, length)
+        with Doubt(self._who, "read", name):
+            found = self._objects.read(name, begin, length)
+            if found is None:
+                self._confirm_cookie()
+                return None
+            if found.sign != HEAD:
+                return found.data
+            records = object_journal.read(self._objects, name)
+            # The journal ended at an absence, which is as sure as any other.
+            self._confirm_cookie()
+        return records[begin : None if length is None else begin + length]
+
+    def size(self, name: str) -> int | None:
+        split_name(name)
+        with Doubt(self._who, "look up", name):
+            found = self._look(name)
+            if found is None:
+                return None
+            if found.sign != HEAD:
+                return found.size
+            length = object_journal.size(self._objects, name)
+            self._confirm_cookie()
+        return length
+
+    def list(self, folder: str) -> list[str]:
+        split_name(folder)
+        with Doubt(self._who, "list", folder):
+            names = self._objects.entries(folder)
+            self._confirm_cookie()
+        return sorted(name for name in names if not name.endswith("/") and name[0] != ".")
+
+    def sync(self, name: str) -> bool:
+        """Nothing to do but to look: what can be seen is durable."""
+        split_name(name)
+        with Doubt(self._who, "look up", name):
+            return self._look(name) is not None
+
+    def delete(self, name: str) -> bool:
+        split_name(name)
+        with Doubt(self._who, "delete", name):
+            found = self._look(name)
+            if found is None:
+                return False
+            if found.sign == HEAD:
+                object_journal.delete(self._objects, name)
+            else:
+                self._objects.delete(name)
+        return True
+
+    def free_bytes(self) -> int:
+        """Unknown: a bucket has no end."""
+        return 0
+
+    def close(self) -> None:
+        """Nothing to do: the connection is the process's."""
+
+    def _look(self, name: str) -> Found | None:
+        found = self._objects.look(name)
+        if found is None:
+            self._confirm_cookie()
+        return found
+
+    def _confirm_cookie(self) -> None:
+        if _read_cookie(self._objects) != self._cookie:
+            raise BookieUnavailableError(
+                f"{self._who}: its place lost its cookie while it was in use",
+                hint="was it wiped? if its data is lost, replace the bookie",
+            )
+
+
+class S3EntryFile:
+    """An object that appears when it is whole: by one request, or by completing its parts."""
+
+    def __init__(self, who: str, name: str, upload: Upload) -> None:
+        self._who = who
+        self._name = name
+        self._upload: Upload | None = upload
+
+    def write(self, data: Buffer) -> None:
+        upload = self._require()
+        with Doubt(self._who, "write", self._name):
+            try:
+                upload.write(data)
+            except BaseException:
+                self.discard()
+                raise
+
+    def finish(self) -> None:
+        upload = self._require()
+        with Doubt(self._who, "finish", self._name):
+            try:
+                created = upload.finish()
+            finally:
+                # Of a finished upload nothing is left to discard.
+                self.discard()
+        if created is None:
+            raise BookieUnavailableError(
+                f"{self._who}: cannot finish {self._name}: it exists",
+                hint="names are written once: take a new id",
+            )
+
+    def discard(self) -> None:
+        upload, self._upload = self._upload, None
+        if upload is not None:
+            upload.discard()
+
+    def _require(self) -> Upload:
+        if self._upload is None:
+            raise BookieUnavailableError(
+                f"{self._who}: {self._name} was finished, discarded or failed before",
+                hint="start a new file under a new name",
+            )
+        return self._upload
+
+
+@dataclass(frozen=True, slots=True)
+class S3Storage:
+    """What is, or is to be, the bookie at ``s3://bucket/prefix``."""
+
+    url: str
+
+    def read_cookie(self) -> bytes | None:
+        objects = Objects(parse(self.url))
+        with self._doubt("read the cookie in"):
+            return _read_cookie(objects)
+
+    def format(self, cookie: bytes) -> None:
+        objects = Objects(parse(self.url))
+        with self._doubt("initialise"):
+            names = [name for name in objects.entries("") if name[0] != "."]
+            if names and COOKIE not in names:
+                raise InvalidRequestError(
+                    f"{objects.place.url} is not empty: it holds {sorted(names)[0][:80]!r}",
+                    hint="name another prefix, or remove what you do not need",
+                )
+            require_conditional_creates(objects)
+            if COOKIE in names or objects.create(COOKIE, cookie) is None:
+                raise InvalidRequestError(
+                    f"{objects.place.url} is a bookie already",
+                    hint="name another prefix; its data was not touched",
+                )
+
+    def failure_domain(self) -> str:
+        return f"bucket-{parse(self.url).bucket}"
+
+    def _doubt(self, operation: str) -> Doubt:
+        return Doubt("the object store", operation, without_credentials(self.url))
+
+
+def _read_cookie(objects: Objects) -> bytes | None:
+    found = objects.read(COOKIE)
+    return None if found is None else found.data

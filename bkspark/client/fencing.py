@@ -1,0 +1,198 @@
+"""What a recovery does on one bookie: fence and read, and later write back.
+
+Both are picklable instructions that touch one bookie and nothing else, so that Spark tasks can
+carry them out next to the data. They return what they found or why they could not; they do not
+raise for a bookie that fails.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.uri import open_bookie
+from bkspark.client.batch_target import make_digester
+from bkspark.client.copying import copy_entry_log
+from bkspark.client.entry_log_file import EntryLogFile
+from bkspark.client.journal_tail import StoredRecord, read_tail
+from bkspark.client.password import Password
+from bkspark.errors import BookieUnavailableError, CorruptDataError
+from bkspark.format import journal, layout
+from bkspark.format.digest import Digester
+from bkspark.format.journal import Tail
+from bkspark.protocol.ledger import FIRST_TERM, DigestSpec
+from bkspark.protocol.record import AddRecord, EntryLog
+from bkspark.protocol.recovery import MemberAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a bookie gave no sure answer, in one line."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class MemberTail:
+    """What a fenced bookie has of the ledger's unconfirmed end.
+
+    Attributes:
+        parts: by first entry id of the record, the messages stored there by stripe.
+        confirmed: the record that ends the confirmed entries, if this bookie has it.
+    """
+
+    answer: MemberAnswer
+    parts: Mapping[int, Mapping[int, bytes]]
+    last_add_confirmed: int
+    confirmed: AddRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class FenceAndRead:
+    """Fence a ledger in ``term`` on one bookie, then read the end of its journals there.
+
+    The order is the whole point: an absence that is seen before the fence is durable can still turn
+    into an acknowledged entry (RB-01, reliability R16).
+    """
+
+    ledger_id: int
+    term: int
+    ensemble_index: int
+    address: BookieAddress
+    digest: DigestSpec
+    password: Password
+    after: int
+
+    def run(self) -> MemberTail | Failure:
+        """Runs on: driver thread | executor."""
+        digester = make_digester(self.digest, self.password)
+        try:
+            with open_bookie(self.address).open_root() as root:
+                for term in range(FIRST_TERM, self.term + 1):
+                    root.put_new(layout.term_marker(self.ledger_id, term), b"")
+                return self._read(root, digester)
+        except (BookieUnavailableError, CorruptDataError) as error:
+            return Failure(str(error))
+
+    def _read(self, root: BookieRoot, digester: Digester) -> MemberTail:
+        records: dict[int, tuple[AddRecord, frozenset[int]]] = {}
+        parts: dict[int, Mapping[int, bytes]] = {}
+        confirmed: AddRecord | None = None
+        highest, is_torn = -1, False
+        folder = layout.journal_folder(self.ledger_id)
+        for name in root.list(folder):
+            tail = read_tail(
+                root,
+                f"{folder}/{name}",
+                digester,
+                ledger_id=self.ledger_id,
+                after=self.after,
+            )
+            if tail.tail is Tail.CORRUPT:
+                raise CorruptDataError(
+                    f"{name} of ledger {self.ledger_id} on bookie {self.address.bookie_id} "
+                    "is damaged in its middle"
+                )
+            is_torn |= tail.tail is Tail.INCOMPLETE
+            highest = max(highest, tail.last_add_confirmed)
+            confirmed = _later(confirmed, tail.confirmed)
+            for stored in tail.records:
+                first = stored.record.first_entry_id
+                records[first] = (stored.record, self._good_stripes(root, stored, digester))
+                parts[first] = stored.parts
+        return MemberTail(MemberAnswer(records, is_torn), parts, highest, confirmed)
+
+    def _good_stripes(
+        self, root: BookieRoot, stored: StoredRecord, digester: Digester
+    ) -> frozenset[int]:
+        """Stripes of which this bookie has every row of the record, checked."""
+        if stored.record.parts:
+            return frozenset(stored.parts)
+        by_stripe: dict[int, bool] = {}
+        for log in _entry_logs(stored.record):
+            is_good = self._is_good(root, log, digester)
+            by_stripe[log.stripe] = by_stripe.get(log.stripe, True) and is_good
+        return frozenset(stripe for stripe, is_good in by_stripe.items() if is_good)
+
+    def _is_good(self, root: BookieRoot, log: EntryLog, digester: Digester) -> bool:
+        try:
+            replica = EntryLogFile(root, log, digester, ledger_id=self.ledger_id)
+            for block in replica.blocks:
+                replica.block_bytes(block)
+        except CorruptDataError:
+            return False
+        return root.sync(replica.name)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredGroup:
+    """A group to write back: its record and all its inline parts, or where its entry logs are."""
+
+    record: AddRecord
+    parts: Mapping[int, bytes]
+    sources: tuple[BookieAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBack:
+    """Every group given is durable on this bookie."""
+
+    group_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBack:
+    """Give one bookie its copies of the groups that a recovery keeps.
+
+    Records keep their own term and LAC, byte for byte: a recovery's own LAC in them would let a
+    reader see what the ledger may yet be closed below (reliability H8). They go to a journal of the
+    recovery's own, so nothing is appended behind what somebody else wrote.
+    """
+
+    ledger_id: int
+    term: int
+    token: str
+    ensemble_index: int
+    address: BookieAddress
+    digest: DigestSpec
+    password: Password
+    groups: tuple[RecoveredGroup, ...]
+
+    def run(self) -> WrittenBack | Failure:
+        """Runs on: driver thread | executor."""
+        digester = make_digester(self.digest, self.password)
+        try:
+            for group in self.groups:
+                self._copy_entry_logs(group, digester)
+            self._write_records(digester)
+        except (BookieUnavailableError, CorruptDataError) as error:
+            return Failure(str(error))
+        return WrittenBack(len(self.groups))
+
+    def _copy_entry_logs(self, group: RecoveredGroup, digester: Digester) -> None:
+        for log in _entry_logs(group.record):
+            if self.ensemble_index in group.record.quorum.write_set(log.stripe):
+                copy_entry_log(log, group.sources, self.address, digester, ledger_id=self.ledger_id)
+
+    def _write_records(self, digester: Digester) -> None:
+        with open_bookie(self.address).open_root() as root:
+            file = root.open_journal(layout.journal(self.ledger_id, self.term, self.token))
+            try:
+                for group in self.groups:
+                    encoded = journal.encode(group.record, digester, group.parts)
+                    file.append(encoded.frame(self.ensemble_index, file.end))
+            finally:
+                file.close()
+
+
+def _entry_logs(record: AddRecord) -> Iterator[EntryLog]:
+    for attempt in record.attempts:
+        yield from attempt.entry_logs
+
+
+def _later(one: AddRecord | None, other: AddRecord | None) -> AddRecord | None:
+    if one is None or other is None:
+        return one or other
+    return other if other.last_entry_id > one.last_entry_id else one

@@ -1,0 +1,39 @@
+"""Whether a store behaves, tried before anything is entrusted to it.
+
+The rule: **a store that ignores a condition is refused.** Some that speak S3 accept
+``If-None-Match: *`` and overwrite all the same; two writers would then both believe that they won.
+"""
+
+from secrets import token_hex
+
+from bkspark.errors import InvalidRequestError
+from bkspark.storage.objects import Objects
+from bkspark.storage.upload import Upload
+
+
+def require_conditional_creates(objects: Objects) -> None:
+    """Create an object twice, in both ways that there are, and remove it again.
+
+    Raises:
+        InvalidRequestError: a second create was not refused, or the first was not seen at once.
+        S3Doubt: the store gives no sure answer, or does not know the condition.
+    """
+    # Seldom left behind, and then hidden: names that begin with a dot are this layer's.
+    name = f".probe-{token_hex(16)}"
+    is_absent = objects.read(name) is None
+    try:
+        first = objects.create(name, b"first")
+        second = objects.create(name, b"second")
+        upload = Upload(objects, name)
+        upload.send(b"third")
+        third = upload.finish()
+        upload.discard()
+        found = objects.read(name)
+    finally:
+        objects.delete(name)
+    is_kept = found is not None and found.data == b"first" and found.is_by(first)
+    if not is_absent or first is None or second is not None or third is not None or not is_kept:
+        raise InvalidRequestError(
+            f"the store at {objects.place.url} overwrites objects instead of creating them once",
+            hint="it must support If-None-Match on PutObject and on CompleteMultipartUpload",
+        )

@@ -1,0 +1,102 @@
+"""A large object on its way: in parts, invisible until it is complete, and then if absent only.
+
+The rule: **an object appears by one conditional request**, the one that puts it or the one that
+completes its parts; until then nothing is under its name, and nobody else is hindered. At most one
+part is held in memory. Parts grow, because an object has at most 10,000: that is half a terabyte.
+
+What dies half-way leaves its parts behind, unseen and paid for: give the bucket a lifecycle rule
+that aborts incomplete uploads after some days.
+"""
+
+from contextlib import suppress
+from secrets import token_hex
+
+from bkspark.storage.connection import ObjectTaken, S3Doubt, call, repeated
+from bkspark.storage.objects import Created, Objects, marked_by
+
+PART_BYTES = 8 * 2**20
+# Every so many parts the next ones are twice as long.
+_PARTS_PER_LENGTH = 1000
+_PART_BYTES_MAX = 8 * PART_BYTES
+
+
+class Upload:
+    """The object ``name``, piece by piece. Use no more after an error, other than to discard."""
+
+    def __init__(self, objects: Objects, name: str) -> None:
+        self._objects = objects
+        self._name = name
+        self._token = token_hex(16)
+        self._rest = bytearray()
+        self._upload_id = ""
+        self._etags: list[str] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._rest += memoryview(data).cast("B")
+        while len(self._rest) > (length := self._part_bytes()):
+            self.send(bytes(memoryview(self._rest)[:length]))
+            del self._rest[:length]
+
+    def send(self, part: bytes) -> None:
+        """Send ``part`` now; only the last one may be shorter than 5 MiB."""
+        if not self._upload_id:
+            # Not repeated: a second one would stay behind for good.
+            answer = call(
+                "create_multipart_upload",
+                **self._objects.address(self._name),
+                Metadata=marked_by(self._token),
+            )
+            self._upload_id = str(answer["UploadId"])
+        number = len(self._etags) + 1
+        answer = repeated(
+            lambda: call("upload_part", **self._address(), PartNumber=number, Body=part)
+        )
+        self._etags.append(str(answer["ETag"]))
+
+    def finish(self) -> Created | None:
+        """Make the object visible; None if somebody else's is there.
+
+        Raises:
+            S3Doubt: it may be there now, or later.
+        """
+        if not self._upload_id:
+            return self._objects.create(self._name, bytes(self._rest))
+        if self._rest:
+            self.send(bytes(self._rest))
+        created = self._complete()
+        if created is not None:
+            self._upload_id = ""
+        return created
+
+    def discard(self) -> None:
+        """Leave nothing behind, as far as the store lets us; harmless at any time."""
+        self._rest.clear()
+        if self._upload_id:
+            with suppress(S3Doubt):
+                call("abort_multipart_upload", **self._address())
+            self._upload_id = ""
+
+    def _complete(self) -> Created | None:
+        try:
+            answer = call(
+                "complete_multipart_upload",
+                **self._address(),
+                MultipartUpload={
+                    "Parts": [
+                        {"PartNumber": number, "ETag": etag}
+                        for number, etag in enumerate(self._etags, start=1)
+                    ]
+                },
+                IfNoneMatch="*",
+            )
+        except ObjectTaken:
+            return self._objects.own(self._name, self._token)
+        except S3Doubt as doubt:
+            return self._objects.own(self._name, self._token, doubt)
+        return Created(self._token, str(answer["ETag"]))
+
+    def _address(self) -> dict[str, str]:
+        return {**self._objects.address(self._name), "UploadId": self._upload_id}
+
+    def _part_bytes(self) -> int:
+        return min(PART_BYTES << (len(self._etags) // _PARTS_PER_LENGTH), _PART_BYTES_MAX)

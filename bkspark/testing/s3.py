@@ -1,0 +1,137 @@
+"""A real S3 server for tests, moto's, in a process of its own that every process can reach.
+
+    with s3_server() as server:
+        init_cluster(server.url("metadata"), [server.url("b1"), server.url("b2")])
+
+The environment says where it is while the ``with`` lasts, also to processes that are started then.
+It always stops: at the end of the ``with``, and when the process that started it dies.
+
+moto looks whether an object exists and then stores it, which two requests can do at the same time;
+so the server handles one request after the other.
+"""
+
+import http.client
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from bkspark.storage import connection
+
+_HOST = "127.0.0.1"
+# What else could lead a client to another server, or delay it while it looks for credentials.
+_REMOVED = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3")
+_SET = {
+    "AWS_ACCESS_KEY_ID": "test-access-key",
+    "AWS_SECRET_ACCESS_KEY": "test-secret-key",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": os.devnull,
+    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+}
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A server with one empty bucket."""
+
+    port: int
+    bucket: str
+
+    def url(self, prefix: str = "") -> str:
+        """Of ``prefix``, or of one that nobody has used."""
+        return f"s3://{self.bucket}/{prefix or uuid4().hex}"
+
+
+@contextmanager
+def s3_server() -> Iterator[S3Server]:
+    """Start a server, and let the environment point to it."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "bkspark.testing.s3"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError("the S3 server did not start; is bkspark[test] installed?")
+            server = S3Server(int(line), f"bucket-{uuid4().hex[:12]}")
+            _make_bucket(server)
+            with environment(server.port):
+                yield server
+        finally:
+            process.kill()
+
+
+@contextmanager
+def environment(port: int) -> Iterator[None]:
+    """Let this process, and those that it starts, use the S3 server at ``port``."""
+    before = dict(os.environ)
+    os.environ.update(_SET, AWS_ENDPOINT_URL=f"http://{_HOST}:{port}")
+    for name in _REMOVED:
+        os.environ.pop(name, None)
+    connection.forget()
+    try:
+        yield
+    finally:
+        for name in {*_SET, *_REMOVED, "AWS_ENDPOINT_URL"}:
+            os.environ.pop(name, None)
+            if name in before:
+                os.environ[name] = before[name]
+        connection.forget()
+
+
+def _make_bucket(server: S3Server) -> None:
+    client = http.client.HTTPConnection(_HOST, server.port, timeout=30)
+    try:
+        client.request("PUT", f"/{server.bucket}")
+        status = client.getresponse().status
+    finally:
+        client.close()
+    if status != 200:
+        raise RuntimeError(f"the S3 server made no bucket: {status}")
+
+
+def _serve() -> None:
+    from moto.moto_server.werkzeug_app import (
+        DomainDispatcherApplication,
+        MotoRequestHandler,
+        create_backend_app,
+    )
+    from werkzeug.serving import make_server
+
+    class Handler(MotoRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log(self, *_: Any) -> None:
+            """Say nothing: a test reads what failed, not what was asked."""
+
+    application = _one_by_one(DomainDispatcherApplication(create_backend_app))
+    server = make_server(_HOST, 0, application, threaded=True, request_handler=Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_port, flush=True)
+    # Ends when whoever started it does, however it ends.
+    sys.stdin.read()
+
+
+def _one_by_one(
+    application: Callable[..., Iterable[bytes]],
+) -> Callable[..., Iterable[bytes]]:
+    lock = threading.Lock()
+
+    def handle(*request: Any) -> Iterable[bytes]:
+        with lock:
+            return list(application(*request))
+
+    return handle
+
+
+if __name__ == "__main__":
+    _serve()

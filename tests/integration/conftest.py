@@ -1,0 +1,25 @@
+"""Clusters for the tests of this folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .rig import Rig
+
+
+@pytest.fixture
+def make_rig(tmp_path: Path) -> Callable[..., Rig]:
+    """A new cluster with each call: ``make_rig(kind="file", bookie_count=3)``."""
+    numbers = iter(range(1000))
+
+    def make(**settings: Any) -> Rig:
+        return Rig(tmp_path / f"cluster{next(numbers)}", **settings)
+
+    return make
+
+
+@pytest.fixture(params=["memory", "file"])
+def rig(request: pytest.FixtureRequest, make_rig: Callable[..., Rig]) -> Rig:
+    return make_rig(kind=request.param)

@@ -1,0 +1,161 @@
+"""``format("bookkeeper")`` works without a call, and with one where the package came by zip."""
+
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from local_session import REPOSITORY
+from places import Place, make_place, refusal
+from pyspark.sql import SparkSession
+from submitted import environment_without_the_package, run, submission
+
+import bkspark
+from bkspark.errors import InvalidRequestError, NoSuchLedgerError
+
+
+@pytest.fixture
+def options(place: Place) -> str:
+    return f"OPTIONS (metadataServiceUri '{place.uri}', path 'events')"
+
+
+# The installed package.
+
+
+def test_the_session_knows_the_format_without_a_call(spark, place: Place):
+    place.write(spark.range(3))
+    assert place.ids() == [0, 1, 2]
+
+
+def test_every_session_knows_the_format(spark, place: Place):
+    place.write(spark.range(3))
+    other = spark.newSession().read.format("bookkeeper").option("metadataServiceUri", place.uri)
+    assert other.load("events").count() == 3
+
+
+def test_other_threads_know_the_format(spark, place: Place):
+    place.write(spark.range(3))
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(place.ids).result() == [0, 1, 2]
+
+
+def test_a_temporary_view_reads_and_inserts_with_sql(spark, place: Place, options):
+    place.write(spark.range(3))
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW logged USING bookkeeper {options}")
+    assert spark.sql("SELECT sum(id) FROM logged").first()[0] == 3
+    spark.sql("INSERT INTO logged SELECT id FROM range(3, 5)")
+    spark.sql("INSERT INTO logged VALUES (5L)")
+    assert place.ids() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_view_in_sql_takes_every_option(spark, place: Place):
+    place.write(spark.range(10))
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW part (_offset BIGINT, id BIGINT) USING bookkeeper OPTIONS ("
+        f"metadataServiceUri '{place.uri}', path 'events', startingOffsets '7', endingOffsets '9')"
+    )
+    assert spark.sql("SELECT _offset, id FROM part ORDER BY id").collect() == [(7, 7), (8, 8)]
+
+
+def test_insert_overwrite_in_sql_needs_truncate_too(spark, place: Place, options):
+    place.write(spark.range(3))
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW logged USING bookkeeper {options}")
+    overwrite = "INSERT OVERWRITE logged SELECT id FROM range(9, 10)"
+    text = refusal(InvalidRequestError, lambda: spark.sql(overwrite))
+    assert text.startswith("overwrite replaces the whole log")
+    assert place.ids() == [0, 1, 2]
+
+
+# bkspark.register.
+
+
+def test_register_takes_defaults_from_the_session_and_from_its_call(spark, tmp_path):
+    one, other = (make_place(spark, tmp_path / name) for name in ("one", "other"))
+    one.write(spark.range(1))
+    other.write(spark.range(2))
+    session = spark.newSession()
+    session.conf.set("spark.bookkeeper.metadataServiceUri", one.uri)
+    session.conf.set("spark.bookkeeper.startingOffsets", "latest")
+
+    def count(**options: str) -> int:
+        return session.read.format("bookkeeper").options(**options).load("events").count()
+
+    bkspark.register(session)
+    assert count() == 0
+    bkspark.register(session, startingOffsets="earliest")
+    assert count() == 1
+    bkspark.register(session, STARTINGOFFSETS=0, metadataServiceUri=other.uri)
+    assert count() == 2
+    assert count(startingOffsets="1") == 1
+    assert count(metadataserviceuri=one.uri) == 1
+
+
+def test_a_default_with_a_wrong_name_is_refused_when_it_is_used(spark, place: Place):
+    session = spark.newSession()
+    bkspark.register(session, metadataServiceUrl=place.uri)
+    text = refusal(
+        InvalidRequestError, lambda: session.read.format("bookkeeper").load("events")
+    )
+    assert "unknown option 'metadataserviceurl', did you mean 'metadataServiceUri'?" in text
+
+
+def test_register_refuses_a_literal_password(spark):
+    session = spark.newSession()
+    with pytest.raises(InvalidRequestError, match="use passwordFile or passwordEnv"):
+        bkspark.register(session, Password="canary")
+    session.conf.set("spark.bookkeeper.password", "canary")
+    with pytest.raises(InvalidRequestError, match="literal password") as caught:
+        bkspark.register(session)
+    assert "canary" not in str(caught.value)
+
+
+def test_a_session_that_registered_finds_no_log_that_is_not_there(spark, place: Place):
+    session = spark.newSession()
+    bkspark.register(session, metadataServiceUri=place.uri)
+    refusal(NoSuchLedgerError, lambda: session.read.format("bookkeeper").load("nope"))
+
+
+ZIPPED = """\
+    import json, sys
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
+    try:
+        spark.range(1).write.format("bookkeeper").mode("append").save("events")
+        found = True
+    except Exception as error:
+        found = "DATA_SOURCE_NOT_FOUND" not in str(error)
+
+    import bkspark
+
+    bkspark.register(spark, compression="lz4")
+    spark.range(6).write.format("bookkeeper").mode("append").save("events")
+    rows = spark.read.format("bookkeeper").option("includeMetadata", "true").load("events")
+    print(json.dumps({
+        "found before": found,
+        "package": bkspark.__file__,
+        "rows": sorted([row.id, row._offset] for row in rows.collect()),
+    }))
+"""
+
+
+def test_a_zip_given_to_spark_submit_is_enough_with_register(spark, tmp_path: Path):
+    place = make_place(spark, tmp_path)
+    package = tmp_path / "bkspark.zip"
+    with zipfile.ZipFile(package, "w") as archive:
+        for file in (REPOSITORY / "bkspark").rglob("*.py"):
+            archive.write(file, file.relative_to(REPOSITORY))
+    script = tmp_path / "script.py"
+    script.write_text(dedent(ZIPPED))
+    conf = {
+        "spark.submit.pyFiles": str(package),
+        "spark.bookkeeper.metadataServiceUri": place.uri,
+    }
+    outcome = run(
+        submission(script, tmp_path, conf), tmp_path, environment_without_the_package(tmp_path)
+    )
+    assert outcome["found before"] is False
+    assert "bkspark.zip" in outcome["package"]
+    assert outcome["rows"] == [[number, number] for number in range(6)]
+    assert place.ids() == list(range(6))
