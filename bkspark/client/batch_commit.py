@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch_plan import has_markers, schema_after
+from bkspark.client.batch_plan import schema_after
 from bkspark.client.batch_target import BatchTarget, member_of
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.copying import copy_entry_log
+from bkspark.client.placing import has_markers
 from bkspark.client.post_check import post_check
 from bkspark.client.records import Seen
 from bkspark.errors import (

@@ -10,13 +10,12 @@ from secrets import token_hex
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch_target import BatchTarget, BlockSettings, make_digester
-from bkspark.client.cluster import Cluster, draw, now_ms
+from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.password import Password
-from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.client.placing import place
+from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout
-from bkspark.protocol import placement
 from bkspark.protocol.ledger import (
     FIRST_TERM,
     DigestSpec,
@@ -28,9 +27,6 @@ from bkspark.protocol.ledger import (
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import Transaction
-
-SPARES_MAX = 4
-"""More bookies than this do not fail during one write, other than all together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +75,7 @@ def prepare(request: WriteRequest) -> BatchTarget:
         if log is not None and log.has_committed(request.transaction):
             return _target(request, -1, "0" * 32, quorum, spec, (), (), is_done=True)
         ledger_id = cluster.new_ledger_id()
-        ensemble, spares = _place(cluster, ledger_id, quorum)
+        ensemble, spares = place(cluster, ledger_id, quorum)
         token = token_hex(16)
         members = tuple(Member(a.bookie_id, a.incarnation) for a in ensemble)
         cluster.ledgers.create(
@@ -148,47 +144,6 @@ def _settled_digest(request: WriteRequest, log: LogRecord | None) -> DigestSpec:
 
 def _sizes(quorum: Quorum) -> str:
     return f"{quorum.ensemble_size}/{quorum.write_quorum_size}/{quorum.ack_quorum_size}"
-
-
-def _place(
-    cluster: Cluster, ledger_id: int, quorum: Quorum
-) -> tuple[list[BookieAddress], list[BookieAddress]]:
-    """Choose ensemble and spares; every member of the ensemble holds the first term's marker."""
-    addresses = cluster.addresses()
-    candidates = cluster.candidates()
-    refused: set[str] = set()
-    while True:
-        chosen = placement.choose(candidates, quorum.ensemble_size, draw=draw, exclude=refused)
-        failed = {
-            candidate.member.bookie_id
-            for candidate in chosen
-            if not has_markers(addresses[candidate.member], ledger_id, FIRST_TERM)
-        }
-        if not failed:
-            break
-        refused |= failed
-    rest = len(candidates) - len(chosen) - len(refused)
-    spares = placement.choose(
-        candidates, min(rest, SPARES_MAX), draw=draw, exclude=refused, near=chosen
-    )
-    return _located(addresses, chosen), _located(addresses, spares)
-
-
-def has_markers(address: BookieAddress, ledger_id: int, term: int) -> bool:
-    """Create all markers up to ``term`` on a bookie, ascending; whether they are durable (H3)."""
-    try:
-        with open_bookie(address).open_root() as root:
-            for number in range(FIRST_TERM, term + 1):
-                root.put_new(layout.term_marker(ledger_id, number), b"")
-        return True
-    except BookieUnavailableError:
-        return False
-
-
-def _located(
-    addresses: dict[Member, BookieAddress], chosen: Sequence[placement.Candidate]
-) -> list[BookieAddress]:
-    return [addresses[candidate.member] for candidate in chosen]
 
 
 def _target(

@@ -32,5 +32,5 @@ def post_check(address: BookieAddress, journal: Journal, *, ledger_id: int, term
             raise LedgerFencedError(
                 f"ledger {ledger_id} is fenced on bookie {address.bookie_id}: "
                 "another client took it over or deleted it",
-                hint="nothing of this write is visible; run it again",
+                hint="recovery decides about what was not acknowledged",
             )

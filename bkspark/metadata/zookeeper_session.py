@@ -27,6 +27,7 @@ from typing import Any
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import (
     BadVersionError,
+    ConnectionClosedError,
     ConnectionLoss,
     InvalidACLError,
     KazooException,
@@ -58,7 +59,7 @@ _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 0.5}
 
 # The request may have been carried out, or may still be.
 _UNSURE = (KazooException, KazooTimeoutError, RuntimeError, OSError)
-# After these the client finds its way back by itself.
+# After these there is a connection again, if there can be one.
 _RECONNECTING = (ConnectionLoss, SessionExpiredError)
 
 Operation = Callable[[TransactionRequest], None]
@@ -157,7 +158,7 @@ class Session:
         return found
 
     def make_path(self, doing: str, path: str) -> None:
-        """Make a znode and those above it, if they are not there."""
+        """Make a znode and those above it, where missing; twice does no harm, so it is repeated."""
         self._repeated(
             doing, lambda client, left: client.ensure_path_async(path).get(timeout=left())
         )
@@ -196,9 +197,11 @@ class Session:
             with self._translated(doing, client):
                 try:
                     return ask(client, left)
-                except _RECONNECTING:
+                except _RECONNECTING as error:
                     if not left():
                         raise
+                    if isinstance(error, ConnectionClosedError):
+                        self._abandon(client)
             time.sleep(_PAUSE_SECONDS)
 
     @contextlib.contextmanager
@@ -208,7 +211,7 @@ class Session:
         except (NoAuthError, InvalidACLError) as error:
             raise _unauthorized(doing) from error
         except _UNSURE as error:
-            if not isinstance(error, _RECONNECTING):
+            if not isinstance(error, _RECONNECTING) or isinstance(error, ConnectionClosedError):
                 self._abandon(client)
             raise OutcomeUnknownError(
                 f"ZooKeeper at {self._hosts} could not surely {doing}: {_reason(error)}",

@@ -98,9 +98,8 @@ class StorageFaults:
         with self._lock:
             number = len(self.trace)
             self.trace.append(operation)
-        if operation.place in self.down:
-            return Fault()
-        return self.decide(number, operation)
+        fault = self.decide(number, operation)
+        return fault or (Fault() if operation.place in self.down else None)
 
 
 class FaultyMetadataStore:

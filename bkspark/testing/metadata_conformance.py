@@ -6,12 +6,13 @@
             return MyStore(f"my://{tmp_path}")
 
 The store must be new and empty. ``PARALLEL`` says whether rivals are processes, as in production,
-or threads, for a store that lives in one process.
+or threads, for a store that lives in one process. ``Amounts`` are for a store that answers slowly.
 """
 
 import pickle
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import ClassVar
 
 import pytest
@@ -22,8 +23,6 @@ from bkspark.testing import metadata_rivals
 from bkspark.testing.metadata_rivals import Parallel, run_rivals, tokens
 
 KEY = "ledgers/0000000000000001"
-# More than any store keeps, so that the first of them are gone.
-MANY = 64
 HOSTILE_KEYS = [
     "",
     "/",
@@ -55,7 +54,22 @@ def put_many(store: MetadataStore, count: int, key: str = KEY) -> list[Versioned
     return put
 
 
-class CompareAndSetTests:
+class Amounts:
+    """How much the tests do.
+
+    Attributes:
+        MANY: versions of one record; more than any store keeps, so that the first of them are gone.
+        WRITES: versions that are put while somebody reads.
+        ADDED_EACH: versions that each of the rivals puts.
+    """
+
+    MANY: ClassVar[int] = 64
+    WRITES: ClassVar[int] = 200
+    RIVALS: ClassVar[int] = 8
+    ADDED_EACH: ClassVar[int] = 20
+
+
+class CompareAndSetTests(Amounts):
     """One client at a time."""
 
     def test_absent_record(self, store: MetadataStore) -> None:
@@ -82,8 +96,8 @@ class CompareAndSetTests:
         assert store.put(KEY, b"next", 3) == 4
 
     def test_put_with_a_version_of_long_ago_is_lost(self, store: MetadataStore) -> None:
-        seen = put_many(store, MANY)[-1]
-        for expected in (None, *range(1, MANY)):
+        seen = put_many(store, self.MANY)[-1]
+        for expected in (None, *range(1, self.MANY)):
             with pytest.raises(MetadataVersionError):
                 store.put(KEY, b"mine", expected)
         assert store.get(KEY) == seen
@@ -120,13 +134,13 @@ class CompareAndSetTests:
         assert store.get(KEY) == Versioned(b"new, token 1", 2)
 
 
-class CurrentTests:
+class CurrentTests(Amounts):
     """``is_current``: the metadata check (R4)."""
 
     def test_every_change_ends_it(self, store: MetadataStore) -> None:
         seen = put_many(store, 1)
         assert store.is_current(KEY, seen[0])
-        for version in range(2, MANY):
+        for version in range(2, self.MANY):
             store.put(KEY, b"v%d" % version, version - 1)
             assert not any(store.is_current(KEY, old) for old in seen)
             seen.append(Versioned(b"v%d" % version, version))
@@ -150,7 +164,7 @@ class CurrentTests:
         assert not store.is_current(KEY, seen)
 
 
-class NameTests:
+class NameTests(Amounts):
     """``list``, ``delete``, keys and addresses."""
 
     def test_list(self, store: MetadataStore) -> None:
@@ -163,7 +177,7 @@ class NameTests:
         assert store.list("log") == []
 
     def test_list_shows_records_of_many_versions(self, store: MetadataStore) -> None:
-        put_many(store, MANY)
+        put_many(store, self.MANY)
         assert store.list("ledgers") == [KEY.partition("/")[2]]
 
     @pytest.mark.parametrize("key", [KEY, "cluster", "counters/ledger"])
@@ -213,26 +227,27 @@ class NameTests:
         store.close()
 
 
-class RivalTests:
+class RivalTests(Amounts):
     """Many clients at a time."""
 
     PARALLEL: ClassVar[Parallel] = "processes"
 
     def test_each_version_has_one_winner(self, store: MetadataStore) -> None:
         """Each rival adds its tokens to a list in the record; none is lost, none doubled."""
-        outcomes = run_rivals(self.PARALLEL, metadata_rivals.add_tokens, store, 8)
+        work = partial(metadata_rivals.add_tokens, count=self.ADDED_EACH)
+        outcomes = run_rivals(self.PARALLEL, work, store, self.RIVALS)
         found = store.get(KEY)
         assert found is not None
         listed = tokens(found)
         assert found.version == len(listed)
         assert len(set(listed)) == len(listed)
         done, lost, unknown = (set().union(*kind) for kind in zip(*outcomes))
-        assert len(done) + len(unknown) == 8 * metadata_rivals.ADDED_EACH
+        assert len(done) + len(unknown) == self.RIVALS * self.ADDED_EACH
         assert done <= set(listed) <= done | unknown
         assert not lost & set(listed)
 
     def test_one_creator_wins(self, store: MetadataStore) -> None:
-        outcomes = run_rivals(self.PARALLEL, metadata_rivals.create, store, 8)
+        outcomes = run_rivals(self.PARALLEL, metadata_rivals.create, store, self.RIVALS)
         for number, wins in enumerate(zip(*outcomes)):
             assert wins.count(True) == 1
             assert store.get(f"logs/{number}") == Versioned(b"by %d" % wins.index(True), 1)
@@ -243,7 +258,7 @@ class RivalTests:
 
         def write() -> None:
             nonlocal acknowledged
-            for version in range(2, 201):
+            for version in range(2, self.WRITES + 1):
                 acknowledged = store.put(KEY, b"%d" % version, version - 1)
 
         with ThreadPoolExecutor(1) as pool:

@@ -13,7 +13,6 @@ from bkspark.metadata.contract import MetadataStore, Versioned
 
 Parallel = Literal["processes", "threads"]
 KEY = "ledgers/0000000000000001"
-ADDED_EACH = 20
 CREATED = 20
 # The one barrier of the processes of a pool, inherited by each.
 _barrier: Any = None
@@ -60,12 +59,14 @@ def tokens(found: Versioned | None) -> list[str]:
     return [] if found is None else list(json.loads(found.value))
 
 
-def add_tokens(store: MetadataStore, _index: int) -> tuple[set[str], set[str], set[str]]:
+def add_tokens(
+    store: MetadataStore, _index: int, *, count: int
+) -> tuple[set[str], set[str], set[str]]:
     """Add tokens one by one. Returns those that were put, were refused, may have been put."""
     done: set[str] = set()
     lost: set[str] = set()
     unknown: set[str] = set()
-    while len(done) + len(unknown) < ADDED_EACH:
+    while len(done) + len(unknown) < count:
         token = secrets.token_hex(8)
         found = store.get(KEY)
         value = json.dumps([*tokens(found), token]).encode()

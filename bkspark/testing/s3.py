@@ -43,6 +43,10 @@ class S3Server:
     port: int
     bucket: str
 
+    @property
+    def endpoint(self) -> str:
+        return endpoint(self.port)
+
     def url(self, prefix: str = "") -> str:
         """Of ``prefix``, or of one that nobody has used."""
         return f"s3://{self.bucket}/{prefix or uuid4().hex}"
@@ -74,7 +78,7 @@ def s3_server() -> Iterator[S3Server]:
 def environment(port: int) -> Iterator[None]:
     """Let this process, and those that it starts, use the S3 server at ``port``."""
     before = dict(os.environ)
-    os.environ.update(_SET, AWS_ENDPOINT_URL=f"http://{_HOST}:{port}")
+    os.environ.update(_SET, AWS_ENDPOINT_URL=endpoint(port))
     for name in _REMOVED:
         os.environ.pop(name, None)
     connection.forget()
@@ -86,6 +90,11 @@ def environment(port: int) -> Iterator[None]:
             if name in before:
                 os.environ[name] = before[name]
         connection.forget()
+
+
+def endpoint(port: int) -> str:
+    """What ``AWS_ENDPOINT_URL`` is for the server at ``port``."""
+    return f"http://{_HOST}:{port}"
 
 
 def _make_bucket(server: S3Server) -> None:
@@ -100,11 +109,7 @@ def _make_bucket(server: S3Server) -> None:
 
 
 def _serve() -> None:
-    from moto.moto_server.werkzeug_app import (
-        DomainDispatcherApplication,
-        MotoRequestHandler,
-        create_backend_app,
-    )
+    from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
     from werkzeug.serving import make_server
 
     class Handler(MotoRequestHandler):
@@ -113,7 +118,7 @@ def _serve() -> None:
         def log(self, *_: Any) -> None:
             """Say nothing: a test reads what failed, not what was asked."""
 
-    application = _one_by_one(DomainDispatcherApplication(create_backend_app))
+    application = _one_by_one(create_backend_app("s3"))
     server = make_server(_HOST, 0, application, threaded=True, request_handler=Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)

@@ -1,6 +1,7 @@
 """The S3 backend keeps the contract."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import boto3
 import pytest
@@ -18,11 +19,11 @@ def server() -> Iterator[S3Server]:
 class S3Place:
     """A prefix, reached past all of the project's code."""
 
-    def __init__(self, server: S3Server) -> None:
+    def __init__(self, server: S3Server, client: Any) -> None:
         self.url = server.url()
         self._bucket = server.bucket
         self._prefix = self.url.removeprefix(f"s3://{server.bucket}/") + "/"
-        self._client = boto3.client("s3")
+        self._client = client
 
     def get(self, name: str) -> bytes | None:
         if self._prefix + name not in self._keys():
@@ -66,6 +67,10 @@ class S3Place:
 
 
 class TestS3Bookie(BookieTests):
+    @pytest.fixture(scope="class")
+    def client(self, server: S3Server) -> Any:
+        return boto3.client("s3", endpoint_url=server.endpoint)
+
     @pytest.fixture
-    def place(self, server: S3Server) -> S3Place:
-        return S3Place(server)
+    def place(self, server: S3Server, client: Any) -> S3Place:
+        return S3Place(server, client)

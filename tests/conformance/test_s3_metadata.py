@@ -17,6 +17,12 @@ def server() -> Iterator[S3Server]:
 
 
 class TestS3MetadataStore(MetadataStoreTests):
+    # A put is fourteen requests, one after the other.
+    MANY = 33
+    WRITES = 35
+    RIVALS = 3
+    ADDED_EACH = 12
+
     @pytest.fixture
     def store(self, server: S3Server) -> MetadataStore:
         return format_store(server.url())

@@ -37,19 +37,25 @@ def submission(
     return [str(SPARK_HOME / "bin/spark-submit"), *pairs, str(script), *arguments]
 
 
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """For a process in which the package is installed."""
+    return {**os.environ, **worker_environment(), **(extra or {})}
+
+
 def run(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
+    command: Sequence[str], folder: Path, extra: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Run in ``folder``; the last line of output is JSON. Adds ``output``, all that was said."""
     done = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, **worker_environment(), **(environment or {})},
+        env=environment(extra),
         capture_output=True,
         text=True,
         timeout=200,
         check=False,
     )
+    print(done.stdout[-1500:] if 'TIMED' in done.stdout else '')
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     outcome: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return {**outcome, "output": done.stdout + done.stderr}

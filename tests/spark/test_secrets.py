@@ -45,18 +45,16 @@ SCRIPT = f"""\
         rows.write.format("bookkeeper").options(**options).mode("append").save(name)
 
     for name, password in ways.items():
-        for begin in (0, 5):
-            append(spark.range(begin, begin + 5), name, digestType="MAC", **password)
+        append(spark.range(10), name, digestType="MAC", **password)
         logged = load(name, **password)
         with contextlib.redirect_stdout(said):
             logged.explain("extended")
-            logged.filter("id > 3").explain("formatted")
             print(logged, logged._jdf.queryExecution().toString())
         rows[name] = sorted(row.id for row in logged.collect())
-        for what, given in (("wrong", {{"password": "{WRONG}"}}), ("no", {{}})):
-            errors[name + " read " + what] = failure(lambda: load(name, **given).count())
-            errors[name + " write " + what] = failure(lambda: append(spark.range(1), name, **given))
 
+    for what, given in (("wrong", {{"password": "{WRONG}"}}), ("no", {{}})):
+        errors["read " + what] = failure(lambda: load("env", **given).count())
+        errors["write " + what] = failure(lambda: append(spark.range(1), "env", **given))
     spark.sql("CREATE TEMPORARY VIEW v USING bookkeeper OPTIONS (path 'literal', password '{LITERAL}')")
     spark.sql("SELECT count(*) FROM v").collect()
     failing = spark.range(9).selectExpr("if(id = 8, raise_error('boom'), id) as id")
@@ -97,7 +95,6 @@ def test_a_submitted_script_writes_and_reads_with_a_password(submitted, way):
     assert submitted["rows"][way] == list(range(10))
 
 
-@pytest.mark.parametrize("way", ["literal", "env", "file"])
 @pytest.mark.parametrize("action", ["read", "write"])
 @pytest.mark.parametrize(
     ("given", "message"),
@@ -106,8 +103,8 @@ def test_a_submitted_script_writes_and_reads_with_a_password(submitted, way):
         ("no", "UnauthorizedError: this ledger is protected by a password and none was given"),
     ],
 )
-def test_without_the_right_password_there_is_no_access(submitted, way, action, given, message):
-    assert message in submitted["errors"][f"{way} {action} {given}"]
+def test_without_the_right_password_there_is_no_access(submitted, action, given, message):
+    assert message in submitted["errors"][f"{action} {given}"]
 
 
 def _found_in(folder: Path) -> list[str]:

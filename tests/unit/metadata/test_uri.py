@@ -12,12 +12,14 @@ from bkspark.errors import InvalidRequestError
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.metadata.memory import MemoryMetadataStore
 from bkspark.metadata.uri import format_store, open_store
+from bkspark.metadata.zookeeper import ZooKeeperMetadataStore
 
 
 def test_scheme_picks_the_kind(tmp_path: Path) -> None:
     assert isinstance(open_store(tmp_path.as_uri()), FileMetadataStore)
     assert isinstance(open_store(tmp_path.as_uri().replace("file", "FILE")), FileMetadataStore)
     assert isinstance(open_store("memory://x"), MemoryMetadataStore)
+    assert isinstance(open_store("zk://h1:2181,h2:2181/bk"), ZooKeeperMetadataStore)
 
 
 def test_formatted_store_is_opened_by_its_uri(tmp_path: Path) -> None:
@@ -29,12 +31,13 @@ def test_formatted_store_is_opened_by_its_uri(tmp_path: Path) -> None:
             format_store(uri)
 
 
-@pytest.mark.parametrize("uri", ["zk://h1:2181,h2:2181/bk", "s3://bucket/bk", "sqlite:///x"])
+@pytest.mark.parametrize("uri", ["etcd://h1:2379/bk", "sqlite:///x"])
 def test_other_schemes_are_refused_by_name(uri: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         open_store(uri)
     assert uri in str(caught.value)
-    assert "file:///directory or memory://name" in str(caught.value)
+    for known in ("file:///directory", "zk://host:port/path", "memory://name"):
+        assert known in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -335,6 +335,18 @@ class TestConnection:
             assert store.get(KEY) == Versioned(b"2", 2)
             assert store.put(KEY, b"3", 2) == 3
 
+    def test_one_that_died_is_replaced(self, uri: str) -> None:
+        with contextlib.closing(format_store(uri)) as store:
+            assert isinstance(store, ZooKeeperMetadataStore)
+            for look in (True, False):
+                # Behind its back, as an error in its own thread would.
+                store._session._connected.stop()
+                if not look:
+                    with pytest.raises(OutcomeUnknownError):
+                        store.put(KEY, b"x", None)
+                assert store.get(KEY) is None
+            assert store.put(KEY, b"x", None) == 1
+
     def test_threads_share_one(self, uri: str) -> None:
         with contextlib.closing(format_store(uri)) as store:
             threads = [
@@ -346,6 +358,16 @@ class TestConnection:
             for thread in threads:
                 thread.join()
             assert len(store.list("logs")) == 20
+
+
+@needs_server
+def test_no_server_outlives_its_block(tmp_path: Path) -> None:
+    with contextlib.suppress(KeyError), zookeeper(tmp_path) as servers:
+        servers.servers[0].pause()
+        raise KeyError
+    host, _, port = servers.hosts.partition(":")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)))
 
 
 def _answer(server: socket.socket, answer: bytes) -> None:

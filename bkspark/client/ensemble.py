@@ -1,0 +1,142 @@
+"""The bookies of an open ledger, as its writer uses them: lanes to the current ensemble.
+
+A bookie that fails is replaced by CAS before any ack from its successor counts (RB-06); acks of the
+one that was replaced are taken back before anything completes (RB-07, RB-08).
+"""
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.client.cluster import Cluster, draw
+from bkspark.client.lane import Lane, Report
+from bkspark.client.placing import has_markers
+from bkspark.client.records import Seen
+from bkspark.errors import LedgerFencedError, NotEnoughBookiesError
+from bkspark.format.journal import EncodedRecord
+from bkspark.protocol import placement
+from bkspark.protocol.ledger import LedgerMetadata, Member
+
+CHANGES_MAX = 100
+"""A writer whose bookies fail this often has another problem; BookKeeper has the same cap."""
+
+
+class Ensemble:
+    """Lanes to the members of the last fragment, and the metadata that names them."""
+
+    def __init__(self, cluster: Cluster, seen: Seen[LedgerMetadata], report: Report) -> None:
+        self.seen = seen
+        self.failures: dict[str, str] = {}
+        self._cluster = cluster
+        self._report = report
+        self._term = seen.value.term
+        self._token = seen.value.token
+        self._changes = 0
+        addresses = cluster.addresses()
+        self._lanes: list[Lane | None] = [
+            self._lane(index, addresses[member])
+            for index, member in enumerate(seen.value.last_fragment.ensemble)
+        ]
+
+    def send(self, record: EncodedRecord) -> None:
+        """Send ``record`` to every bookie of its write sets."""
+        for index in {i for write_set in record.record.write_sets() for i in write_set}:
+            lane = self._lanes[index]
+            if lane is not None:
+                lane.send(record)
+
+    def send_to(self, index: int, record: EncodedRecord) -> None:
+        """Send ``record`` to one bookie, if it belongs there."""
+        lane = self._lanes[index]
+        if lane is not None and any(index in ws for ws in record.record.write_sets()):
+            lane.send(record)
+
+    def has(self, index: int, bookie_id: str) -> bool:
+        """Whether ``bookie_id`` is at ``index`` now: late reports of replaced bookies are none."""
+        lane = self._lanes[index]
+        return lane is not None and lane.address.bookie_id == bookie_id
+
+    def replace(self, index: int, reason: str, first_entry_id: int) -> bool:
+        """Put another bookie at ``index``, from ``first_entry_id`` on; False if there is none.
+
+        Raises:
+            LedgerFencedError: the ledger is not this writer's any more.
+        """
+        ensemble = self.seen.value.last_fragment.ensemble
+        self.failures[ensemble[index].bookie_id] = reason
+        lane, self._lanes[index] = self._lanes[index], None
+        if lane is not None:
+            lane.stop()
+        address = self._choose() if self._changes < CHANGES_MAX else None
+        if address is None:
+            return False
+        self._changes += 1
+        member = Member(address.bookie_id, address.incarnation)
+        changed = (*ensemble[:index], member, *ensemble[index + 1 :])
+        self.seen = self._cluster.ledgers.update(
+            str(self.seen.value.ledger_id),
+            lambda metadata: self._changed(metadata, first_entry_id, changed),
+        )
+        self._lanes[index] = self._lane(index, address)
+        return True
+
+    def require_current(self) -> None:
+        """The metadata check (R4): return if nobody has taken the ledger over.
+
+        A newer version that leaves this writer and its ensemble alone is adopted, then checked.
+
+        Raises:
+            LedgerFencedError: somebody has.
+        """
+        name = str(self.seen.value.ledger_id)
+        while not self._cluster.ledgers.is_current(name, self.seen):
+            newest = self._cluster.ledger(self.seen.value.ledger_id)
+            is_mine = newest.value.is_writable_by(term=self._term, token=self._token)
+            if not is_mine or newest.value.last_fragment != self.seen.value.last_fragment:
+                raise LedgerFencedError(
+                    f"ledger {name} was taken over by another client "
+                    f"({newest.value.state.value}, term {newest.value.term})",
+                    hint="recovery decides about entries without an ack; open the ledger to see",
+                )
+            self.seen = newest
+
+    def stop(self, timeout: float) -> None:
+        """End all lanes after what was sent, waiting at most ``timeout`` seconds for each."""
+        lanes = [lane for lane in self._lanes if lane is not None]
+        for lane in lanes:
+            lane.stop()
+        for lane in lanes:
+            lane.join(timeout)
+
+    def _choose(self) -> BookieAddress | None:
+        """A bookie that is not in use, has not failed, and holds the markers of this term."""
+        addresses = self._cluster.addresses()
+        candidates = self._cluster.candidates()
+        used = {m.bookie_id for m in self.seen.value.last_fragment.ensemble}
+        near = [c for c in candidates if c.member in self.seen.value.last_fragment.ensemble]
+        while True:
+            exclude = used | set(self.failures)
+            try:
+                chosen = placement.choose(candidates, 1, draw=draw, exclude=exclude, near=near)
+            except NotEnoughBookiesError:
+                return None
+            address = addresses[chosen[0].member]
+            if has_markers(address, self.seen.value.ledger_id, self._term):
+                return address
+            self.failures[address.bookie_id] = "it cannot be written to"
+
+    def _changed(
+        self,
+        metadata: LedgerMetadata | None,
+        first_entry_id: int,
+        ensemble: tuple[Member, ...],
+    ) -> LedgerMetadata:
+        assert metadata is not None
+        return metadata.with_ensemble(first_entry_id, ensemble, term=self._term, token=self._token)
+
+    def _lane(self, index: int, address: BookieAddress) -> Lane:
+        return Lane(
+            index,
+            address,
+            ledger_id=self.seen.value.ledger_id,
+            term=self._term,
+            token=self._token,
+            report=self._report,
+        )

@@ -1,0 +1,103 @@
+"""A lane: everything one writer sends to one bookie, one record behind the other.
+
+A lane has a thread of its own, so that a slow bookie delays nobody but itself. It appends, makes
+the post-check and reports; whether that counts is not its business.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bkspark.bookie.contract import BookieAddress, Journal
+from bkspark.bookie.uri import open_bookie
+from bkspark.client.post_check import post_check
+from bkspark.errors import BookieUnavailableError, BookKeeperError
+from bkspark.format import layout
+from bkspark.format.journal import EncodedRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The record that begins at ``first_entry_id`` is durable and passed the post-check."""
+
+    ensemble_index: int
+    bookie_id: str
+    first_entry_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The lane ended; nothing more comes from it."""
+
+    ensemble_index: int
+    bookie_id: str
+    error: BookKeeperError
+
+
+Report = Callable[[Stored | Broken], None]
+
+
+class Lane:
+    """Sends records to one bookie.
+
+    Args:
+        journal_name: created by the lane, on its first record.
+        report: called from the lane's thread.
+    """
+
+    def __init__(
+        self,
+        ensemble_index: int,
+        address: BookieAddress,
+        *,
+        ledger_id: int,
+        term: int,
+        token: str,
+        report: Report,
+    ) -> None:
+        self.ensemble_index = ensemble_index
+        self.address = address
+        self._ledger_id = ledger_id
+        self._term = term
+        self._name = layout.journal(ledger_id, term, token)
+        self._report = report
+        self._waiting: queue.SimpleQueue[EncodedRecord | None] = queue.SimpleQueue()
+        self._journal: Journal | None = None
+        self._thread = threading.Thread(
+            target=self._work, name=f"ledger-{ledger_id}-{address.bookie_id}", daemon=True
+        )
+        self._thread.start()
+
+    def send(self, record: EncodedRecord) -> None:
+        """Append ``record`` after everything sent before; returns at once."""
+        self._waiting.put(record)
+
+    def stop(self) -> None:
+        """End the lane after what was sent; does not wait."""
+        self._waiting.put(None)
+
+    def join(self, timeout: float | None = None) -> None:
+        self._thread.join(timeout)
+
+    def _work(self) -> None:
+        try:
+            while (record := self._waiting.get()) is not None:
+                self._append(record)
+                first = record.record.first_entry_id
+                self._report(Stored(self.ensemble_index, self.address.bookie_id, first))
+        except BookKeeperError as error:
+            self._report(Broken(self.ensemble_index, self.address.bookie_id, error))
+        except Exception as error:
+            wrapped = BookieUnavailableError(f"bookie {self.address.bookie_id}: {error!r}")
+            self._report(Broken(self.ensemble_index, self.address.bookie_id, wrapped))
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+
+    def _append(self, record: EncodedRecord) -> None:
+        if self._journal is None:
+            with open_bookie(self.address).open_root() as root:
+                self._journal = root.open_journal(self._name)
+        self._journal.append(record.frame(self.ensemble_index, self._journal.end))
+        post_check(self.address, self._journal, ledger_id=self._ledger_id, term=self._term)

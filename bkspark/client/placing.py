@@ -1,0 +1,56 @@
+"""Choosing the bookies of a new ledger, and making them members of its term."""
+
+from collections.abc import Sequence
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.uri import open_bookie
+from bkspark.client.cluster import Cluster, draw
+from bkspark.errors import BookieUnavailableError
+from bkspark.format import layout
+from bkspark.protocol import placement
+from bkspark.protocol.ledger import FIRST_TERM, Member
+from bkspark.protocol.quorum import Quorum
+
+SPARES_MAX = 4
+"""More bookies than this do not fail during one write, other than all together."""
+
+
+def place(
+    cluster: Cluster, ledger_id: int, quorum: Quorum
+) -> tuple[list[BookieAddress], list[BookieAddress]]:
+    """Choose ensemble and spares; every member of the ensemble holds the first term's marker."""
+    addresses = cluster.addresses()
+    candidates = cluster.candidates()
+    refused: set[str] = set()
+    while True:
+        chosen = placement.choose(candidates, quorum.ensemble_size, draw=draw, exclude=refused)
+        failed = {
+            candidate.member.bookie_id
+            for candidate in chosen
+            if not has_markers(addresses[candidate.member], ledger_id, FIRST_TERM)
+        }
+        if not failed:
+            break
+        refused |= failed
+    rest = len(candidates) - len(chosen) - len(refused)
+    spares = placement.choose(
+        candidates, min(rest, SPARES_MAX), draw=draw, exclude=refused, near=chosen
+    )
+    return _located(addresses, chosen), _located(addresses, spares)
+
+
+def has_markers(address: BookieAddress, ledger_id: int, term: int) -> bool:
+    """Create all markers up to ``term`` on a bookie, ascending; whether they are durable (H3)."""
+    try:
+        with open_bookie(address).open_root() as root:
+            for number in range(FIRST_TERM, term + 1):
+                root.put_new(layout.term_marker(ledger_id, number), b"")
+        return True
+    except BookieUnavailableError:
+        return False
+
+
+def _located(
+    addresses: dict[Member, BookieAddress], chosen: Sequence[placement.Candidate]
+) -> list[BookieAddress]:
+    return [addresses[candidate.member] for candidate in chosen]

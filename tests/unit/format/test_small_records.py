@@ -1,0 +1,221 @@
+"""The small records come back as they were, names obey their rules, digests their definition."""
+
+import hashlib
+import hmac
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bkspark.errors import CorruptDataError, InvalidRequestError, UnauthorizedError
+from bkspark.format import (
+    cluster,
+    cookie,
+    journal,
+    layout,
+    ledger_metadata,
+    log_record,
+    strict_json,
+)
+from bkspark.format.digest import CRC32C, MAC, Digester, canonical_json, crc32c, new_spec
+from bkspark.protocol.ledger import DigestSpec
+
+from .material import (
+    BOOKIE,
+    CLUSTER,
+    COOKIE,
+    LEDGER,
+    PASSWORD,
+    add_record,
+    digester,
+    frame,
+    inline_record,
+    log,
+    metadata,
+    spec,
+)
+
+QUICK = settings(max_examples=80, derandomize=True, database=None, deadline=None)
+
+
+def test_round_trips() -> None:
+    assert cookie.decode(cookie.encode(COOKIE)) == COOKIE
+    assert cluster.decode_cluster(cluster.encode_cluster(CLUSTER, "n")) == CLUSTER
+    assert cluster.decode_bookie("bookie-1", cluster.encode_bookie(BOOKIE, "n")) == BOOKIE
+    assert cluster.decode_counter("counters/x", cluster.encode_counter("counters/x", 5, "n")) == 5
+    assert log_record.decode("events", log_record.encode(log(), "n")) == log()
+    for digest_type in (CRC32C, MAC):
+        stored = metadata(digest_type=digest_type)
+        assert ledger_metadata.decode(LEDGER, ledger_metadata.encode(stored, "n")) == stored
+
+
+def test_every_encoding_differs_by_its_nonce() -> None:
+    assert ledger_metadata.encode(metadata(), "a") != ledger_metadata.encode(metadata(), "b")
+    assert log_record.encode(log(), "a") != log_record.encode(log(), "b")
+
+
+@pytest.mark.parametrize("digest_type", [CRC32C, MAC])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 3, 2), (3, 2, 2), (5, 3, 2), (256, 2, 1)])
+def test_add_records_come_back(sizes: tuple[int, int, int], digest_type: str) -> None:
+    data, records = b"", []
+    for rows in ((1,), (2, 7), (300, 1, 4)):
+        first = records[-1].last_entry_id + 1 if records else 0
+        records.append(add_record(rows, first=first, sizes=sizes))
+        data += frame(records[-1], digest_type, position=len(data))
+    content = journal.decode_journal(data, digester(digest_type), ledger_id=LEDGER)
+    assert (content.records, content.tail) == (tuple(records), journal.Tail.CLEAN)
+
+
+def test_a_bookie_has_the_parts_of_its_own_write_sets() -> None:
+    record, parts = inline_record()
+    for index in range(3):
+        data = frame(record, index=index, parts=parts)
+        (found,) = journal.decode_journal(data, digester(), ledger_id=LEDGER).frames
+        own = {stripe for stripe in parts if index in record.quorum.write_set(stripe)}
+        assert {s: data[at : at + n] for s, (at, n) in found.parts.items()} == {
+            stripe: parts[stripe] for stripe in own
+        }
+        assert len(own) == 2
+
+
+def test_the_check_value_of_crc32c() -> None:
+    assert crc32c(b"123456789", 0) == 0xE3069283
+    assert crc32c(b"6789", crc32c(b"12345", 0)) == 0xE3069283
+
+
+def test_a_mac_is_hmac_sha256_under_a_key_from_password_and_salt() -> None:
+    key = hashlib.scrypt(
+        PASSWORD.encode(), salt=bytes.fromhex(spec(MAC).salt), n=2**14, r=8, p=1, dklen=32
+    )
+    expected = hmac.new(key, b"3:abc:de", hashlib.sha256).hexdigest()
+    assert digester(MAC).digest("abc", b"d", b"e") == expected
+    assert digester(CRC32C).digest("abc", b"d", b"e") == f"{crc32c(b'3:abc:de', 0):08x}"
+
+
+@pytest.mark.parametrize("digest_type", [CRC32C, MAC])
+def test_context_and_bytes_cannot_be_traded(digest_type: str) -> None:
+    key = digester(digest_type)
+    assert key.digest("ab", b"c") != key.digest("a", b"bc")
+    assert key.digest("a:", b"b") != key.digest("a", b":b")
+    assert key.digest("a", b"bc") == key.digest("a", b"b", b"", b"c")
+    assert key.matches(key.digest("a", b"b"), "a", b"b")
+    for wrong in ("", "0", "é", key.digest("a", b"b").upper() + "x"):
+        assert not key.matches(wrong, "a", b"b")
+
+
+@pytest.mark.parametrize("password", [None, "", "battery staple", PASSWORD + " "])
+def test_a_wrong_password_is_unauthorized(password: str | None) -> None:
+    with pytest.raises(UnauthorizedError):
+        Digester(spec(MAC), password)
+
+
+def test_nothing_shows_a_password_or_key() -> None:
+    key = digester(MAC)
+    assert repr(key) == "Digester(MAC)"
+    with pytest.raises(TypeError):
+        pickle.dumps(key)
+    stored = ledger_metadata.encode(metadata(digest_type=MAC), "n")
+    assert PASSWORD.encode() not in stored
+    assert new_spec(MAC, PASSWORD).salt != new_spec(MAC, PASSWORD).salt
+
+
+def test_an_unknown_digest_type_is_refused() -> None:
+    for make in (lambda: new_spec("MD5", None), lambda: Digester(DigestSpec("MD5"))):
+        with pytest.raises(InvalidRequestError):
+            make()
+    with pytest.raises(UnauthorizedError):
+        new_spec(MAC, None)
+
+
+def test_names() -> None:
+    assert layout.entry_log(0x1234, "a" * 32, 7) == (
+        f"ledgers/34/0000000000001234/entries/{'a' * 32}-7.arrow"
+    )
+    assert layout.term_marker(1, 2) == "ledgers/01/0000000000000001/terms/00000002"
+    assert layout.journal(1, 2, "b" * 32) == (
+        f"ledgers/01/0000000000000001/journal/00000002-{'b' * 32}"
+    )
+    assert layout.parse_ledger_key(layout.ledger_key(77).rpartition("/")[2]) == 77
+
+
+BAD_PARTS = ("", ".", "..", "../x", "a/b", "/a", "a\n", "a\0", "é", "a" * 200, " a", "-a", "a..b")
+
+
+@pytest.mark.parametrize("name", BAD_PARTS)
+def test_names_that_could_lead_elsewhere_are_refused(name: str) -> None:
+    for check in (layout.log_name, layout.bookie_id, layout.token, layout.parse_ledger_key):
+        with pytest.raises(InvalidRequestError):
+            check(name)
+    with pytest.raises(InvalidRequestError):
+        layout.journal(1, 1, name)
+    with pytest.raises(InvalidRequestError):
+        layout.entry_log(1, name, 0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: layout.ledger_key(-1),
+        lambda: layout.ledger_key(2**63),
+        lambda: layout.term_marker(1, 0),
+        lambda: layout.term_marker(1, 2**32),
+        lambda: layout.entry_log(1, "a" * 32, 256),
+        lambda: layout.entry_log(1, "a" * 32, -1),
+    ],
+)
+def test_numbers_out_of_range_make_no_names(make: object) -> None:
+    assert callable(make)
+    with pytest.raises(InvalidRequestError):
+        make()
+
+
+@QUICK
+@given(st.text(max_size=140))
+def test_a_name_that_is_allowed_is_one_part_of_a_path(name: str) -> None:
+    try:
+        allowed = layout.log_name(name)
+    except InvalidRequestError:
+        return
+    assert allowed == name
+    assert "/" not in name
+    assert name not in (".", "..")
+    assert name.isascii()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+
+
+@QUICK
+@given(st.dictionaries(st.text(max_size=4), JSON, max_size=4))
+def test_json_comes_back_and_has_one_spelling(value: dict[str, object]) -> None:
+    data = canonical_json(value)
+    assert canonical_json(dict(reversed(value.items()))) == data
+    fields = strict_json.loads(data, "it")
+    assert canonical_json(dict(fields._values)) == data
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(True, int), (1, bool), ("1", int), (1.0, int), (None, str), ([], dict)]
+)
+def test_a_field_of_another_type_is_refused(value: object, kind: type) -> None:
+    fields = strict_json.loads(canonical_json({"x": value}), "it")
+    with pytest.raises(CorruptDataError, match="'x'"):
+        fields.take("x", kind)
+    with pytest.raises(CorruptDataError, match="'y'"):
+        fields.take("y", kind)
+    assert fields.take_or_none("y", kind) is None
+
+
+def test_json_is_read_to_a_bounded_depth() -> None:
+    for depth, is_fine in ((31, True), (32, False), (500, False), (200_000, False)):
+        data = b'{"x":' + b"[" * depth + b"]" * depth + b"}"
+        if is_fine:
+            strict_json.loads(data, "it")
+        else:
+            with pytest.raises(CorruptDataError):
+                strict_json.loads(data, "it")
