@@ -163,6 +163,14 @@ class BookieStorage(Protocol):
         """The cookie's bytes; None if there surely is none."""
         ...
 
+    def require_suitable(self) -> None:
+        """Return if ``format`` would accept this place; changes nothing.
+
+        Raises:
+            InvalidRequestError: it is taken, not empty, missing, or of an unsuitable kind.
+        """
+        ...
+
     def format(self, cookie: bytes) -> None:
         """Make an empty place a bookie by creating its cookie.
 

@@ -242,6 +242,11 @@ class MemoryStorage:
         file = disk.files.get(COOKIE) if disk else None
         return None if file is None else bytes(file.data)
 
+    def require_suitable(self) -> None:
+        disk = find_disk(_checked(self.url))
+        if disk is not None and disk.files:
+            raise InvalidRequestError(f"{self.url} is a bookie already, or is not empty")
+
     def format(self, cookie: bytes) -> None:
         disk = _disks.setdefault(_checked(self.url), MemoryDisk())
         with disk.lock:

@@ -212,27 +212,38 @@ class S3Storage:
         with self._doubt("read the cookie in"):
             return _read_cookie(objects)
 
-    def format(self, cookie: bytes) -> None:
+    def require_suitable(self) -> None:
         objects = Objects(parse(self.url))
-        with self._doubt("initialise"):
+        with self._doubt("look at"):
             names = [name for name in objects.entries("") if name[0] != "."]
-            if names and COOKIE not in names:
+            if COOKIE in names:
+                raise _already_a_bookie(objects)
+            if names:
                 raise InvalidRequestError(
                     f"{objects.place.url} is not empty: it holds {sorted(names)[0][:80]!r}",
                     hint="name another prefix, or remove what you do not need",
                 )
             require_conditional_creates(objects)
-            if COOKIE in names or objects.create(COOKIE, cookie) is None:
-                raise InvalidRequestError(
-                    f"{objects.place.url} is a bookie already",
-                    hint="name another prefix; its data was not touched",
-                )
+
+    def format(self, cookie: bytes) -> None:
+        self.require_suitable()
+        objects = Objects(parse(self.url))
+        with self._doubt("initialise"):
+            if objects.create(COOKIE, cookie) is None:
+                raise _already_a_bookie(objects)
 
     def failure_domain(self) -> str:
         return f"bucket-{parse(self.url).bucket}"
 
     def _doubt(self, operation: str) -> Doubt:
         return Doubt("the object store", operation, without_credentials(self.url))
+
+
+def _already_a_bookie(objects: Objects) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"{objects.place.url} is a bookie already",
+        hint="name another prefix; its data was not touched",
+    )
 
 
 def _read_cookie(objects: Objects) -> bytes | None:

@@ -38,16 +38,24 @@ class PosixStorage:
             except FileNotFoundError:
                 return None
 
-    def format(self, cookie: bytes) -> None:
+    def require_suitable(self) -> None:
         path = path_of(self.url)
         parent = os.path.dirname(path)
-        with self._doubt("initialise", path):
+        with self._doubt("look at", path):
             if not os.path.isdir(parent):
                 raise InvalidRequestError(
                     f"{parent} is not a directory",
                     hint="mount the disk or make that directory first; only the last one is made",
                 )
             _refuse_remote(path)
+            with suppress(FileNotFoundError), self._opened(path) as root:
+                _check_is_usable(root, path)
+
+    def format(self, cookie: bytes) -> None:
+        self.require_suitable()
+        path = path_of(self.url)
+        parent = os.path.dirname(path)
+        with self._doubt("initialise", path):
             with suppress(FileExistsError):
                 os.mkdir(path, posix_calls.FOLDER_MODE)
             with self._opened(path) as root:

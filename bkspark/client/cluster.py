@@ -11,7 +11,6 @@ from bkspark.bookie.uri import open_bookie, storage
 from bkspark.client.records import Records, Seen
 from bkspark.errors import (
     BookieUnavailableError,
-    CorruptDataError,
     InvalidRequestError,
     NoSuchLedgerError,
 )
@@ -72,7 +71,11 @@ class Cluster:
             ),
             cluster_format.decode_counter,
         )
-        self.cluster_id = self._read_identity()
+        try:
+            self.cluster_id = self._read_identity()
+        except BaseException:
+            self.store.close()
+            raise
 
     def __enter__(self) -> "Cluster":
         return self
@@ -189,31 +192,14 @@ def init_cluster(metadata_uri: str, bookie_urls: Sequence[str]) -> None:
     if len(set(bookie_urls)) != len(bookie_urls):
         raise InvalidRequestError("a bookie URL is given twice")
     for url in bookie_urls:
-        require_vacant(url)
+        storage(url).require_suitable()
     store = metadata_stores.format_store(metadata_uri)
     record = ClusterRecord(token_hex(16), now_ms())
     store.put(layout.CLUSTER_KEY, cluster_format.encode_cluster(record, token_hex(8)), None)
+    store.close()
     with Cluster(metadata_uri) as cluster:
         for number, url in enumerate(bookie_urls, start=1):
             cluster.add_bookie(f"bookie-{number}", url)
-
-
-def require_vacant(url: str) -> None:
-    """Refuse a place that is a bookie already.
-
-    Raises:
-        InvalidRequestError: it has a cookie.
-    """
-    data = storage(url).read_cookie()
-    if data is None:
-        return
-    try:
-        owner = f"bookie {cookie_format.decode(data).bookie_id}"
-    except CorruptDataError:
-        owner = "something with a damaged cookie"
-    raise InvalidRequestError(
-        f"{url} is {owner} already", hint="choose an empty directory for a new bookie"
-    )
 
 
 def now_ms() -> int:

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from bkspark.storage import connection
 
-_HOST = "127.0.0.1"
+HOST = "127.0.0.1"
 # What else could lead a client to another server, or delay it while it looks for credentials.
 _REMOVED = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3")
 _SET = {
@@ -94,11 +94,11 @@ def environment(port: int) -> Iterator[None]:
 
 def endpoint(port: int) -> str:
     """What ``AWS_ENDPOINT_URL`` is for the server at ``port``."""
-    return f"http://{_HOST}:{port}"
+    return f"http://{HOST}:{port}"
 
 
 def _make_bucket(server: S3Server) -> None:
-    client = http.client.HTTPConnection(_HOST, server.port, timeout=30)
+    client = http.client.HTTPConnection(HOST, server.port, timeout=30)
     try:
         client.request("PUT", f"/{server.bucket}")
         status = client.getresponse().status
@@ -119,7 +119,7 @@ def _serve() -> None:
             """Say nothing: a test reads what failed, not what was asked."""
 
     application = _one_by_one(create_backend_app("s3"))
-    server = make_server(_HOST, 0, application, threaded=True, request_handler=Handler)
+    server = make_server(HOST, 0, application, threaded=True, request_handler=Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     # Ends when whoever started it does, however it ends.

@@ -1,19 +1,12 @@
 """The S3 backend keeps the contract."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import boto3
 import pytest
 
 from bkspark.testing.bookie_conformance import BookieTests
-from bkspark.testing.s3 import S3Server, s3_server
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server() as server:
-        yield server
+from bkspark.testing.s3 import S3Server
 
 
 class S3Place:
@@ -66,11 +59,12 @@ class S3Place:
         return bytes(self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read())
 
 
-class TestS3Bookie(BookieTests):
-    @pytest.fixture(scope="class")
-    def client(self, server: S3Server) -> Any:
-        return boto3.client("s3", endpoint_url=server.endpoint)
+@pytest.fixture(scope="module")
+def client(server: S3Server) -> Any:
+    return boto3.client("s3", endpoint_url=server.endpoint)
 
+
+class TestS3Bookie(BookieTests):
     @pytest.fixture
     def place(self, server: S3Server, client: Any) -> S3Place:
         return S3Place(server, client)

@@ -1,19 +1,11 @@
 """The store in a bucket keeps the contract."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.uri import format_store
 from bkspark.testing.metadata_conformance import MetadataStoreTests
-from bkspark.testing.s3 import S3Server, s3_server
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    with s3_server() as server:
-        yield server
+from bkspark.testing.s3 import S3Server
 
 
 class TestS3MetadataStore(MetadataStoreTests):

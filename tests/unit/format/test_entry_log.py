@@ -29,7 +29,9 @@ from .material import (
 )
 
 QUICK = settings(max_examples=60, derandomize=True, database=None, deadline=None)
-INSTANTS = st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
+INSTANTS = st.datetimes(
+    datetime.min.replace(year=1900), datetime.min.replace(year=2200), timezones=st.just(UTC)
+)
 
 Column = tuple[pa.DataType, st.SearchStrategy[Any]]
 SIMPLE: list[Column] = [

@@ -1,0 +1,170 @@
+"""Between a client and an S3 server: requests that get lost, and answers that get lost.
+
+    with s3_proxy(server) as proxy:
+        proxy.fail("PUT", times=1, reaches_store=True)     # applied, and never answered
+        bookie.put_new(...)
+        assert proxy.statuses("PUT") == [200, 412]
+
+The environment points to the proxy while the ``with`` lasts. What a request did at the store is in
+``seen``, whatever the client was told.
+"""
+
+import http.client
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+
+from bkspark.testing.s3 import HOST, S3Server, environment
+
+_HOP_BY_HOP = ("connection", "content-length", "expect", "transfer-encoding")
+ALWAYS = 10**6
+
+
+@dataclass
+class Fault:
+    """What happens to the next ``times`` requests of one kind.
+
+    Attributes:
+        part: of the path and the query; "" fits all.
+        reaches_store: whether the store gets the request.
+        status: of the answer; 0 closes the connection instead, None never answers.
+        code: S3's word for the error.
+    """
+
+    method: str
+    part: str
+    times: int
+    reaches_store: bool
+    status: int | None
+    code: str
+
+    def fits(self, method: str, path: str) -> bool:
+        return self.times > 0 and method == self.method and self.part in path
+
+
+@dataclass
+class S3Proxy:
+    """Faults to come, and what was seen.
+
+    Attributes:
+        seen: method, path with query, and status at the store, 0 if it did not get so far.
+        dropped_header: left out of every request.
+    """
+
+    store_port: int
+    seen: list[tuple[str, str, int]] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    dropped_header: str = ""
+    is_over: threading.Event = field(default_factory=threading.Event)
+
+    def fail(
+        self,
+        method: str,
+        part: str = "",
+        *,
+        times: int = ALWAYS,
+        reaches_store: bool = False,
+        status: int | None = 0,
+        code: str = "InternalError",
+    ) -> None:
+        self.faults.append(Fault(method, part, times, reaches_store, status, code))
+
+    def heal(self) -> None:
+        self.faults.clear()
+        self.seen.clear()
+
+    def statuses(self, method: str) -> list[int]:
+        return [status for seen, _, status in self.seen if seen == method]
+
+
+@contextmanager
+def s3_proxy(server: S3Server) -> Iterator[S3Proxy]:
+    """A proxy before ``server``."""
+    proxy = S3Proxy(server.port)
+
+    class Handler(_Handler):
+        shared = proxy
+
+    listener = ThreadingHTTPServer((HOST, 0), Handler)
+    listener.daemon_threads = True
+    # Kept connections would be waited for.
+    listener.block_on_close = False
+    thread = threading.Thread(target=listener.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        with environment(listener.server_port):
+            yield proxy
+    finally:
+        proxy.is_over.set()
+        listener.shutdown()
+        thread.join()
+        listener.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    shared: ClassVar[S3Proxy]
+
+    def handle_request(self) -> None:
+        body = self._body()
+        fault = next((f for f in self.shared.faults if f.fits(self.command, self.path)), None)
+        if fault is not None:
+            fault.times -= 1
+        if fault is None or fault.reaches_store:
+            answer, data = self._ask_store(body)
+            self.shared.seen.append((self.command, self.path, answer.status))
+            if fault is None:
+                self._answer(answer.status, answer.getheaders(), data)
+                return
+        else:
+            self.shared.seen.append((self.command, self.path, 0))
+        self._fail(fault)
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_request
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        chunks = []
+        while length := int(self.rfile.readline().partition(b";")[0], 16):
+            chunks.append(self.rfile.read(length))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(chunks)
+
+    def _ask_store(self, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
+        left_out = {*_HOP_BY_HOP, self.shared.dropped_header.lower()}
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in left_out}
+        client = http.client.HTTPConnection(HOST, self.shared.store_port, timeout=30)
+        try:
+            client.request(self.command, self.path, body, headers)
+            answer = client.getresponse()
+            return answer, answer.read()
+        finally:
+            client.close()
+
+    def _fail(self, fault: Fault) -> None:
+        if fault.status:
+            error = f"<Error><Code>{fault.code}</Code><Message>told to</Message></Error>"
+            headers = [("Content-Type", "application/xml")]
+            self._answer(fault.status, headers, error.encode() if fault.code else b"")
+            return
+        if fault.status is None:
+            self.shared.is_over.wait(30)
+        self.close_connection = True
+
+    def _answer(self, status: int, headers: list[tuple[str, str]], data: bytes) -> None:
+        self.send_response_only(status)
+        for name, value in headers:
+            if name.lower() not in _HOP_BY_HOP:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)

@@ -1,0 +1,99 @@
+"""What s3fs and S3 do by themselves: facts that the S3 backend is built around.
+
+If one of these fails, a library has changed; read what the backend makes of the fact before
+changing the test.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+import s3fs
+
+from bkspark.storage.objects import Objects
+from bkspark.storage.place import parse
+from bkspark.testing.s3 import S3Server
+from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
+
+
+@pytest.fixture
+def client(server: S3Server) -> Any:
+    return boto3.client("s3", endpoint_url=server.endpoint)
+
+
+@pytest.fixture
+def objects(server: S3Server) -> Objects:
+    return Objects(parse(server.url()))
+
+
+@pytest.fixture
+def proxy(server: S3Server) -> Iterator[S3Proxy]:
+    with s3_proxy(server) as proxy:
+        yield proxy
+
+
+def test_default_s3fs_hides_a_fence_that_another_process_made(
+    client: Any, objects: Objects
+) -> None:
+    """H1: one listing, and what appears later stays unseen for ever. Ours sees it."""
+    place = objects.place
+    path = f"{place.bucket}/{place.prefix}"
+    client.put_object(Bucket=place.bucket, Key=place.key("terms/1"), Body=b"x")
+    theirs = s3fs.S3FileSystem()
+    assert theirs.ls(f"{path}/terms") == [f"{path}/terms/1"]
+    assert not theirs.exists(f"{path}/terms/2")
+    assert objects.look("terms/2") is None
+    assert list(objects.entries("terms")) == ["1"]
+
+    client.put_object(Bucket=place.bucket, Key=place.key("terms/2"), Body=b"fence")
+
+    assert not theirs.exists(f"{path}/terms/2")
+    assert theirs.ls(f"{path}/terms") == [f"{path}/terms/1"]
+    with pytest.raises(FileNotFoundError):
+        theirs.info(f"{path}/terms/2")
+    assert s3fs.S3FileSystem() is theirs
+
+    assert objects.look("terms/2") is not None
+    assert list(objects.entries("terms")) == ["1", "2"]
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def test_default_s3fs_overwrites_when_an_exclusive_file_is_empty(
+    client: Any, objects: Objects
+) -> None:
+    """H6 (c). Ours creates, and stores nothing that is empty."""
+    place = objects.place
+    path = f"{place.bucket}/{place.key('marker')}"
+    client.put_object(Bucket=place.bucket, Key=place.key("marker"), Body=b"old")
+    theirs = s3fs.S3FileSystem()
+    with theirs.open(path, "xb"):
+        pass
+    assert theirs.cat_file(path) == b""
+    assert objects.create("marker", b"") is None
+    assert objects.create("other", b"") is not None
+    stored = client.get_object(Bucket=place.bucket, Key=place.key("other"))["Body"].read()
+    assert stored == b"\0bkspark empty  "
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def test_botocore_reports_a_lost_race_for_its_own_object(proxy: S3Proxy, objects: Objects) -> None:
+    """H6 (a): the answer is lost, the request is repeated in silence, and meets itself."""
+    place = objects.place
+    theirs = boto3.client("s3")
+    proxy.fail("PUT", times=1, reaches_store=True)
+    with pytest.raises(theirs.exceptions.ClientError, match="PreconditionFailed"):
+        theirs.put_object(Bucket=place.bucket, Key=place.key("x"), Body=b"mine", IfNoneMatch="*")
+    assert proxy.statuses("PUT") == [200, 412]
+    assert theirs.get_object(Bucket=place.bucket, Key=place.key("x"))["Body"].read() == b"mine"
+
+
+def test_a_connection_that_was_kept_is_tried_again_by_aiohttp(
+    proxy: S3Proxy, objects: Objects
+) -> None:
+    """No setting of ours prevents it; so an object is recognised by its token."""
+    assert objects.create("first", b"x") is not None
+    proxy.heal()
+    proxy.fail("PUT", times=1, reaches_store=True)
+    assert objects.create("second", b"y") is not None
+    assert proxy.statuses("PUT") == [200, 412]
