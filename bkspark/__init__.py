@@ -1,5 +1,6 @@
 """Replicated log storage for Spark: Apache BookKeeper's guarantees with no servers to run."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bkspark._version import VERSION as __version__
@@ -20,7 +21,31 @@ from bkspark.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
+
+    from bkspark.client.bookkeeper import BookKeeper
+    from bkspark.client.read_handle import Entry, ReadHandle
+    from bkspark.client.recover import RecoveryReport
+    from bkspark.client.write_handle import WriteHandle
+
+_LOADED_WHEN_ASKED_FOR = {
+    "BookKeeper": "bkspark.client.bookkeeper",
+    "Entry": "bkspark.client.read_handle",
+    "ReadHandle": "bkspark.client.read_handle",
+    "RecoveryReport": "bkspark.client.recover",
+    "WriteHandle": "bkspark.client.write_handle",
+}
+"""They need pyarrow, which takes longer to import than all the rest."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LOADED_WHEN_ASKED_FOR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(_LOADED_WHEN_ASKED_FOR[name]), name)
+    globals()[name] = found
+    return found
 
 
 def register(spark: "SparkSession", **defaults: object) -> None:
@@ -30,10 +55,30 @@ def register(spark: "SparkSession", **defaults: object) -> None:
     register_source(spark, **defaults)
 
 
+def recover_ledger(
+    spark: "SparkSession",
+    metadata_uri: str,
+    ledger_id: int,
+    *,
+    password: str = "",
+    password_file: str = "",
+    password_env: str = "",
+    tell: "Callable[[str], None] | None" = None,
+) -> "RecoveryReport":
+    """Fence a ledger's writer and close it, as Spark tasks; see ``bkspark.spark.actions``."""
+    from bkspark.client.password import Password
+    from bkspark.spark.actions import recover_ledger as recover_with_spark
+
+    secret = Password(file=password_file, env=password_env, literal=password)
+    return recover_with_spark(spark, metadata_uri, ledger_id, secret, tell=tell)
+
+
 __all__ = [
+    "BookKeeper",
     "BookKeeperError",
     "BookieUnavailableError",
     "CorruptDataError",
+    "Entry",
     "InvalidRequestError",
     "LedgerClosedError",
     "LedgerExistsError",
@@ -43,7 +88,11 @@ __all__ = [
     "NoSuchLedgerError",
     "NotEnoughBookiesError",
     "OutcomeUnknownError",
+    "ReadHandle",
+    "RecoveryReport",
     "UnauthorizedError",
+    "WriteHandle",
     "__version__",
+    "recover_ledger",
     "register",
 ]

@@ -34,11 +34,17 @@ def examine(cluster: Cluster, shown_uri: str) -> Health:
         *bookie_findings(statuses),
         *_domains(statuses),
         *_replication(ledgers, missing),
-        *_leftovers(ledgers),
     ]
+    unclosed = _unclosed(cluster, statuses)
+    found += _unclosed_findings(unclosed)
+    found += _leftovers(ledgers, {ledger["ledger_id"] for ledger in unclosed})
     return Health(
         found,
-        {"bookies": views.bookies(cluster, None), "underreplicated": missing},
+        {
+            "bookies": views.bookies(cluster, None),
+            "underreplicated": missing,
+            "unclosed": unclosed,
+        },
     )
 
 
@@ -103,19 +109,77 @@ def _replication(ledgers: list[views.Row], missing: list[views.Row]) -> Iterator
         )
 
 
-def _leftovers(ledgers: list[views.Row]) -> Iterator[Finding]:
-    unfinished = [
+def _unclosed(cluster: Cluster, statuses: list[BookieStatus]) -> list[views.Row]:
+    """Ledgers that are IN_RECOVERY, or OPEN with a bookie that cannot be used."""
+    usable = {
+        Member(status.record.bookie_id, status.record.incarnation)
+        for status in statuses
+        if not status.problem
+    }
+    rows: list[views.Row] = []
+    for ledger_id in cluster.ledger_ids():
+        seen = cluster.ledgers.get(str(ledger_id))
+        if seen is None or seen.value.state in (LedgerState.CLOSED, LedgerState.DELETING):
+            continue
+        ledger = seen.value
+        away = [m.bookie_id for m in ledger.last_fragment.ensemble if m not in usable]
+        if away or ledger.state is LedgerState.IN_RECOVERY:
+            rows.append(
+                {
+                    "ledger_id": ledger_id,
+                    "state": ledger.state.value,
+                    "term": ledger.term,
+                    "missing_bookies": away,
+                }
+            )
+    return rows
+
+
+def _unclosed_findings(unclosed: list[views.Row]) -> Iterator[Finding]:
+    for row in unclosed[:_PROBLEMS_SHOWN_MAX]:
+        recover = f"`bkspark ledger recover {row['ledger_id']}`"
+        away = ", ".join(row["missing_bookies"])
+        is_recovering = row["state"] == LedgerState.IN_RECOVERY.value
+        yield Finding(
+            Level.FAIL if is_recovering and away else Level.WARN,
+            f"ledger {row['ledger_id']}",
+            f"{row['state']} in term {row['term']}"
+            + (f", and {away} cannot be used" if away else ""),
+            f"{recover} goes on with it, or says which bookie it waits for"
+            if is_recovering
+            else f"its writer, if it runs, replaces the bookie; else {recover} closes it",
+        )
+    if len(unclosed) > _PROBLEMS_SHOWN_MAX:
+        more = plural(len(unclosed) - _PROBLEMS_SHOWN_MAX, "more ledger")
+        yield Finding(Level.WARN, "not closed", f"and {more}", "--json lists them all")
+
+
+def _leftovers(ledgers: list[views.Row], told: set[int]) -> Iterator[Finding]:
+    in_no_log = [
         ledger
         for ledger in ledgers
-        if ledger["place"] is None and ledger["state"] != LedgerState.DELETING.value
+        if ledger["place"] is None
+        and ledger["state"] != LedgerState.DELETING.value
+        and ledger["ledger_id"] not in told
     ]
+    alone = [
+        ledger
+        for ledger in in_no_log
+        if ledger["log"] is None and ledger["state"] == LedgerState.OPEN.value
+    ]
+    if alone:
+        yield Finding(
+            Level.OK,
+            "open",
+            f"{plural(len(alone), 'ledger')} in no log: {_ids(alone)}",
+            "being written now, or its writer ended; `bkspark ledger recover ID` closes one",
+        )
+    unfinished = [ledger for ledger in in_no_log if ledger["log"] is not None]
     if unfinished:
-        ids = ", ".join(str(ledger["ledger_id"]) for ledger in unfinished[:_PROBLEMS_SHOWN_MAX])
         yield Finding(
             Level.WARN,
             "unfinished",
-            f"{plural(len(unfinished), 'ledger')} in no log: {ids}"
-            f"{' …' if len(unfinished) > _PROBLEMS_SHOWN_MAX else ''}",
+            f"{plural(len(unfinished), 'ledger')} in no log: {_ids(unfinished)}",
             "being written now, or left behind by a job that was killed; "
             "`bkspark ledger delete ID` removes one for good",
         )
@@ -131,3 +195,8 @@ def _leftovers(ledgers: list[views.Row]) -> Iterator[Finding]:
             f"{plural(dropped, 'ledger')} dropped from logs, {deleted:,} deleted; "
             "their data is still on the bookies",
         )
+
+
+def _ids(ledgers: list[views.Row]) -> str:
+    shown = ", ".join(str(ledger["ledger_id"]) for ledger in ledgers[:_PROBLEMS_SHOWN_MAX])
+    return shown + (" …" if len(ledgers) > _PROBLEMS_SHOWN_MAX else "")

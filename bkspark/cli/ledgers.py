@@ -17,6 +17,8 @@ from bkspark.cli.rows import (
 from bkspark.cli.session import COMMON, password_of, require_consent, session_of
 from bkspark.client import maintenance, views
 from bkspark.client.ordered_read import read_ledger_in_order
+from bkspark.client.recover import recover as recover_ledger
+from bkspark.protocol.ledger import LedgerState
 
 LedgerId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The ledger's id.")]
 
@@ -38,6 +40,7 @@ def add_to(app: typer.Typer) -> None:
     one = typer.Typer(name="ledger", help="One ledger.", rich_markup_mode=None)
     one.command("show", epilog=COMMON)(show)
     one.command("read", epilog=COMMON)(read)
+    one.command("recover", epilog=COMMON)(recover)
     one.command("delete", epilog=COMMON)(delete)
     app.add_typer(one)
 
@@ -70,7 +73,9 @@ def show(context: typer.Context, ledger_id: LedgerId) -> None:
         print_json({**facts, "fragments": fragments})
         return
     places = {
-        f"fragment from {fragment['first_entry_id']}": fragment["ensemble"]
+        f"fragment from {fragment['first_entry_id']} (term {fragment['term']})": fragment[
+            "ensemble"
+        ]
         for fragment in fragments
     }
     print_pairs({**facts, **places})
@@ -88,7 +93,7 @@ def read(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """Print entries in order."""
+    """Print entries in order; of a ledger being written, those that are confirmed."""
     session = session_of(context)
     password = password_of(password_file, password_env)
     with session.cluster() as cluster:
@@ -96,6 +101,33 @@ def read(
         stop = limited_end(start, end, limit)
         found = read_ledger_in_order(cluster, ledger, start, stop, password)
         print_entries(found, shape, limit, as_json=session.as_json)
+
+
+def recover(
+    context: typer.Context,
+    ledger_id: LedgerId,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+) -> None:
+    """Fence a ledger's writer and close it, without losing an acknowledged entry.
+
+    Its writer, if it still runs, is refused from now on. Steps are told on stderr. If it cannot be
+    decided yet what was acknowledged, the last line says what would help; try again then.
+    """
+    session = session_of(context)
+    password = password_of(password_file, password_env)
+    with session.cluster() as cluster:
+        report = recover_ledger(cluster, ledger_id, password, tell=note)
+    facts = {
+        "ledger_id": report.ledger_id,
+        "state": LedgerState.CLOSED.value,
+        "last_entry_id": report.last_entry_id,
+        "groups_kept": report.kept,
+    }
+    if session.as_json:
+        print_json({**facts, "notes": report.notes})
+    else:
+        print_pairs(facts)
 
 
 def delete(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bkspark.cli.output import Column, json_line, note, print_table
-from bkspark.client.ordered_read import OrderedRead
+from bkspark.client.ordered_read import InlineRead, OrderedRead
 
 TABLE_ROWS_DEFAULT = 20
 
@@ -36,7 +36,9 @@ def limited_end(start: int, end: int | None, limit: int | None) -> int | None:
     return start + limit if end is None else min(end, start + limit)
 
 
-def print_entries(found: OrderedRead, shape: Format, limit: int | None, *, as_json: bool) -> None:
+def print_entries(
+    found: OrderedRead | InlineRead, shape: Format, limit: int | None, *, as_json: bool
+) -> None:
     """Print the rows of ``found``, and on stderr which replicas had to be stepped over."""
     rows = _rows(found)
     if as_json:
@@ -52,7 +54,7 @@ def print_entries(found: OrderedRead, shape: Format, limit: int | None, *, as_js
         note(f"stepped over a replica on {fault.bookie_id}: {fault.reason}")
 
 
-def _rows(found: OrderedRead) -> Iterator[dict[str, Any]]:
+def _rows(found: OrderedRead | InlineRead) -> Iterator[dict[str, Any]]:
     for table in found:
         yield from table.to_pylist()
 

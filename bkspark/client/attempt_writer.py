@@ -126,7 +126,7 @@ class _Replicas:
             self._await(bookie_id)
         finishing = {
             bookie_id: self._pool.submit(self._finish_bookie, bookie_id)
-            for bookie_id in {key[1] for key in self._files}
+            for bookie_id in dict.fromkeys(key[1] for key in self._files)
             if bookie_id not in self.failures
         }
         for bookie_id, future in finishing.items():

@@ -20,6 +20,7 @@ from bkspark.client.ensemble import Ensemble
 from bkspark.client.entries import encode_parts
 from bkspark.client.lane import Broken, Stored
 from bkspark.client.records import Seen
+from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import (
     BookKeeperError,
     LedgerClosedError,
@@ -74,9 +75,14 @@ class Committer:
     """Runs one writer's side of the protocol for one ledger in one term."""
 
     def __init__(
-        self, cluster: Cluster, seen: Seen[LedgerMetadata], digester: Digester, schema: pa.Schema
+        self,
+        cluster: Cluster,
+        seen: Seen[LedgerMetadata],
+        digester: Digester,
+        schema: pa.Schema,
+        runtime: Runtime = THREADS,
     ) -> None:
-        self.inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.inbox: Inbox[Event] = runtime.inbox()
         self.pending = PendingAdds(seen.value.quorum)
         self.error: BookKeeperError | None = None
         self.length_bytes = 0
@@ -84,7 +90,7 @@ class Committer:
         self._term, self._token = seen.value.term, seen.value.token
         self._digester = digester
         self._schema = schema
-        self._ensemble = Ensemble(cluster, seen, self.inbox.put)
+        self._ensemble = Ensemble(cluster, seen, self.inbox.put, runtime)
         self._gathered: deque[Submitted] = deque()
         self._groups: deque[_Group] = deque()
         self._pushed_bytes = 0
@@ -108,7 +114,7 @@ class Committer:
             if self._has_ended:
                 raise self.error or LedgerClosedError(f"ledger {self._ledger_id} is closed")
             self._outstanding += submitted.byte_count
-        self.inbox.put(submitted)
+            self.inbox.put(submitted)  # inside: behind the end nobody would look at it
 
     def run(self) -> None:
         """The thread's work: events until everything is done."""

@@ -9,7 +9,8 @@ from bkspark.client.cluster import Cluster, draw
 from bkspark.client.lane import Lane, Report
 from bkspark.client.placing import has_markers
 from bkspark.client.records import Seen
-from bkspark.errors import LedgerFencedError, NotEnoughBookiesError
+from bkspark.client.runtime import THREADS, Runtime
+from bkspark.errors import LedgerClosedError, LedgerFencedError, NotEnoughBookiesError
 from bkspark.format.journal import EncodedRecord
 from bkspark.protocol import placement
 from bkspark.protocol.ledger import LedgerMetadata, Member
@@ -21,18 +22,31 @@ CHANGES_MAX = 100
 class Ensemble:
     """Lanes to the members of the last fragment, and the metadata that names them."""
 
-    def __init__(self, cluster: Cluster, seen: Seen[LedgerMetadata], report: Report) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        seen: Seen[LedgerMetadata],
+        report: Report,
+        runtime: Runtime = THREADS,
+    ) -> None:
         self.seen = seen
         self.failures: dict[str, str] = {}
         self._cluster = cluster
         self._report = report
+        self._runtime = runtime
         self._term = seen.value.term
         self._token = seen.value.token
         self._changes = 0
-        addresses = cluster.addresses()
+        ensemble, addresses = seen.value.last_fragment.ensemble, cluster.addresses()
+        for member in ensemble:
+            if member not in addresses:
+                raise NotEnoughBookiesError(
+                    f"ledger {seen.value.ledger_id}: bookie {member.bookie_id} was initialised "
+                    "anew since it was chosen",
+                    hint="nothing was written; create another ledger",
+                )
         self._lanes: list[Lane | None] = [
-            self._lane(index, addresses[member])
-            for index, member in enumerate(seen.value.last_fragment.ensemble)
+            self._lane(index, addresses[member]) for index, member in enumerate(ensemble)
         ]
 
     def send(self, record: EncodedRecord) -> None:
@@ -70,10 +84,14 @@ class Ensemble:
         self._changes += 1
         member = Member(address.bookie_id, address.incarnation)
         changed = (*ensemble[:index], member, *ensemble[index + 1 :])
-        self.seen = self._cluster.ledgers.update(
-            str(self.seen.value.ledger_id),
-            lambda metadata: self._changed(metadata, first_entry_id, changed),
-        )
+        name = str(self.seen.value.ledger_id)
+        try:
+            self.seen = self._cluster.ledgers.update(
+                name, lambda metadata: self._changed(metadata, first_entry_id, changed)
+            )
+        except LedgerClosedError as error:
+            # Not "closed": whoever closed it may have kept entries that have no ack (RB-35).
+            raise LedgerFencedError(f"ledger {name} was closed by another client") from error
         self._lanes[index] = self._lane(index, address)
         return True
 
@@ -108,7 +126,7 @@ class Ensemble:
     def _choose(self) -> BookieAddress | None:
         """A bookie that is not in use, has not failed, and holds the markers of this term."""
         addresses = self._cluster.addresses()
-        candidates = self._cluster.candidates()
+        candidates = [c for c in self._cluster.candidates() if c.member in addresses]
         used = {m.bookie_id for m in self.seen.value.last_fragment.ensemble}
         near = [c for c in candidates if c.member in self.seen.value.last_fragment.ensemble]
         while True:
@@ -139,4 +157,5 @@ class Ensemble:
             term=self._term,
             token=self._token,
             report=self._report,
+            runtime=self._runtime,
         )

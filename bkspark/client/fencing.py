@@ -55,6 +55,10 @@ class FenceAndRead:
 
     The order is the whole point: an absence that is seen before the fence is durable can still turn
     into an acknowledged entry (RB-01, reliability R16).
+
+    Attributes:
+        writer_term: of the ledger's last writer. A journal of a later term holds copies made by a
+            recovery that died; its torn end hides no entry that was ever counted.
     """
 
     ledger_id: int
@@ -64,6 +68,7 @@ class FenceAndRead:
     digest: DigestSpec
     password: Password
     after: int
+    writer_term: int
 
     def run(self) -> MemberTail | Failure:
         """Runs on: driver thread | executor."""
@@ -95,7 +100,8 @@ class FenceAndRead:
                     f"{name} of ledger {self.ledger_id} on bookie {self.address.bookie_id} "
                     "is damaged in its middle"
                 )
-            is_torn |= tail.tail is Tail.INCOMPLETE
+            if tail.tail is Tail.INCOMPLETE:
+                is_torn |= layout.journal_term(name) <= self.writer_term
             highest = max(highest, tail.last_add_confirmed)
             confirmed = _later(confirmed, tail.confirmed)
             for stored in tail.records:

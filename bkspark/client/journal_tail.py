@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieRoot
-from bkspark.format import journal
+from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.protocol.record import AddRecord
@@ -67,6 +67,19 @@ def read_tail(
     )
     done = [record for record in content.records if record.last_entry_id <= floor]
     return JournalTail(records, content.tail, confirmed, done[-1] if done else None)
+
+
+def find_record(
+    root: BookieRoot, ledger_id: int, digester: Digester, last_entry_id: int
+) -> AddRecord | None:
+    """The record that ends at ``last_entry_id``, from whole journals; None if none shows it."""
+    folder = layout.journal_folder(ledger_id)
+    for name in root.list(folder):
+        data = root.read(f"{folder}/{name}") or b""
+        for record in journal.decode_journal(data, digester, ledger_id=ledger_id).records:
+            if record.last_entry_id == last_entry_id:
+                return record
+    return None
 
 
 def _begin_of_tail(

@@ -1,17 +1,16 @@
 """A lane: everything one writer sends to one bookie, one record behind the other.
 
-A lane has a thread of its own, so that a slow bookie delays nobody but itself. It appends, makes
-the post-check and reports; whether that counts is not its business.
+A lane has a task of its own, a thread, so that a slow bookie delays nobody but itself. It appends,
+makes the post-check and reports; whether that counts is not its business.
 """
 
-import queue
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.post_check import post_check
+from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format import layout
 from bkspark.format.journal import EncodedRecord
@@ -43,7 +42,7 @@ class Lane:
 
     Args:
         journal_name: created by the lane, on its first record.
-        report: called from the lane's thread.
+        report: called from the lane's task.
     """
 
     def __init__(
@@ -55,6 +54,7 @@ class Lane:
         term: int,
         token: str,
         report: Report,
+        runtime: Runtime = THREADS,
     ) -> None:
         self.ensemble_index = ensemble_index
         self.address = address
@@ -62,12 +62,9 @@ class Lane:
         self._term = term
         self._name = layout.journal(ledger_id, term, token)
         self._report = report
-        self._waiting: queue.SimpleQueue[EncodedRecord | None] = queue.SimpleQueue()
+        self._waiting: Inbox[EncodedRecord | None] = runtime.inbox()
         self._journal: Journal | None = None
-        self._thread = threading.Thread(
-            target=self._work, name=f"ledger-{ledger_id}-{address.bookie_id}", daemon=True
-        )
-        self._thread.start()
+        self._task = runtime.start(self._work, f"ledger-{ledger_id}-{address.bookie_id}")
 
     def send(self, record: EncodedRecord) -> None:
         """Append ``record`` after everything sent before; returns at once."""
@@ -78,7 +75,7 @@ class Lane:
         self._waiting.put(None)
 
     def join(self, timeout: float | None = None) -> None:
-        self._thread.join(timeout)
+        self._task.join(timeout)
 
     def _work(self) -> None:
         try:

@@ -117,6 +117,29 @@ def records_on(
     return content.records
 
 
+def stores_rows_inline(bookies: OpenBookies, ledger: LedgerMetadata, password: Password) -> bool:
+    """Whether the ledger's rows lie in its journals: told by the first record that is found.
+
+    False if no bookie gives a record now, so an answer of False about an open ledger may change.
+
+    Raises:
+        UnauthorizedError: the password is missing or wrong.
+    """
+    digester = make_digester(ledger.digest, password)
+    folder = layout.journal_folder(ledger.ledger_id)
+    for member in {m: None for fragment in ledger.fragments for m in fragment.ensemble}:
+        try:
+            root = bookies.root(member)
+            for name in root.list(folder):
+                data = root.read(f"{folder}/{name}") or b""
+                content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
+                if content.records:
+                    return bool(content.records[0].parts)
+        except BookieUnavailableError:
+            continue
+    return False
+
+
 def placed_logs(ledger: LedgerMetadata, records: Sequence[AddRecord]) -> Iterator[PlacedLog]:
     """The entry logs that ``records`` name."""
     for record in records:

@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from bkspark.client.batch_target import make_digester
 from bkspark.client.cluster import Cluster
+from bkspark.client.ledger_files import OpenBookies, stores_rows_inline
 from bkspark.client.password import Password
+from bkspark.client.read_handle import ReadHandle
 from bkspark.client.read_plan import OffsetRange, ReadTask, plan_ledger, plan_log
 from bkspark.client.slice_reader import ENTRY_COLUMN, OFFSET_COLUMN, ReplicaFault, SliceReader
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
@@ -56,6 +59,34 @@ class OrderedRead:
             yield pa.Table.from_batches(batches, wanted).sort_by(self.position_column)
 
 
+@dataclass
+class InlineRead:
+    """The same for a ledger whose rows lie in its journals."""
+
+    range_: OffsetRange
+    schema: pa.Schema
+    ledger_id: int
+    handle: ReadHandle
+    position_column: str = ENTRY_COLUMN
+
+    @property
+    def faults(self) -> list[ReplicaFault]:
+        """Bookies stepped over."""
+        found = self.handle.faults.items()
+        return [ReplicaFault(bookie_id, self.ledger_id, reason) for bookie_id, reason in found]
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """Tables of up to ``WINDOW_ROWS`` rows.
+
+        Raises:
+            CorruptDataError: no replica can give some rows.
+        """
+        for begin in range(self.range_.begin, self.range_.end, WINDOW_ROWS):
+            end = min(self.range_.end, begin + WINDOW_ROWS)
+            rows = self.handle.read_arrow(begin, end - 1)
+            yield rows.select([self.position_column, *self.schema.names])
+
+
 def read_log_in_order(
     cluster: Cluster, log: LogRecord, begin: int | None, end: int | None, password: Password
 ) -> OrderedRead:
@@ -78,17 +109,29 @@ def read_log_in_order(
 
 def read_ledger_in_order(
     cluster: Cluster, ledger: LedgerMetadata, begin: int | None, end: int | None, password: Password
-) -> OrderedRead:
-    """Entries ``[begin, end)`` of a closed ledger, as far as there are any.
+) -> OrderedRead | InlineRead:
+    """Entries ``[begin, end)`` of a ledger, as far as there are any that may be read.
 
     Raises:
         NoSuchEntryError: ``begin`` is past the end.
-        InvalidRequestError: the ledger is not closed.
+        InvalidRequestError: the ledger is not closed, and its rows are not inline.
     """
+    with OpenBookies(cluster) as bookies:
+        is_inline = stores_rows_inline(bookies, ledger, password)
+    if is_inline:
+        digester = make_digester(ledger.digest, password)
+        handle = ReadHandle(cluster, ledger.ledger_id, digester)
+        what = f"ledger {ledger.ledger_id}"
+        return InlineRead(
+            _bounded(begin, end, 0, handle.last_add_confirmed + 1, what),
+            arrow_schema.decode(ledger.schema),
+            ledger.ledger_id,
+            handle,
+        )
     if ledger.state is not LedgerState.CLOSED or ledger.last_entry_id is None:
         raise InvalidRequestError(
-            f"ledger {ledger.ledger_id} is {ledger.state.value}, and entries are read once it is "
-            "CLOSED",
+            f"ledger {ledger.ledger_id} is {ledger.state.value} and has nothing that can be read "
+            "yet",
             hint="wait for its writer to finish",
         )
     return OrderedRead(

@@ -20,7 +20,7 @@ def place(
 ) -> tuple[list[BookieAddress], list[BookieAddress]]:
     """Choose ensemble and spares; every member of the ensemble holds the first term's marker."""
     addresses = cluster.addresses()
-    candidates = cluster.candidates()
+    candidates = [c for c in cluster.candidates() if c.member in addresses]
     refused: set[str] = set()
     while True:
         chosen = placement.choose(candidates, quorum.ensemble_size, draw=draw, exclude=refused)

@@ -6,7 +6,8 @@ the writer (protocol document, "Reading"; features 2.3).
 """
 
 import time
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,7 +16,12 @@ from bkspark.bookie.contract import BookieRoot
 from bkspark.client.cluster import Cluster
 from bkspark.client.entries import decode_parts
 from bkspark.client.ledger_files import OpenBookies
-from bkspark.errors import BookieUnavailableError, CorruptDataError, NoSuchEntryError
+from bkspark.errors import (
+    BookieUnavailableError,
+    CorruptDataError,
+    InvalidRequestError,
+    NoSuchEntryError,
+)
 from bkspark.format import arrow_schema, journal, layout
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
@@ -47,19 +53,30 @@ class _Group:
 class ReadHandle:
     """Reads one ledger whose rows are stored inline; made by ``BookKeeper.open_ledger``.
 
+    Args:
+        confirmed: a last-add-confirmed that is known already.
+
     Attributes:
         faults: bookies that had to be stepped over, each with the reason in one line.
     """
 
-    def __init__(self, cluster: Cluster, ledger_id: int, digester: Digester) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        ledger_id: int,
+        digester: Digester,
+        *,
+        confirmed: int = INVALID_ENTRY_ID,
+    ) -> None:
         self.ledger_id = ledger_id
         self.faults: dict[str, str] = {}
         self._cluster = cluster
         self._digester = digester
         self._metadata = cluster.ledger(ledger_id).value
         self._schema = arrow_schema.decode(self._metadata.schema)
-        self._confirmed = INVALID_ENTRY_ID
+        self._confirmed = confirmed
         self._groups: dict[int, _Group] = {}
+        self._firsts: list[int] = []
         self.read_last_add_confirmed()
 
     @property
@@ -105,13 +122,13 @@ class ReadHandle:
         """
         end = self._confirmed if last is None else last
         self._require_confirmed(first, end)
-        for begin, batch in self._batches(first, end):
+        for begin, batch in self.batches(first, end):
             for number, value in enumerate(batch.column(0).to_pylist()):
                 yield Entry(begin + number, value)
 
     def read_unconfirmed(self, first: int, last: int) -> Iterator[Entry]:
         """Entries that some bookie has, acknowledged or not: they may yet vanish."""
-        for begin, batch in self._batches(first, last):
+        for begin, batch in self.batches(first, last):
             for number, value in enumerate(batch.column(0).to_pylist()):
                 yield Entry(begin + number, value)
 
@@ -124,7 +141,7 @@ class ReadHandle:
             pa.RecordBatch.from_arrays(
                 [*batch.columns, pa.arange(begin, begin + batch.num_rows)], schema=schema
             )
-            for begin, batch in self._batches(first, end)
+            for begin, batch in self.batches(first, end)
         ]
         return pa.Table.from_batches(batches, schema=schema)
 
@@ -136,11 +153,29 @@ class ReadHandle:
                 hint="wait_for() waits, read_unconfirmed() reads without a promise",
             )
 
-    def _batches(self, first: int, last: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """(first entry id, rows) of each group that has some of ``[first, last]``, cut to it."""
+    def batches(
+        self,
+        first: int,
+        last: int,
+        on_loss: Callable[[int, int, CorruptDataError], None] | None = None,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(first entry id, rows) of each group that has some of ``[first, last]``, cut to it.
+
+        Args:
+            on_loss: told the first and last of entries that no bookie gives, which are then left
+                out; without it they are an error.
+        """
         entry_id = first
         while entry_id <= last:
-            group = self._group_of(entry_id)
+            try:
+                group = self._group_of(entry_id)
+            except CorruptDataError as error:
+                if on_loss is None:
+                    raise
+                end = self._end_of_gap(entry_id, last)
+                on_loss(entry_id, end, error)
+                entry_id = end + 1
+                continue
             record = group.record
             rows = decode_parts(
                 group.messages,
@@ -153,11 +188,21 @@ class ReadHandle:
             yield entry_id, rows.slice(entry_id - record.first_entry_id, end - entry_id + 1)
             entry_id = end + 1
 
+    def _end_of_gap(self, entry_id: int, last: int) -> int:
+        following = self._firsts[bisect_right(self._firsts, entry_id) :]
+        whole = (first for first in following if self._groups[first].is_whole)
+        return min(last, next(whole, last + 1) - 1)
+
     def _group_of(self, entry_id: int) -> _Group:
-        for group in self._groups.values():
-            record = group.record
-            if record.first_entry_id <= entry_id <= record.last_entry_id and group.is_whole:
-                return group
+        at = bisect_right(self._firsts, entry_id) - 1
+        group = self._groups[self._firsts[at]] if at >= 0 else None
+        if group is not None and entry_id <= group.record.last_entry_id and group.is_whole:
+            if not group.record.parts:
+                raise InvalidRequestError(
+                    f"ledger {self.ledger_id} was written as a DataFrame",
+                    hint="read it as one, or with `bkspark ledger read`",
+                )
+            return group
         raise CorruptDataError(
             f"no bookie gives entry {entry_id} of ledger {self.ledger_id} "
             f"({'; '.join(self.faults.values()) or 'none has it'})",
@@ -167,11 +212,12 @@ class ReadHandle:
     def _load(self) -> None:
         """Read the journals of every member of every fragment, as far as they are good."""
         with OpenBookies(self._cluster) as bookies:
-            for member in {m for f in self._metadata.fragments for m in f.ensemble}:
+            for member in dict.fromkeys(m for f in self._metadata.fragments for m in f.ensemble):
                 try:
                     self._load_member(bookies.root(member))
                 except BookieUnavailableError as error:
                     self.faults[member.bookie_id] = str(error)
+        self._firsts = sorted(self._groups)
 
     def _load_member(self, root: BookieRoot) -> None:
         folder = layout.journal_folder(self.ledger_id)

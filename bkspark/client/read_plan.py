@@ -10,12 +10,17 @@ from dataclasses import dataclass, replace
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
-from bkspark.client.ledger_files import OpenBookies, find_records, placed_logs
+from bkspark.client.ledger_files import (
+    OpenBookies,
+    find_records,
+    placed_logs,
+    stores_rows_inline,
+)
 from bkspark.client.password import Password
-from bkspark.errors import NoSuchEntryError
-from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
+from bkspark.errors import CorruptDataError, NoSuchEntryError
+from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
-from bkspark.protocol.record import EntryLog
+from bkspark.protocol.record import AddRecord, EntryLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,8 @@ class LedgerToRead:
 
     Attributes:
         first_offset: log offset of its entry 0.
-        stripe_count: distance between the entry ids of neighbouring rows of an entry log.
+        stripe_count: distance between the entry ids of neighbouring rows of an entry log; 1 if
+            its rows lie in its journals.
     """
 
     ledger_id: int
@@ -58,10 +64,24 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTask:
-    """What one task reads, in order; picklable, needs no metadata store."""
+class InlineSlice:
+    """Entries ``[begin_entry, end_entry)`` of a ledger whose rows lie in its journals.
 
-    slices: tuple[Slice, ...]
+    Such ledgers are small: one slice is read in one piece, by a read handle in the task.
+    """
+
+    ledger_id: int
+    begin_entry: int
+    end_entry: int
+    length_bytes: int
+    metadata_uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """What one task reads, in order; picklable, needs no metadata store but for inline rows."""
+
+    slices: tuple[Slice | InlineSlice, ...]
     ledgers: Mapping[int, LedgerToRead]
 
 
@@ -115,7 +135,10 @@ def plan_ledger(
     password: Password,
     task_bytes: int,
 ) -> list[ReadTask]:
-    """Tasks that read entries ``[begin, end)`` of one closed ledger."""
+    """Tasks that read entries ``[begin, end)`` of one ledger.
+
+    Of a ledger that is not closed, the caller must have seen that all of them are confirmed.
+    """
     with _Planner(cluster, password) as planner:
         slices = list(planner.slices(ledger, first_offset=0, begin=entries.begin, end=entries.end))
         return _tasks(slices, planner.ledgers, task_bytes)
@@ -126,6 +149,7 @@ class _Planner:
 
     def __init__(self, cluster: Cluster, password: Password) -> None:
         self.ledgers: dict[int, LedgerToRead] = {}
+        self._uri = cluster.uri
         self._bookies = OpenBookies(cluster)
         self._password = password
 
@@ -137,21 +161,40 @@ class _Planner:
 
     def slices(
         self, ledger: LedgerMetadata, *, first_offset: int, begin: int, end: int
-    ) -> Iterator[Slice]:
+    ) -> Iterator[Slice | InlineSlice]:
         """What to read for the entries ``[begin, end)`` of ``ledger``."""
+        if ledger.state is LedgerState.CLOSED and ledger.last_entry_id is not None:
+            end = min(end, ledger.last_entry_id + 1)
         stripe_count = ledger.quorum.stripe_count
-        self.ledgers[ledger.ledger_id] = LedgerToRead(
+        shared = LedgerToRead(
             ledger.ledger_id, ledger.schema, ledger.digest, first_offset, stripe_count
         )
-        end = min(end, (-1 if ledger.last_entry_id is None else ledger.last_entry_id) + 1)
+        self.ledgers[ledger.ledger_id] = shared
         if end <= begin:
             return
-        for placed in placed_logs(ledger, find_records(self._bookies, ledger, self._password)):
+        records = self._records(ledger)
+        if records is None:
+            self.ledgers[ledger.ledger_id] = replace(shared, stripe_count=1)
+            size = ledger.length_bytes or 0
+            yield InlineSlice(ledger.ledger_id, begin, end, size, self._uri)
+            return
+        for placed in placed_logs(ledger, records):
             log, first = placed.entry_log, placed.first_entry_id
             rows = _rows_between(log, first, stripe_count, begin, end)
             if rows:
                 replicas = self._bookies.located(placed.window)
                 yield Slice(ledger.ledger_id, log, first, rows.start, rows.stop, replicas)
+
+    def _records(self, ledger: LedgerMetadata) -> Sequence[AddRecord] | None:
+        """The add records of ``ledger``; None if its rows are inline."""
+        try:
+            records = find_records(self._bookies, ledger, self._password)
+        except CorruptDataError:
+            # Inline rows may be spread over several journals: ensembles change, recovery adds one.
+            if stores_rows_inline(self._bookies, ledger, self._password):
+                return None
+            raise
+        return None if records and records[0].parts else records
 
 
 def _rows_between(log: EntryLog, first: int, stride: int, begin: int, end: int) -> range:
@@ -162,12 +205,12 @@ def _rows_between(log: EntryLog, first: int, stride: int, begin: int, end: int) 
 
 
 def _tasks(
-    slices: Sequence[Slice], ledgers: Mapping[int, LedgerToRead], task_bytes: int
+    slices: Sequence[Slice | InlineSlice], ledgers: Mapping[int, LedgerToRead], task_bytes: int
 ) -> list[ReadTask]:
     """Tasks of equal size, not above ``task_bytes``; neighbours read different replicas."""
     total = sum(item.length_bytes for item in slices)
     share = max(1, -(-total // max(1, -(-total // task_bytes))))
-    filled: list[list[Slice]] = [[]]
+    filled: list[list[Slice | InlineSlice]] = [[]]
     room = share
     for item in slices:
         for piece in _cut(item, room, share):
@@ -186,8 +229,11 @@ def _tasks(
     ]
 
 
-def _cut(item: Slice, room: int, share: int) -> Iterator[Slice]:
+def _cut(item: Slice | InlineSlice, room: int, share: int) -> Iterator[Slice | InlineSlice]:
     """``item`` in pieces: the first fills ``room`` bytes, the others ``share`` each."""
+    if isinstance(item, InlineSlice):
+        yield item
+        return
     rows = item.end_row - item.begin_row
     begin, limit = item.begin_row, room
     while begin < item.end_row:
@@ -198,6 +244,8 @@ def _cut(item: Slice, room: int, share: int) -> Iterator[Slice]:
         begin, limit = end, share
 
 
-def _turned(item: Slice, turn: int) -> Slice:
+def _turned(item: Slice | InlineSlice, turn: int) -> Slice | InlineSlice:
+    if isinstance(item, InlineSlice):
+        return item
     start = turn % max(1, len(item.replicas))
     return replace(item, replicas=item.replicas[start:] + item.replicas[:start])

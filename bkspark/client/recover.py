@@ -19,6 +19,7 @@ from secrets import token_hex
 from typing import Any, Protocol, TypeVar
 
 from bkspark.bookie.contract import BookieAddress
+from bkspark.client.batch_target import make_digester
 from bkspark.client.cluster import Cluster
 from bkspark.client.fencing import (
     FenceAndRead,
@@ -27,8 +28,15 @@ from bkspark.client.fencing import (
     WriteBack,
     WrittenBack,
 )
+from bkspark.client.journal_tail import find_record
+from bkspark.client.ledger_files import OpenBookies
 from bkspark.client.password import Password
-from bkspark.errors import LedgerClosedError, NotEnoughBookiesError, OutcomeUnknownError
+from bkspark.errors import (
+    BookieUnavailableError,
+    LedgerClosedError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.record import AddRecord
 from bkspark.protocol.recovery import GroupDecision, Verdict, decide_group, last_add_confirmed
@@ -91,6 +99,7 @@ def recover(
             entry is in doubt and what would help. The ledger stays IN_RECOVERY.
         OutcomeUnknownError: another recovery took over and has not finished.
         NoSuchLedgerError: there is no such ledger.
+        UnauthorizedError: the password is missing or wrong; nothing was fenced.
     """
     report = RecoveryReport(ledger_id)
 
@@ -102,6 +111,7 @@ def recover(
     before = cluster.ledger(ledger_id).value
     if before.state is LedgerState.CLOSED:
         return _closed_report(report, before, note)
+    make_digester(before.digest, password)  # a wrong password must not fence anybody
     token = token_hex(16)
     try:
         taken = cluster.ledgers.update(str(ledger_id), _taken_over(token)).value
@@ -190,7 +200,6 @@ class _Recovery:
         seen = max((tail.last_add_confirmed for tail in tails.values()), default=-1)
         confirmed = last_add_confirmed(answers, max(seen, self._floor))
         self._note(f"last add confirmed is {confirmed}")
-        self._confirmed = self._find_confirmed(tails, confirmed)
         kept: list[AddRecord] = []
         end = confirmed
         while True:
@@ -199,6 +208,8 @@ class _Recovery:
                 raise self._undecided(decision)
             if decision.verdict is Verdict.ABSENT:
                 self._note(f"entry {end + 1} was never acknowledged")
+                if not kept:
+                    self._confirmed = self._find_confirmed(tails, confirmed)
                 return kept, end
             assert decision.record is not None
             kept.append(decision.record)
@@ -258,14 +269,33 @@ class _Recovery:
 
     def _find_confirmed(self, tails: Mapping[int, MemberTail], confirmed: int) -> AddRecord | None:
         """The record that ends at the confirmed entry: it knows the ledger's length up to there."""
-        for tail in tails.values():
-            if tail.confirmed is not None and tail.confirmed.last_entry_id == confirmed:
-                return tail.confirmed
         if confirmed == INVALID_ENTRY_ID:
             return None
+        for tail in tails.values():
+            shown = [record for record, _ in tail.answer.records.values()]
+            for record in (*shown, tail.confirmed):
+                if record is not None and record.last_entry_id == confirmed:
+                    return record
+        return self._look_up(confirmed)
+
+    def _look_up(self, entry_id: int) -> AddRecord:
+        """The record that ends at a confirmed entry, from the bookies of its own fragment."""
+        digester = make_digester(self._metadata.digest, self._password)
+        missing: list[str] = []
+        with OpenBookies(self._cluster) as bookies:
+            for member in self._metadata.fragment_of(entry_id).ensemble:
+                try:
+                    found = find_record(
+                        bookies.root(member), self._metadata.ledger_id, digester, entry_id
+                    )
+                except BookieUnavailableError as error:
+                    missing.append(str(error))
+                    continue
+                if found is not None:
+                    return found
         raise NotEnoughBookiesError(
             f"ledger {self._metadata.ledger_id}: no bookie shows the record of the confirmed "
-            f"entry {confirmed} ({'; '.join(self._silent.values())})",
+            f"entry {entry_id} ({'; '.join([*missing, *self._silent.values()])})",
             hint="bring back one of these bookies, then recover again",
         )
 
@@ -279,6 +309,7 @@ class _Recovery:
             ledger.digest,
             self._password,
             self._floor,
+            ledger.last_fragment.term,
         )
 
     def _write(
@@ -297,6 +328,7 @@ class _Recovery:
                     known[self._ensemble[holder]]
                     for holder, tail in tails.items()
                     if group.first_entry_id in tail.answer.records
+                    and self._ensemble[holder] in known
                 ),
             )
             for group in groups

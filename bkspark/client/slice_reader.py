@@ -15,9 +15,11 @@ import pyarrow as pa
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch_target import make_digester
+from bkspark.client.cluster import Cluster
 from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.client.password import Password
-from bkspark.client.read_plan import LedgerToRead, ReadTask, Slice
+from bkspark.client.read_handle import ReadHandle
+from bkspark.client.read_plan import InlineSlice, LedgerToRead, ReadTask, Slice
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import arrow_schema
 
@@ -68,7 +70,10 @@ class SliceReader:
             roots: dict[str, BookieRoot] = {}
             for item in task.slices:
                 ledger = task.ledgers[item.ledger_id]
-                yield from self._read_slice(item, ledger, roots, cleanup)
+                if isinstance(item, InlineSlice):
+                    yield from self._read_inline(item, ledger)
+                else:
+                    yield from self._read_slice(item, ledger, roots, cleanup)
         if self.faults:
             logger.warning("stepped over %s", "; ".join(_shown(fault) for fault in self.faults))
 
@@ -93,6 +98,21 @@ class SliceReader:
             if row == item.end_row:
                 return
         self._lose(item, row, ledger)
+
+    def _read_inline(self, item: InlineSlice, ledger: LedgerToRead) -> Iterator[pa.RecordBatch]:
+        last = item.end_entry - 1
+        with Cluster(item.metadata_uri) as cluster:
+            digester = make_digester(ledger.digest, self.password)
+            handle = ReadHandle(cluster, item.ledger_id, digester, confirmed=last)
+        for bookie_id, reason in handle.faults.items():
+            self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
+
+        def leave_out(begin: int, end: int, error: CorruptDataError) -> None:
+            logger.warning("left out %d rows: %s", end - begin + 1, error)
+
+        on_loss = None if self.fails_on_loss else leave_out
+        for first, batch in handle.batches(item.begin_entry, last, on_loss):
+            yield self._dressed(batch, ledger, first, batch.num_rows)
 
     def _read_replica(
         self, root: BookieRoot, item: Slice, begin_row: int, ledger: LedgerToRead

@@ -4,7 +4,6 @@ While one group of entries is being stored, the next one gathers (group commit).
 and when, is in ``committer``.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
@@ -15,6 +14,7 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.committer import Committer, Stop, Submitted
 from bkspark.client.entries import VALUE_SCHEMA
 from bkspark.client.records import Seen
+from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import InvalidRequestError, LedgerFencedError
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
@@ -28,17 +28,20 @@ class WriteHandle:
     resources: the ledger stays open for recovery.
     """
 
-    def __init__(self, cluster: Cluster, seen: Seen[LedgerMetadata], digester: Digester) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        seen: Seen[LedgerMetadata],
+        digester: Digester,
+        runtime: Runtime = THREADS,
+    ) -> None:
         self.ledger_id = seen.value.ledger_id
         self._cluster = cluster
         self._schema = arrow_schema.decode(seen.value.schema)
-        self._committer = Committer(cluster, seen, digester, self._schema)
+        self._committer = Committer(cluster, seen, digester, self._schema, runtime)
         self._is_sealed = False
         self._last: Future[int] | None = None
-        self._thread = threading.Thread(
-            target=self._committer.run, name=f"ledger-{self.ledger_id}", daemon=True
-        )
-        self._thread.start()
+        self._task = runtime.start(self._committer.run, f"ledger-{self.ledger_id}")
 
     @property
     def last_add_confirmed(self) -> int:
@@ -67,7 +70,7 @@ class WriteHandle:
 
     def append_async(self, value: bytes) -> "Future[int]":
         """Add one entry; the future completes, in entry order, with its id."""
-        self._require_bytes()
+        self._require_bytes([value])
         return self._submit([value], 1, len(value))
 
     def append_many(self, entries: Sequence[bytes] | pa.Table) -> tuple[int, int]:
@@ -82,8 +85,8 @@ class WriteHandle:
             rows = arrow_schema.relabel(pa.concat_batches(entries.to_batches()), self._schema)
             last = self._submit(rows, rows.num_rows, rows.nbytes).result()
         else:
-            self._require_bytes()
             values = list(entries)
+            self._require_bytes(values)
             last = self._submit(values, len(values), sum(map(len, values))).result()
         return last - len(entries) + 1, last
 
@@ -111,9 +114,9 @@ class WriteHandle:
 
     def release(self) -> None:
         """Wait for what was added, without sealing: whoever opens the ledger next recovers it."""
-        if self._thread.is_alive():
+        if self._task.is_alive():
             self._committer.inbox.put(Stop())
-        self._thread.join()
+        self._task.join()
 
     def __enter__(self) -> "WriteHandle":
         return self
@@ -133,15 +136,18 @@ class WriteHandle:
         self, rows: Sequence[bytes] | pa.RecordBatch, row_count: int, byte_count: int
     ) -> "Future[int]":
         future: Future[int] = Future()
+        future.set_running_or_notify_cancel()  # what was submitted cannot be taken back
         self._committer.submit(Submitted(rows, row_count, byte_count, future))
         self._last = future
         return future
 
-    def _require_bytes(self) -> None:
+    def _require_bytes(self, values: Sequence[bytes]) -> None:
         if self._schema != VALUE_SCHEMA:
             raise InvalidRequestError(
                 "this ledger holds rows, not bytes", hint="append a pyarrow.Table by append_many"
             )
+        if not all(isinstance(value, bytes) for value in values):
+            raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
 
     def _sealed(self, term: int, token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
         def transform(metadata: LedgerMetadata | None) -> LedgerMetadata:

@@ -28,6 +28,7 @@ STRIPE_MAX = 255
 _LOG_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _BOOKIE_ID = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _TOKEN = re.compile(r"[0-9a-f]{32}")
+_JOURNAL = re.compile(r"([0-9a-f]{8})-[0-9a-f]{32}")
 
 CLUSTER_KEY = "cluster"
 LEDGER_COUNTER_KEY = "counters/ledger"
@@ -80,6 +81,12 @@ def journal_folder(ledger_id: int) -> str:
 
 def journal(ledger_id: int, term: int, writer_token: str) -> str:
     return f"{journal_folder(ledger_id)}/{_term_digits(term)}-{token(writer_token)}"
+
+
+def journal_term(name: str) -> int:
+    """The term that the last part of a journal's name begins with; 0 if it is no journal's."""
+    found = _JOURNAL.fullmatch(name)
+    return int(found[1], 16) if found else 0
 
 
 def entries_folder(ledger_id: int) -> str:

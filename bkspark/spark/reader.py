@@ -13,11 +13,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from bkspark.client import views
+from bkspark.client.batch_target import make_digester
 from bkspark.client.cluster import Cluster
+from bkspark.client.read_handle import ReadHandle
 from bkspark.client.read_plan import OffsetRange, ReadTask, plan_ledger, plan_log
 from bkspark.client.slice_reader import SliceReader
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema, layout
+from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
 from bkspark.spark.options import Options
 from bkspark.spark.schema import (
@@ -94,7 +97,7 @@ def _stored_schema(cluster: Cluster, options: Options) -> bytes:
 def _tasks(cluster: Cluster, options: Options) -> list[ReadTask]:
     if options.ledger_id is not None:
         ledger = cluster.ledger(options.ledger_id).value
-        end = (-1 if ledger.last_entry_id is None else ledger.last_entry_id) + 1
+        end = _end_of(cluster, ledger, options)
         what = f"ledger {ledger.ledger_id}"
         entries = _range(options, 0, end, what)
         if options.fails_on_loss and entries.end > end:
@@ -102,6 +105,7 @@ def _tasks(cluster: Cluster, options: Options) -> list[ReadTask]:
                 f"{what} ends at offset {end}, before {entries.end}",
                 hint="set endingOffsets to latest",
             )
+        entries = OffsetRange(entries.begin, min(entries.end, end))
         return plan_ledger(cluster, ledger, entries, options.password, options.task_bytes)
     log: LogRecord = cluster.log(layout.log_name(options.log_name)).value
     offsets = _range(options, log.first_offset, log.end_offset, f"log {log.name!r}")
@@ -110,6 +114,14 @@ def _tasks(cluster: Cluster, options: Options) -> list[ReadTask]:
             max(offsets.begin, log.first_offset), min(offsets.end, log.end_offset)
         )
     return plan_log(cluster, log, offsets, options.password, options.task_bytes)
+
+
+def _end_of(cluster: Cluster, ledger: LedgerMetadata, options: Options) -> int:
+    """Behind the last entry that may be read now; a writer that is at work is not disturbed."""
+    if ledger.state is LedgerState.CLOSED and ledger.last_entry_id is not None:
+        return ledger.last_entry_id + 1
+    digester = make_digester(ledger.digest, options.password)
+    return ReadHandle(cluster, ledger.ledger_id, digester).last_add_confirmed + 1
 
 
 def _range(options: Options, first: int, end: int, what: str) -> OffsetRange:

@@ -22,6 +22,7 @@ configuration files (https://filesystem-spec.readthedocs.io, "Configuration").
 import asyncio
 import errno
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -35,7 +36,7 @@ T = TypeVar("T")
 REQUEST_SECONDS_MAX = 300
 _CONNECTIONS_MAX = 32
 # Between attempts when the store is busy: S3 answers 503 routinely while it grows a partition.
-_PAUSES_SECONDS = (0.1, 0.4)
+PAUSES_SECONDS = (0.1, 0.4)
 
 _lock = threading.Lock()
 _filesystem: Any = None
@@ -99,7 +100,7 @@ def repeated(request: Callable[[], T]) -> T:
 
     Only for requests that may take effect more than once, or late, without harm.
     """
-    for pause in _PAUSES_SECONDS:
+    for pause in PAUSES_SECONDS:
         try:
             return request()
         except S3Doubt as doubt:
@@ -163,12 +164,11 @@ def _require_conditional_requests(filesystem: Any) -> None:
 def _after_fork() -> None:
     global _filesystem, _lock
     _lock = threading.Lock()
-    if _filesystem is not None:
-        from fsspec.asyn import reset_lock
-
-        _inherited.append(_filesystem)
-        _filesystem = None
-        reset_lock()
+    _inherited.append(_filesystem)
+    _filesystem = None
+    # Another thread of the parent may have held fsspec's lock.
+    if "fsspec.asyn" in sys.modules:
+        sys.modules["fsspec.asyn"].reset_lock()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -105,6 +105,8 @@ def s3_proxy(server: S3Server) -> Iterator[S3Proxy]:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    # Else head and body of an answer wait for each other, 40 ms each time.
+    disable_nagle_algorithm = True
     protocol_version = "HTTP/1.1"
     shared: ClassVar[S3Proxy]
 

@@ -73,9 +73,7 @@ def main() -> int:
             each = (time.perf_counter() - begin) / (size - done)
             done = size
             taken = planning_seconds(uri)
-            table.add_row(
-                f"{size:,}", f"{taken:.3f}", f"{taken / size * 1000:.3f}", f"{each:.3f}"
-            )
+            table.add_row(f"{size:,}", f"{taken:.3f}", f"{taken / size * 1000:.3f}", f"{each:.3f}")
     console.print(table)
     return int(taken > SECONDS_MAX)
 

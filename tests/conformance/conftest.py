@@ -1,13 +1,93 @@
-"""One S3 server for each file of tests that needs one."""
+"""An S3 server for each file of tests that needs one, and a bookie behind a faulty line to it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import boto3
 import pytest
 
+from bkspark.bookie import uri
+from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
+from bkspark.storage import connection
+from bkspark.testing.bookie_place import CLUSTER, INCARNATION, a_cookie
 from bkspark.testing.s3 import S3Server, s3_server
+from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[S3Server]:
     with s3_server() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def only_proxy(server: S3Server) -> Iterator[S3Proxy]:
+    with s3_proxy(server) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def proxy(only_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Proxy]:
+    """A line to the server without a fault so far; what fails is tried again at once."""
+    monkeypatch.setattr(connection, "PAUSES_SECONDS", (0.001, 0.001))
+    yield only_proxy
+    only_proxy.heal()
+
+
+@pytest.fixture
+def forget() -> Iterator[Callable[[], None]]:
+    """For a test that changes what a connection begins with; forgotten at its end too."""
+    yield connection.forget
+    connection.forget()
+
+
+@pytest.fixture
+def s3_bookie(server: S3Server, proxy: S3Proxy) -> Bookie:
+    """A bookie that is reached by way of ``proxy``."""
+    url = server.url()
+    uri.storage(url).format(a_cookie())
+    proxy.heal()
+    return uri.open_bookie(BookieAddress("b1", INCARNATION, CLUSTER, url))
+
+
+@pytest.fixture
+def root(s3_bookie: Bookie) -> Iterator[BookieRoot]:
+    with s3_bookie.open_root() as root:
+        yield root
+
+
+class BackDoor:
+    """The server's bucket, reached past the proxy and all of the project's code."""
+
+    def __init__(self, server: S3Server) -> None:
+        self._bucket = server.bucket
+        self._client: Any = boto3.client("s3", endpoint_url=server.endpoint)
+
+    def keys(self, url: str) -> list[str]:
+        """Names of the objects at ``url``, none hidden."""
+        prefix = self._key(url, "")
+        found = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix)
+        return [entry["Key"].removeprefix(prefix) for entry in found.get("Contents", [])]
+
+    def get(self, url: str, name: str) -> bytes:
+        found = self._client.get_object(Bucket=self._bucket, Key=self._key(url, name))
+        return bytes(found["Body"].read())
+
+    def put(self, url: str, name: str, data: bytes) -> None:
+        self._client.put_object(Bucket=self._bucket, Key=self._key(url, name), Body=data)
+
+    def remove(self, url: str, name: str) -> None:
+        self._client.delete_object(Bucket=self._bucket, Key=self._key(url, name))
+
+    def uploads(self) -> list[str]:
+        """Keys of uploads that are under way."""
+        found = self._client.list_multipart_uploads(Bucket=self._bucket)
+        return [upload["Key"] for upload in found.get("Uploads", [])]
+
+    def _key(self, url: str, name: str) -> str:
+        return f"{url.removeprefix(f's3://{self._bucket}/')}/{name}"
+
+
+@pytest.fixture(scope="module")
+def back_door(server: S3Server) -> BackDoor:
+    return BackDoor(server)

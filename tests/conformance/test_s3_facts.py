@@ -4,6 +4,8 @@ If one of these fails, a library has changed; read what the backend makes of the
 changing the test.
 """
 
+import os
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +15,7 @@ import s3fs
 
 from bkspark.storage.objects import Objects
 from bkspark.storage.place import parse
-from bkspark.testing.s3 import S3Server
+from bkspark.testing.s3 import S3Server, s3_server
 from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
 
 
@@ -97,3 +99,12 @@ def test_a_connection_that_was_kept_is_tried_again_by_aiohttp(
     proxy.fail("PUT", times=1, reaches_store=True)
     assert objects.create("second", b"y") is not None
     assert proxy.statuses("PUT") == [200, 412]
+
+
+def test_server_stops_and_leaves_the_environment_as_it_was() -> None:
+    before = dict(os.environ)
+    with s3_server() as server:
+        assert os.environ["AWS_ENDPOINT_URL"] == server.endpoint
+    assert dict(os.environ) == before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", server.port), timeout=5)

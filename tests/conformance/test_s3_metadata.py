@@ -13,7 +13,7 @@ class TestS3MetadataStore(MetadataStoreTests):
     MANY = 33
     WRITES = 35
     RIVALS = 3
-    ADDED_EACH = 12
+    ADDED_EACH = 8
 
     @pytest.fixture
     def store(self, server: S3Server) -> MetadataStore:

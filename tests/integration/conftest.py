@@ -23,3 +23,9 @@ def make_rig(tmp_path: Path) -> Callable[..., Rig]:
 @pytest.fixture(params=["memory", "file"])
 def rig(request: pytest.FixtureRequest, make_rig: Callable[..., Rig]) -> Rig:
     return make_rig(kind=request.param)
+
+
+@pytest.fixture
+def memory_rig(make_rig: Callable[..., Rig]) -> Rig:
+    """Seven bookies and the metadata, all in memory: for very many small histories."""
+    return make_rig(kind="memory", metadata="memory", bookie_count=7)

@@ -62,7 +62,7 @@ def flat(partitions: Sequence[Sequence[pa.RecordBatch]]) -> list[Row]:
 
 @dataclass
 class Rig:
-    """A cluster in a folder: file metadata, and bookies on disk or in memory.
+    """A cluster in a folder: metadata in files, and bookies on disk or in memory; or all in memory.
 
     Attributes:
         faults: what every storage operation goes through while ``faults.installed()``.
@@ -70,6 +70,7 @@ class Rig:
 
     folder: Path
     kind: str = "memory"
+    metadata: str = "file"
     bookie_count: int = 5
     faults: StorageFaults = field(default_factory=StorageFaults)
     blocks: BlockSettings = BLOCKS
@@ -86,6 +87,8 @@ class Rig:
             for n in numbers
         }
         self.uri = (self.folder / "metadata").as_uri()
+        if self.metadata == "memory":
+            self.uri = f"memory://{name}-metadata"
         init_cluster(self.uri, list(self.urls.values()))
 
     # --- writing ---------------------------------------------------------------------------

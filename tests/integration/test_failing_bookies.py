@@ -157,7 +157,11 @@ def test_tasks_that_used_different_spares_end_on_one_ensemble(make_rig: Rigs) ->
         rig.faults.down = {victim}
         used = [set(written.bookie_ids) for report in reports for written in report.logs]
         assert used[0] != used[1]
+        rig.faults.trace.clear()
         result = batch_commit.commit(target, reports)
+    calls = [op.call for op in rig.faults.trace]
+    copies_done = len(calls) - calls[::-1].index("finish")
+    assert copies_done < calls.index("append"), "the record was written before the copies"
     rig.lose(victim)
     copies = rig.good_copies(result.ledger_id)
     assert {len(holders) for holders in copies.values()} == {3}

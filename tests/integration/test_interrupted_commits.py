@@ -87,10 +87,10 @@ class Scene:
         assert self.rig.rows() == self.before + ROWS
 
 
-@pytest.fixture(params=["plain", "founded", "with a spare"])
+@pytest.fixture(params=["plain", "founded", "spare"])
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     rig = Rig(tmp_path / "cluster", bookie_count=4)
-    return Scene(rig, request.param == "with a spare", request.param == "founded")
+    return Scene(rig, request.param == "spare", request.param == "founded")
 
 
 @pytest.mark.parametrize("moment", list(Moment), ids=lambda moment: moment.name)

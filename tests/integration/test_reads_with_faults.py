@@ -2,12 +2,15 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
+from bkspark.client.batch_commit import commit
 from bkspark.client.slice_reader import SliceReader
 from bkspark.errors import CorruptDataError, NoSuchEntryError
+from bkspark.format import journal, layout
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 
@@ -71,7 +74,7 @@ def test_one_bad_file_of_the_first_ledger_does_not_condemn_its_bookie(make_rig: 
     result = rig.write(PARTITIONS, (2, 2, 1))
     assert result.ledger_id == 0
     one, two = (m.bookie_id for m in rig.ledger(0).last_fragment.ensemble)
-    first, second = files_of(rig, one)
+    first, second = (f"{layout.entries_folder(0)}/{log}.arrow" for log in rig.good_copies(0))
     rig.replace_file(one, first, None)
     rig.replace_file(two, second, None)
     rows, _ = read(rig)
@@ -190,15 +193,10 @@ def test_journals_of_two_ledgers_swapped_are_not_believed(make_rig: Rigs) -> Non
 
 def test_a_journal_of_another_writer_in_the_same_ledger_is_not_believed(make_rig: Rigs) -> None:
     """A zombie's record, right in every digest, under the name of the writer that won."""
-    from dataclasses import replace
-
-    from bkspark.client.batch_commit import commit
-
     rig = make_rig(bookie_count=3)
     target = rig.target()
     reports = rig.tasks(target, partitions_of(5))
     result = commit(target, reports)
-    from bkspark.format import journal, layout
 
     (name,) = [name for name in rig.names("bookie-1") if "/journal/" in name]
     content = journal.decode_journal(

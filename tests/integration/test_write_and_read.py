@@ -156,8 +156,18 @@ def test_too_few_bookies_are_refused_before_any_task(make_rig: Callable[..., Rig
             "dictionaries",
         ),
     ],
+    ids=[
+        "none-missing",
+        "doubled-twice",
+        "plain-dictionaries",
+        "list-dictionaries",
+        "map-dictionaries",
+    ],
 )
-def test_what_could_not_be_read_back_is_refused(rig: Rig, schema: pa.Schema, words: str) -> None:
+def test_what_could_not_be_read_back_is_refused(
+    make_rig: Callable[..., Rig], schema: pa.Schema, words: str
+) -> None:
+    rig = make_rig(bookie_count=3)
     with pytest.raises(InvalidRequestError, match=words):
         rig.target(schema=schema)
 

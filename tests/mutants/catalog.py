@@ -4,10 +4,12 @@ A mutant is killed if every test listed for it fails. To add one: pick a rule, b
 place, name the test that says the rule, and put it in the table of its layer.
 """
 
-from . import protocol_decisions, protocol_values
+from . import client_rules, format_rules, protocol_decisions, protocol_values
 from .mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     *protocol_values.MUTANTS,
     *protocol_decisions.MUTANTS,
+    *format_rules.MUTANTS,
+    *client_rules.MUTANTS,
 )

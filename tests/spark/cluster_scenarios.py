@@ -60,7 +60,7 @@ def kill_executor() -> None:
 
 
 def dawdle() -> None:
-    time.sleep(5)
+    time.sleep(6)
 
 
 def plain(spark: SparkSession) -> DataFrame:
@@ -78,18 +78,12 @@ SCENARIOS: dict[str, tuple[Callable[[SparkSession], DataFrame], Callable[[], Non
     "failing-shuffled": (shuffled, fail),
     "killed": (plain, kill_executor),
     "killed-shuffled": (shuffled, kill_executor),
-}
-SPECULATIVE = {"speculative": (plain, dawdle)}
-SPECULATION = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "100ms",
-    "spark.speculation.quantile": "0.5",
-    "spark.speculation.minTaskRuntime": "1s",
+    "speculative": (plain, dawdle),
 }
 
 
 def run(place: Place, name: str, marks: Path) -> dict[str, Any]:
-    make, action = {**SCENARIOS, **SPECULATIVE}[name]
+    make, action = SCENARIOS[name]
     mark = marks / name
     error = ""
     try:
@@ -109,14 +103,10 @@ def run(place: Place, name: str, marks: Path) -> dict[str, Any]:
 
 
 def main(uri: str, folder: Path) -> None:
-    bookies = sorted(folder.glob("bookie-*"))
-    outcome = {}
-    for scenarios, conf in ((SCENARIOS, {}), (SPECULATIVE, SPECULATION)):
-        spark = SparkSession.builder.config(map=conf).getOrCreate()
-        for name in scenarios:
-            T=time.time(); outcome[name] = run(Place(spark, uri, bookies), name, folder); print("TIMED", name, time.time()-T)
-        spark.stop()
-    print(json.dumps(outcome))
+    spark = SparkSession.builder.getOrCreate()
+    place = Place(spark, uri, sorted(folder.glob("bookie-*")))
+    print(json.dumps({name: run(place, name, folder) for name in SCENARIOS}))
+    spark.stop()
 
 
 if __name__ == "__main__":

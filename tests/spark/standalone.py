@@ -40,7 +40,11 @@ def _start(cleanup: ExitStack, log: Path, arguments: Sequence[str]) -> Path:
     }
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(SPARK_HOME / "bin/spark-class"), f"org.apache.spark.{arguments[0]}", *arguments[1:]],
+            [
+                str(SPARK_HOME / "bin/spark-class"),
+                f"org.apache.spark.{arguments[0]}",
+                *arguments[1:],
+            ],
             env=environment,
             cwd=log.parent,
             stdout=output,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from chispa import assert_df_equality
-from places import LOG, Place, make_place, refusal
+from places import LOG, make_place, refusal
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
@@ -38,9 +38,7 @@ def test_a_write_without_a_mode_is_refused_by_spark_itself(spark, place):
 
 def test_overwrite_without_truncate_is_refused_and_changes_nothing(spark, place):
     place.write(_rows(spark, 0, 5))
-    text = refusal(
-        InvalidRequestError, lambda: place.write(_rows(spark, 0, 1), mode="overwrite")
-    )
+    text = refusal(InvalidRequestError, lambda: place.write(_rows(spark, 0, 1), mode="overwrite"))
     assert text == (
         "overwrite replaces the whole log; "
         'say so with .option("truncate", "true"), or use .mode("append")'

@@ -16,7 +16,11 @@ CONF = {
     "spark.cores.max": "2",
     "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
-    "spark.excludeOnFailure.enabled": "false",
+    # Only the one task that sleeps gets a second, speculative attempt.
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "3s",
 }
 
 

@@ -75,8 +75,6 @@ def test_four_drivers_append_to_one_log_at_once(spark: SparkSession, place: Plac
     pieces = [found[begin : begin + ROWS] for begin in range(0, len(found), ROWS)]
     assert all(piece == list(range(piece[0], piece[0] + ROWS)) for piece in pieces)
     by_driver = [[piece[0] for piece in pieces if piece[0] // STRIDE == n] for n in range(4)]
-    for number, (begins, count) in enumerate(
-        zip(by_driver, (turns, TURNS, 2 * TURNS, 2 * TURNS))
-    ):
+    for number, (begins, count) in enumerate(zip(by_driver, (turns, TURNS, 2 * TURNS, 2 * TURNS))):
         assert begins == [STRIDE * number + ROWS * turn for turn in range(count)]
     assert [logged.entry_count for logged in place.log().ledgers] == [ROWS] * len(pieces)

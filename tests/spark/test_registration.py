@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 from local_session import REPOSITORY
 from places import Place, make_place, refusal
-from pyspark.sql import SparkSession
+from py4j.protocol import Py4JJavaError
 from submitted import environment_without_the_package, run, submission
 
 import bkspark
@@ -35,9 +35,21 @@ def test_every_session_knows_the_format(spark, place: Place):
 
 
 def test_other_threads_know_the_format(spark, place: Place):
+    """Writing looks the format up in the thread's active session, which a new thread lacks.
+
+    The same holds for every Python data source. Making a DataFrame from values sets it.
+    """
+
+    def append(id_: int) -> None:
+        place.write(spark.createDataFrame([(id_,)], "id bigint"))
+
     place.write(spark.range(3))
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(place.ids).result() == [0, 1, 2]
+        with pytest.raises(Py4JJavaError, match="DATA_SOURCE_NOT_FOUND"):
+            pool.submit(place.write, spark.range(1)).result()
+        pool.submit(append, 3).result()
+    assert place.ids() == [0, 1, 2, 3]
 
 
 def test_a_temporary_view_reads_and_inserts_with_sql(spark, place: Place, options):
@@ -52,7 +64,8 @@ def test_a_temporary_view_reads_and_inserts_with_sql(spark, place: Place, option
 def test_a_view_in_sql_takes_every_option(spark, place: Place):
     place.write(spark.range(10))
     spark.sql(
-        "CREATE OR REPLACE TEMPORARY VIEW part (_offset BIGINT, id BIGINT) USING bookkeeper OPTIONS ("
+        "CREATE OR REPLACE TEMPORARY VIEW part (_offset BIGINT, id BIGINT) "
+        "USING bookkeeper OPTIONS ("
         f"metadataServiceUri '{place.uri}', path 'events', startingOffsets '7', endingOffsets '9')"
     )
     assert spark.sql("SELECT _offset, id FROM part ORDER BY id").collect() == [(7, 7), (8, 8)]
@@ -94,9 +107,7 @@ def test_register_takes_defaults_from_the_session_and_from_its_call(spark, tmp_p
 def test_a_default_with_a_wrong_name_is_refused_when_it_is_used(spark, place: Place):
     session = spark.newSession()
     bkspark.register(session, metadataServiceUrl=place.uri)
-    text = refusal(
-        InvalidRequestError, lambda: session.read.format("bookkeeper").load("events")
-    )
+    text = refusal(InvalidRequestError, lambda: session.read.format("bookkeeper").load("events"))
     assert "unknown option 'metadataserviceurl', did you mean 'metadataServiceUri'?" in text
 
 

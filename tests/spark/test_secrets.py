@@ -4,6 +4,7 @@ A script without any registration call is submitted with everything on that coul
 away: event log, INFO messages, plans, error texts.
 """
 
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -55,7 +56,8 @@ SCRIPT = f"""\
     for what, given in (("wrong", {{"password": "{WRONG}"}}), ("no", {{}})):
         errors["read " + what] = failure(lambda: load("env", **given).count())
         errors["write " + what] = failure(lambda: append(spark.range(1), "env", **given))
-    spark.sql("CREATE TEMPORARY VIEW v USING bookkeeper OPTIONS (path 'literal', password '{LITERAL}')")
+    view = "CREATE TEMPORARY VIEW v USING bookkeeper OPTIONS (path 'literal', password '{LITERAL}')"
+    spark.sql(view)
     spark.sql("SELECT count(*) FROM v").collect()
     failing = spark.range(9).selectExpr("if(id = 8, raise_error('boom'), id) as id")
     errors["failed task"] = failure(lambda: append(failing, "literal", **ways["literal"]))
@@ -148,5 +150,5 @@ def test_a_password_reference_that_leads_nowhere_is_refused(spark, place: Place,
         ({"passwordFile": tmp_path / "empty"}, f"passwordFile {tmp_path}/empty is empty"),
         ({"passwordEnv": "NO_SUCH"}, "the environment variable NO_SUCH named by passwordEnv"),
     ):
-        write = lambda given=options: place.write(spark.range(1), digestType="MAC", **given)  # noqa: E731
+        write = partial(place.write, spark.range(1), digestType="MAC", **options)
         assert message in refusal(InvalidRequestError, write)

@@ -177,9 +177,7 @@ def test_a_read_only_disk_is_left_out_and_its_rows_stay_readable(spark, tmp_path
     assert "bookie-1" not in fragment.ensemble
 
 
-def test_read_only_disks_everywhere_are_an_error_and_nothing_is_committed(
-    spark, tmp_path, mounted
-):
+def test_read_only_disks_everywhere_are_an_error_and_nothing_is_committed(spark, tmp_path, mounted):
     disks = [mounted(f"disk{number}", 2**26) for number in range(3)]
     place = make_place(spark, tmp_path, bookies=disks)
     for disk in disks:

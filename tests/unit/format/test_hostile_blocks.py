@@ -113,6 +113,8 @@ def test_rows_that_cost_nothing_are_counted_first(column: pa.Array) -> None:
     batch = pa.RecordBatch.from_arrays([column], names=["x"])
     assert batch.num_rows == 2**40
     data = message(batch)
+    with pytest.raises(ValueError, match="row count"):
+        arrow_message.decode_batch(data, batch.schema, row_count=1, unpacked_bytes_max=2**20)
     for claimed in (1, BLOCK_ROWS_MAX):
         refused(forged_log((data, claimed), schema=batch.schema))
     refused(forged_log((data, BLOCK_ROWS_MAX + 1), schema=batch.schema), "contradicts")

@@ -1,0 +1,114 @@
+"""Recovery as a Spark action: bookies are fenced, read and written to where they are mounted.
+
+The decisions are those of ``bkspark.client.recover`` and are made on the driver. Only its
+instructions travel: each is a partition of its own, and each step is one job.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.password import Password
+from bkspark.client.recover import Instruction, RecoveryReport, recover
+from bkspark.errors import BookKeeperError, OutcomeUnknownError
+
+Numbered = tuple[int, Instruction[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """An instruction was carried out."""
+
+    number: int
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An instruction raised an error on purpose, which the driver raises again."""
+
+    number: int
+    error: BookKeeperError
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRunner:
+    """Carries out instructions as the tasks of one Spark job."""
+
+    context: SparkContext
+
+    def __call__(self, instructions: Sequence[Instruction[Any]]) -> list[Any]:
+        """The results, in order.
+
+        Raises:
+            OutcomeUnknownError: the job failed, or a result is missing: that says nothing about
+                what is on a bookie.
+        """
+        if not instructions:
+            return []
+        numbered = list(enumerate(instructions))
+        try:
+            answers = self.context.parallelize(numbered, len(numbered)).map(carry_out).collect()
+        except (Py4JError, PySparkException) as error:
+            raise OutcomeUnknownError(
+                f"Spark did not finish a step of the recovery: {_first_line(error)}",
+                hint="recover again",
+            ) from error
+        return in_order(answers, len(numbered))
+
+
+def carry_out(numbered: Numbered) -> Done | Refused:
+    """Runs on: executor, once per task attempt."""
+    number, instruction = numbered
+    try:
+        return Done(number, instruction.run())
+    except BookKeeperError as error:
+        return Refused(number, error)
+
+
+def in_order(answers: Sequence[Done | Refused], count: int) -> list[Any]:
+    """The results of ``count`` instructions, one each.
+
+    Raises:
+        OutcomeUnknownError: one is missing or there twice.
+        BookKeeperError: an instruction was refused.
+    """
+    results: dict[int, Any] = {}
+    for answer in answers:
+        if isinstance(answer, Refused):
+            raise answer.error
+        results[answer.number] = answer.result
+    if sorted(results) != list(range(count)) or len(answers) != count:
+        raise OutcomeUnknownError(
+            f"{count} bookies were asked, and {len(results)} answers came back",
+            hint="recover again",
+        )
+    return [results[number] for number in range(count)]
+
+
+def recover_ledger(
+    spark: SparkSession,
+    metadata_uri: str,
+    ledger_id: int,
+    password: Password | None = None,
+    *,
+    tell: Callable[[str], None] | None = None,
+) -> RecoveryReport:
+    """Fence the ledger's writer and close it; raises what ``bkspark.client.recover`` raises.
+
+    Only the driver needs the metadata store; executors need the bookies, and the password where
+    its reference names it.
+    """
+    runner = SparkRunner(spark.sparkContext)
+    with Cluster(metadata_uri) as cluster:
+        return recover(cluster, ledger_id, password or Password(), run=runner, tell=tell)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,10 @@
+"""A deterministic simulation of the real client code, one storage operation at a time.
+
+Rule: everything that happens in a schedule follows from its seed. Clients run as cooperative tasks;
+before every storage or metadata operation a task hands over to the scheduler, which decides who
+goes next and what fails. An oracle that knows nothing of the client's reasons looks at the storage
+after every step.
+
+    python -m bkspark.testing.simulation --seconds 60
+    python -m bkspark.testing.simulation --schedules 1 --seed 4711
+"""

@@ -1,0 +1,425 @@
+"""What must hold after every step, whatever the clients think.
+
+Rule: nothing here asks a client or uses its decisions. The oracle sees bytes appear on disks and
+versions appear in the metadata store, is told of acks and reads, and knows which disks were lost.
+
+I1  a CLOSED ledger ends at or behind every acknowledged entry, before and after it was closed
+I2  every acknowledged entry is where the metadata says
+I3  every entry of a CLOSED ledger has Qa good copies in its write set, lost disks apart
+I4  entry ``n`` is what was submitted as ``n``, and equal on every bookie
+I5  fragments begin at increasing entries and name E bookies each; all but the last stay as they are
+I6  states only move OPEN, IN_RECOVERY, CLOSED; a term has one owner; CLOSED never changes
+I7  the LAC of one reader never decreases, and is never above what is acknowledged or closed
+J1  no name changes its bytes; a journal only grows
+J3  no ledger is closed below a LAC that was given out
+J4  an ack rests on Qa post-checks and on a metadata check after the last of them
+R16 a recovery closes on what it saw on bookies that it had fenced before it looked
+"""
+
+import re
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from bkspark.bookie.memory import MemoryDisk
+from bkspark.client.entries import VALUE_SCHEMA
+from bkspark.format import journal, ledger_metadata
+from bkspark.format.digest import Digester
+from bkspark.metadata.memory import MemoryMetadataStore
+from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
+from bkspark.protocol.record import AddRecord
+from bkspark.testing.simulation.scheduler import Violation
+
+OPEN, IN_RECOVERY, CLOSED = LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED
+_MOVES = {(OPEN, OPEN), (OPEN, IN_RECOVERY), (OPEN, CLOSED)} | {
+    (IN_RECOVERY, IN_RECOVERY),
+    (IN_RECOVERY, CLOSED),
+}
+_NAME = re.compile(r"ledgers/[0-9a-f]{2}/([0-9a-f]{16})/(terms|journal|entries)/(.+)")
+_KEY = re.compile(r"ledgers/([0-9a-f]{16})")
+Copy = tuple[str, ...]
+"""What is copied: ("part", first entry, stripe), ("record", first), ("log", attempt, stripe)."""
+
+
+def payload(entry_id: int) -> bytes:
+    """What simulated writers submit as entry ``entry_id``."""
+    return b"entry %d" % entry_id
+
+
+@dataclass
+class Place:
+    """A bookie's disk; another one after a loss."""
+
+    incarnation: str
+    disk: MemoryDisk
+    names: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass
+class Ledger:
+    """What is known about one ledger.
+
+    Attributes:
+        copies: (copy, bookie id, incarnation) of everything good that was ever written.
+        cut: those of them that were damaged since.
+        checked: (first entry, bookie id) -> the step of the post-check that makes it count.
+        acked: the last acknowledged entry.
+        shown: the highest LAC that a reader was given.
+    """
+
+    metadata: LedgerMetadata
+    groups: dict[int, AddRecord] = field(default_factory=dict)
+    parts: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    copies: set[tuple[Copy, str, str]] = field(default_factory=set)
+    cut: set[tuple[Copy, str, str]] = field(default_factory=set)
+    checked: dict[tuple[int, str], int] = field(default_factory=dict)
+    acked: int = -1
+    shown: int = -1
+
+
+class Oracle:
+    """Looks at everything after every effect.
+
+    Args:
+        uri: of the metadata store in memory.
+        checks_reasons: whether an ack or end without its reasons (J4, R16) is a violation by itself.
+    """
+
+    def __init__(self, uri: str, *, checks_reasons: bool = True) -> None:
+        self.ledgers: dict[int, Ledger] = {}
+        self.acks = 0
+        self._store = MemoryMetadataStore(uri)
+        self._checks_reasons = checks_reasons
+        self._places: dict[str, Place] = {}
+        self._lost: set[tuple[str, str]] = set()
+        self._digester = Digester(DigestSpec(), None)
+        self._appended: dict[tuple[str, str, int], list[tuple[int, int]]] = {}
+        self._unfenced: dict[tuple[str, str, int], tuple[int, int]] = {}
+        self._current: dict[tuple[str, int], int] = {}
+        self._fenced: dict[tuple[str, str, int, int], int] = {}
+        self._looked: dict[tuple[str, int, int], dict[str, int]] = {}
+        self._lacs: dict[tuple[str, int], int] = {}
+
+    # --- told by the simulation ------------------------------------------------------------
+
+    def place(self, bookie_id: str, incarnation: str, disk: MemoryDisk) -> None:
+        """From now on ``disk`` is at the bookie's place; what was there is lost."""
+        before = self._places.get(bookie_id)
+        if before is not None:
+            self._lost.add((bookie_id, before.incarnation))
+        self._places[bookie_id] = Place(incarnation, disk)
+
+    def cut(self, bookie_id: str, name: str) -> None:
+        """The journal ``name`` lost the end of its last record."""
+        place = self._places[bookie_id]
+        match = _NAME.fullmatch(name)
+        assert match is not None
+        ledger_id = int(match[1], 16)
+        ledger, before = self.ledgers[ledger_id], place.names.get(name, b"")
+        frames = journal.decode_journal(before, self._digester, ledger_id=ledger_id).frames
+        place.names[name] = bytes(place.disk.files[name].data)
+        if frames:
+            first = str(frames[-1].record.first_entry_id)
+            damaged = {copy for copy in ledger.copies if copy[1:] == (bookie_id, place.incarnation)}
+            ledger.cut |= {
+                copy for copy in damaged if copy[0][:2] in (("record", first), ("part", first))
+            }
+
+    def forget_name(self, bookie_id: str, name: str) -> None:
+        self._places[bookie_id].names.pop(name, None)
+
+    def after(
+        self, step: int, process: str, place: str, call: str, name: str, result: object
+    ) -> None:
+        """An operation of ``process`` took effect just now, with ``result``."""
+        if place == "metadata":
+            self._after_metadata(step, process, call, name, result)
+        elif call in ("put_new", "append", "finish", "open_journal"):
+            self._look_at(step, process, place, name)
+            self._note_fence(step, process, place, name)
+        elif call == "size":
+            self._note_post_check(step, process, place, name, result)
+        elif call == "list" and name.endswith("/journal"):
+            ledger_id = int(name.split("/")[2], 16)
+            key = (process, ledger_id, self.ledgers[ledger_id].metadata.term)
+            self._looked.setdefault(key, {}).setdefault(place, step)
+
+    def acknowledged(self, process: str, ledger_id: int, entry_id: int) -> None:
+        """The client learns that ``entry_id`` is durable for ever."""
+        ledger = self.ledgers[ledger_id]
+        self.acks += 1
+        if entry_id <= ledger.acked:
+            raise Violation(f"entry {entry_id} of ledger {ledger_id} is acked out of order (I1)")
+        first, ledger.acked = ledger.acked + 1, entry_id
+        end = ledger.metadata.last_entry_id
+        if end is not None and entry_id > end:
+            raise Violation(
+                f"entry {entry_id} of ledger {ledger_id} is acked, but it is closed at {end} (I1)"
+            )
+        self._require_copies(ledger, first, entry_id, "acked", "I2")
+        self._require_reasons(process, ledger, first, entry_id)
+
+    def shown(self, reader: str, ledger_id: int, confirmed: int) -> None:
+        """A reader was given ``confirmed`` as last-add-confirmed."""
+        ledger = self.ledgers[ledger_id]
+        before = self._lacs.get((reader, ledger_id), -1)
+        if confirmed < before:
+            raise Violation(f"LAC of {reader} goes back from {before} to {confirmed} (I7)")
+        self._lacs[reader, ledger_id] = confirmed
+        end = ledger.metadata.last_entry_id
+        if confirmed > (ledger.acked if end is None else end):
+            raise Violation(f"{reader} is shown LAC {confirmed}, acked is {ledger.acked} (I7)")
+        ledger.shown = max(ledger.shown, confirmed)
+
+    def has_read(self, reader: str, entry_id: int, value: bytes) -> None:
+        if value != payload(entry_id):
+            raise Violation(f"{reader} reads {value!r} as entry {entry_id} (I4)")
+
+    # --- what appears on disks -------------------------------------------------------------
+
+    def _look_at(self, step: int, process: str, bookie_id: str, name: str) -> None:
+        place = self._places[bookie_id]
+        file = place.disk.files.get(name)
+        if file is None:
+            return
+        data, before = bytes(file.data), place.names.get(name)
+        match = _NAME.fullmatch(name)
+        is_journal = match is not None and match[2] == "journal"
+        if before is not None and not (data.startswith(before) if is_journal else data == before):
+            raise Violation(f"{name} on {bookie_id} changes its bytes (J1)")
+        place.names[name] = data
+        if match is None:
+            return
+        ledger_id = int(match[1], 16)
+        if is_journal:
+            begin = len(before or b"")
+            content = journal.decode_journal(
+                data[begin:], self._digester, ledger_id=ledger_id, position=begin
+            )
+            for frame in content.frames:
+                self._add_frame(step, process, bookie_id, frame, data[begin:])
+        elif match[2] == "entries":
+            attempt, _, stripe = match[3].removesuffix(".arrow").rpartition("-")
+            self._add_copy(self.ledgers[ledger_id], ("log", attempt, stripe), bookie_id)
+
+    def _add_frame(
+        self, step: int, process: str, bookie_id: str, frame: journal.Frame, data: bytes
+    ) -> None:
+        record = frame.record
+        ledger, first = self.ledgers[record.ledger_id], record.first_entry_id
+        if ledger.groups.setdefault(first, record) != record:
+            raise Violation(f"two records begin at entry {first}: {record} (I4)")
+        if record.last_add_confirmed > ledger.acked:
+            raise Violation(
+                f"a record says LAC {record.last_add_confirmed}, acked is {ledger.acked} (I7)"
+            )
+        self._add_copy(ledger, ("record", str(first)), bookie_id)
+        for stripe, (at, length) in frame.parts.items():
+            message = data[at : at + length]
+            if ledger.parts.setdefault((first, stripe), message) is message:
+                self._require_payloads(record, stripe, message)
+            elif ledger.parts[first, stripe] != message:
+                raise Violation(f"copies of entry {first}, stripe {stripe} differ (I4)")
+            self._add_copy(ledger, ("part", str(first), str(stripe)), bookie_id)
+        key = (process, bookie_id, record.ledger_id)
+        self._appended.setdefault(key, []).append((first, step))
+
+    def _add_copy(self, ledger: Ledger, copy: Copy, bookie_id: str) -> None:
+        found = (copy, bookie_id, self._places[bookie_id].incarnation)
+        ledger.copies.add(found)
+        ledger.cut.discard(found)
+
+    def _require_payloads(self, record: AddRecord, stripe: int, message: bytes) -> None:
+        count = _stripe_count(record.quorum.ensemble_size, record.quorum.write_quorum_size)
+        ids = range(record.first_entry_id, record.last_entry_id + 1)
+        expected = [payload(number) for number in ids if number % count == stripe]
+        batch = pa.ipc.read_record_batch(pa.py_buffer(message), VALUE_SCHEMA)
+        if batch.column(0).to_pylist() != expected:
+            raise Violation(f"group {ids} holds other entries than were submitted (I4)")
+
+    def _note_post_check(
+        self, step: int, process: str, bookie_id: str, name: str, result: object
+    ) -> None:
+        match = _NAME.fullmatch(name)
+        if match is None or match[2] != "terms":
+            return
+        ledger_id, term = int(match[1], 16), int(match[3], 16)
+        key = (process, bookie_id, ledger_id)
+        if result is None:
+            self._unfenced[key] = (term - 1, step)
+            return
+        own_term, since = self._unfenced.pop(key, (0, 0))
+        if own_term == term:
+            for first, appended in self._appended.get(key, []):
+                if appended < since:
+                    self.ledgers[ledger_id].checked.setdefault((first, bookie_id), since)
+
+    def _note_fence(self, step: int, process: str, bookie_id: str, name: str) -> None:
+        match = _NAME.fullmatch(name)
+        if match is not None and match[2] == "terms":
+            key = (process, bookie_id, int(match[1], 16), int(match[3], 16))
+            self._fenced.setdefault(key, step)
+
+    def _require_fences(self, process: str, ledger_id: int, term: int) -> None:
+        """Every bookie that ``process`` looked at in ``term`` had its marker by then."""
+        if not self._checks_reasons:
+            return
+        for bookie_id, looked in self._looked.get((process, ledger_id, term), {}).items():
+            if self._fenced.get((process, bookie_id, ledger_id, term), looked) >= looked:
+                raise Violation(f"{process} closes on what {bookie_id} showed unfenced (R16)")
+
+    # --- what appears in the metadata store ------------------------------------------------
+
+    def _after_metadata(
+        self, step: int, process: str, call: str, name: str, result: object
+    ) -> None:
+        match = _KEY.fullmatch(name)
+        if match is None:
+            return
+        ledger_id = int(match[1], 16)
+        if call == "is_current" and result is True:
+            self._current[process, ledger_id] = step
+        elif call == "put":
+            self.see(process, ledger_id)
+
+    def see(self, process: str, ledger_id: int) -> None:
+        """Look at the newest version of a ledger's metadata."""
+        stored = self._store.get(f"ledgers/{ledger_id:016x}")
+        if stored is None:
+            return
+        after = ledger_metadata.decode(ledger_id, stored.value)
+        ledger = self.ledgers.get(ledger_id)
+        if ledger is None:
+            self.ledgers[ledger_id] = Ledger(after)
+            return
+        before, ledger.metadata = ledger.metadata, after
+        if before == after:
+            return
+        self._require_legal_move(before, after)
+        self._require_fragments(before, after)
+        self._require_copies(ledger, 0, ledger.acked, "acked", "I2")
+        if after.state is CLOSED:
+            self._require_end(process, ledger, was_open=before.state is OPEN)
+
+    def _require_legal_move(self, before: LedgerMetadata, after: LedgerMetadata) -> None:
+        moves = (before.state, after.state)
+        is_takeover = after.state is IN_RECOVERY
+        has_same_owner = (before.term, before.token) == (after.term, after.token)
+        if moves not in _MOVES or (not is_takeover and not has_same_owner):
+            raise Violation(f"{before.state} of term {before.term} becomes {after} (I6)")
+        if is_takeover and (after.term != before.term + 1 or after.token == before.token):
+            raise Violation(f"term {before.term} is taken over as term {after.term} (I6)")
+
+    def _require_fragments(self, before: LedgerMetadata, after: LedgerMetadata) -> None:
+        firsts = [fragment.first_entry_id for fragment in after.fragments]
+        if firsts != sorted(set(firsts)) or firsts[0] != 0:
+            raise Violation(f"fragments begin at {firsts} (I5)")
+        for fragment in after.fragments:
+            names = {member.bookie_id for member in fragment.ensemble}
+            if len(names) != after.quorum.ensemble_size:
+                raise Violation(f"fragment {fragment.first_entry_id} names {names} (I5)")
+        kept = len(before.fragments) - 1
+        if after.state is not CLOSED and after.fragments[:kept] != before.fragments[:kept]:
+            raise Violation(f"old fragments change: {before.fragments} to {after.fragments} (I5)")
+
+    def _require_end(self, process: str, ledger: Ledger, *, was_open: bool) -> None:
+        metadata = ledger.metadata
+        end = -1 if metadata.last_entry_id is None else metadata.last_entry_id
+        if end < ledger.acked:
+            raise Violation(f"closed at {end}, but entry {ledger.acked} was acked (I1)")
+        if end < ledger.shown:
+            raise Violation(f"closed at {end}, but LAC {ledger.shown} was given out (J3)")
+        self._require_copies(ledger, 0, end, f"in a ledger closed at {end}", "I3")
+        if was_open:
+            self._require_reasons(process, ledger, ledger.acked + 1, end)
+        else:
+            self._require_fences(process, metadata.ledger_id, metadata.term)
+
+    # --- copies ----------------------------------------------------------------------------
+
+    def _require_copies(self, ledger: Ledger, first: int, last: int, why: str, rule: str) -> None:
+        """Qa good copies of everything in ``[first, last]`` where the metadata says."""
+        needed = ledger.metadata.quorum.ack_quorum_size
+        entry_id = first
+        while entry_id <= last:
+            record = self._group_of(ledger, entry_id)
+            if record is None:
+                raise Violation(f"entry {entry_id} is {why} and was never written ({rule})")
+            for copy, members in self._placed(ledger, record):
+                kept = [
+                    member
+                    for member in members
+                    if member not in self._lost and (copy, *member) not in ledger.cut
+                ]
+                lost = len(members) - len(kept)
+                good = sum((copy, *member) in ledger.copies for member in kept)
+                if good < needed - lost:
+                    raise Violation(
+                        f"entry {entry_id} is {why}, but {copy} is on {good} bookies of "
+                        f"{[bookie_id for bookie_id, _ in members]}, {lost} lost ({rule})"
+                    )
+            entry_id = record.last_entry_id + 1
+
+    def _require_reasons(self, process: str, ledger: Ledger, first: int, last: int) -> None:
+        if not self._checks_reasons or first > last:
+            return
+        metadata = ledger.metadata
+        looked = self._current.get((process, metadata.ledger_id), -1)
+        entry_id = first
+        while entry_id <= last:
+            record = self._group_of(ledger, entry_id)
+            assert record is not None
+            for _, members in self._placed(ledger, record):
+                steps = [
+                    ledger.checked.get((record.first_entry_id, bookie_id))
+                    for bookie_id, _ in members
+                ]
+                counted = sum(step is not None and step < looked for step in steps)
+                if counted < metadata.quorum.ack_quorum_size:
+                    raise Violation(
+                        f"entry {entry_id} is acked on {counted} post-checks of {members} before "
+                        f"the metadata check at step {looked} (J4)"
+                    )
+            entry_id = record.last_entry_id + 1
+
+    def _group_of(self, ledger: Ledger, entry_id: int) -> AddRecord | None:
+        found = ledger.groups.get(entry_id)
+        if found is not None:
+            return found
+        around = (
+            record
+            for record in ledger.groups.values()
+            if record.first_entry_id <= entry_id <= record.last_entry_id
+        )
+        return next(around, None)
+
+    def _placed(
+        self, ledger: Ledger, record: AddRecord
+    ) -> list[tuple[Copy, list[tuple[str, str]]]]:
+        """Everything that makes up a group, and the members that must have it."""
+        quorum, first = ledger.metadata.quorum, record.first_entry_id
+        ensemble = next(
+            fragment.ensemble
+            for fragment in reversed(ledger.metadata.fragments)
+            if fragment.first_entry_id <= first
+        )
+
+        def members(stripe: int) -> list[tuple[str, str]]:
+            chosen = (
+                ensemble[(stripe + k) % quorum.ensemble_size]
+                for k in range(quorum.write_quorum_size)
+            )
+            return [(member.bookie_id, member.incarnation) for member in chosen]
+
+        placed: list[tuple[Copy, list[tuple[str, str]]]] = [
+            (("part", str(first), str(part.stripe)), members(part.stripe)) for part in record.parts
+        ]
+        for attempt in record.attempts:
+            for log in attempt.entry_logs:
+                placed.append((("log", log.attempt_id, str(log.stripe)), members(log.stripe)))
+                placed.append((("record", str(first)), members(log.stripe)))
+        return placed
+
+
+def _stripe_count(ensemble_size: int, write_quorum_size: int) -> int:
+    return 1 if write_quorum_size == ensemble_size else ensemble_size

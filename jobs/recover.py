@@ -1,0 +1,53 @@
+"""Recover a ledger: fence its writer and close it, without losing an acknowledged entry.
+
+    spark-submit jobs/recover.py --metadata file:///data/bk --ledger 7
+
+Prints one JSON line: the ledger, its state and its last entry. Steps are told on stderr. If it
+cannot be decided yet, one line on stderr says what would help, and the exit status is 1.
+"""
+
+import argparse
+import json
+import sys
+
+from pyspark.sql import SparkSession
+
+import bkspark
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
+    parser.add_argument("--ledger", required=True, type=int)
+    parser.add_argument("--password-file", default="", help="holds the ledger password")
+    parser.add_argument("--password-env", default="", help="environment variable that holds it")
+    arguments = parser.parse_args(argv)
+
+    spark = SparkSession.builder.appName("bkspark recover").getOrCreate()
+    try:
+        report = bkspark.recover_ledger(
+            spark,
+            arguments.metadata,
+            arguments.ledger,
+            password_file=arguments.password_file,
+            password_env=arguments.password_env,
+            tell=lambda text: print(text, file=sys.stderr),
+        )
+    except bkspark.BookKeeperError as error:
+        print(f"bkspark: {error}", file=sys.stderr)
+        return 1
+    print(
+        json.dumps(
+            {
+                "ledger": report.ledger_id,
+                "state": "CLOSED",
+                "last_entry_id": report.last_entry_id,
+                "groups_kept": report.kept,
+            }
+        )
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,301 @@
+"""A writer whose every step is a call, a recovery whose every step can be stopped, and what must
+be true of a ledger after whatever happened to it."""
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bkspark.bookie.contract import BookieAddress, Journal
+from bkspark.bookie.uri import open_bookie
+from bkspark.client.batch_target import make_digester
+from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.cluster import Cluster
+from bkspark.client.entries import VALUE_SCHEMA, encode_parts
+from bkspark.client.fencing import Failure, WriteBack
+from bkspark.client.password import Password
+from bkspark.client.placing import has_markers
+from bkspark.client.post_check import post_check
+from bkspark.client.recover import RecoveryReport, recover
+from bkspark.errors import (
+    BookieUnavailableError,
+    BookKeeperError,
+    LedgerFencedError,
+    OutcomeUnknownError,
+)
+from bkspark.format import journal, layout
+from bkspark.protocol.adding import PendingAdds
+from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.record import AddRecord
+from bkspark.testing.faulty_cluster import Operation, StorageFaults
+
+from .rig import Rig
+
+
+class HandWriter:
+    """Writes a ledger of bytes, one entry to a record; nothing happens by itself.
+
+    Args:
+        checks: whether it looks at a bookie after it wrote to it (the post-check).
+        looks: whether it looks at the metadata before it acknowledges.
+
+    Attributes:
+        sent: entry id -> value, whatever became of it.
+        acked: ids that its caller was told.
+    """
+
+    def __init__(
+        self,
+        rig: Rig,
+        sizes: tuple[int, int, int] = (3, 3, 2),
+        *,
+        checks: bool = True,
+        looks: bool = True,
+    ) -> None:
+        self.sent: dict[int, bytes] = {}
+        self.acked: list[int] = []
+        self.cluster = Cluster(rig.uri)
+        self._checks, self._looks = checks, looks
+        with BookKeeper(rig.uri) as keeper:
+            handle = keeper.create_ledger(
+                ensemble_size=sizes[0], write_quorum_size=sizes[1], ack_quorum_size=sizes[2]
+            )
+            handle.release()
+        self.ledger_id = handle.ledger_id
+        self.seen = self.cluster.ledger(self.ledger_id)
+        self.pending = PendingAdds(self.metadata.quorum)
+        self._digester = make_digester(self.metadata.digest, Password())
+        self._adds: list[Any] = []
+        self._records: list[journal.EncodedRecord] = []
+        self._journals: dict[str, Journal] = {}
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        return self.seen.value
+
+    @property
+    def names(self) -> list[str]:
+        """Bookie ids of the ensemble, in stripe order."""
+        return [member.bookie_id for member in self.metadata.last_fragment.ensemble]
+
+    def add(self, *indexes: int, acknowledges: bool = False) -> int:
+        """A new entry, stored and counted on the bookies at ``indexes``; returns its id."""
+        add = self.pending.push(1)
+        value = f"entry {add.first_entry_id}".encode()
+        self.sent[add.first_entry_id] = value
+        self._adds.append(add)
+        self._records.append(self._encoded(add.first_entry_id, value))
+        self.put(add.first_entry_id, *indexes)
+        if acknowledges:
+            self.acknowledge()
+        return add.first_entry_id
+
+    def put(self, entry_id: int, *indexes: int) -> None:
+        """Store an entry on the bookies at ``indexes``, check and count."""
+        for index in indexes:
+            self.store(entry_id, index)
+            self.check(entry_id, index)
+
+    def store(self, entry_id: int, index: int) -> None:
+        """Make an entry durable on one bookie; it does not count yet."""
+        address = self._address(index)
+        if address.bookie_id not in self._journals:
+            name = layout.journal(self.ledger_id, self.metadata.term, self.metadata.token)
+            with open_bookie(address).open_root() as root:
+                self._journals[address.bookie_id] = root.open_journal(name)
+        file = self._journals[address.bookie_id]
+        file.append(self._records[entry_id].frame(index, file.end))
+
+    def check(self, entry_id: int, index: int) -> None:
+        """The post-check; the bookie counts behind it."""
+        address = self._address(index)
+        if self._checks:
+            file = self._journals[address.bookie_id]
+            post_check(address, file, ledger_id=self.ledger_id, term=self.metadata.term)
+        self._adds[entry_id].counted.add(index)
+
+    def acknowledge(self) -> None:
+        """Acknowledge whatever is complete, under the metadata check."""
+        ticket = self.pending.ticket()
+        if ticket is None:
+            return
+        if self._looks and not self.cluster.ledgers.is_current(str(self.ledger_id), self.seen):
+            raise LedgerFencedError("the metadata changed")
+        for add in self.pending.acknowledge(ticket):
+            self.acked.extend(range(add.first_entry_id, add.last_entry_id + 1))
+
+    def replace(self, index: int, bookie_id: str) -> None:
+        """Change the ensemble from the first entry without an ack on."""
+        ensemble = self.metadata.last_fragment.ensemble
+        known = {m.bookie_id: a for m, a in self.cluster.addresses().items()}
+        address = known[bookie_id]
+        assert has_markers(address, self.ledger_id, self.metadata.term)
+        member = Member(bookie_id, address.incarnation)
+        changed = (*ensemble[:index], member, *ensemble[index + 1 :])
+        first, term, token = self.pending.last_add_confirmed + 1, 1, self.metadata.token
+        self.seen = self.cluster.ledgers.update(
+            str(self.ledger_id),
+            lambda ledger: ledger.with_ensemble(first, changed, term=term, token=token),
+        )
+        self.pending.replace_members([index])
+
+    def recover(self, **options: Any) -> RecoveryReport:
+        return recover(self.cluster, self.ledger_id, Password(), **options)
+
+    def _address(self, index: int) -> BookieAddress:
+        return self.cluster.addresses()[self.metadata.last_fragment.ensemble[index]]
+
+    def _encoded(self, entry_id: int, value: bytes) -> journal.EncodedRecord:
+        quorum = self.metadata.quorum
+        place = {"ledger_id": self.ledger_id, "first_entry_id": entry_id, "quorum": quorum}
+        parts, messages = encode_parts(one_row(value), self._digester, **place)
+        record = AddRecord(
+            ledger_id=self.ledger_id,
+            term=self.metadata.term,
+            token=self.metadata.token,
+            first_entry_id=entry_id,
+            last_entry_id=entry_id,
+            last_add_confirmed=self.pending.last_add_confirmed,
+            length_bytes=sum(map(len, self.sent.values())),
+            quorum=quorum,
+            fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
+            parts=parts,
+        )
+        return journal.encode(record, self._digester, messages)
+
+
+def one_row(value: bytes) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([value], pa.binary())], schema=VALUE_SCHEMA)
+
+
+def one_by_one(
+    *, lost: Collection[str] = (), before: Callable[[Any], None] | None = None
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Carries out instructions in order.
+
+    Args:
+        lost: bookies that nothing reaches.
+        before: called before each instruction.
+    """
+
+    def run(instructions: Sequence[Any]) -> list[Any]:
+        results = []
+        for instruction in instructions:
+            if before is not None:
+                before(instruction)
+            name = instruction.address.bookie_id
+            results.append(Failure(f"{name} is silent") if name in lost else instruction.run())
+        return results
+
+    return run
+
+
+def late(writer: HandWriter, entry_id: int, *indexes: int) -> None:
+    """A writer that does not know yet goes on as far as it gets."""
+    try:
+        writer.put(entry_id, *indexes)
+        writer.acknowledge()
+    except (LedgerFencedError, BookieUnavailableError):
+        pass
+
+
+def stop_at(kind: type) -> Callable[[object], None]:
+    def stop(instruction: object) -> None:
+        if isinstance(instruction, kind):
+            raise OutcomeUnknownError("stopped")
+
+    return stop
+
+
+def stop_behind(count: int) -> Callable[[object], None]:
+    """Let so many write-backs happen, no more."""
+    left = [count]
+
+    def stop(instruction: object) -> None:
+        if isinstance(instruction, WriteBack):
+            left[0] -= 1
+            if left[0] < 0:
+                raise OutcomeUnknownError("stopped")
+
+    return stop
+
+
+def violations(
+    rig: Rig, ledger_id: int, sent: Mapping[int, bytes], acked: Collection[int]
+) -> list[str]:
+    """What is wrong with a closed ledger; empty if everything promised holds."""
+    ledger = rig.ledger(ledger_id)
+    if ledger.state is not LedgerState.CLOSED or ledger.last_entry_id is None:
+        return [f"it is {ledger.state.value}"]
+    wrong = [f"acknowledged entry {n} is cut off" for n in acked if n > ledger.last_entry_id]
+    copies = good_copies(rig, ledger)
+    for entry_id in range(ledger.last_entry_id + 1):
+        if copies.get(entry_id, 0) < ledger.quorum.ack_quorum_size:
+            wrong.append(f"entry {entry_id} has {copies.get(entry_id, 0)} copies")
+    with BookKeeper(rig.uri) as keeper:
+        try:
+            found = [entry.value for entry in keeper.open_ledger(ledger_id).read()]
+        except BookKeeperError as error:
+            return [*wrong, str(error)]
+    expected = [sent[n] for n in range(ledger.last_entry_id + 1)]
+    if found != expected:
+        wrong.append("it is read back otherwise than it was sent")
+    if ledger.length_bytes != sum(map(len, expected)):
+        wrong.append(f"its length is {ledger.length_bytes}")
+    return wrong
+
+
+def good_copies(rig: Rig, ledger: LedgerMetadata) -> dict[int, int]:
+    """Entry id -> members of its own write set that have its row, checked."""
+    copies: dict[int, int] = {}
+    digester = make_digester(ledger.digest, Password())
+    with Cluster(rig.uri) as cluster:
+        addresses = cluster.addresses()
+    for member in {m for fragment in ledger.fragments for m in fragment.ensemble}:
+        for entry_id in _entries_on(addresses[member], ledger, digester):
+            if member in ledger.members_of(entry_id):
+                copies[entry_id] = copies.get(entry_id, 0) + 1
+    return copies
+
+
+def _entries_on(address: BookieAddress, ledger: LedgerMetadata, digester: Any) -> set[int]:
+    found: set[int] = set()
+    folder = layout.journal_folder(ledger.ledger_id)
+    try:
+        with open_bookie(address).open_root() as root:
+            for name in root.list(folder):
+                data = root.read(f"{folder}/{name}") or b""
+                content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
+                for frame in content.frames:
+                    record, stripes = frame.record, ledger.quorum.stripe_count
+                    ids = range(record.first_entry_id, record.last_entry_id + 1)
+                    found.update(n for n in ids if n % stripes in frame.parts)
+    except BookieUnavailableError:
+        pass
+    return found
+
+
+class Gate:
+    """Operations of one kind that wait at some bookies until the gate is opened."""
+
+    def __init__(self, faults: StorageFaults, call: str = "append") -> None:
+        self._call = call
+        self._closed: set[str] = set()
+        self._changed = threading.Condition()
+        faults.decide = self._wait
+
+    def close(self, *bookie_ids: str) -> None:
+        with self._changed:
+            self._closed.update(bookie_ids)
+
+    def open(self, *bookie_ids: str) -> None:
+        """Let through what waits at these bookies; at all if none is named."""
+        with self._changed:
+            self._closed -= set(bookie_ids) or set(self._closed)
+            self._changed.notify_all()
+
+    def _wait(self, _number: int, operation: Operation) -> None:
+        if operation.call == self._call:
+            with self._changed:
+                self._changed.wait_for(lambda: operation.place not in self._closed, timeout=20)

@@ -1,0 +1,276 @@
+"""Mutants of the way of a DataFrame's rows to the bookies and back."""
+
+from .mutant import Mutant
+
+POST_CHECK = "tests/unit/client/test_post_check.py"
+RECORDS = "tests/unit/client/test_records.py"
+FAILING = "tests/integration/test_failing_bookies.py"
+INTERRUPTED = "tests/integration/test_interrupted_commits.py"
+LOGS = "tests/integration/test_logs.py"
+READS = "tests/integration/test_reads_with_faults.py"
+WRITES = "tests/integration/test_write_and_read.py"
+MEMORY = "tests/conformance/test_memory_bookie.py::TestMemoryBookie"
+
+ORDER = f"{INTERRUPTED}::test_the_order_of_a_commit[plain]"
+SPARES = f"{FAILING}::test_tasks_that_used_different_spares_end_on_one_ensemble"
+
+MUTANTS = (
+    # --- bookies ---------------------------------------------------------------------------------
+    Mutant(
+        "the cookie of a directory is not checked",
+        "bookie/posix.py",
+        "            check_cookie(address, found)\n",
+        "",
+        (f"{FAILING}::test_a_bookie_made_again_under_its_name_is_another_one[file]",),
+    ),
+    Mutant(
+        "the cookie in memory is not checked",
+        "bookie/memory.py",
+        "        check_cookie(address, self._cookie)\n",
+        "",
+        (
+            f"{FAILING}::test_a_bookie_made_again_under_its_name_is_another_one[memory]",
+            f"{POST_CHECK}::test_the_cookie_must_be_the_one_of_the_fragment",
+        ),
+    ),
+    Mutant(
+        "another incarnation is the same bookie",
+        "bookie/checks.py",
+        "if found.incarnation != address.incarnation:",
+        "if False:",
+        (f"{POST_CHECK}::test_the_cookie_must_be_the_one_of_the_fragment",),
+    ),
+    Mutant(
+        "an absence in a place without a cookie is sure",
+        "bookie/memory.py",
+        "            if file is None:\n                self._confirm_cookie()\n",
+        "",
+        (f"{MEMORY}::test_absence_is_unsure_in_a_place_that_lost_its_cookie",),
+    ),
+    # --- post-check ------------------------------------------------------------------------------
+    Mutant(
+        "there is no post-check",
+        "client/batch_commit.py",
+        "        post_check(address, journal_file, ledger_id=self._target.ledger_id, "
+        "term=self._target.term)\n",
+        "",
+        (ORDER,),
+    ),
+    Mutant(
+        "the post-check does not look for the next term",
+        "client/post_check.py",
+        "is_fenced = root.size(layout.term_marker(ledger_id, term + 1)) is not None",
+        "is_fenced = False",
+        (f"{POST_CHECK}::test_the_next_term_s_marker_is_a_fence",),
+    ),
+    Mutant(
+        "the post-check does not need the own marker",
+        "client/post_check.py",
+        "if is_fenced or root.size(layout.term_marker(ledger_id, term)) is None:",
+        "if is_fenced:",
+        (f"{POST_CHECK}::test_the_own_marker_must_be_there",),
+    ),
+    Mutant(
+        "the post-check looks for the own marker first",
+        "client/post_check.py",
+        "is_fenced = root.size(layout.term_marker(ledger_id, term + 1)) is not None\n"
+        "        if is_fenced or root.size(layout.term_marker(ledger_id, term)) is None:",
+        "is_lost = root.size(layout.term_marker(ledger_id, term)) is None\n"
+        "        if is_lost or root.size(layout.term_marker(ledger_id, term + 1)) is not None:",
+        (f"{POST_CHECK}::test_the_order_of_its_looks",),
+    ),
+    Mutant(
+        "the post-check does not look for the journal",
+        "client/post_check.py",
+        "if not root.has_journal(journal):",
+        "if False:",
+        (f"{POST_CHECK}::test_the_journal_must_be_the_one_that_was_written",),
+    ),
+    # --- commit ----------------------------------------------------------------------------------
+    Mutant(
+        "there is no metadata check",
+        "client/batch_commit.py",
+        "        self._require_current()\n        self._pending.acknowledge(ticket)\n",
+        "        self._pending.acknowledge(ticket)\n",
+        (ORDER,),
+    ),
+    Mutant(
+        "the metadata check is made before the record is written",
+        "client/batch_commit.py",
+        "while not self._cluster.ledgers.is_current(name, self._seen):",
+        "while self._add is None and not self._cluster.ledgers.is_current(name, self._seen):",
+        (ORDER,),
+    ),
+    Mutant(
+        "a new ensemble is counted on before it is in the metadata",
+        "client/batch_commit.py",
+        "        self._seen = self._cluster.ledgers.update(\n"
+        "            str(self._target.ledger_id), "
+        "lambda metadata: self._changed(metadata, ensemble)\n"
+        "        )\n",
+        "        self._seen = Seen(\n"
+        "            self._changed(self._seen.value, ensemble), self._seen.stored\n"
+        "        )\n",
+        (f"{FAILING}::test_two_members_and_then_a_spare_fail",),
+    ),
+    Mutant(
+        "a spare joins without its markers",
+        "client/batch_commit.py",
+        "if not has_markers(address, self._target.ledger_id, self._target.term):",
+        "if False:",
+        (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
+    ),
+    Mutant(
+        "a marker whose outcome is unknown is there",
+        "client/placing.py",
+        "    except BookieUnavailableError:\n        return False\n",
+        "    except BookieUnavailableError:\n        return True\n",
+        (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
+    ),
+    Mutant(
+        "missing copies are not made",
+        "client/batch_commit.py",
+        "news = self._make_copies(plan.copies) or self._change_ensemble(plan.ensemble)",
+        "news = self._change_ensemble(plan.ensemble)",
+        (SPARES,),
+    ),
+    Mutant(
+        "the record is written before the missing copies are made",
+        "client/batch_commit.py",
+        "news = self._make_copies(plan.copies) or self._change_ensemble(plan.ensemble)\n"
+        "            news = news or self._append(plan, failed)\n",
+        "news = self._change_ensemble(plan.ensemble) or self._append(plan, failed)\n"
+        "            news = news or self._make_copies(plan.copies)\n",
+        (SPARES,),
+    ),
+    Mutant(
+        "a failed bookie is not replaced although there is a spare",
+        "client/batch_commit.py",
+        "if news and self._has_spare(failed | news):",
+        "if False:",
+        (f"{FAILING}::test_a_wiped_bookie_is_neither_counted_nor_believed[memory]",),
+    ),
+    Mutant(
+        "copies are not checked on the way",
+        "client/copying.py",
+        "yield replica.block_bytes(block)",
+        "yield replica.read(block.offset, block.length)",
+        (f"{FAILING}::test_a_copy_is_made_from_a_good_replica_only[flip]",),
+    ),
+    Mutant(
+        "the first source of a copy is the only one",
+        "client/copying.py",
+        'problems.append(f"{source.bookie_id}: {error}")',
+        "raise BookieUnavailableError(str(error)) from error",
+        (f"{FAILING}::test_a_copy_is_made_from_a_good_replica_only",),
+    ),
+    Mutant(
+        "abort does nothing",
+        "client/batch_commit.py",
+        "lambda record: (record or vacant).without(target.ledger_id)",
+        "lambda record: record or vacant",
+        (f"{LOGS}::test_an_aborted_write_never_joins[memory]",),
+    ),
+    Mutant(
+        "abort deletes the files of the write",
+        "client/batch_commit.py",
+        "    vacant = LogRecord.vacant(target.log_name, target.quorum)\n    with Cluster(",
+        "    for address in target.ensemble:\n"
+        "        with open_bookie(address).open_root() as root:\n"
+        "            folder = layout.entries_folder(target.ledger_id)\n"
+        "            for name in root.list(folder):\n"
+        "                root.delete(f'{folder}/{name}')\n"
+        "    vacant = LogRecord.vacant(target.log_name, target.quorum)\n    with Cluster(",
+        (f"{INTERRUPTED}::test_abort_after_a_lost_answer_deletes_nothing[plain]",),
+    ),
+    Mutant(
+        "a write that was done before counts its rows again",
+        "client/batch_commit.py",
+        "plan.row_count if has_joined else 0",
+        "plan.row_count",
+        (f"{LOGS}::test_of_two_writes_of_one_transaction_at_a_time_one_joins[memory]",),
+    ),
+    Mutant(
+        "the change of another is taken for one's own",
+        "client/records.py",
+        "if found is None or found.value != data:",
+        "if found is None:",
+        (f"{RECORDS}::test_the_change_of_another_is_not_taken_for_one_s_own",),
+    ),
+    Mutant(
+        "one's own change is not recognised",
+        "client/records.py",
+        "if found is None or found.value != data:",
+        "if True:",
+        (f"{RECORDS}::test_a_change_whose_answer_was_lost_is_recognised",),
+    ),
+    Mutant(
+        "what could not be read back is written",
+        "format/arrow_schema.py",
+        "if _has_dictionary(field.type):",
+        "if False:",
+        (f"{WRITES}::test_what_could_not_be_read_back_is_refused[list-dictionaries]",),
+    ),
+    # --- tasks -----------------------------------------------------------------------------------
+    Mutant(
+        "a task counts bookies that failed it",
+        "client/attempt_writer.py",
+        "holders = [bookie_id for bookie_id in window if bookie_id not in self.failures]",
+        "holders = list(window)",
+        (f"{FAILING}::test_a_bookie_that_dies_after_some_writes_leaves_no_half_file[0]",),
+    ),
+    Mutant(
+        "a task does not look for what it wrote",
+        "client/attempt_writer.py",
+        "if root.size(self._name(stripe)) is None:",
+        "if False:",
+        (f"{FAILING}::test_a_bookie_that_hides_what_was_written_is_not_counted_in_a_task",),
+    ),
+    Mutant(
+        "a task goes on writing to a bookie that failed it",
+        "client/attempt_writer.py",
+        "            self._await(address.bookie_id)\n"
+        "            if address.bookie_id not in self.failures:\n",
+        "            if address.bookie_id not in self.failures:\n"
+        "                self._await(address.bookie_id)\n",
+        (f"{FAILING}::test_the_reason_of_a_failure_is_the_first_one",),
+    ),
+    # --- reading ---------------------------------------------------------------------------------
+    Mutant(
+        "the reader does not check digests",
+        "client/entry_log_file.py",
+        "        entry_log_format.check_block(\n"
+        "            data, block, self._digester, self._log, ledger_id=self._ledger_id\n"
+        "        )\n",
+        "",
+        (f"{READS}::test_only_the_lost_block_is_left_out",),
+    ),
+    Mutant(
+        "a bad file of ledger 0 condemns its bookie",
+        "client/slice_reader.py",
+        "f.ledger_id is None for f in self.faults",
+        "not f.ledger_id for f in self.faults",
+        (f"{READS}::test_one_bad_file_of_the_first_ledger_does_not_condemn_its_bookie",),
+    ),
+    Mutant(
+        "the next replica begins from the start",
+        "client/slice_reader.py",
+        "row += batch.num_rows",
+        "row += 0",
+        (f"{READS}::test_a_replica_that_turns_bad_in_the_middle_is_followed_by_another",),
+    ),
+    Mutant(
+        "rows that no replica gives are left out in silence",
+        "client/slice_reader.py",
+        "if self.fails_on_loss:",
+        "if False:",
+        (f"{READS}::test_without_a_good_replica_the_error_names_offset_and_reasons[memory]",),
+    ),
+    Mutant(
+        "a journal that lacks records is good enough",
+        "client/ledger_files.py",
+        "return ledger.last_entry_id is not None and expected == ledger.last_entry_id + 1",
+        "return True",
+        (f"{READS}::test_a_bad_journal_is_stepped_over[memory-empty]",),
+    ),
+)

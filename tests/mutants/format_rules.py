@@ -1,0 +1,189 @@
+"""Mutants of what is believed of stored bytes."""
+
+from .mutant import Mutant
+
+ENTRY_LOG = "tests/unit/format/test_entry_log.py"
+BLOCKS = "tests/unit/format/test_hostile_blocks.py"
+RECORDS = "tests/unit/format/test_hostile_records.py"
+SMALL = "tests/unit/format/test_small_records.py"
+DAMAGE = "tests/unit/format/test_damage.py"
+ENVELOPE = "tests/unit/format/test_envelope.py"
+
+BLOCK_PLACE = f"{ENTRY_LOG}::test_a_block_is_bound_to_its_place"
+INDEX_PLACE = f"{ENTRY_LOG}::test_an_index_is_bound_to_its_place"
+BLOCK_CONTEXT = 'f"entry log block 1 {names[0]} {names[1]} {names[2]} {ordinal}"'
+FRAME_CONTEXT = 'f"entry log frame 1 {names[0]} {names[1]} {names[2]} {row_count} {length_bytes}"'
+
+
+def block_context_without(part: str, name: str) -> Mutant:
+    return Mutant(
+        f"the digest of a block does not bind its {name}",
+        "format/entry_log.py",
+        BLOCK_CONTEXT,
+        BLOCK_CONTEXT.replace(part, ""),
+        (BLOCK_PLACE,),
+    )
+
+
+def frame_context_without(part: str, name: str) -> Mutant:
+    return Mutant(
+        f"the digest of an index does not bind its {name}",
+        "format/entry_log.py",
+        FRAME_CONTEXT,
+        FRAME_CONTEXT.replace(part, ""),
+        (INDEX_PLACE,),
+    )
+
+
+MUTANTS = (
+    # --- entry logs ------------------------------------------------------------------------------
+    block_context_without("{names[0]}", "ledger"),
+    block_context_without("{names[1]}", "attempt"),
+    block_context_without("{names[2]}", "stripe"),
+    block_context_without("{ordinal}", "position in the file"),
+    frame_context_without("{names[0]}", "ledger"),
+    frame_context_without("{names[1]}", "attempt"),
+    frame_context_without("{names[2]}", "stripe"),
+    frame_context_without("{row_count}", "number of rows"),
+    Mutant(
+        "the digest of an index is not checked",
+        "format/entry_log.py",
+        "if not digester.matches(log.digest, context, head, end):",
+        "if False:",
+        (INDEX_PLACE,),
+    ),
+    Mutant(
+        "the digest of a block is not checked",
+        "format/entry_log.py",
+        "if not digester.matches(block.digest, _block_context(names, block.ordinal), data):",
+        "if False:",
+        (BLOCK_PLACE, f"{ENTRY_LOG}::test_files_and_blocks_that_were_swapped_are_found"),
+    ),
+    Mutant(
+        "an index may contradict its record",
+        "format/entry_log.py",
+        "if offset != log.index_offset or row != log.row_count or not _are_sane(blocks):",
+        "if False:",
+        (f"{BLOCKS}::test_an_index_that_contradicts_its_record_is_refused",),
+    ),
+    Mutant(
+        "a packed block may claim any size",
+        "format/arrow_message.py",
+        "if _declared_bytes(message) > unpacked_bytes_max:",
+        "if False:",
+        (f"{BLOCKS}::test_the_declared_size_of_a_packed_buffer_is_checked_first",),
+    ),
+    Mutant(
+        "rows that cost nothing are not counted first",
+        "format/arrow_message.py",
+        "if _row_count(message) != row_count:",
+        "if False:",
+        (f"{BLOCKS}::test_rows_that_cost_nothing_are_counted_first",),
+    ),
+    Mutant(
+        "what a block says inside is not validated",
+        "format/arrow_message.py",
+        "        batch = batch.select(list(columns))\n    batch.validate(full=True)\n",
+        "        batch = batch.select(list(columns))\n",
+        (
+            f"{BLOCKS}::test_values_that_lead_outside_are_refused",
+            f"{BLOCKS}::test_text_that_is_not_utf8_is_refused",
+        ),
+    ),
+    Mutant(
+        "an end of stream is no damage",
+        "format/arrow_message.py",
+        "except EOFError as error:",
+        "except KeyError as error:",
+        (f"{BLOCKS}::test_what_is_no_batch_is_refused",),
+    ),
+    # --- journals --------------------------------------------------------------------------------
+    Mutant(
+        "the digest of an add record is not checked",
+        "format/journal.py",
+        "is_whole = digester.matches(expected, _context(ledger_id, position), header)",
+        "is_whole = True",
+        (f"{RECORDS}::test_a_record_of_another_ledger_fails_its_digest_before_it_is_parsed",),
+    ),
+    Mutant(
+        "the digest of an add record does not bind its ledger",
+        "format/journal.py",
+        'return f"add record 1 {ledger_id} {position}"',
+        'return f"add record 1 {position}"',
+        (f"{RECORDS}::test_a_record_of_another_ledger_fails_its_digest_before_it_is_parsed",),
+    ),
+    Mutant(
+        "a copy of a record elsewhere in its journal is a record",
+        "format/journal.py",
+        'crc32c(prefix, crc32c(struct.pack("<Q", position), 0))',
+        "crc32c(prefix, 0)",
+        (f"{RECORDS}::test_what_is_forged_without_a_lie_is_read",),
+    ),
+    Mutant(
+        "a damaged record with something behind it is taken for a torn one",
+        "format/journal.py",
+        "    if end == len(data):\n        raise _CutError\n",
+        "    raise _CutError\n",
+        (f"{DAMAGE}::test_a_damaged_record_with_something_behind_it_is_corrupt",),
+    ),
+    Mutant(
+        "an attempt may have fewer than no rows",
+        "format/add_record.py",
+        "is_next = attempt.row_count >= 1 and attempt.first_entry_id == expected",
+        "is_next = attempt.first_entry_id == expected",
+        (
+            f"{RECORDS}::test_rows_below_zero_do_not_make_room_for_others_twice",
+            f"{RECORDS}::test_an_attempt_without_rows_is_refused",
+        ),
+    ),
+    Mutant(
+        "attempts may overlap or leave gaps",
+        "format/add_record.py",
+        "is_next = attempt.row_count >= 1 and attempt.first_entry_id == expected",
+        "is_next = attempt.row_count >= 1",
+        (f"{RECORDS}::test_a_record_that_cannot_be_is_refused",),
+    ),
+    # --- small records, names, digests -----------------------------------------------------------
+    Mutant(
+        "an id may be a path",
+        "format/layout.py",
+        "if not _TOKEN.fullmatch(value):",
+        "if False:",
+        (f"{SMALL}::test_names_that_could_lead_elsewhere_are_refused",),
+    ),
+    Mutant(
+        "the checksum of a record does not bind its name",
+        "format/envelope.py",
+        'f"{kind} {version} {key}\\n"',
+        'f"{kind} {version}\\n"',
+        (f"{ENVELOPE}::test_record_under_another_name_or_kind_is_found",),
+    ),
+    Mutant(
+        "metadata may be of another ledger",
+        "format/ledger_metadata.py",
+        "if metadata.ledger_id != ledger_id or",
+        "if",
+        (f"{RECORDS}::test_a_record_that_contradicts_itself_or_its_name_is_refused",),
+    ),
+    Mutant(
+        "doubled keys are taken",
+        "format/strict_json.py",
+        "if len(found) != len(pairs):",
+        "if False:",
+        (f"{ENVELOPE}::test_strange_payload_with_a_right_checksum",),
+    ),
+    Mutant(
+        "context and bytes can be traded",
+        "format/digest.py",
+        'f"{len(context)}:{context}:"',
+        'f"{context}:"',
+        (f"{SMALL}::test_context_and_bytes_cannot_be_traded",),
+    ),
+    Mutant(
+        "any password is the right one",
+        "format/digest.py",
+        "if not hmac.compare_digest(_key_check(key), spec.check):",
+        "if False:",
+        (f"{SMALL}::test_a_wrong_password_is_unauthorized",),
+    ),
+)

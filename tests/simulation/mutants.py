@@ -1,0 +1,185 @@
+"""Single rules of the protocol, broken in the real code while a context lasts."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from bkspark.bookie import memory
+from bkspark.bookie.uri import open_bookie
+from bkspark.client import batch_commit, lane
+from bkspark.client.batch_commit import _RecordWriter
+from bkspark.client.batch_target import make_digester
+from bkspark.client.ensemble import Ensemble
+from bkspark.client.fencing import Failure, FenceAndRead, WriteBack
+from bkspark.client.lane import Lane
+from bkspark.client.records import Records
+from bkspark.client.recover import _Recovery
+from bkspark.errors import BookieUnavailableError, CorruptDataError
+from bkspark.format import journal, layout
+from bkspark.format.journal import EncodedRecord
+from bkspark.protocol import recovery
+from bkspark.protocol.adding import PendingAdd, PendingAdds
+from bkspark.protocol.ledger import FIRST_TERM, Fragment, Member
+from bkspark.protocol.quorum import Quorum
+
+Change = tuple[object, str, object]
+
+
+@contextmanager
+def changed(*changes: Change) -> Iterator[None]:
+    if not changes:
+        yield
+        return
+    owner, name, value = changes[0]
+    with patch.object(owner, name, value), changed(*changes[1:]):
+        yield
+
+
+def nothing(*_: object, **__: object) -> None:
+    """In place of a check."""
+
+
+def append_after_check(self: Lane, record: EncodedRecord) -> None:
+    if self._journal is None:
+        with open_bookie(self.address).open_root() as root:
+            self._journal = root.open_journal(self._name)
+    lane.post_check(self.address, self._journal, ledger_id=self._ledger_id, term=self._term)
+    self._journal.append(record.frame(self.ensemble_index, self._journal.end))
+
+
+def read_and_fence(self: FenceAndRead) -> Any:
+    digester = make_digester(self.digest, self.password)
+    try:
+        with open_bookie(self.address).open_root() as root:
+            tail = self._read(root, digester)
+            for term in range(FIRST_TERM, self.term + 1):
+                root.put_new(layout.term_marker(self.ledger_id, term), b"")
+            return tail
+    except (BookieUnavailableError, CorruptDataError) as error:
+        return Failure(str(error))
+
+
+def only_read(self: FenceAndRead) -> Any:
+    digester = make_digester(self.digest, self.password)
+    try:
+        with open_bookie(self.address).open_root() as root:
+            return self._read(root, digester)
+    except (BookieUnavailableError, CorruptDataError) as error:
+        return Failure(str(error))
+
+
+def absent_one_early(self: Quorum, write_set: Sequence[int], absences: Sequence[int]) -> bool:
+    proofs = sum(index in absences for index in write_set)
+    return proofs >= self.write_quorum_size - self.ack_quorum_size
+
+
+def complete_one_early(self: PendingAdd, quorum: Quorum) -> bool:
+    needed = quorum.ack_quorum_size - 1
+    return all(sum(i in self.counted for i in ws) >= needed for ws in self.write_sets)
+
+
+def silent_is_absent(
+    write_set: Sequence[int], holders: Mapping[int, object], answers: object, quorum: Quorum
+) -> bool:
+    return quorum.is_absent(write_set, [index for index in write_set if index not in holders])
+
+
+def torn_is_absent(
+    write_set: Sequence[int],
+    holders: Mapping[int, object],
+    answers: Mapping[int, object],
+    quorum: Quorum,
+) -> bool:
+    return quorum.is_absent(write_set, [i for i in write_set if i in answers and i not in holders])
+
+
+def replace_without_cas(self: Ensemble, index: int, reason: str, first_entry_id: int) -> bool:
+    ensemble = self.seen.value.last_fragment.ensemble
+    self.failures[ensemble[index].bookie_id] = reason
+    address = self._choose()
+    if address is None:
+        self._lanes[index] = None
+        return False
+    member = Member(address.bookie_id, address.incarnation)
+    fragment = Fragment(
+        first_entry_id, self._term, (*ensemble[:index], member, *ensemble[index + 1 :])
+    )
+    kept = [f for f in self.seen.value.fragments if f.first_entry_id < first_entry_id]
+    self.seen = replace(self.seen, value=replace(self.seen.value, fragments=(*kept, fragment)))
+    self._lanes[index] = self._lane(index, address)
+    return True
+
+
+def write_with_own_lac(real: Callable[..., None]) -> Callable[..., None]:
+    def write(self: WriteBack, digester: Any) -> None:
+        with open_bookie(self.address).open_root() as root:
+            file = root.open_journal(layout.journal(self.ledger_id, self.term, self.token))
+            for group in self.groups:
+                first = group.record.first_entry_id
+                record = replace(group.record, last_add_confirmed=first - 1)
+                encoded = journal.encode(record, digester, group.parts)
+                file.append(encoded.frame(self.ensemble_index, file.end))
+            file.close()
+
+    return write
+
+
+def put_without_version(self: Any, name: str, value: Any, expected: int | None) -> Any:
+    stored = self._store.get(self._key(name))
+    return REAL_PUT(self, name, value, None if stored is None else stored.version)
+
+
+REAL_PUT = Records._put
+NO_COOKIES: tuple[Change, ...] = (
+    (memory, "check_cookie", nothing),
+    (memory.MemoryRoot, "_confirm_cookie", nothing),
+)
+NO_POST_CHECK: tuple[Change, ...] = (
+    (lane, "post_check", nothing),
+    (batch_commit, "post_check", nothing),
+)
+NO_METADATA_CHECK: tuple[Change, ...] = (
+    (Ensemble, "require_current", nothing),
+    (_RecordWriter, "_require_current", nothing),
+)
+
+
+def uncounted_replacement(self: PendingAdds, indexes: Sequence[int]) -> None:
+    self._replacements += 1
+
+
+MUTANTS: dict[str, tuple[Change, ...]] = {
+    "post-check skipped": NO_POST_CHECK,
+    "post-check before the append": ((Lane, "_append", append_after_check),),
+    "fence after read": ((FenceAndRead, "run", read_and_fence),),
+    "recovery reads without a fence": ((FenceAndRead, "run", only_read),),
+    "absence from Qw - Qa answers": ((Quorum, "is_absent", absent_one_early),),
+    "silence counts as absence": ((recovery, "_is_absent", silent_is_absent),),
+    "ack at Qa - 1": ((PendingAdd, "is_complete", complete_one_early),),
+    "metadata check skipped": NO_METADATA_CHECK,
+    "acks of a replaced bookie kept": ((PendingAdds, "replace_members", uncounted_replacement),),
+    "replacement counted without CAS": ((Ensemble, "replace", replace_without_cas),),
+    "torn record is absent": ((recovery, "_is_absent", torn_is_absent),),
+    "cookie not checked": NO_COOKIES,
+    "close without write-back": ((_Recovery, "write_back", nothing),),
+    "write-back under its own LAC": ((WriteBack, "_write_records", write_with_own_lac(nothing)),),
+    "update without compare": ((Records, "_put", put_without_version),),
+}
+
+LOSSES: dict[str, tuple[Change, ...]] = {
+    "post-check and metadata check skipped": NO_POST_CHECK + NO_METADATA_CHECK,
+    "post-check before the append, metadata check skipped": (
+        *MUTANTS["post-check before the append"],
+        *NO_METADATA_CHECK,
+    ),
+    "fence after read, metadata check skipped": (
+        *MUTANTS["fence after read"],
+        *NO_METADATA_CHECK,
+    ),
+    "metadata check skipped": NO_METADATA_CHECK,
+    "ack at Qa - 1": MUTANTS["ack at Qa - 1"],
+}
+"""Noticed by what they lose alone. The fence and the metadata check cover each other: with either
+of them a writer that was taken over gets no ack, so it takes both to be broken."""

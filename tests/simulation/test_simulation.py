@@ -1,0 +1,82 @@
+"""Thousands of schedules of the real client code, and proof that they would notice."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bkspark.testing.simulation.__main__ import Total, main
+from bkspark.testing.simulation.schedule import run_schedule
+from bkspark.testing.simulation.story import told
+
+from . import mutants
+
+SECONDS = float(os.environ.get("BKSPARK_SIMULATION_SECONDS", "40"))
+FIRST_SEED = 1_000_000
+SCHEDULES_MAX = 1500
+"""Within so many schedules every broken rule must be noticed; most need a tenth of it."""
+
+
+def test_no_schedule_breaks_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    total, began = Total(), time.perf_counter()
+    while (seconds := time.perf_counter() - began) < SECONDS:
+        outcome = run_schedule(FIRST_SEED + total.schedules)
+        assert not outcome.violation, told(outcome)
+        total.add(outcome)
+    with capsys.disabled():
+        print(f"\n{total.shown(seconds)}")
+    assert total.acks
+    assert len(total.faults) > 10
+
+
+def digests(hash_seed: int) -> str:
+    script = (
+        "from bkspark.testing.simulation.schedule import run_schedule\n"
+        "print([run_schedule(seed).digest for seed in range(40)])"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": str(hash_seed)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_equal_seeds_make_equal_steps_in_any_process() -> None:
+    here = str([run_schedule(seed).digest for seed in range(40)])
+    assert digests(1).strip() == digests(2).strip() == here
+
+
+def test_other_seeds_make_other_steps() -> None:
+    assert len({run_schedule(seed).digest for seed in range(40)}) == 40
+
+
+@pytest.mark.parametrize("name", mutants.MUTANTS)
+def test_a_broken_rule_is_noticed(name: str) -> None:
+    with mutants.changed(*mutants.MUTANTS[name]):
+        found = (seed for seed in range(SCHEDULES_MAX) if run_schedule(seed).violation)
+        assert next(found, None) is not None
+
+
+@pytest.mark.parametrize("name", mutants.LOSSES)
+def test_a_loss_is_noticed_whatever_led_to_it(name: str) -> None:
+    with mutants.changed(*mutants.LOSSES[name]):
+        seeds = range(SCHEDULES_MAX)
+        found = (s for s in seeds if run_schedule(s, checks_reasons=False).violation)
+        assert next(found, None) is not None
+
+
+def test_a_failing_schedule_is_told_and_its_seed_brings_it_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = "ack at Qa - 1"
+    with mutants.changed(*mutants.MUTANTS[name]):
+        assert main(["--schedules", "200"]) == 1
+        story = capsys.readouterr().out
+        seed = story.partition("seed ")[2].partition(":")[0]
+        assert main(["--schedules", "1", "--seed", seed]) == 1
+    again = capsys.readouterr().out
+    end = "VIOLATION: "
+    assert "is acknowledged" in story
+    assert story.partition(end)[2].splitlines()[0] == again.partition(end)[2].splitlines()[0]
