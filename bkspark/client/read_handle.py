@@ -24,7 +24,8 @@ from bkspark.errors import (
 )
 from bkspark.format import arrow_schema, journal, layout
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
+from bkspark.format.journal import Tail
+from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.record import AddRecord
 
 POLL_SECONDS = 0.05
@@ -194,6 +195,23 @@ class ReadHandle:
         return min(last, next(whole, last + 1) - 1)
 
     def _group_of(self, entry_id: int) -> _Group:
+        """The whole group of an entry; looked for anew if its bookies changed since (RB-22)."""
+        group = self._loaded(entry_id)
+        if group is None and self._has_moved():
+            self.read_last_add_confirmed()
+            group = self._loaded(entry_id)
+        if group is not None:
+            return group
+        raise CorruptDataError(
+            f"no bookie gives entry {entry_id} of ledger {self.ledger_id} "
+            f"({'; '.join(self.faults.values()) or 'none has it'})",
+            hint="bring back one of its bookies",
+        )
+
+    def _has_moved(self) -> bool:
+        return self._cluster.ledger(self.ledger_id).value.fragments != self._metadata.fragments
+
+    def _loaded(self, entry_id: int) -> _Group | None:
         at = bisect_right(self._firsts, entry_id) - 1
         group = self._groups[self._firsts[at]] if at >= 0 else None
         if group is not None and entry_id <= group.record.last_entry_id and group.is_whole:
@@ -203,28 +221,45 @@ class ReadHandle:
                     hint="read it as one, or with `bkspark ledger read`",
                 )
             return group
-        raise CorruptDataError(
-            f"no bookie gives entry {entry_id} of ledger {self.ledger_id} "
-            f"({'; '.join(self.faults.values()) or 'none has it'})",
-            hint="bring back one of its bookies",
-        )
+        return None
 
     def _load(self) -> None:
         """Read the journals of every member of every fragment, as far as they are good."""
         with OpenBookies(self._cluster) as bookies:
             for member in dict.fromkeys(m for f in self._metadata.fragments for m in f.ensemble):
                 try:
-                    self._load_member(bookies.root(member))
+                    self._load_member(bookies.root(member), member)
                 except BookieUnavailableError as error:
                     self.faults[member.bookie_id] = str(error)
         self._firsts = sorted(self._groups)
 
-    def _load_member(self, root: BookieRoot) -> None:
+    def _load_member(self, root: BookieRoot, member: Member) -> None:
         folder = layout.journal_folder(self.ledger_id)
-        for name in root.list(folder):
+        names = root.list(folder)
+        if not names and self._should_have(member):
+            self.faults[member.bookie_id] = f"bookie {member.bookie_id} has no journal of it"
+        for name in names:
             data = root.read(f"{folder}/{name}") or b""
             content = journal.decode_journal(data, self._digester, ledger_id=self.ledger_id)
+            # An open ledger's journal may well be seen in the middle of an append.
+            if content.tail is Tail.CORRUPT or (content.tail is not Tail.CLEAN and self.is_closed):
+                self.faults[member.bookie_id] = (
+                    f"journal {name} on bookie {member.bookie_id} ends {content.tail.value}"
+                )
             for frame in content.frames:
                 group = self._groups.setdefault(frame.record.first_entry_id, _Group(frame.record))
                 for stripe, (at, length) in frame.parts.items():
                     group.messages[stripe] = data[at : at + length]
+
+    def _should_have(self, member: Member) -> bool:
+        """Whether some entry of the closed ledger belongs on ``member``."""
+        ledger = self._metadata
+        end = -1 if ledger.last_entry_id is None else ledger.last_entry_id
+        return any(
+            member in ledger.members_of(entry_id)
+            for fragment in ledger.fragments
+            for entry_id in range(
+                fragment.first_entry_id,
+                min(fragment.first_entry_id + ledger.quorum.ensemble_size, end + 1),
+            )
+        )

@@ -104,15 +104,15 @@ class SliceReader:
         with Cluster(item.metadata_uri) as cluster:
             digester = make_digester(ledger.digest, self.password)
             handle = ReadHandle(cluster, item.ledger_id, digester, confirmed=last)
-        for bookie_id, reason in handle.faults.items():
-            self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
+            for bookie_id, reason in handle.faults.items():
+                self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
 
-        def leave_out(begin: int, end: int, error: CorruptDataError) -> None:
-            logger.warning("left out %d rows: %s", end - begin + 1, error)
+            def leave_out(begin: int, end: int, error: CorruptDataError) -> None:
+                logger.warning("left out %d rows: %s", end - begin + 1, error)
 
-        on_loss = None if self.fails_on_loss else leave_out
-        for first, batch in handle.batches(item.begin_entry, last, on_loss):
-            yield self._dressed(batch, ledger, first, batch.num_rows)
+            on_loss = None if self.fails_on_loss else leave_out
+            for first, batch in handle.batches(item.begin_entry, last, on_loss):
+                yield self._dressed(batch, ledger, first, batch.num_rows)
 
     def _read_replica(
         self, root: BookieRoot, item: Slice, begin_row: int, ledger: LedgerToRead

@@ -3,8 +3,8 @@
     python -m tests.benchmarks.dataframe [--rows 2000000] [--runs 5] [--dir DIR]
 
 Both sides write the same rows to one disk with everything on stable storage at the end: a log with
-three copies, and parquet three times followed by a sync. Rounds take turns, figures are medians, and
-what counts are the ratios.
+three copies, and parquet three times followed by a sync. Rounds take turns, figures are medians,
+and what counts are the ratios.
 """
 
 import argparse

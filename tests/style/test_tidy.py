@@ -14,9 +14,8 @@ UNWANTED_NAMES = {"utils", "common", "helpers", "core", "misc"}
 FORBIDDEN = ("FIX" + "ME", "XX" + "X")
 
 
-def python_files() -> Iterator[Path]:
-    for folder in FOLDERS:
-        yield from sorted((ROOT / folder).rglob("*.py"))
+def python_files() -> list[Path]:
+    return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
 def shown(path: Path) -> str:

@@ -62,7 +62,8 @@ class Clients:
     def write(self, name: str, seen: Seen[LedgerMetadata], count: int) -> Task:
         """Append ``count`` entries, in bursts, then close the ledger or leave it open."""
         bursts = _cut(count, self._random)
-        waits = [self._random.random() < 0.5 for _ in bursts]
+        patience = self._random.choice((0.0, 0.2, 0.6))
+        waits = [self._random.random() < patience for _ in bursts]
         closes = self._random.random() < 0.7
         return self.start(
             name, lambda runtime: self._write(name, runtime, seen, bursts, waits, closes)
@@ -86,8 +87,8 @@ class Clients:
                     for number, future in zip(burst, futures):
                         future.add_done_callback(self._on_ack(name, ledger_id, number))
                     last = futures[-1]
+                    self._scheduler.pause(last.done if must_wait else None)
                     if must_wait:
-                        self._scheduler.pause(last.done)
                         last.result()
                 if closes:
                     handle.close()

@@ -26,7 +26,7 @@ class Kind(Enum):
     DOWN = "a bookie does not answer for a while"
     WIPED = "a bookie comes back empty"
     REPLACED = "a bookie is initialised anew at the same place"
-    FENCE_LOST = "a bookie forgets a fence"
+    FENCE_LOST = "bookies forget their fences"
     CUT = "a bookie loses the end of a journal"
     TIMED_OUT = "a wait ends by its time limit"
 
@@ -52,7 +52,7 @@ _WEIGHTS = {
     Kind.DOWN: 4,
     Kind.WIPED: 2,
     Kind.REPLACED: 2,
-    Kind.FENCE_LOST: 2,
+    Kind.FENCE_LOST: 4,
     Kind.CUT: 2,
 }
 _RATES = (0.0, 0.01, 0.03, 0.06, 0.12)
@@ -61,6 +61,7 @@ _MIXTURES: tuple[tuple[Kind, ...], ...] = (
     (Kind.WIPED, Kind.CUT, Kind.PAUSED),
     (Kind.REFUSED, Kind.LATE, Kind.TORN, Kind.DOWN),
     (Kind.FENCE_LOST, Kind.PAUSED, Kind.DOWN),
+    (Kind.REFUSED, Kind.TORN, Kind.PAUSED),
     (Kind.PAUSED, Kind.CRASH_BEFORE, Kind.CRASH_LATE, Kind.CRASH_TORN),
 )
 """Faults that are worse together."""

@@ -116,6 +116,7 @@ class _Run:
         seen = self._make_ledger()
         ledger_id = seen.value.ledger_id
         clients = self._clients
+        self.storage.on_loss = lambda: clients.recover("recovery-after-loss", ledger_id)
         clients.write("writer", seen, self._random.randint(1, 8))
         for number in range(self._random.choice((0, 0, 1, 1, 2, 2))):
             clients.recover(f"recovery-{number + 1}", ledger_id)

@@ -16,7 +16,16 @@ from bkspark.metadata import memory as metadata_memory
 from bkspark.testing.faulty import Faults
 from bkspark.testing.faulty_cluster import METADATA, StorageFaults
 from bkspark.testing.faulty_os import Crash
-from bkspark.testing.simulation.faults import AFTER, AMBIENT, CRASHES, HALF, LATER, Chance, Kind
+from bkspark.testing.simulation.faults import (
+    AFTER,
+    AMBIENT,
+    CRASHES,
+    HALF,
+    LATER,
+    LOSSES,
+    Chance,
+    Kind,
+)
 from bkspark.testing.simulation.oracle import Oracle
 from bkspark.testing.simulation.scheduler import Process, Scheduler
 
@@ -33,6 +42,7 @@ class Storage(StorageFaults):
 
     Attributes:
         operations: storage and metadata operations so far.
+        on_loss: called when a bookie lost data; somebody may want to recover then.
     """
 
     def __init__(
@@ -40,6 +50,7 @@ class Storage(StorageFaults):
     ) -> None:
         super().__init__()
         self.operations = 0
+        self.on_loss: Callable[[], object] = lambda: None
         self.chance = chance
         self._scheduler = scheduler
         self._oracle = oracle
@@ -176,13 +187,15 @@ class Storage(StorageFaults):
             self.chance.counts[kind] += 1
             return kind
         step, source = self._scheduler.step, self.chance.random
+        if kind in LOSSES and not self._oracle.acks and source.random() < 0.7:
+            return None
         bookie_id = place if place in self._urls else source.choice(list(self._urls))
         if kind is Kind.PAUSED:
             process.paused_until = step + source.choice(_PAUSE_STEPS)
         elif kind is Kind.DOWN:
             self._down_until[bookie_id] = step + source.choice(_DOWN_STEPS)
         elif kind is Kind.FENCE_LOST:
-            if not self._forget_fence(bookie_id):
+            if not self._forget_fences():
                 return None
         elif kind is Kind.CUT:
             if not self._cut(bookie_id):
@@ -196,15 +209,18 @@ class Storage(StorageFaults):
         self._scheduler.note(f"{who}: {kind.value}")
         return None
 
-    def _forget_fence(self, bookie_id: str) -> bool:
-        """Take away the newest term marker, if it is a fence."""
-        files = self._disk(bookie_id).files
-        fences = sorted(n for n in files if "/terms/" in n and not n.endswith("/00000001"))
-        if not fences:
-            return False
-        del files[fences[-1]]
-        self._oracle.forget_name(bookie_id, fences[-1])
-        return True
+    def _forget_fences(self) -> bool:
+        """Take away all markers but the first from about half of the bookies."""
+        has_forgotten = False
+        for bookie_id in self._urls:
+            files = self._disk(bookie_id).files
+            fences = [n for n in files if "/terms/" in n and not n.endswith("/00000001")]
+            if fences and self.chance.random.random() < 0.6:
+                has_forgotten = True
+                for name in fences:
+                    del files[name]
+                    self._oracle.forget_name(bookie_id, name)
+        return has_forgotten
 
     def _silence_others(self, bookie_id: str) -> None:
         """A loss shows while those that could make up for it do not answer."""
@@ -214,6 +230,8 @@ class Storage(StorageFaults):
         for other in self._urls:
             if other != bookie_id and source.random() < 0.6:
                 self._down_until[other] = until
+        if source.random() < 0.6:
+            self.on_loss()
 
     def _cut(self, bookie_id: str) -> bool:
         """Take away some of the last bytes of a journal."""

@@ -1,3 +1,5 @@
+"""Fixtures of the tests that pin what Spark itself does."""
+
 from pathlib import Path
 
 import pytest

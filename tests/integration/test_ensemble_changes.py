@@ -1,0 +1,309 @@
+"""A bookie fails under a writer: who is asked, what counts, what is sent again; and lost answers.
+
+The numbers are those of the list of historical bugs the project was made with.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bkspark.bookie.uri import open_bookie
+from bkspark.client import ensemble
+from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.ensemble import Ensemble
+from bkspark.client.records import Records, Seen
+from bkspark.client.write_handle import WriteHandle
+from bkspark.errors import LedgerFencedError, NotEnoughBookiesError, OutcomeUnknownError
+from bkspark.format import layout
+from bkspark.protocol.adding import PendingAdds
+from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.quorum import Quorum
+from bkspark.testing.faulty import Fault, Moment
+from bkspark.testing.faulty_cluster import METADATA, Operation
+
+from .hand_writer import Gate, violations
+from .rig import Rig
+
+
+@pytest.fixture
+def keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
+    with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
+        yield keeper
+
+
+def names_of(handle: WriteHandle) -> list[str]:
+    return [m.bookie_id for m in handle.metadata.last_fragment.ensemble]
+
+
+def wait_until(condition: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def appends(rig: Rig, name: str) -> int:
+    return sum(o.place == name and o.call == "append" for o in rig.faults.trace)
+
+
+def test_a_bookie_that_fails_is_replaced_from_the_first_entry_without_an_ack(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    with keeper.create_ledger() as handle:
+        sent = {handle.append(b"%d" % n): b"%d" % n for n in range(3)}
+        before = names_of(handle)
+        memory_rig.faults.down = {before[1]}
+        sent[handle.append(b"3")] = b"3"
+        wait_until(lambda: names_of(handle) != before)
+        sent[handle.append(b"4")] = b"4"
+        after = names_of(handle)
+    assert (after[0], after[2]) == (before[0], before[2])
+    ledger = memory_rig.ledger(handle.ledger_id)
+    assert [f.first_entry_id for f in ledger.fragments][0] == 0
+    assert ledger.fragments[-1].first_entry_id in (3, 4)
+    memory_rig.faults.forget()
+    assert not violations(memory_rig, handle.ledger_id, sent, list(sent))
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_rb_06_no_ack_counts_from_a_bookie_that_the_metadata_does_not_name(
+    is_stored: bool, memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two bookies are replaced, and come back without the entry."""
+    handle = keeper.create_ledger()
+    before = names_of(handle)
+    if not is_stored:
+
+        def in_memory(self: Records[Any], name: str, transform: Any, **_: Any) -> Seen[Any]:
+            seen = self.get(name)
+            assert seen is not None
+            return Seen(transform(handle.metadata), seen.stored)
+
+        monkeypatch.setattr(type(handle._cluster.ledgers), "update", in_memory)
+    memory_rig.faults.down = set(before[:2])
+    sent = {handle.append(b"0"): b"0"}
+    handle.release()
+    monkeypatch.undo()
+    memory_rig.faults.forget()
+    memory_rig.faults.down = {before[2]}
+    keeper.recover_ledger(handle.ledger_id)
+    memory_rig.faults.forget()
+    assert bool(violations(memory_rig, handle.ledger_id, sent, [0])) is not is_stored
+
+
+def test_rb_06_a_change_that_the_metadata_store_does_not_answer_acknowledges_nothing(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    handle = keeper.create_ledger()
+    broken = names_of(handle)[:2]
+
+    def decide(_number: int, operation: Operation) -> Fault | None:
+        is_change = operation.place == METADATA and operation.call == "put"
+        return Fault() if is_change or operation.place in broken else None
+
+    memory_rig.faults.decide = decide
+    with pytest.raises(OutcomeUnknownError):
+        handle.append(b"0")
+    assert handle.last_add_confirmed == -1
+
+
+@pytest.mark.parametrize("takes_back", [True, False])
+def test_rb_07_what_a_replaced_bookie_had_counted_is_taken_back(
+    takes_back: bool, memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entry 0 is on the bookie at 0, which then fails with entry 1; the one at 1 stores it next."""
+    if not takes_back:
+        monkeypatch.setattr(PendingAdds, "replace_members", lambda *_: None)
+    gate = Gate(memory_rig.faults)
+    handle = keeper.create_ledger()
+    before = names_of(handle)
+    gate.close(*(name for name in memory_rig.urls if name != before[0]))
+    first = handle.append_async(b"0")
+    wait_until(lambda: appends(memory_rig, before[0]) == 1)
+    wait_until(lambda: handle._committer.pending._pending[0].counted)
+    memory_rig.faults.down = {before[0]}
+    handle.append_async(b"1")
+    wait_until(lambda: names_of(handle) != before)
+    gate.open(before[1])
+    wait_until(lambda: appends(memory_rig, before[1]) == 2)
+    time.sleep(0.1)
+    assert first.done() is not takes_back
+    gate.open()
+    handle.release()
+    assert first.result(20) == 0
+
+
+def test_rb_07_a_late_report_of_a_replaced_bookie_counts_for_nothing(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    handle = keeper.create_ledger()
+    lanes, before = handle._committer._ensemble, names_of(handle)
+    assert lanes.has(1, before[1])
+    assert lanes.replace(1, "it failed", 0)
+    assert not lanes.has(1, before[1])
+    assert lanes.has(1, names_of(handle)[1])
+    handle.release()
+
+
+def test_rb_08_everything_is_taken_back_before_anything_completes() -> None:
+    """E = 2, Qw = Qa = 1: entry 1 was counted on a bookie that is replaced, entry 0 comes next."""
+    pending = PendingAdds(Quorum(2, 1, 1))
+    first, second = pending.push(1), pending.push(1)
+    second.counted.add(1)
+    pending.replace_members([1])
+    first.counted.add(0)
+    ticket = pending.ticket()
+    assert ticket is not None
+    assert pending.acknowledge(ticket) == [first]
+
+
+def test_rb_16_without_a_spare_the_writer_goes_on_while_an_ack_quorum_is_left(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    handle = keeper.create_ledger(ensemble_size=3)
+    before = names_of(handle)
+    memory_rig.faults.down = set(memory_rig.urls) - set(before[:2])
+    assert [handle.append(b"%d" % n) for n in range(3)] == [0, 1, 2]
+    memory_rig.faults.down = set(memory_rig.urls) - set(before[:1])
+    last = [handle.append_async(b"3") for _ in range(3)]
+    for future in last:
+        error = future.exception(20)
+        assert isinstance(error, NotEnoughBookiesError)
+    assert before[1] in str(last[0].exception())
+    memory_rig.faults.forget()
+    assert keeper.recover_ledger(handle.ledger_id).last_entry_id >= 2
+
+
+def test_rb_18_a_change_by_somebody_else_is_kept(memory_rig: Rig, keeper: BookKeeper) -> None:
+    """RB-27e too: a writer that loses the compare-and-set applies its own change to the news."""
+    handle = keeper.create_ledger()
+    handle.append(b"0")
+    broken, done = names_of(handle)[0], list[bool]()
+
+    def decide(_number: int, operation: Operation) -> Fault | None:
+        is_change = operation.place == METADATA and operation.call == "put"
+        if is_change and not done:
+            done.append(True)
+            keeper._cluster.ledgers.update(
+                str(handle.ledger_id), lambda ledger: replace(ledger, custom_metadata={"a": "job"})
+            )
+        return Fault() if operation.place == broken else None
+
+    memory_rig.faults.decide = decide
+    assert handle.append(b"1") == 1
+    handle.close()
+    ledger = memory_rig.ledger(handle.ledger_id)
+    assert (dict(ledger.custom_metadata), len(ledger.fragments)) == ({"a": "job"}, 2)
+    assert ledger.last_entry_id == 1
+
+
+@pytest.mark.parametrize("state", [LedgerState.IN_RECOVERY, LedgerState.CLOSED])
+def test_rb_35_a_ledger_taken_away_during_a_change_leaves_the_outcome_unknown(
+    state: LedgerState, memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    handle = keeper.create_ledger()
+    broken, done = names_of(handle)[:2], list[bool]()
+
+    def taken(ledger: LedgerMetadata) -> LedgerMetadata:
+        changed = ledger.in_recovery("b" * 32)
+        if state is LedgerState.IN_RECOVERY:
+            return changed
+        return changed.closed(
+            last_entry_id=-1, length_bytes=0, term=changed.term, token=changed.token
+        )
+
+    def decide(_number: int, operation: Operation) -> Fault | None:
+        if operation.place == METADATA and operation.call == "put" and not done:
+            done.append(True)
+            keeper._cluster.ledgers.update(str(handle.ledger_id), taken)
+        return Fault() if operation.place in broken else None
+
+    memory_rig.faults.decide = decide
+    with pytest.raises(LedgerFencedError):
+        handle.append(b"0")
+
+
+def test_rb_43_a_bookie_that_fails_behind_the_ack_is_replaced_all_the_same(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    gate = Gate(memory_rig.faults)
+    with keeper.create_ledger() as handle:
+        before = names_of(handle)
+        gate.close(before[2])
+        assert handle.append(b"0") == 0
+        memory_rig.faults.down = {before[2]}
+        gate.open()
+        wait_until(lambda: names_of(handle) != before)
+        assert handle.append(b"1") == 1
+    assert before[2] not in names_of(handle)
+    assert handle.metadata.last_fragment.first_entry_id == 1
+
+
+@pytest.mark.parametrize("what", ["create", "change", "close", "take over"])
+def test_rb_27_a_lost_answer_of_the_metadata_store_is_recognised_as_ones_own(
+    what: str, memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    def lose_the_answer(_number: int, operation: Operation) -> Fault | None:
+        is_it = operation.call == "put" and operation.name.startswith(layout.LEDGERS_PREFIX)
+        return Fault(Moment.AFTER) if is_it and operation.place == METADATA else None
+
+    if what == "create":
+        memory_rig.faults.decide = lose_the_answer
+    handle = keeper.create_ledger()
+    memory_rig.faults.decide = lose_the_answer
+    if what == "change":
+        memory_rig.faults.down = {names_of(handle)[0]}
+    handle.append(b"0")
+    if what == "take over":
+        handle.release()
+        assert keeper.recover_ledger(handle.ledger_id).last_entry_id == 0
+    else:
+        handle.close()
+    memory_rig.faults.forget()
+    assert [e.value for e in keeper.open_ledger(handle.ledger_id).read()] == [b"0"]
+    assert keeper.list_ledgers() == [handle.ledger_id]
+
+
+def test_rb_22_a_reader_follows_the_ledger_to_its_new_bookies(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    with keeper.create_ledger() as handle:
+        handle.append(b"0")
+        away = {name: memory_rig.lose(name) for name in names_of(handle)}
+        reader = keeper.open_ledger(handle.ledger_id, recovery=False)
+        for name, disk in away.items():
+            memory_rig.bring_back(name, disk)
+    spare, address = next(
+        (m, a) for m, a in keeper._cluster.addresses().items() if m.bookie_id not in away
+    )
+    old = handle.metadata.last_fragment.ensemble[0].bookie_id
+    name = layout.journal(handle.ledger_id, 1, handle.metadata.token)
+    with open_bookie(address).open_root() as root:
+        assert root.put_new(name, memory_rig.file_bytes(old, name))
+    assert reader.read_last_add_confirmed() == 0
+    reader._groups.clear()
+    reader._firsts.clear()
+
+    def moved(ledger: LedgerMetadata) -> LedgerMetadata:
+        fragment = ledger.last_fragment
+        members: tuple[Member, ...] = (spare, *fragment.ensemble[1:])
+        return replace(ledger, fragments=(replace(fragment, ensemble=members),))
+
+    keeper._cluster.ledgers.update(str(handle.ledger_id), moved)
+    for lost in away:
+        memory_rig.lose(lost)
+    assert [entry.value for entry in reader.read()] == [b"0"]
+
+
+def test_a_writer_that_changed_too_often_gives_up(
+    keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ensemble, "CHANGES_MAX", 1)
+    handle = keeper.create_ledger()
+    bookies: Ensemble = handle._committer._ensemble
+    assert bookies.replace(0, "it failed", 0)
+    assert not bookies.replace(1, "it failed", 0)
+    handle.release()
