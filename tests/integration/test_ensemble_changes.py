@@ -62,7 +62,7 @@ def test_a_bookie_that_fails_is_replaced_from_the_first_entry_without_an_ack(
         after = names_of(handle)
     assert (after[0], after[2]) == (before[0], before[2])
     ledger = memory_rig.ledger(handle.ledger_id)
-    assert [f.first_entry_id for f in ledger.fragments][0] == 0
+    assert ledger.fragments[0].first_entry_id == 0
     assert ledger.fragments[-1].first_entry_id in (3, 4)
     memory_rig.faults.forget()
     assert not violations(memory_rig, handle.ledger_id, sent, list(sent))
@@ -172,7 +172,7 @@ def test_rb_16_without_a_spare_the_writer_goes_on_while_an_ack_quorum_is_left(
     for future in last:
         error = future.exception(20)
         assert isinstance(error, NotEnoughBookiesError)
-    assert before[1] in str(last[0].exception())
+    assert "cannot reach 2 bookies" in str(last[0].exception())
     memory_rig.faults.forget()
     assert keeper.recover_ledger(handle.ledger_id).last_entry_id >= 2
 
