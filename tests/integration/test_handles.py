@@ -17,12 +17,13 @@ from bkspark.errors import (
     LedgerClosedError,
     LedgerFencedError,
     NoSuchEntryError,
+    OutcomeUnknownError,
     UnauthorizedError,
 )
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 
-from .hand_writer import Gate
+from .hand_writer import Gate, HandWriter
 from .rig import SCHEMA, Rig, rows_from
 
 
@@ -314,3 +315,32 @@ def test_only_the_password_reads(rig: Rig, keeper: BookKeeper) -> None:
     with pytest.raises(UnauthorizedError):
         keeper.open_ledger(handle.ledger_id, recovery=False, password="wrong")
     assert values(keeper, handle.ledger_id, password="right") == [b"a"]
+
+
+def test_rb_41_a_last_add_confirmed_counts_whichever_bookie_knows_it(memory_rig: Rig) -> None:
+    """RB-12 and RB-23 too: whoever reads later sees no less, also across a change of bookies."""
+    writer = HandWriter(memory_rig, (3, 2, 2))
+    writer.add(0, 1, acknowledges=True)
+    writer.add(1, 2, acknowledges=True)
+    writer.replace(0, next(name for name in memory_rig.urls if name not in writer.names))
+    writer.add(2)
+    with BookKeeper(memory_rig.uri) as keeper:
+        for _ in range(2):
+            reader = keeper.open_ledger(writer.ledger_id, recovery=False)
+            assert reader.last_add_confirmed == 1
+            assert [entry.value for entry in reader.read()] == [b"entry 0", b"entry 1"]
+
+
+def test_a_writer_whose_bookies_hang_fails_in_the_end(
+    memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "ADD_TIMEOUT_SECONDS", 0.3)
+    gate = Gate(memory_rig.faults)
+    with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
+        handle = keeper.create_ledger()
+        gate.close(*memory_rig.urls)
+        future = handle.append_async(b"a")
+        assert isinstance(future.exception(20), OutcomeUnknownError)
+        gate.open()
+        with pytest.raises(OutcomeUnknownError):
+            handle.close()

@@ -23,7 +23,8 @@ from bkspark.errors import BookKeeperError, CorruptDataError
 from bkspark.format.digest import Digester
 from bkspark.protocol.batch import AttemptReport
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
-from bkspark.testing.simulation.oracle import Oracle, payload
+from bkspark.testing.simulation.known import payload
+from bkspark.testing.simulation.oracle import Oracle
 from bkspark.testing.simulation.runtime import SimulatedRuntime
 from bkspark.testing.simulation.scheduler import Process, Scheduler, Task, Violation
 

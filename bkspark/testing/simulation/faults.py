@@ -53,7 +53,7 @@ _WEIGHTS = {
     Kind.WIPED: 2,
     Kind.REPLACED: 2,
     Kind.FENCE_LOST: 4,
-    Kind.CUT: 2,
+    Kind.CUT: 4,
 }
 _RATES = (0.0, 0.01, 0.03, 0.06, 0.12)
 _MIXTURES: tuple[tuple[Kind, ...], ...] = (

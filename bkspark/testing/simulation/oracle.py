@@ -17,7 +17,6 @@ R16 a recovery closes on what it saw on bookies that it had fenced before it loo
 """
 
 import re
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -28,6 +27,7 @@ from bkspark.format.digest import Digester
 from bkspark.metadata.memory import MemoryMetadataStore
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
 from bkspark.protocol.record import AddRecord
+from bkspark.testing.simulation.known import Copy, Ledger, Place, payload, stripe_count
 from bkspark.testing.simulation.scheduler import Violation
 
 OPEN, IN_RECOVERY, CLOSED = LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED
@@ -37,44 +37,6 @@ _MOVES = {(OPEN, OPEN), (OPEN, IN_RECOVERY), (OPEN, CLOSED)} | {
 }
 _NAME = re.compile(r"ledgers/[0-9a-f]{2}/([0-9a-f]{16})/(terms|journal|entries)/(.+)")
 _KEY = re.compile(r"ledgers/([0-9a-f]{16})")
-Copy = tuple[str, ...]
-"""What is copied: ("part", first entry, stripe), ("record", first), ("log", attempt, stripe)."""
-
-
-def payload(entry_id: int) -> bytes:
-    """What simulated writers submit as entry ``entry_id``."""
-    return b"entry %d" % entry_id
-
-
-@dataclass
-class Place:
-    """A bookie's disk; another one after a loss."""
-
-    incarnation: str
-    disk: MemoryDisk
-    names: dict[str, bytes] = field(default_factory=dict)
-
-
-@dataclass
-class Ledger:
-    """What is known about one ledger.
-
-    Attributes:
-        copies: (copy, bookie id, incarnation) of everything good that was ever written.
-        cut: those of them that were damaged since.
-        checked: (first entry, bookie id) -> the step of the post-check that makes it count.
-        acked: the last acknowledged entry.
-        shown: the highest LAC that a reader was given.
-    """
-
-    metadata: LedgerMetadata
-    groups: dict[int, AddRecord] = field(default_factory=dict)
-    parts: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    copies: set[tuple[Copy, str, str]] = field(default_factory=set)
-    cut: set[tuple[Copy, str, str]] = field(default_factory=set)
-    checked: dict[tuple[int, str], int] = field(default_factory=dict)
-    acked: int = -1
-    shown: int = -1
 
 
 class Oracle:
@@ -82,7 +44,7 @@ class Oracle:
 
     Args:
         uri: of the metadata store in memory.
-        checks_reasons: whether an ack or end without its reasons (J4, R16) is a violation by itself.
+        checks_reasons: whether an ack or end without its reasons (J4, R16) is a violation.
     """
 
     def __init__(self, uri: str, *, checks_reasons: bool = True) -> None:
@@ -118,6 +80,7 @@ class Oracle:
         ledger, before = self.ledgers[ledger_id], place.names.get(name, b"")
         frames = journal.decode_journal(before, self._digester, ledger_id=ledger_id).frames
         place.names[name] = bytes(place.disk.files[name].data)
+        place.damaged.add(name)
         if frames:
             first = str(frames[-1].record.first_entry_id)
             damaged = {copy for copy in ledger.copies if copy[1:] == (bookie_id, place.incarnation)}
@@ -191,7 +154,9 @@ class Oracle:
         if match is None:
             return
         ledger_id = int(match[1], 16)
-        if is_journal:
+        if name in place.damaged:
+            self._lost.add((bookie_id, place.incarnation))  # What comes behind is lost as well.
+        elif is_journal:
             begin = len(before or b"")
             content = journal.decode_journal(
                 data[begin:], self._digester, ledger_id=ledger_id, position=begin
@@ -230,7 +195,7 @@ class Oracle:
         ledger.cut.discard(found)
 
     def _require_payloads(self, record: AddRecord, stripe: int, message: bytes) -> None:
-        count = _stripe_count(record.quorum.ensemble_size, record.quorum.write_quorum_size)
+        count = stripe_count(record.quorum.ensemble_size, record.quorum.write_quorum_size)
         ids = range(record.first_entry_id, record.last_entry_id + 1)
         expected = [payload(number) for number in ids if number % count == stripe]
         batch = pa.ipc.read_record_batch(pa.py_buffer(message), VALUE_SCHEMA)
@@ -342,10 +307,10 @@ class Oracle:
         needed = ledger.metadata.quorum.ack_quorum_size
         entry_id = first
         while entry_id <= last:
-            record = self._group_of(ledger, entry_id)
+            record = ledger.group_of(entry_id)
             if record is None:
                 raise Violation(f"entry {entry_id} is {why} and was never written ({rule})")
-            for copy, members in self._placed(ledger, record):
+            for copy, members in ledger.placed(record):
                 kept = [
                     member
                     for member in members
@@ -367,9 +332,9 @@ class Oracle:
         looked = self._current.get((process, metadata.ledger_id), -1)
         entry_id = first
         while entry_id <= last:
-            record = self._group_of(ledger, entry_id)
+            record = ledger.group_of(entry_id)
             assert record is not None
-            for _, members in self._placed(ledger, record):
+            for _, members in ledger.placed(record):
                 steps = [
                     ledger.checked.get((record.first_entry_id, bookie_id))
                     for bookie_id, _ in members
@@ -381,45 +346,3 @@ class Oracle:
                         f"the metadata check at step {looked} (J4)"
                     )
             entry_id = record.last_entry_id + 1
-
-    def _group_of(self, ledger: Ledger, entry_id: int) -> AddRecord | None:
-        found = ledger.groups.get(entry_id)
-        if found is not None:
-            return found
-        around = (
-            record
-            for record in ledger.groups.values()
-            if record.first_entry_id <= entry_id <= record.last_entry_id
-        )
-        return next(around, None)
-
-    def _placed(
-        self, ledger: Ledger, record: AddRecord
-    ) -> list[tuple[Copy, list[tuple[str, str]]]]:
-        """Everything that makes up a group, and the members that must have it."""
-        quorum, first = ledger.metadata.quorum, record.first_entry_id
-        ensemble = next(
-            fragment.ensemble
-            for fragment in reversed(ledger.metadata.fragments)
-            if fragment.first_entry_id <= first
-        )
-
-        def members(stripe: int) -> list[tuple[str, str]]:
-            chosen = (
-                ensemble[(stripe + k) % quorum.ensemble_size]
-                for k in range(quorum.write_quorum_size)
-            )
-            return [(member.bookie_id, member.incarnation) for member in chosen]
-
-        placed: list[tuple[Copy, list[tuple[str, str]]]] = [
-            (("part", str(first), str(part.stripe)), members(part.stripe)) for part in record.parts
-        ]
-        for attempt in record.attempts:
-            for log in attempt.entry_logs:
-                placed.append((("log", log.attempt_id, str(log.stripe)), members(log.stripe)))
-                placed.append((("record", str(first)), members(log.stripe)))
-        return placed
-
-
-def _stripe_count(ensemble_size: int, write_quorum_size: int) -> int:
-    return 1 if write_quorum_size == ensemble_size else ensemble_size

@@ -8,6 +8,7 @@ DataFrame's, to read every entry of it.
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import count
 from random import Random
 from secrets import token_hex
 
@@ -116,7 +117,10 @@ class _Run:
         seen = self._make_ledger()
         ledger_id = seen.value.ledger_id
         clients = self._clients
-        self.storage.on_loss = lambda: clients.recover("recovery-after-loss", ledger_id)
+        numbers = count(1)
+        self.storage.on_loss = lambda: clients.recover(
+            f"recovery-after-loss-{next(numbers)}", ledger_id
+        )
         clients.write("writer", seen, self._random.randint(1, 8))
         for number in range(self._random.choice((0, 0, 1, 1, 2, 2))):
             clients.recover(f"recovery-{number + 1}", ledger_id)

@@ -198,8 +198,10 @@ class Storage(StorageFaults):
             if not self._forget_fences():
                 return None
         elif kind is Kind.CUT:
-            if not self._cut(bookie_id):
+            cut = next((one for one in (bookie_id, *self._urls) if self._cut(one)), None)
+            if cut is None:
                 return None
+            bookie_id = cut
             self._silence_others(bookie_id)
         else:
             self._lose(bookie_id, is_replaced=kind is Kind.REPLACED)
@@ -239,7 +241,7 @@ class Storage(StorageFaults):
         journals = sorted(name for name, file in files.items() if "/journal/" in name and file.data)
         if not journals:
             return False
-        name = self.chance.random.choice(journals)
+        name = journals[0]
         del files[name].data[-self.chance.random.randint(1, 40) :]
         self._oracle.cut(bookie_id, name)
         return True

@@ -1,0 +1,91 @@
+"""What the oracle knows about ledgers and disks.
+
+Rule: where a copy must be follows from the metadata and the sizes of the quorums alone; it is
+worked out here once more, not with the functions of the client.
+"""
+
+from dataclasses import dataclass, field
+
+from bkspark.bookie.memory import MemoryDisk
+from bkspark.protocol.ledger import LedgerMetadata
+from bkspark.protocol.record import AddRecord
+
+Copy = tuple[str, ...]
+"""What is copied: ("part", first entry, stripe), ("record", first), ("log", attempt, stripe)."""
+
+
+def payload(entry_id: int) -> bytes:
+    """What simulated writers submit as entry ``entry_id``."""
+    return b"entry %d" % entry_id
+
+
+@dataclass
+class Place:
+    """A bookie's disk; another one after a loss."""
+
+    incarnation: str
+    disk: MemoryDisk
+    names: dict[str, bytes] = field(default_factory=dict)
+    damaged: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Ledger:
+    """What is known about one ledger.
+
+    Attributes:
+        copies: (copy, bookie id, incarnation) of everything good that was ever written.
+        cut: those of them that were damaged since.
+        checked: (first entry, bookie id) -> the step of the post-check that makes it count.
+        acked: the last acknowledged entry.
+        shown: the highest LAC that a reader was given.
+    """
+
+    metadata: LedgerMetadata
+    groups: dict[int, AddRecord] = field(default_factory=dict)
+    parts: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    copies: set[tuple[Copy, str, str]] = field(default_factory=set)
+    cut: set[tuple[Copy, str, str]] = field(default_factory=set)
+    checked: dict[tuple[int, str], int] = field(default_factory=dict)
+    acked: int = -1
+    shown: int = -1
+
+    def group_of(self, entry_id: int) -> AddRecord | None:
+        found = self.groups.get(entry_id)
+        if found is not None:
+            return found
+        around = (
+            record
+            for record in self.groups.values()
+            if record.first_entry_id <= entry_id <= record.last_entry_id
+        )
+        return next(around, None)
+
+    def placed(self, record: AddRecord) -> list[tuple[Copy, list[tuple[str, str]]]]:
+        """Everything that makes up a group, and the members that must have it."""
+        quorum, first = self.metadata.quorum, record.first_entry_id
+        ensemble = next(
+            fragment.ensemble
+            for fragment in reversed(self.metadata.fragments)
+            if fragment.first_entry_id <= first
+        )
+
+        def members(stripe: int) -> list[tuple[str, str]]:
+            chosen = (
+                ensemble[(stripe + k) % quorum.ensemble_size]
+                for k in range(quorum.write_quorum_size)
+            )
+            return [(member.bookie_id, member.incarnation) for member in chosen]
+
+        placed: list[tuple[Copy, list[tuple[str, str]]]] = [
+            (("part", str(first), str(part.stripe)), members(part.stripe)) for part in record.parts
+        ]
+        for attempt in record.attempts:
+            for log in attempt.entry_logs:
+                placed.append((("log", log.attempt_id, str(log.stripe)), members(log.stripe)))
+                placed.append((("record", str(first)), members(log.stripe)))
+        return placed
+
+
+def stripe_count(ensemble_size: int, write_quorum_size: int) -> int:
+    return 1 if write_quorum_size == ensemble_size else ensemble_size
