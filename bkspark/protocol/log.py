@@ -173,6 +173,12 @@ class LogRecord:
                 quorum=ledger.quorum,
                 digest=ledger.digest,
             )
+        if ledger.digest.digest_type != self.digest.digest_type:
+            raise InvalidRequestError(
+                f"log {self.name} has digestType {self.digest.digest_type}, "
+                f"not {ledger.digest.digest_type}: somebody else founded it meanwhile",
+                hint="nothing of this write is in the log; run it again",
+            )
         if overwrite:
             return replace(self._emptied(), generation=self.generation + 1)
         return self

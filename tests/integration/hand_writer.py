@@ -56,6 +56,7 @@ class HandWriter:
         self.sent: dict[int, bytes] = {}
         self.acked: list[int] = []
         self.cluster = Cluster(rig.uri)
+        self._addresses = self.cluster.addresses()
         self._checks, self._looks = checks, looks
         with BookKeeper(rig.uri) as keeper:
             handle = keeper.create_ledger(
@@ -128,7 +129,7 @@ class HandWriter:
     def replace(self, index: int, bookie_id: str) -> None:
         """Change the ensemble from the first entry without an ack on."""
         ensemble = self.metadata.last_fragment.ensemble
-        known = {m.bookie_id: a for m, a in self.cluster.addresses().items()}
+        known = {m.bookie_id: a for m, a in self._addresses.items()}
         address = known[bookie_id]
         assert has_markers(address, self.ledger_id, self.metadata.term)
         member = Member(bookie_id, address.incarnation)
@@ -144,7 +145,7 @@ class HandWriter:
         return recover(self.cluster, self.ledger_id, Password(), **options)
 
     def _address(self, index: int) -> BookieAddress:
-        return self.cluster.addresses()[self.metadata.last_fragment.ensemble[index]]
+        return self._addresses[self.metadata.last_fragment.ensemble[index]]
 
     def _encoded(self, entry_id: int, value: bytes) -> journal.EncodedRecord:
         quorum = self.metadata.quorum

@@ -87,6 +87,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "a ledger without a MAC joins a log that has one",
+        "protocol/log.py",
+        "if ledger.digest.digest_type != self.digest.digest_type:",
+        "if False:",
+        (f"{LOG}::test_a_ledger_of_another_digest_type_never_joins",),
+    ),
+    Mutant(
         "a transaction is committed only above its version",
         "protocol/log.py",
         "last >= transaction.version",

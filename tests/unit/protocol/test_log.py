@@ -11,7 +11,7 @@ from bkspark.protocol.log import LoggedLedger, LogRecord
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import Transaction
 
-EMPTY = LogRecord("events", Quorum(1, 1, 1), DigestSpec(), b"old")
+EMPTY = LogRecord("events", Quorum(1, 1, 1), DigestSpec("MAC", "03", "04"), b"old")
 FIRST = LoggedLedger(1, 0, 10, 100)
 SECOND = LoggedLedger(2, 10, 5, 50)
 LOG = replace(EMPTY, ledgers=(FIRST, SECOND), transactions={"app": 7}, dropped=(3,))
@@ -119,6 +119,14 @@ def test_a_dropped_ledger_never_joins(overwrite: bool) -> None:
 def test_only_a_closed_ledger_joins(state: LedgerState) -> None:
     with pytest.raises(InvalidRequestError, match="only a CLOSED"):
         splice(LOG, ledger(4, state=state))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_ledger_of_another_digest_type_never_joins(overwrite: bool) -> None:
+    """Two first writes may found one log; a forger could otherwise add to a log with a MAC."""
+    plain = replace(ledger(9), digest=DigestSpec())
+    with pytest.raises(InvalidRequestError, match="digestType MAC, not CRC32C"):
+        splice(LOG, plain, overwrite=overwrite)
 
 
 def test_an_empty_ledger_takes_no_offsets_but_commits_its_transaction() -> None:
