@@ -10,7 +10,7 @@
     ├── BookieUnavailableError             this bookie's answer is UNKNOWN, never "absent"
     ├── MetadataVersionError               compare-and-set lost; read again and retry
     ├── UnauthorizedError                  wrong or missing ledger password
-    ├── OutcomeUnknownError                it may or may not have happened; recover, do not blindly retry
+    ├── OutcomeUnknownError                it may or may not have happened; recover, then decide
     │   └── LedgerFencedError              another client took over
     └── CorruptDataError                   digest or format mismatch; names the file
 
