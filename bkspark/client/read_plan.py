@@ -5,6 +5,7 @@ and every retry of it reads the same rows (features 2.4.10, RB-39). Its cost gro
 records, not with the rows.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,10 @@ from bkspark.errors import CorruptDataError, NoSuchEntryError
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.record import AddRecord, EntryLog
+
+TASK_BYTES = 256 * 2**20
+TASK_BYTES_MIN = 16 * 2**20
+"""A reading task costs Spark about 45 ms besides its rows: few and large ones are faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +99,16 @@ class OffsetRange:
 
 
 def plan_log(
-    cluster: Cluster, log: LogRecord, offsets: OffsetRange, password: Password, task_bytes: int
+    cluster: Cluster,
+    log: LogRecord,
+    offsets: OffsetRange,
+    password: Password,
+    task_bytes: int | None,
 ) -> list[ReadTask]:
-    """Tasks of about ``task_bytes`` each that together read ``offsets`` of ``log``, in order.
+    """Tasks that together read ``offsets`` of ``log``, in order.
+
+    Args:
+        task_bytes: about how much each task reads; None to decide by size and cores.
 
     Raises:
         NoSuchEntryError: ``offsets`` begin below the truncation point or end past the log's end.
@@ -133,7 +145,7 @@ def plan_ledger(
     ledger: LedgerMetadata,
     entries: OffsetRange,
     password: Password,
-    task_bytes: int,
+    task_bytes: int | None,
 ) -> list[ReadTask]:
     """Tasks that read entries ``[begin, end)`` of one ledger.
 
@@ -205,16 +217,18 @@ def _rows_between(log: EntryLog, first: int, stride: int, begin: int, end: int) 
 
 
 def _tasks(
-    slices: Sequence[Slice | InlineSlice], ledgers: Mapping[int, LedgerToRead], task_bytes: int
+    slices: Sequence[Slice | InlineSlice],
+    ledgers: Mapping[int, LedgerToRead],
+    task_bytes: int | None,
 ) -> list[ReadTask]:
-    """Tasks of equal size, not above ``task_bytes``; neighbours read different replicas."""
+    """Tasks of about equal size; neighbours read different replicas."""
     total = sum(item.length_bytes for item in slices)
-    share = max(1, -(-total // max(1, -(-total // task_bytes))))
+    share = max(1, -(-total // _task_count(total, task_bytes)))
     filled: list[list[Slice | InlineSlice]] = [[]]
     room = share
     for item in slices:
         for piece in _cut(item, room, share):
-            if filled[-1] and piece.length_bytes > room:
+            if filled[-1] and piece.length_bytes > room + share // 8:
                 filled.append([])
                 room = share
             filled[-1].append(piece)
@@ -227,6 +241,21 @@ def _tasks(
         for turn, task in enumerate(filled)
         if task
     ]
+
+
+def _task_count(total: int, task_bytes: int | None) -> int:
+    """By ``task_bytes`` if given; else by size, and evenly over this machine's cores.
+
+    In local mode these are the cores that will work; elsewhere it is a guess, and the option says
+    better.
+    """
+    if task_bytes is not None:
+        return max(1, -(-total // task_bytes))
+    cores = os.cpu_count() or 1
+    by_size = round(total / TASK_BYTES)
+    if by_size >= cores:
+        return -(-by_size // cores) * cores
+    return max(1, min(cores, total // TASK_BYTES_MIN))
 
 
 def _cut(item: Slice | InlineSlice, room: int, share: int) -> Iterator[Slice | InlineSlice]:

@@ -24,8 +24,6 @@ BLOCK_ROWS_DEFAULT = 65_536
 BLOCK_BYTES_DEFAULT = 2 * 2**20
 """Above the 1.4 MB of a usual Spark batch of 10,000 rows, so that one becomes a block uncopied."""
 
-TASK_BYTES_DEFAULT = 256 * 2**20
-"""A reading task costs Spark about 50 ms besides its rows; fewer and larger ones are faster."""
 
 NAMES = (
     "metadataServiceUri",
@@ -73,7 +71,7 @@ class Options:
         ledger_id: None if a log is addressed.
         quorum: None if none of the three sizes was given.
         starting_offset, ending_offset: a log offset, or None for earliest and latest.
-        task_bytes: about how much one reading task reads.
+        task_bytes: about how much one reading task reads; None to decide by size and cores.
         view: empty for the entries themselves.
     """
 
@@ -91,7 +89,7 @@ class Options:
     fails_on_loss: bool
     merges_schema: bool
     truncates: bool
-    task_bytes: int
+    task_bytes: int | None
     view: str
 
 
@@ -137,7 +135,7 @@ class _Parser:
             fails_on_loss=self._flag("failOnDataLoss", True),
             merges_schema=self._flag("mergeSchema", False),
             truncates=self._flag("truncate", False),
-            task_bytes=self._number("maxBytesPerPartition", TASK_BYTES_DEFAULT, 2**40),
+            task_bytes=self._number("maxBytesPerPartition", 0, 2**40) or None,
             view=self._choice("view", VIEW_NAMES, "") or "",
         )
         if self._problems:
