@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from bkspark.client.bookkeeper import BookKeeper
-    from bkspark.client.read_handle import Entry, ReadHandle
-    from bkspark.client.recover import RecoveryReport
-    from bkspark.client.write_handle import WriteHandle
+    from bkspark.client.handles.read_handle import Entry, ReadHandle
+    from bkspark.client.handles.write_handle import WriteHandle
+    from bkspark.client.recovery.recover import RecoveryReport
 
 _LOADED_WHEN_ASKED_FOR = {
     "BookKeeper": "bkspark.client.bookkeeper",
-    "Entry": "bkspark.client.read_handle",
-    "ReadHandle": "bkspark.client.read_handle",
-    "RecoveryReport": "bkspark.client.recover",
-    "WriteHandle": "bkspark.client.write_handle",
+    "Entry": "bkspark.client.handles.read_handle",
+    "ReadHandle": "bkspark.client.handles.read_handle",
+    "RecoveryReport": "bkspark.client.recovery.recover",
+    "WriteHandle": "bkspark.client.handles.write_handle",
 }
 """They need pyarrow, which takes longer to import than all the rest."""
 

@@ -11,9 +11,9 @@ from rich.console import Console
 from bkspark.cli import findings, health
 from bkspark.cli.output import Column, note, plural, print_json, print_table
 from bkspark.cli.session import COMMON, METADATA_URI_VARIABLE, session_of
-from bkspark.client import views
-from bkspark.client.batch_plan import DEFAULT_QUORUM
+from bkspark.client.batch.plan import DEFAULT_QUORUM
 from bkspark.client.cluster import Cluster, init_cluster
+from bkspark.client.upkeep import views
 from bkspark.protocol.placement import shared_domains
 
 _BOOKIE_COLUMNS = (

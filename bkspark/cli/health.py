@@ -7,9 +7,9 @@ from typing import Any
 
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
-from bkspark.client import views
-from bkspark.client.batch_plan import DEFAULT_QUORUM
+from bkspark.client.batch.plan import DEFAULT_QUORUM
 from bkspark.client.cluster import BookieStatus, Cluster
+from bkspark.client.upkeep import views
 from bkspark.protocol.ledger import LedgerState, Member
 from bkspark.protocol.placement import Candidate, shared_domains
 

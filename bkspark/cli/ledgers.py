@@ -15,9 +15,9 @@ from bkspark.cli.rows import (
     print_entries,
 )
 from bkspark.cli.session import COMMON, password_of, require_consent, session_of
-from bkspark.client import maintenance, views
-from bkspark.client.ordered_read import read_ledger_in_order
-from bkspark.client.recover import recover as recover_ledger
+from bkspark.client.reading.ordered_read import read_ledger_in_order
+from bkspark.client.recovery.recover import recover as recover_ledger
+from bkspark.client.upkeep import maintenance, views
 from bkspark.protocol.ledger import LedgerState
 
 LedgerId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The ledger's id.")]

@@ -16,9 +16,9 @@ from bkspark.cli.rows import (
     print_entries,
 )
 from bkspark.cli.session import COMMON, password_of, require_consent, session_of
-from bkspark.client import maintenance, views
 from bkspark.client.cluster import Cluster
-from bkspark.client.ordered_read import read_log_in_order
+from bkspark.client.reading.ordered_read import read_log_in_order
+from bkspark.client.upkeep import maintenance, views
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
 

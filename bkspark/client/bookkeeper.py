@@ -5,15 +5,14 @@ from secrets import token_hex
 
 import pyarrow as pa
 
-from bkspark.client.batch_target import make_digester
 from bkspark.client.cluster import BookieStatus, Cluster, now_ms
-from bkspark.client.entries import VALUE_SCHEMA
-from bkspark.client.maintenance import delete_ledger
-from bkspark.client.password import Password
+from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.handles.read_handle import ReadHandle
+from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.client.password import Password, make_digester
 from bkspark.client.placing import place
-from bkspark.client.read_handle import ReadHandle
-from bkspark.client.recover import RecoveryReport, recover
-from bkspark.client.write_handle import WriteHandle
+from bkspark.client.recovery.recover import RecoveryReport, recover
+from bkspark.client.upkeep.maintenance import delete_ledger
 from bkspark.format import arrow_schema, digest
 from bkspark.protocol.ledger import (
     FIRST_TERM,
@@ -112,7 +111,7 @@ class BookKeeper:
         return ReadHandle(self._cluster, ledger_id, digester)
 
     def recover_ledger(self, ledger_id: int, *, password: str | None = None) -> RecoveryReport:
-        """Fence the ledger's writer and close it; see ``bkspark.client.recover``."""
+        """Fence the ledger's writer and close it; see ``bkspark.client.recovery.recover``."""
         return recover(self._cluster, ledger_id, Password(literal=password or ""))
 
     def delete_ledger(self, ledger_id: int) -> None:

@@ -6,9 +6,12 @@ literal password has to travel itself; nothing here ever shows it.
 
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from bkspark.errors import InvalidRequestError
+from bkspark.format.digest import Digester
+from bkspark.protocol.ledger import DigestSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +54,13 @@ class Password:
                 else f"the environment variable {self.env} named by passwordEnv is not set"
             )
         return secret
+
+
+@lru_cache(maxsize=64)
+def make_digester(spec: DigestSpec, password: Password) -> Digester:
+    """The digester of a ledger; kept, because deriving a key is slow on purpose.
+
+    Raises:
+        UnauthorizedError: the password is missing or wrong.
+    """
+    return Digester(spec, password.resolve() if spec.digest_type != "CRC32C" else None)

@@ -6,8 +6,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bkspark.client.cluster import Cluster
-from bkspark.client.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.client.password import Password
+from bkspark.client.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata
 

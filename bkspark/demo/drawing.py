@@ -8,7 +8,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from bkspark.client.slice_reader import ReplicaFault
+from bkspark.client.reading.slice_reader import ReplicaFault
 from bkspark.demo.damage import Damage
 from bkspark.protocol.ledger import LedgerMetadata
 

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.password import Password
-from bkspark.client.read_plan import OffsetRange, plan_log
-from bkspark.client.slice_reader import OFFSET_COLUMN, ReplicaFault, SliceReader
+from bkspark.client.reading.plan import OffsetRange, plan_log
+from bkspark.client.reading.slice_reader import OFFSET_COLUMN, ReplicaFault, SliceReader
 from bkspark.demo import damage as damage_module
 from bkspark.demo import drawing, flights
 from bkspark.demo.damage import Damage

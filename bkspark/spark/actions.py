@@ -1,6 +1,6 @@
 """Recovery as a Spark action: bookies are fenced, read and written to where they are mounted.
 
-The decisions are those of ``bkspark.client.recover`` and are made on the driver. Only its
+The decisions are those of ``bkspark.client.recovery.recover`` and are made on the driver. Only its
 instructions travel: each is a partition of its own, and each step is one job.
 """
 
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
-from bkspark.client.recover import Instruction, RecoveryReport, recover
+from bkspark.client.recovery.recover import Instruction, RecoveryReport, recover
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
 
 Numbered = tuple[int, Instruction[Any]]
@@ -100,7 +100,7 @@ def recover_ledger(
     *,
     tell: Callable[[str], None] | None = None,
 ) -> RecoveryReport:
-    """Fence the ledger's writer and close it; raises what ``bkspark.client.recover`` raises.
+    """Fence the ledger's writer and close it; raises what ``client.recovery`` raises.
 
     Only the driver needs the metadata store; executors need the bookies, and the password where
     its reference names it.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bkspark.client.batch_target import BlockSettings
+from bkspark.client.batch.target import BlockSettings
 from bkspark.client.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS

@@ -12,12 +12,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from bkspark.client import views
-from bkspark.client.batch_target import make_digester
 from bkspark.client.cluster import Cluster
-from bkspark.client.read_handle import ReadHandle
-from bkspark.client.read_plan import OffsetRange, ReadTask, plan_ledger, plan_log
-from bkspark.client.slice_reader import SliceReader
+from bkspark.client.handles.read_handle import ReadHandle
+from bkspark.client.password import make_digester
+from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_log
+from bkspark.client.reading.slice_reader import SliceReader
+from bkspark.client.upkeep import views
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema, layout
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState

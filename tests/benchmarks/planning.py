@@ -18,13 +18,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from bkspark.client.attempt_writer import AttemptWriter
-from bkspark.client.batch_commit import commit
-from bkspark.client.batch_plan import WriteRequest, prepare
-from bkspark.client.batch_target import BlockSettings
+from bkspark.client.batch.attempt_writer import AttemptWriter
+from bkspark.client.batch.commit import commit
+from bkspark.client.batch.plan import WriteRequest, prepare
+from bkspark.client.batch.target import BlockSettings
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.password import Password
-from bkspark.client.read_plan import OffsetRange, plan_log
+from bkspark.client.reading.plan import OffsetRange, plan_log
 
 SECONDS_MAX = 2.0
 BATCH = pa.record_batch({"id": pa.array(range(10)), "text": pa.array(["ten rows"] * 10)})

@@ -8,14 +8,14 @@ import boto3
 import pyarrow as pa
 import pytest
 
-from bkspark.client.attempt_writer import AttemptWriter
-from bkspark.client.batch_commit import commit
-from bkspark.client.batch_plan import WriteRequest, prepare
-from bkspark.client.batch_target import BatchTarget, BlockSettings
+from bkspark.client.batch.attempt_writer import AttemptWriter
+from bkspark.client.batch.commit import commit
+from bkspark.client.batch.plan import WriteRequest, prepare
+from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.password import Password
-from bkspark.client.read_plan import OffsetRange, plan_log
-from bkspark.client.slice_reader import SliceReader
+from bkspark.client.reading.plan import OffsetRange, plan_log
+from bkspark.client.reading.slice_reader import SliceReader
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.batch import AttemptReport
 from bkspark.protocol.quorum import Quorum

@@ -7,9 +7,9 @@ Waits until a line comes on its standard input, so that all begin together.
 
 import sys
 
-from bkspark.client import batch_commit
-from bkspark.client.attempt_writer import AttemptWriter
-from bkspark.client.batch_plan import WriteRequest, prepare
+from bkspark.client.batch import commit as batch_commit
+from bkspark.client.batch.attempt_writer import AttemptWriter
+from bkspark.client.batch.plan import WriteRequest, prepare
 from bkspark.client.password import Password
 from bkspark.protocol.quorum import Quorum
 from tests.integration.rig import BLOCKS, LOG, SCHEMA, rows_from

@@ -9,15 +9,14 @@ import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch_target import make_digester
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
-from bkspark.client.entries import VALUE_SCHEMA, encode_parts
-from bkspark.client.fencing import Failure, WriteBack
-from bkspark.client.password import Password
+from bkspark.client.handles.entries import VALUE_SCHEMA, encode_parts
+from bkspark.client.password import Password, make_digester
 from bkspark.client.placing import has_markers
 from bkspark.client.post_check import post_check
-from bkspark.client.recover import RecoveryReport, recover
+from bkspark.client.recovery.fencing import Failure, WriteBack
+from bkspark.client.recovery.recover import RecoveryReport, recover
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,

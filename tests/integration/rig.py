@@ -12,17 +12,18 @@ from typing import Any
 import pyarrow as pa
 
 from bkspark.bookie import memory, posix
-from bkspark.client import batch_commit, batch_plan
-from bkspark.client.attempt_writer import AttemptWriter
-from bkspark.client.batch_commit import CommitResult
-from bkspark.client.batch_plan import WriteRequest
-from bkspark.client.batch_target import BatchTarget, BlockSettings, make_digester
+from bkspark.client.batch import commit as batch_commit
+from bkspark.client.batch import plan as batch_plan
+from bkspark.client.batch.attempt_writer import AttemptWriter
+from bkspark.client.batch.commit import CommitResult
+from bkspark.client.batch.plan import WriteRequest
+from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.entry_log_file import EntryLogFile
-from bkspark.client.ledger_files import OpenBookies, find_records, placed_logs
-from bkspark.client.password import Password
-from bkspark.client.read_plan import OffsetRange, plan_log
-from bkspark.client.slice_reader import SliceReader
+from bkspark.client.password import Password, make_digester
+from bkspark.client.reading.entry_log_file import EntryLogFile
+from bkspark.client.reading.ledger_files import OpenBookies, find_records, placed_logs
+from bkspark.client.reading.plan import OffsetRange, plan_log
+from bkspark.client.reading.slice_reader import SliceReader
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.protocol.batch import AttemptReport

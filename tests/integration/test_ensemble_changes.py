@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from bkspark.bookie.uri import open_bookie
-from bkspark.client import ensemble
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.ensemble import Ensemble
+from bkspark.client.handles import ensemble
+from bkspark.client.handles.ensemble import Ensemble
+from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.records import Records, Seen
-from bkspark.client.write_handle import WriteHandle
 from bkspark.errors import LedgerFencedError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.protocol.adding import PendingAdds

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from bkspark.bookie import posix_calls
-from bkspark.client import batch_commit
-from bkspark.client.attempt_writer import AttemptWriter
+from bkspark.client.batch import commit as batch_commit
+from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import layout
 from bkspark.testing.faulty import Fault, Moment

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client import committer
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.write_handle import WriteHandle
+from bkspark.client.handles import committer
+from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.errors import (
     CorruptDataError,
     InvalidRequestError,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bkspark.bookie.uri import open_bookie
-from bkspark.client import batch_commit
-from bkspark.client.batch_target import BatchTarget
+from bkspark.client.batch import commit as batch_commit
+from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
 from bkspark.errors import (
     BookKeeperError,

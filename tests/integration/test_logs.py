@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client import batch_commit
+from bkspark.client.batch import commit as batch_commit
 from bkspark.client.cluster import Cluster
 from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
 from bkspark.protocol.quorum import Quorum
@@ -209,8 +209,8 @@ def test_a_log_keeps_the_settings_it_was_made_with(rig: Rig) -> None:
 
 def test_a_read_pins_one_version_of_the_log(rig: Rig) -> None:
     from bkspark.client.password import Password
-    from bkspark.client.read_plan import OffsetRange, plan_log
-    from bkspark.client.slice_reader import SliceReader
+    from bkspark.client.reading.plan import OffsetRange, plan_log
+    from bkspark.client.reading.slice_reader import SliceReader
 
     rig.write([[rows_from(0, 5)]])
     with Cluster(rig.uri) as cluster:

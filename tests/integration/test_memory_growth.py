@@ -15,14 +15,14 @@ GROWTH_MAX = 40 * MEGABYTE
 TASK = """
 import resource, sys
 import pyarrow as pa
-from bkspark.client.attempt_writer import AttemptWriter
-from bkspark.client.batch_commit import commit
-from bkspark.client.batch_plan import WriteRequest, prepare
-from bkspark.client.batch_target import BlockSettings
+from bkspark.client.batch.attempt_writer import AttemptWriter
+from bkspark.client.batch.commit import commit
+from bkspark.client.batch.plan import WriteRequest, prepare
+from bkspark.client.batch.target import BlockSettings
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
-from bkspark.client.read_plan import OffsetRange, plan_log
-from bkspark.client.slice_reader import SliceReader
+from bkspark.client.reading.plan import OffsetRange, plan_log
+from bkspark.client.reading.slice_reader import SliceReader
 
 uri, batch_count = sys.argv[1], int(sys.argv[2])
 name = f"log{batch_count}"

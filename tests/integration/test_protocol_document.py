@@ -9,8 +9,8 @@ from itertools import combinations
 
 import pytest
 
-from bkspark.client import fencing
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.recovery import fencing
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,

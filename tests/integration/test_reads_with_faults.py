@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client.batch_commit import commit
-from bkspark.client.slice_reader import SliceReader
+from bkspark.client.batch.commit import commit
+from bkspark.client.reading.slice_reader import SliceReader
 from bkspark.errors import CorruptDataError, NoSuchEntryError
 from bkspark.format import journal, layout
 from bkspark.testing.faulty import Fault

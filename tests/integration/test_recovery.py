@@ -8,11 +8,11 @@ from collections.abc import Collection
 import pytest
 
 from bkspark.bookie.memory import MemoryRoot
-from bkspark.client import batch_commit
+from bkspark.client.batch import commit as batch_commit
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
-from bkspark.client.recover import recover
+from bkspark.client.recovery.recover import recover
 from bkspark.errors import (
     NoSuchLedgerError,
     NotEnoughBookiesError,

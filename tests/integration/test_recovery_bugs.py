@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from bkspark.bookie import memory
-from bkspark.client import fencing, journal_tail, recover
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.recovery import fencing, journal_tail, recover
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client import batch_commit
-from bkspark.client.attempt_writer import AttemptWriter
+from bkspark.client.batch import commit as batch_commit
+from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.client.password import Password
-from bkspark.client.slice_reader import SliceReader
+from bkspark.client.reading.slice_reader import SliceReader
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError, UnauthorizedError
 from bkspark.format import entry_log
 

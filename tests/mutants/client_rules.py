@@ -50,7 +50,7 @@ MUTANTS = (
     # --- post-check ------------------------------------------------------------------------------
     Mutant(
         "there is no post-check",
-        "client/batch_commit.py",
+        "client/batch/commit.py",
         "        post_check(address, journal_file, ledger_id=self._target.ledger_id, "
         "term=self._target.term)\n",
         "",
@@ -89,21 +89,28 @@ MUTANTS = (
     # --- commit ----------------------------------------------------------------------------------
     Mutant(
         "there is no metadata check",
-        "client/batch_commit.py",
+        "client/batch/commit.py",
         "        self._require_current()\n        self._pending.acknowledge(ticket)\n",
         "        self._pending.acknowledge(ticket)\n",
         (ORDER,),
     ),
     Mutant(
-        "the metadata check is made before the record is written",
-        "client/batch_commit.py",
-        "while not self._cluster.ledgers.is_current(name, self._seen):",
-        "while self._add is None and not self._cluster.ledgers.is_current(name, self._seen):",
+        "the ack is given before the metadata check",
+        "client/batch/commit.py",
+        "        self._require_current()\n        self._pending.acknowledge(ticket)\n",
+        "        self._pending.acknowledge(ticket)\n        self._require_current()\n",
         (ORDER,),
     ),
     Mutant(
+        "the metadata check believes any newer version",
+        "client/metadata_check.py",
+        "if not is_mine or newest.value.last_fragment != mine.last_fragment:",
+        "if False:",
+        ("tests/integration/test_recovery.py",),
+    ),
+    Mutant(
         "a new ensemble is counted on before it is in the metadata",
-        "client/batch_commit.py",
+        "client/batch/commit.py",
         "        self._seen = self._cluster.ledgers.update(\n"
         "            str(self._target.ledger_id), "
         "lambda metadata: self._changed(metadata, ensemble)\n"
@@ -115,7 +122,7 @@ MUTANTS = (
     ),
     Mutant(
         "a spare joins without its markers",
-        "client/batch_commit.py",
+        "client/batch/commit.py",
         "if not has_markers(address, self._target.ledger_id, self._target.term):",
         "if False:",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
@@ -129,14 +136,14 @@ MUTANTS = (
     ),
     Mutant(
         "missing copies are not made",
-        "client/batch_commit.py",
+        "client/batch/commit.py",
         "news = self._make_copies(plan.copies) or self._change_ensemble(plan.ensemble)",
         "news = self._change_ensemble(plan.ensemble)",
         (SPARES,),
     ),
     Mutant(
         "the record is written before the missing copies are made",
-        "client/batch_commit.py",
+        "client/batch/commit.py",
         "news = self._make_copies(plan.copies) or self._change_ensemble(plan.ensemble)\n"
         "            news = news or self._append(plan, failed)\n",
         "news = self._change_ensemble(plan.ensemble) or self._append(plan, failed)\n"
@@ -145,7 +152,7 @@ MUTANTS = (
     ),
     Mutant(
         "a failed bookie is not replaced although there is a spare",
-        "client/batch_commit.py",
+        "client/batch/commit.py",
         "if news and self._has_spare(failed | news):",
         "if False:",
         (f"{FAILING}::test_a_wiped_bookie_is_neither_counted_nor_believed[memory]",),
@@ -166,14 +173,14 @@ MUTANTS = (
     ),
     Mutant(
         "abort does nothing",
-        "client/batch_commit.py",
+        "client/batch/commit.py",
         "lambda record: (record or vacant).without(target.ledger_id)",
         "lambda record: record or vacant",
         (f"{LOGS}::test_an_aborted_write_never_joins[memory]",),
     ),
     Mutant(
         "abort deletes the files of the write",
-        "client/batch_commit.py",
+        "client/batch/commit.py",
         "    vacant = LogRecord.vacant(target.log_name, target.quorum)\n    with Cluster(",
         "    for address in target.ensemble:\n"
         "        with open_bookie(address).open_root() as root:\n"
@@ -185,7 +192,7 @@ MUTANTS = (
     ),
     Mutant(
         "a write that was done before counts its rows again",
-        "client/batch_commit.py",
+        "client/batch/commit.py",
         "plan.row_count if has_joined else 0",
         "plan.row_count",
         (f"{LOGS}::test_of_two_writes_of_one_transaction_at_a_time_one_joins[memory]",),
@@ -214,21 +221,21 @@ MUTANTS = (
     # --- tasks -----------------------------------------------------------------------------------
     Mutant(
         "a task counts bookies that failed it",
-        "client/attempt_writer.py",
+        "client/batch/attempt_writer.py",
         "holders = [bookie_id for bookie_id in window if bookie_id not in self.failures]",
         "holders = list(window)",
         (f"{FAILING}::test_a_bookie_that_dies_after_some_writes_leaves_no_half_file[0]",),
     ),
     Mutant(
         "a task does not look for what it wrote",
-        "client/attempt_writer.py",
+        "client/batch/attempt_writer.py",
         "if root.size(self._name(stripe)) is None:",
         "if False:",
         (f"{FAILING}::test_a_bookie_that_hides_what_was_written_is_not_counted_in_a_task",),
     ),
     Mutant(
         "a task goes on writing to a bookie that failed it",
-        "client/attempt_writer.py",
+        "client/batch/attempt_writer.py",
         "            self._await(address.bookie_id)\n"
         "            if address.bookie_id not in self.failures:\n",
         "            if address.bookie_id not in self.failures:\n"
@@ -238,7 +245,7 @@ MUTANTS = (
     # --- reading ---------------------------------------------------------------------------------
     Mutant(
         "the reader does not check digests",
-        "client/entry_log_file.py",
+        "client/reading/entry_log_file.py",
         "        entry_log_format.check_block(\n"
         "            data, block, self._digester, self._log, ledger_id=self._ledger_id\n"
         "        )\n",
@@ -247,28 +254,28 @@ MUTANTS = (
     ),
     Mutant(
         "a bad file of ledger 0 condemns its bookie",
-        "client/slice_reader.py",
+        "client/reading/slice_reader.py",
         "f.ledger_id is None for f in self.faults",
         "not f.ledger_id for f in self.faults",
         (f"{READS}::test_one_bad_file_of_the_first_ledger_does_not_condemn_its_bookie",),
     ),
     Mutant(
         "the next replica begins from the start",
-        "client/slice_reader.py",
+        "client/reading/slice_reader.py",
         "row += batch.num_rows",
         "row += 0",
         (f"{READS}::test_a_replica_that_turns_bad_in_the_middle_is_followed_by_another",),
     ),
     Mutant(
         "rows that no replica gives are left out in silence",
-        "client/slice_reader.py",
+        "client/reading/slice_reader.py",
         "if self.fails_on_loss:",
         "if False:",
         (f"{READS}::test_without_a_good_replica_the_error_names_offset_and_reasons[memory]",),
     ),
     Mutant(
         "a journal that lacks records is good enough",
-        "client/ledger_files.py",
+        "client/reading/ledger_files.py",
         "return ledger.last_entry_id is not None and expected == ledger.last_entry_id + 1",
         "return True",
         (f"{READS}::test_a_bad_journal_is_stepped_over[memory-empty]",),

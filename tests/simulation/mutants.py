@@ -8,14 +8,15 @@ from unittest.mock import patch
 
 from bkspark.bookie import memory
 from bkspark.bookie.uri import open_bookie
-from bkspark.client import batch_commit, lane
-from bkspark.client.batch_commit import _RecordWriter
-from bkspark.client.batch_target import make_digester
-from bkspark.client.ensemble import Ensemble
-from bkspark.client.fencing import Failure, FenceAndRead, WriteBack
-from bkspark.client.lane import Lane
+from bkspark.client.batch import commit as batch_commit
+from bkspark.client.batch.commit import _RecordWriter
+from bkspark.client.handles import lane
+from bkspark.client.handles.ensemble import Ensemble
+from bkspark.client.handles.lane import Lane
+from bkspark.client.password import make_digester
 from bkspark.client.records import Records
-from bkspark.client.recover import _Recovery
+from bkspark.client.recovery.fencing import Failure, FenceAndRead, WriteBack
+from bkspark.client.recovery.recover import _Recovery
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.journal import EncodedRecord

@@ -30,10 +30,10 @@ WITHOUT_SPARK = """\
     import sys, time
     from pathlib import Path
     import pyarrow as pa
-    from bkspark.client import batch_commit
-    from bkspark.client.attempt_writer import AttemptWriter
-    from bkspark.client.batch_plan import WriteRequest, prepare
-    from bkspark.client.batch_target import BlockSettings
+    from bkspark.client.batch import commit as batch_commit
+    from bkspark.client.batch.attempt_writer import AttemptWriter
+    from bkspark.client.batch.plan import WriteRequest, prepare
+    from bkspark.client.batch.target import BlockSettings
     from bkspark.client.password import Password
 
     uri, folder, first, turns, rows = *sys.argv[1:3], *map(int, sys.argv[3:])

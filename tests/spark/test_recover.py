@@ -16,7 +16,7 @@ from places import refusal
 import bkspark
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
-from bkspark.client.recover import recover
+from bkspark.client.recovery.recover import recover
 from bkspark.errors import (
     CorruptDataError,
     InvalidRequestError,

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bkspark.client.attempt_writer import AttemptWriter
-from bkspark.client.batch_commit import commit
-from bkspark.client.batch_plan import WriteRequest, prepare
-from bkspark.client.batch_target import BatchTarget, BlockSettings
+from bkspark.client.batch.attempt_writer import AttemptWriter
+from bkspark.client.batch.commit import commit
+from bkspark.client.batch.plan import WriteRequest, prepare
+from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.cluster import init_cluster
 from bkspark.client.password import Password
 from bkspark.protocol.quorum import Quorum

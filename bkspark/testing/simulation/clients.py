@@ -10,15 +10,15 @@ from random import Random
 
 import pyarrow as pa
 
-from bkspark.client import batch_commit
-from bkspark.client.attempt_writer import AttemptWriter
-from bkspark.client.batch_target import BatchTarget
+from bkspark.client.batch import commit as batch_commit
+from bkspark.client.batch.attempt_writer import AttemptWriter
+from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
+from bkspark.client.handles.read_handle import ReadHandle
+from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.password import Password
-from bkspark.client.read_handle import ReadHandle
 from bkspark.client.records import Seen
-from bkspark.client.recover import recover
-from bkspark.client.write_handle import WriteHandle
+from bkspark.client.recovery.recover import recover
 from bkspark.errors import BookKeeperError, CorruptDataError
 from bkspark.format.digest import Digester
 from bkspark.protocol.batch import AttemptReport

@@ -21,7 +21,7 @@ import re
 import pyarrow as pa
 
 from bkspark.bookie.memory import MemoryDisk
-from bkspark.client.entries import VALUE_SCHEMA
+from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.format import journal, ledger_metadata
 from bkspark.format.digest import Digester
 from bkspark.metadata.memory import MemoryMetadataStore

@@ -16,8 +16,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-from bkspark.client import attempt_writer
-from bkspark.client.recover import Instruction
+from bkspark.client.batch import attempt_writer
+from bkspark.client.recovery.recover import Instruction
 from bkspark.testing.simulation.scheduler import Process, Scheduler, Task
 
 

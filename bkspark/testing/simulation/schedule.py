@@ -14,11 +14,11 @@ from secrets import token_hex
 
 import pyarrow as pa
 
-from bkspark.client import batch_plan
-from bkspark.client.batch_plan import WriteRequest
-from bkspark.client.batch_target import BatchTarget, BlockSettings
+from bkspark.client.batch import plan as batch_plan
+from bkspark.client.batch.plan import WriteRequest
+from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.cluster import Cluster
-from bkspark.client.entries import VALUE_SCHEMA
+from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.password import Password
 from bkspark.client.placing import place
 from bkspark.client.records import Seen

@@ -10,7 +10,7 @@ import bkspark
 from bkspark.cli import main
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
-from bkspark.client.recover import recover
+from bkspark.client.recovery.recover import recover
 from bkspark.protocol.ledger import LedgerState
 
 

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 import bkspark
-from bkspark.client import ordered_read
 from bkspark.client.cluster import Cluster
-from bkspark.client.ordered_read import InlineRead, read_ledger_in_order
 from bkspark.client.password import Password
-from bkspark.client.read_plan import InlineSlice, OffsetRange, plan_ledger
-from bkspark.client.slice_reader import SliceReader
+from bkspark.client.reading import ordered_read
+from bkspark.client.reading.ordered_read import InlineRead, read_ledger_in_order
+from bkspark.client.reading.plan import InlineSlice, OffsetRange, plan_ledger
+from bkspark.client.reading.slice_reader import SliceReader
 from bkspark.errors import CorruptDataError, InvalidRequestError, UnauthorizedError
 
 WANTED = pa.schema([("value", pa.binary()), ("_entry_id", pa.int64()), ("_offset", pa.int64())])

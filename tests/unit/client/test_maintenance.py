@@ -2,10 +2,10 @@
 
 import pytest
 
-from bkspark.client.attempt_writer import AttemptWriter
-from bkspark.client.batch_commit import commit
+from bkspark.client.batch.attempt_writer import AttemptWriter
+from bkspark.client.batch.commit import commit
 from bkspark.client.cluster import Cluster
-from bkspark.client.maintenance import delete_ledger, delete_log
+from bkspark.client.upkeep.maintenance import delete_ledger, delete_log
 from bkspark.errors import BookKeeperError, InvalidRequestError, NoSuchLedgerError
 from bkspark.protocol.ledger import LedgerState
 

@@ -5,10 +5,10 @@ import shutil
 import pyarrow as pa
 import pytest
 
-from bkspark.client import ordered_read
 from bkspark.client.cluster import Cluster
-from bkspark.client.ordered_read import read_ledger_in_order, read_log_in_order
 from bkspark.client.password import Password
+from bkspark.client.reading import ordered_read
+from bkspark.client.reading.ordered_read import read_ledger_in_order, read_log_in_order
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
 
 

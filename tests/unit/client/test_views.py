@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bkspark.client import views
-from bkspark.client.batch_commit import abort
+from bkspark.client.batch.commit import abort
 from bkspark.client.cluster import Cluster
-from bkspark.client.maintenance import delete_ledger
 from bkspark.client.password import Password
-from bkspark.client.replication_check import WHOLE_BOOKIE
+from bkspark.client.upkeep import views
+from bkspark.client.upkeep.maintenance import delete_ledger
+from bkspark.client.upkeep.replication_check import WHOLE_BOOKIE
 from bkspark.errors import NoSuchLedgerError
 from bkspark.protocol.record import Transaction
 

@@ -11,8 +11,8 @@ from types import TracebackType
 import pyarrow as pa
 
 from bkspark.client.cluster import Cluster
-from bkspark.client.committer import Committer, Stop, Submitted
-from bkspark.client.entries import VALUE_SCHEMA
+from bkspark.client.handles.committer import Committer, Stop, Submitted
+from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import InvalidRequestError, LedgerFencedError

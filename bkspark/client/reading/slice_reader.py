@@ -14,12 +14,11 @@ import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch_target import make_digester
 from bkspark.client.cluster import Cluster
-from bkspark.client.entry_log_file import EntryLogFile
-from bkspark.client.password import Password
-from bkspark.client.read_handle import ReadHandle
-from bkspark.client.read_plan import InlineSlice, LedgerToRead, ReadTask, Slice
+from bkspark.client.handles.read_handle import ReadHandle
+from bkspark.client.password import Password, make_digester
+from bkspark.client.reading.entry_log_file import EntryLogFile
+from bkspark.client.reading.plan import InlineSlice, LedgerToRead, ReadTask, Slice
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import arrow_schema
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from bkspark.client.cluster import Cluster
-from bkspark.client.ensemble import Ensemble
-from bkspark.client.entries import encode_parts
-from bkspark.client.lane import Broken, Stored
+from bkspark.client.handles.ensemble import Ensemble
+from bkspark.client.handles.entries import encode_parts
+from bkspark.client.handles.lane import Broken, Stored
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import (

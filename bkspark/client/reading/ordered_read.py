@@ -9,13 +9,17 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from bkspark.client.batch_target import make_digester
 from bkspark.client.cluster import Cluster
-from bkspark.client.ledger_files import OpenBookies, stores_rows_inline
-from bkspark.client.password import Password
-from bkspark.client.read_handle import ReadHandle
-from bkspark.client.read_plan import OffsetRange, ReadTask, plan_ledger, plan_log
-from bkspark.client.slice_reader import ENTRY_COLUMN, OFFSET_COLUMN, ReplicaFault, SliceReader
+from bkspark.client.handles.read_handle import ReadHandle
+from bkspark.client.password import Password, make_digester
+from bkspark.client.reading.ledger_files import OpenBookies, stores_rows_inline
+from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_log
+from bkspark.client.reading.slice_reader import (
+    ENTRY_COLUMN,
+    OFFSET_COLUMN,
+    ReplicaFault,
+    SliceReader,
+)
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
-from bkspark.client.ledger_files import (
+from bkspark.client.password import Password
+from bkspark.client.reading.ledger_files import (
     OpenBookies,
     find_records,
     placed_logs,
     stores_rows_inline,
 )
-from bkspark.client.password import Password
 from bkspark.errors import CorruptDataError, NoSuchEntryError
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch_plan import schema_after
-from bkspark.client.batch_target import BatchTarget, member_of
+from bkspark.client.batch.plan import schema_after
+from bkspark.client.batch.target import BatchTarget, member_of
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.copying import copy_entry_log
+from bkspark.client.metadata_check import still_current
 from bkspark.client.placing import has_markers
 from bkspark.client.post_check import post_check
 from bkspark.client.records import Seen
@@ -279,21 +280,9 @@ class _RecordWriter:
         return any(spare.bookie_id not in used | failed for spare in self._target.spares)
 
     def _require_current(self) -> None:
-        """The metadata check (R4): nobody has taken the ledger over.
-
-        A newer version that leaves this writer and its ensemble alone is adopted, then checked.
-        """
-        name = str(self._target.ledger_id)
-        while not self._cluster.ledgers.is_current(name, self._seen):
-            newest = self._cluster.ledger(self._target.ledger_id)
-            is_mine = newest.value.is_writable_by(term=self._target.term, token=self._target.token)
-            if not is_mine or newest.value.last_fragment != self._seen.value.last_fragment:
-                raise LedgerFencedError(
-                    f"ledger {name} was taken over by another client "
-                    f"({newest.value.state.value}, term {newest.value.term})",
-                    hint="nothing of this write is visible; run it again",
-                )
-            self._seen = newest
+        self._seen = still_current(
+            self._cluster, self._seen, hint="nothing of this write is visible; run it again"
+        )
 
     def _note(self, bookie_id: str, error: BookieUnavailableError) -> None:
         self.failures[bookie_id] = str(error)

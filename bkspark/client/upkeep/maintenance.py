@@ -6,7 +6,7 @@ job, because only it can know that no late writer makes files again.
 """
 
 from bkspark.client.cluster import Cluster
-from bkspark.client.views import log_of
+from bkspark.client.upkeep.views import log_of
 from bkspark.errors import InvalidRequestError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState

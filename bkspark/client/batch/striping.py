@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from bkspark.client.batch_target import BlockSettings
+from bkspark.client.batch.target import BlockSettings
 
 
 def stripes_of(

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from bkspark.bookie.checks import without_credentials
 from bkspark.client.cluster import Cluster
-from bkspark.client.replication_check import missing_replicas
+from bkspark.client.upkeep.replication_check import missing_replicas
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord

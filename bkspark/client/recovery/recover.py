@@ -19,18 +19,17 @@ from secrets import token_hex
 from typing import Any, Protocol, TypeVar
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.batch_target import make_digester
 from bkspark.client.cluster import Cluster
-from bkspark.client.fencing import (
+from bkspark.client.password import Password, make_digester
+from bkspark.client.reading.ledger_files import OpenBookies
+from bkspark.client.recovery.fencing import (
     FenceAndRead,
     MemberTail,
     RecoveredGroup,
     WriteBack,
     WrittenBack,
 )
-from bkspark.client.journal_tail import find_record
-from bkspark.client.ledger_files import OpenBookies
-from bkspark.client.password import Password
+from bkspark.client.recovery.journal_tail import find_record
 from bkspark.errors import (
     BookieUnavailableError,
     LedgerClosedError,

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from bkspark.bookie.contract import BookieRoot
 from bkspark.client.cluster import Cluster
-from bkspark.client.entries import decode_parts
-from bkspark.client.ledger_files import OpenBookies
+from bkspark.client.handles.entries import decode_parts
+from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.errors import (
     BookieUnavailableError,
     CorruptDataError,

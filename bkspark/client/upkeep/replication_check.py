@@ -7,16 +7,15 @@ blocks are not. What is found here is what the repair of a ledger would have to 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from bkspark.client.batch_target import make_digester
 from bkspark.client.cluster import Cluster
-from bkspark.client.ledger_files import (
+from bkspark.client.password import Password, make_digester
+from bkspark.client.reading.ledger_files import (
     OpenBookies,
     find_records,
     journal_name,
     placed_logs,
     records_on,
 )
-from bkspark.client.password import Password
 from bkspark.errors import BookieUnavailableError, CorruptDataError, UnauthorizedError
 from bkspark.format import layout
 from bkspark.format.digest import Digester

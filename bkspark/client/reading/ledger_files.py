@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch_target import make_digester
 from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
+from bkspark.client.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester

@@ -6,7 +6,8 @@ one that was replaced are taken back before anything completes (RB-07, RB-08).
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster, draw
-from bkspark.client.lane import Lane, Report
+from bkspark.client.handles.lane import Lane, Report
+from bkspark.client.metadata_check import still_current
 from bkspark.client.placing import has_markers
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Runtime
@@ -96,24 +97,12 @@ class Ensemble:
         return True
 
     def require_current(self) -> None:
-        """The metadata check (R4): return if nobody has taken the ledger over.
-
-        A newer version that leaves this writer and its ensemble alone is adopted, then checked.
-
-        Raises:
-            LedgerFencedError: somebody has.
-        """
-        name = str(self.seen.value.ledger_id)
-        while not self._cluster.ledgers.is_current(name, self.seen):
-            newest = self._cluster.ledger(self.seen.value.ledger_id)
-            is_mine = newest.value.is_writable_by(term=self._term, token=self._token)
-            if not is_mine or newest.value.last_fragment != self.seen.value.last_fragment:
-                raise LedgerFencedError(
-                    f"ledger {name} was taken over by another client "
-                    f"({newest.value.state.value}, term {newest.value.term})",
-                    hint="recovery decides about entries without an ack; open the ledger to see",
-                )
-            self.seen = newest
+        """Raises ``LedgerFencedError`` if somebody has taken the ledger over."""
+        self.seen = still_current(
+            self._cluster,
+            self.seen,
+            hint="recovery decides about entries without an ack; open the ledger to see",
+        )
 
     def stop(self, timeout: float) -> None:
         """End all lanes after what was sent, waiting at most ``timeout`` seconds for each."""

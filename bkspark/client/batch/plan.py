@@ -10,9 +10,9 @@ from secrets import token_hex
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.batch_target import BatchTarget, BlockSettings, make_digester
+from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.cluster import Cluster, now_ms
-from bkspark.client.password import Password
+from bkspark.client.password import Password, make_digester
 from bkspark.client.placing import place
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout

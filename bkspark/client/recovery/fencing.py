@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch_target import make_digester
 from bkspark.client.copying import copy_entry_log
-from bkspark.client.entry_log_file import EntryLogFile
-from bkspark.client.journal_tail import StoredRecord, read_tail
-from bkspark.client.password import Password
+from bkspark.client.password import Password, make_digester
+from bkspark.client.reading.entry_log_file import EntryLogFile
+from bkspark.client.recovery.journal_tail import StoredRecord, read_tail
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester

@@ -5,10 +5,9 @@ never talk to the metadata store.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.password import Password
+from bkspark.client.password import Password, make_digester
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import DigestSpec, Member
 from bkspark.protocol.quorum import Quorum
@@ -68,13 +67,3 @@ class BatchTarget:
 
 def member_of(address: BookieAddress) -> Member:
     return Member(address.bookie_id, address.incarnation)
-
-
-@lru_cache(maxsize=64)
-def make_digester(spec: DigestSpec, password: Password) -> Digester:
-    """The digester of a ledger; kept, because deriving a key is slow on purpose.
-
-    Raises:
-        UnauthorizedError: the password is missing or wrong.
-    """
-    return Digester(spec, password.resolve() if spec.digest_type != "CRC32C" else None)

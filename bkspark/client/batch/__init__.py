@@ -1,0 +1,1 @@
+"""A DataFrame write, in the order of its steps: plan, target, attempt_writer (striping), commit."""

@@ -1,0 +1,1 @@
+"""A ledger from Python: write_handle -> committer -> ensemble -> lane (entries); read_handle."""

@@ -1,0 +1,1 @@
+"""Taking over from somebody else: recover -> fencing -> journal_tail."""

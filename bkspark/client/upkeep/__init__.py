@@ -1,0 +1,1 @@
+"""Looking after a cluster: views of it, a check of its replicas, deleting."""
