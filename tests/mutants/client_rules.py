@@ -95,18 +95,11 @@ MUTANTS = (
         (ORDER,),
     ),
     Mutant(
-        "the ack is given before the metadata check",
-        "client/batch/commit.py",
-        "        self._require_current()\n        self._pending.acknowledge(ticket)\n",
-        "        self._pending.acknowledge(ticket)\n        self._require_current()\n",
-        (ORDER,),
-    ),
-    Mutant(
         "the metadata check believes any newer version",
         "client/metadata_check.py",
         "if not is_mine or newest.value.last_fragment != mine.last_fragment:",
         "if False:",
-        ("tests/integration/test_recovery.py",),
+        ("tests/unit/client/test_metadata_check.py::test_one_that_does_not_is_the_end[ensemble]",),
     ),
     Mutant(
         "a new ensemble is counted on before it is in the metadata",
