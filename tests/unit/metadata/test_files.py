@@ -11,7 +11,8 @@ from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnk
 from bkspark.metadata import directory
 from bkspark.metadata.contract import Versioned
 from bkspark.metadata.directory import open_directory
-from bkspark.metadata.files import MARKER, FileMetadataStore
+from bkspark.metadata.files import FileMetadataStore
+from bkspark.metadata.versioned_store import MARKER
 from bkspark.metadata.versions import VersionedRecords
 from bkspark.testing.faulty_os import FaultyOs
 

@@ -1,0 +1,133 @@
+"""What the stores of write-once files share: records over a ``Directory`` that is looked up anew.
+
+``versions`` says how records become files and why that is safe; a store is the edge of it: it opens
+its directory, makes sure that it is a metadata store, and turns every ``OSError`` into "unknown".
+
+The marker ``METADATA_STORE`` is read in every call. An empty folder where the store's file system
+is not mounted, or a prefix that was wiped or mistyped, is not a store without records: "absent"
+there could undo a cluster.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Self
+
+from bkspark.errors import InvalidRequestError, OutcomeUnknownError
+from bkspark.metadata import names
+from bkspark.metadata.contract import Versioned
+from bkspark.metadata.directory import Directory
+from bkspark.metadata.versions import VersionedRecords
+
+MARKER = "METADATA_STORE"
+_MARKER_TEXT = b"bkspark metadata store, format 1\n"
+
+
+class VersionedStore(ABC):
+    """A ``MetadataStore`` of write-once files. Holds nothing open; any number may exist."""
+
+    place: str
+    """What its root is called: a folder, a prefix."""
+
+    hint_if_missing: str
+    """What else to do than ``bkspark init`` if there is no store."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (self._uri,)
+
+    @property
+    def uri(self) -> str:
+        return self._uri
+
+    @abstractmethod
+    def format(self) -> None:
+        """Make an empty place a metadata store.
+
+        Durability: durable when it returns.
+
+        Raises:
+            InvalidRequestError: there is something in it, or it cannot be one.
+            OutcomeUnknownError: the storage gave no sure answer; may be repeated.
+        """
+
+    @abstractmethod
+    def _directory(self) -> AbstractContextManager[Directory]:
+        """The root, looked up now.
+
+        Raises:
+            FileNotFoundError, NotADirectoryError: there surely is none.
+        """
+
+    def get(self, key: str) -> Versioned | None:
+        with self._records(f"get {names.key(key)!r}") as records:
+            return records.get(key)
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        if expected is not None and expected < 1:
+            raise InvalidRequestError(f"version {expected} of {key!r} cannot exist")
+        with self._records(f"put {names.key(key)!r}") as records:
+            return records.put(key, value, expected)
+
+    def is_current(self, key: str, seen: Versioned) -> bool:
+        with self._records(f"check {names.key(key)!r}") as records:
+            return records.is_current(key, seen)
+
+    def list(self, prefix: str) -> list[str]:
+        with self._records(f"list {names.key(prefix)!r}") as records:
+            return records.list(prefix)
+
+    def delete(self, key: str) -> None:
+        with self._records(f"delete {names.key(key)!r}") as records:
+            records.delete(key)
+
+    def close(self) -> None:  # noqa: B027 - needs no override
+        """Nothing to do: every call opens and closes what it needs."""
+
+    def _require_empty(self, found: Collection[str]) -> None:
+        if found:
+            what = "is one already" if MARKER in found else "has something else in it"
+            raise InvalidRequestError(
+                f"no metadata store can be made at {self._uri}: it {what}",
+                hint=f"choose another {self.place}, or use what is there",
+            )
+
+    def _mark(self, directory: Directory) -> None:
+        if not directory.put_if_absent(MARKER, _MARKER_TEXT):
+            raise InvalidRequestError(f"somebody else made {self._uri} a metadata store just now")
+
+    @contextmanager
+    def _records(self, doing: str) -> Iterator[VersionedRecords]:
+        with self._known_errors(doing), ExitStack() as stack:
+            try:
+                directory = stack.enter_context(self._directory())
+                marker = directory.read(MARKER)
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise self._no_store() from error
+            if marker is None:
+                raise self._no_store()
+            if marker != _MARKER_TEXT:
+                raise InvalidRequestError(
+                    f"the metadata store at {self._uri} has another format",
+                    hint="use the version of bkspark that made it, or a newer one",
+                )
+            yield VersionedRecords(directory)
+
+    def _no_store(self) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"no bkspark cluster at {self._uri}",
+            hint=f"run `bkspark init {self._uri}`, or {self.hint_if_missing}",
+        )
+
+    @contextmanager
+    def _known_errors(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise OutcomeUnknownError(
+                f"metadata store {self._uri} could not surely {doing}: {reason}",
+                hint="read back what is there before trying again",
+            ) from error
