@@ -103,6 +103,9 @@ def _part(stripe: object, length: object, digest: object) -> InlinePart:
 def _is_coherent(record: AddRecord) -> bool:
     """Whether the parts, or the attempts in order, cover exactly the record's entries."""
     first, last = record.first_entry_id, record.last_entry_id
+    if record.is_confirmation:
+        says_its_lac = first - 1 == last == record.last_add_confirmed >= -1
+        return says_its_lac and not record.parts and not record.attempts
     if not -1 <= record.last_add_confirmed < first <= last:
         return False
     if record.parts:

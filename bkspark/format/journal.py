@@ -31,6 +31,9 @@ _MAGIC = b"BKAR"
 _VERSION = 1
 _PREFIX = struct.Struct("<4sBBHIQI")
 _TRAILER = struct.Struct("<QI")
+
+PREFIX_BYTES = _PREFIX.size
+TRAILER_BYTES = _TRAILER.size
 _DIGEST_HEX = {"CRC32C": 8, "MAC": 64}
 
 
@@ -64,7 +67,13 @@ class JournalContent:
 
     @property
     def records(self) -> tuple[AddRecord, ...]:
-        return tuple(frame.record for frame in self.frames)
+        """The records that commit entries; confirmations are left out."""
+        return tuple(f.record for f in self.frames if not f.record.is_confirmation)
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The highest LAC that any record says, confirmations included; -1 without records."""
+        return max((frame.record.last_add_confirmed for frame in self.frames), default=-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +150,70 @@ def last_frame_length(data: bytes, end: int) -> int | None:
     length = int(_TRAILER.unpack_from(data, len(data) - _TRAILER.size)[0])
     is_possible = _PREFIX.size + _TRAILER.size < length <= end
     return length if is_possible and data.endswith(_trailer(length, end - length)) else None
+
+
+def frame_length(data: bytes, begin: int, *, position: int) -> int | None:
+    """Length of the frame that begins at ``data[begin:]``; None if no frame of this format does.
+
+    By its checked prefix alone, so a long journal is walked without reading what its frames hold.
+
+    Args:
+        position: of ``data[begin]`` in its journal.
+    """
+    body = begin + _PREFIX.size
+    if len(data) < body:
+        return None
+    magic, version, _, _, header_length, parts_length, _ = _PREFIX.unpack_from(data, begin)
+    is_frame = magic == _MAGIC and version == _VERSION and header_length <= HEADER_BYTES_MAX
+    if not is_frame or data[body - 4 : body] != _checksum(data[begin : body - 4], position):
+        return None
+    return int(_PREFIX.size + header_length + parts_length + _TRAILER.size)
+
+
+def head_length(data: bytes, begin: int) -> int:
+    """Length of the prefix and header of the frame at ``data[begin:]``, which is one."""
+    return int(_PREFIX.size + _PREFIX.unpack_from(data, begin)[4])
+
+
+def decode_head(
+    data: bytes, begin: int, digester: Digester, *, ledger_id: int, position: int
+) -> AddRecord | None:
+    """The record of the frame at ``data[begin:]`` from its header alone; None if that is bad.
+
+    What it says is true, but nothing is known of its parts.
+    """
+    if frame_length(data, begin, position=position) is None:
+        return None
+    body, parts_at = begin + _PREFIX.size, begin + head_length(data, begin)
+    digest_at = parts_at - _DIGEST_HEX[digester.spec.digest_type]
+    if not body <= digest_at <= parts_at <= len(data):
+        return None
+    header, what = data[body:digest_at], f"journal of ledger {ledger_id}"
+    expected = data[digest_at:parts_at].decode("ascii", "replace")
+    try:
+        if not digester.matches(expected, _context(ledger_id, position), header):
+            return None
+        return add_record.from_json(strict_json.loads(header, what), ledger_id)
+    except BookKeeperError:
+        return None
+
+
+def frame_begins(data: bytes, position: int) -> list[int]:
+    """Where in a journal frames seem to begin, ascending: prefixes that are whole and in place.
+
+    Only a hint for where to look: what a record holds may be made to look like one.
+
+    Args:
+        data: the journal's bytes from ``position`` on.
+    """
+    found: list[int] = []
+    at = data.find(_MAGIC)
+    while at >= 0:
+        body = at + _PREFIX.size
+        if data[body - 4 : body] == _checksum(data[at : body - 4], position + at):
+            found.append(position + at)
+        at = data.find(_MAGIC, at + 1)
+    return found
 
 
 class _CutError(Exception):

@@ -10,6 +10,9 @@ On a bookie::
 In the metadata store::
 
     cluster    counters/ledger    bookies/<bookie>    logs/<name>    ledgers/<ledger>
+    cursors/<log>/<name>
+    lost/<bookie>                bookies that operators declared lost for ever
+    recoveries/<ledger>          why the ledger's last recovery could not close it: for people
 
 ``<ledger>`` and ``<term>`` are 16 and 8 hex digits, ``<shard>`` the last two of the ledger's,
 ``<token>`` and ``<attempt>`` 32. Names that come out of storage are hostile input: they pass the
@@ -35,6 +38,9 @@ LEDGER_COUNTER_KEY = "counters/ledger"
 BOOKIES_PREFIX = "bookies"
 LOGS_PREFIX = "logs"
 LEDGERS_PREFIX = "ledgers"
+CURSORS_PREFIX = "cursors"
+LOST_PREFIX = "lost"
+RECOVERIES_PREFIX = "recoveries"
 
 
 def log_name(name: str) -> str:
@@ -71,8 +77,12 @@ def ledger_folder(ledger_id: int) -> str:
     return f"ledgers/{digits[-2:]}/{digits}"
 
 
+def terms_folder(ledger_id: int) -> str:
+    return f"{ledger_folder(ledger_id)}/terms"
+
+
 def term_marker(ledger_id: int, term: int) -> str:
-    return f"{ledger_folder(ledger_id)}/terms/{_term_digits(term)}"
+    return f"{terms_folder(ledger_id)}/{_term_digits(term)}"
 
 
 def journal_folder(ledger_id: int) -> str:
@@ -107,8 +117,35 @@ def log_key(name: str) -> str:
     return f"{LOGS_PREFIX}/{log_name(name)}"
 
 
+def cursors_prefix(log: str) -> str:
+    return f"{CURSORS_PREFIX}/{log_name(log)}"
+
+
+def cursor_key(log: str, name: str) -> str:
+    return f"{cursors_prefix(log)}/{cursor_name(name)}"
+
+
+def cursor_name(name: str) -> str:
+    """``name`` itself if it may name a cursor: the rule is that of logs."""
+    if not _LOG_NAME.fullmatch(name) or ".." in name:
+        raise InvalidRequestError(
+            f"cursor name {name[:40]!r} is not allowed",
+            hint="use 1 to 128 ASCII letters, digits, '.', '_' or '-', "
+            "with a letter or digit at both ends and no '..'",
+        )
+    return name
+
+
 def ledger_key(ledger_id: int) -> str:
     return f"{LEDGERS_PREFIX}/{_ledger_digits(ledger_id)}"
+
+
+def lost_key(name: str) -> str:
+    return f"{LOST_PREFIX}/{bookie_id(name)}"
+
+
+def recovery_key(ledger_id: int) -> str:
+    return f"{RECOVERIES_PREFIX}/{_ledger_digits(ledger_id)}"
 
 
 def parse_ledger_key(name: str) -> int:

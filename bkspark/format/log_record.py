@@ -12,6 +12,7 @@ from bkspark.format.ledger_metadata import (
     encode_bytes,
     encode_quorum,
 )
+from bkspark.format.strict_json import Fields
 from bkspark.protocol.log import LoggedLedger, LogRecord
 
 KIND = "log"
@@ -27,15 +28,14 @@ def encode(record: LogRecord, nonce: str) -> bytes:
         "schema": encode_bytes(record.schema),
         "vacant": record.is_vacant,
         "generation": record.generation,
-        "ledgers": [
-            [x.ledger_id, x.first_offset, x.entry_count, x.length_bytes] for x in record.ledgers
-        ],
+        "ledgers": [_encode_place(ledger) for ledger in record.ledgers],
         "first_offset": record.first_offset,
         "transactions": dict(record.transactions),
         "dropped": list(record.dropped),
         "created_ms": record.created_ms,
         "changed_ms": record.changed_ms,
     }
+    value.update(_optional(record))
     return envelope.encode(KIND, layout.log_key(record.name), value)
 
 
@@ -60,12 +60,43 @@ def decode(name: str, data: bytes) -> LogRecord:
             dropped=tuple(_integers(fields.take("dropped", list))),
             created_ms=fields.take("created_ms", int),
             changed_ms=fields.take("changed_ms", int),
+            tail=tuple(_integers(fields.take_or_none("tail", list) or [])),
+            is_sealed=fields.take_or_none("sealed", bool) or False,
+            streams=_decode_streams(fields),
+            retention_bytes=fields.take_or_none("retention_bytes", int),
+            retention_ms=fields.take_or_none("retention_ms", int),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
     if record.name != name:
         raise CorruptDataError(f"{fields.what} names another log")
     return record
+
+
+def _encode_place(ledger: LoggedLedger) -> list[int]:
+    place = [ledger.ledger_id, ledger.first_offset, ledger.entry_count, ledger.length_bytes]
+    return [*place, ledger.closed_ms] if ledger.closed_ms else place
+
+
+def _optional(record: LogRecord) -> dict[str, Any]:
+    """Fields that came later: left out where they say nothing, so that old records stay as is."""
+    fields = {
+        "tail": list(record.tail) or None,
+        "sealed": record.is_sealed or None,
+        "streams": {query: list(runs) for query, runs in record.streams.items()} or None,
+        "retention_bytes": record.retention_bytes,
+        "retention_ms": record.retention_ms,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _decode_streams(fields: Fields) -> dict[str, tuple[str, ...]]:
+    if fields.take_or_none("streams", dict) is None:
+        return {}
+    found = fields.mapping("streams", list)
+    if any(type(run) is not str for runs in found.values() for run in runs):
+        raise ValueError("not a list of runs")
+    return {query: tuple(runs) for query, runs in found.items()}
 
 
 def _ledger(item: list[Any]) -> LoggedLedger:

@@ -68,7 +68,8 @@ def loads(data: bytes, what: str) -> Fields:
         )
     except (ValueError, RecursionError) as error:
         raise CorruptDataError(f"{what}: not valid JSON") from error
-    if not isinstance(value, dict) or _is_deeper(value, DEPTH_MAX):
+    may_be_deep = data.count(b"{") + data.count(b"[") > DEPTH_MAX
+    if not isinstance(value, dict) or (may_be_deep and _is_deeper(value, DEPTH_MAX)):
         raise CorruptDataError(f"{what}: not a JSON object of bounded depth")
     return Fields(value, what)
 

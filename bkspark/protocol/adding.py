@@ -10,6 +10,10 @@ the last member was counted. Replacing a member voids a check that is under way 
 
 Rule 4. After a replacement only the replaced indexes are taken back, all of them before anything
 completes (features 2.2.1, 2.2.4; RB-07, RB-08).
+
+Rule 5. Every record says the LAC of its writer. A LAC that no record has said yet may be said by a
+confirmation, and only when nothing is pending: then nothing that lies before it in a journal is
+unconfirmed, and whoever reads the journal from its end may stop there (features 2.3.4).
 """
 
 from collections import deque
@@ -53,6 +57,7 @@ class PendingAdds:
         self.quorum = quorum
         self.last_add_confirmed = last_add_confirmed
         self.last_add_pushed = last_add_confirmed
+        self._said = last_add_confirmed
         self._pending: deque[PendingAdd] = deque()
         self._replacements = 0
 
@@ -77,7 +82,17 @@ class PendingAdds:
         add = PendingAdd(first, last, write_sets)
         self._pending.append(add)
         self.last_add_pushed = last
+        self._said = self.last_add_confirmed
         return add
+
+    @property
+    def has_unsaid_lac(self) -> bool:
+        """Whether a confirmation would tell readers something (rule 5)."""
+        return not self._pending and self.last_add_confirmed > self._said
+
+    def confirmed(self) -> None:
+        """A confirmation says the LAC now."""
+        self._said = self.last_add_confirmed
 
     def ticket(self) -> CheckTicket | None:
         """What a metadata check that starts now could acknowledge; None if nothing is complete."""

@@ -79,6 +79,7 @@ def plan_commit(
     ensemble: Sequence[Member],
     spares: Sequence[Member],
     failed: Collection[str] = (),
+    first_entry_id: int = 0,
 ) -> CommitPlan:
     """Decide what to commit.
 
@@ -88,6 +89,7 @@ def plan_commit(
         spares: members that may step in, in order of preference; those that are in the ensemble
             already are passed over.
         failed: bookie ids known not to answer now.
+        first_entry_id: the id that the first row gets.
 
     Raises:
         InvalidRequestError: a report is missing, doubled, or its logs do not hold its rows.
@@ -95,7 +97,7 @@ def plan_commit(
     """
     ordered = _in_partition_order(reports)
     attempts: list[AttemptLogs] = []
-    first = 0
+    first = first_entry_id
     for report in ordered:
         _check_stripes(report, quorum)
         logs = tuple(written.entry_log for written in report.logs)
@@ -112,7 +114,7 @@ def plan_commit(
             copy for log in written for copy in _missing_copies(log, quorum, settled, failed)
         ),
         attempts=tuple(attempts),
-        row_count=first,
+        row_count=first - first_entry_id,
         length_bytes=sum(report.length_bytes for report in ordered),
     )
 

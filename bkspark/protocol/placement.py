@@ -8,6 +8,8 @@ possible.
 Rule 2. Inside a domain, chance decides, weighted by free space and capped, so that a new empty
 bookie is preferred but not flooded (BookKeeper's disk-weighted placement).
 
+Rule 3. Before all that: bookies that failed often lately come last (``quarantine``, rule 2).
+
 Chance is an argument: ``draw`` returns floats in [0, 1).
 """
 
@@ -43,12 +45,14 @@ def choose(
     draw: Callable[[], float],
     exclude: Collection[str] = (),
     near: Sequence[Candidate] = (),
+    last: Collection[str] = (),
 ) -> list[Candidate]:
     """Choose ``count`` distinct bookies: in ring order, or with ``near`` the best spread first.
 
     Args:
         exclude: bookie ids that must not be chosen.
         near: bookies that are in the ensemble already; their domains count as used.
+        last: bookie ids that are chosen only where there is no other.
 
     Raises:
         NotEnoughBookiesError: fewer than ``count`` usable candidates.
@@ -64,8 +68,9 @@ def choose(
     used = Counter(candidate.domain for candidate in near)
     chosen: list[Candidate] = []
     while len(chosen) < count:
-        least = min(used[candidate.domain] for candidate in open_)
-        pick = _weighted([c for c in open_ if used[c.domain] == least], draw)
+        pool = [c for c in open_ if c.member.bookie_id not in last] or open_
+        least = min(used[candidate.domain] for candidate in pool)
+        pick = _weighted([c for c in pool if used[c.domain] == least], draw)
         chosen.append(pick)
         open_.remove(pick)
         used[pick.domain] += 1

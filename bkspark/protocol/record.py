@@ -9,10 +9,16 @@ Rule 3. The stripe of an attempt is cut at the attempt's own row offset, because
 yet while a task runs. Row ``k`` of stripe ``s`` is entry ``first + s + k * stripe_count``, and lies
 on the Qw members from ensemble index ``s`` on: the *rotation*. Looking a record up never involves
 the rotation; finding its rows does (reliability H7).
+
+Rule 4. A *confirmation* commits nothing: it only says a last-add-confirmed, so that readers see the
+last entry of a writer that is idle (explicit LAC, features 2.3.4; RB-12). It is written when every
+entry sent before it is acknowledged, is no group, and counts for nothing but its LAC and what its
+writer knew up to there: length and transactions.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from bkspark.protocol.quorum import Quorum
 
@@ -81,6 +87,7 @@ class AddRecord:
     """Commits entries ``[first_entry_id, last_entry_id]`` of a ledger; the same on every bookie.
 
     Attributes:
+        last_entry_id: first_entry_id - 1 in a confirmation, which is its LAC.
         last_add_confirmed: LAC of the writer when it wrote this, always < first_entry_id.
         length_bytes: payload bytes of the ledger up to ``last_entry_id``.
         fragment_first_entry_id: the fragment it was written in.
@@ -107,6 +114,11 @@ class AddRecord:
     def entry_count(self) -> int:
         return self.last_entry_id - self.first_entry_id + 1
 
+    @property
+    def is_confirmation(self) -> bool:
+        """Whether it commits no entries and only says a LAC."""
+        return self.last_entry_id < self.first_entry_id
+
     def parts_of(self, ensemble_index: int) -> tuple[InlinePart, ...]:
         """The parts that the bookie at ``ensemble_index`` stores, in stripe order."""
         return tuple(
@@ -114,10 +126,40 @@ class AddRecord:
         )
 
     def write_sets(self) -> tuple[tuple[int, ...], ...]:
-        """The write sets each of which needs Qa counted copies of this record."""
-        if self.attempts:
+        """The write sets each of which needs Qa counted copies; a confirmation goes to all."""
+        if self.attempts or self.is_confirmation:
             return self.quorum.write_sets()
         return tuple(self.quorum.write_set(part.stripe) for part in self.parts)
+
+
+def confirmation(
+    *,
+    ledger_id: int,
+    term: int,
+    token: str,
+    last_add_confirmed: int,
+    length_bytes: int,
+    quorum: Quorum,
+    fragment_first_entry_id: int = 0,
+    transactions: Mapping[str, int] = MappingProxyType({}),
+) -> AddRecord:
+    """The record that says ``last_add_confirmed`` (>= -1) and commits nothing (rule 4).
+
+    Args:
+        length_bytes: as in the add record that ends at ``last_add_confirmed``; so transactions.
+    """
+    return AddRecord(
+        ledger_id=ledger_id,
+        term=term,
+        token=token,
+        first_entry_id=last_add_confirmed + 1,
+        last_entry_id=last_add_confirmed,
+        last_add_confirmed=last_add_confirmed,
+        length_bytes=length_bytes,
+        quorum=quorum,
+        fragment_first_entry_id=fragment_first_entry_id,
+        transactions=transactions,
+    )
 
 
 def stripes_of_range(first_entry_id: int, last_entry_id: int, stripe_count: int) -> list[int]:

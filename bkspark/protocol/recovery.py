@@ -12,9 +12,14 @@ and never can be, acknowledged.
 
 Rule 4. Anything else is undecided: recovery stops and says whom it waits for. A torn last record is
 such a doubt too; it becomes an absence only when every member of the write set has answered and
-none has the record.
+none has the record. Damage in the middle of a journal never becomes one: what stands before it is
+believed, because digests tell, and what it may have held is unknown.
 
-Rule 5. The ledger is never closed below a last-add-confirmed that was seen anywhere (R14).
+Rule 5. A member that an operator declared lost for ever has answered, but its answer says nothing:
+it is waited for no more, and is no proof of an absence. Where only lost members could tell, the
+group is *lost*: nothing but the operator's explicit word may close the ledger in front of it.
+
+Rule 6. The ledger is never closed below a last-add-confirmed that was seen anywhere (R14).
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +36,15 @@ class Verdict(Enum):
     KEEP = "every row has a good copy"
     ABSENT = "it never was acknowledged and never can be"
     UNDECIDED = "more bookies must answer"
+    LOST = "it may have been acknowledged, and only bookies that are lost for ever could tell"
+
+
+class Doubt(Enum):
+    """Why what a member does not show may have been there all the same."""
+
+    TORN = "its journal ends in an incomplete record, whatever that may have been"
+    DAMAGED = "its journal is damaged with something behind the damage"
+    LOST = "an operator declared it lost for ever"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +54,11 @@ class MemberAnswer:
     Attributes:
         records: good records by first entry id, with the stripes whose rows it has a good copy of
             (inline parts in its journal, or complete entry logs on it).
-        ends_torn: its journal ends in an incomplete record, whatever that may have been.
+        doubt: None if what is not in ``records`` is surely not there.
     """
 
     records: Mapping[int, tuple[AddRecord, frozenset[int]]]
-    ends_torn: bool = False
+    doubt: Doubt | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +67,8 @@ class GroupDecision:
 
     Attributes:
         record: the group's record if any member has it.
-        waiting_for: ensemble indexes whose answers could still decide.
+        waiting_for: ensemble indexes whose answers could still decide; if it is lost, those that
+            cannot answer any more.
     """
 
     first_entry_id: int
@@ -68,7 +83,8 @@ def decide_group(
     """Decide about the group that begins at ``first_entry_id``.
 
     Args:
-        answers: by ensemble index; a member that did not answer surely is not in it.
+        answers: by ensemble index; a member that did not answer surely is not in it, unless it was
+            declared lost.
     """
     holders = {
         index: answer.records[first_entry_id]
@@ -81,8 +97,12 @@ def decide_group(
     write_sets = _needed_write_sets(first_entry_id, record, quorum)
     if any(_is_absent(write_set, holders, answers, quorum) for write_set in write_sets):
         return GroupDecision(first_entry_id, Verdict.ABSENT, record)
-    waiting = sorted({i for write_set in write_sets for i in write_set if i not in answers})
-    return GroupDecision(first_entry_id, Verdict.UNDECIDED, record, tuple(waiting))
+    needed = sorted({index for write_set in write_sets for index in write_set})
+    waiting = tuple(i for i in needed if i not in answers or answers[i].doubt is Doubt.DAMAGED)
+    lost = tuple(i for i in needed if i in answers and answers[i].doubt is Doubt.LOST)
+    if lost and not waiting:
+        return GroupDecision(first_entry_id, Verdict.LOST, record, lost)
+    return GroupDecision(first_entry_id, Verdict.UNDECIDED, record, waiting)
 
 
 def last_add_confirmed(answers: Mapping[int, MemberAnswer], floor: int) -> int:
@@ -115,10 +135,7 @@ def _is_absent(
     answers: Mapping[int, MemberAnswer],
     quorum: Quorum,
 ) -> bool:
-    lacking = [index for index in write_set if index in answers and index not in holders]
-    torn = [index for index in lacking if answers[index].ends_torn]
-    all_answered = all(index in answers for index in write_set)
-    none_has_it = not any(index in holders for index in write_set)
-    if all_answered and none_has_it:
-        return quorum.is_absent(write_set, lacking)
-    return quorum.is_absent(write_set, [index for index in lacking if index not in torn])
+    doubts = {i: answers[i].doubt for i in write_set if i in answers and i not in holders}
+    is_shown_nowhere = len(doubts) == len(write_set) and Doubt.DAMAGED not in doubts.values()
+    proofs = (None, Doubt.TORN) if is_shown_nowhere else (None,)
+    return quorum.is_absent(write_set, [i for i, doubt in doubts.items() if doubt in proofs])

@@ -6,7 +6,16 @@ from functools import cache
 
 import pyarrow as pa
 
-from bkspark.format import arrow_schema, cluster, cookie, journal, ledger_metadata, log_record
+from bkspark.format import (
+    arrow_schema,
+    cluster,
+    cookie,
+    cursor_record,
+    journal,
+    ledger_metadata,
+    log_record,
+    recovery,
+)
 from bkspark.format.cluster import BookieRecord, ClusterRecord
 from bkspark.format.cookie import Cookie
 from bkspark.format.digest import CRC32C, MAC, Digester, new_spec
@@ -17,6 +26,8 @@ from bkspark.format.entry_log import (
     decode_index,
     head_length,
 )
+from bkspark.format.recovery import LostBookie, StuckRecovery
+from bkspark.protocol.cursor import CursorRecord
 from bkspark.protocol.ledger import (
     DigestSpec,
     Fragment,
@@ -216,9 +227,24 @@ def log() -> LogRecord:
     )
 
 
+def open_log() -> LogRecord:
+    """With everything that a log of version 1 may have and older ones have not."""
+    return replace(
+        log(),
+        ledgers=(LoggedLedger(2, 10, 5, 50, 77), LoggedLedger(5, 15, 1, 8)),
+        tail=(6, 7),
+        streams={"query": ("run 1", "run 2")},
+        retention_bytes=10**9,
+        retention_ms=0,
+    )
+
+
+CURSOR = CursorRecord("events", "mail", 3, 15)
 COOKIE = Cookie("c" * 32, "bookie-1", "1" * 32, 1_700_000_000_000)
 CLUSTER = ClusterRecord("c" * 32, 1_700_000_000_000)
 BOOKIE = BookieRecord("bookie-1", "1" * 32, "file:///disk1/bk", "disk-8:1", is_read_only=True)
+STUCK = StuckRecovery(LEDGER, 3, 12, ("bookie-1",), "entry 12 is in doubt", "wait", 1_700_000)
+LOST_BOOKIE = LostBookie("bookie-1", ("1" * 32, "2" * 32))
 
 SMALL_RECORDS = {
     "cookie": (cookie.encode(COOKIE), cookie.decode),
@@ -229,6 +255,22 @@ SMALL_RECORDS = {
     "log record": (
         log_record.encode(log(), "nonce"),
         lambda data: log_record.decode("events", data),
+    ),
+    "open log record": (
+        log_record.encode(open_log(), "nonce"),
+        lambda data: log_record.decode("events", data),
+    ),
+    "cursor": (
+        cursor_record.encode(CURSOR, "nonce"),
+        lambda data: cursor_record.decode("events", "mail", data),
+    ),
+    "stuck recovery": (
+        recovery.encode_stuck(STUCK, "nonce"),
+        lambda data: recovery.decode_stuck(LEDGER, data),
+    ),
+    "lost bookie": (
+        recovery.encode_lost(LOST_BOOKIE, "nonce"),
+        lambda data: recovery.decode_lost("bookie-1", data),
     ),
     "cluster record": (cluster.encode_cluster(CLUSTER, "nonce"), cluster.decode_cluster),
     "bookie record": (

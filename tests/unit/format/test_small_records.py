@@ -2,7 +2,9 @@
 
 import hashlib
 import hmac
+import json
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from bkspark.errors import CorruptDataError, InvalidRequestError, UnauthorizedEr
 from bkspark.format import (
     cluster,
     cookie,
+    cursor_record,
     journal,
     layout,
     ledger_metadata,
@@ -20,19 +23,24 @@ from bkspark.format import (
 )
 from bkspark.format.digest import CRC32C, MAC, Digester, canonical_json, crc32c, new_spec
 from bkspark.protocol.ledger import DigestSpec
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import AddRecord, InlinePart, confirmation
 
 from .material import (
     BOOKIE,
     CLUSTER,
     COOKIE,
+    CURSOR,
     LEDGER,
     PASSWORD,
+    TOKEN,
     add_record,
     digester,
     frame,
     inline_record,
     log,
     metadata,
+    open_log,
     spec,
 )
 
@@ -44,10 +52,20 @@ def test_round_trips() -> None:
     assert cluster.decode_cluster(cluster.encode_cluster(CLUSTER, "n")) == CLUSTER
     assert cluster.decode_bookie("bookie-1", cluster.encode_bookie(BOOKIE, "n")) == BOOKIE
     assert cluster.decode_counter("counters/x", cluster.encode_counter("counters/x", 5, "n")) == 5
-    assert log_record.decode("events", log_record.encode(log(), "n")) == log()
+    for stored_log in (log(), open_log(), replace(log(), is_sealed=True)):
+        encoded = log_record.encode(stored_log, "n")
+        assert log_record.decode("events", encoded) == stored_log
+    assert cursor_record.decode("events", "mail", cursor_record.encode(CURSOR, "n")) == CURSOR
     for digest_type in (CRC32C, MAC):
         stored = metadata(digest_type=digest_type)
         assert ledger_metadata.decode(LEDGER, ledger_metadata.encode(stored, "n")) == stored
+
+
+def test_a_log_without_anything_new_is_stored_as_it_always_was() -> None:
+    """Older readers know neither the fields of an open tail nor the time of a ledger."""
+    payload = json.loads(log_record.encode(log(), "n").partition(b"\n")[2])
+    assert not payload.keys() & {"tail", "sealed", "streams", "retention_bytes", "retention_ms"}
+    assert payload["ledgers"] == [[2, 10, 5, 50], [5, 15, 1, 8]]
 
 
 def test_every_encoding_differs_by_its_nonce() -> None:
@@ -65,6 +83,47 @@ def test_add_records_come_back(sizes: tuple[int, int, int], digest_type: str) ->
         data += frame(records[-1], digest_type, position=len(data))
     content = journal.decode_journal(data, digester(digest_type), ledger_id=LEDGER)
     assert (content.records, content.tail) == (tuple(records), journal.Tail.CLEAN)
+
+
+def said(confirmed: int, **changes: object) -> AddRecord:
+    values = {
+        "token": TOKEN,
+        "length_bytes": 9,
+        "quorum": Quorum(3, 2, 2),
+        "transactions": {"a": 1},
+    }
+    made = confirmation(ledger_id=LEDGER, term=1, last_add_confirmed=confirmed, **values)
+    return replace(made, **changes)
+
+
+@pytest.mark.parametrize("confirmed", [-1, 0, 41])
+def test_a_confirmation_comes_back_and_is_no_group(confirmed: int) -> None:
+    record = add_record((confirmed + 1,)) if confirmed >= 0 else None
+    data = frame(record) if record else b""
+    data += frame(said(confirmed), position=len(data))
+    content = journal.decode_journal(data, digester(), ledger_id=LEDGER)
+    assert content.tail is journal.Tail.CLEAN
+    assert content.frames[-1].record == said(confirmed)
+    assert content.records == ((record,) if record else ())
+    assert content.last_add_confirmed == confirmed
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"last_add_confirmed": 4},
+        {"last_add_confirmed": 6},
+        {"last_add_confirmed": 4, "last_entry_id": 4},
+        {"last_add_confirmed": -2, "last_entry_id": -2, "first_entry_id": -1},
+        {"attempts": add_record((3,), first=6).attempts},
+        {"parts": (InlinePart(0, 8, "0" * 8),)},
+    ],
+    ids=str,
+)
+def test_a_confirmation_says_its_lac_and_nothing_else(changes: dict[str, object]) -> None:
+    data = frame(said(5, **changes), parts={0: b"01234567"})
+    content = journal.decode_journal(data, digester(), ledger_id=LEDGER)
+    assert (content.frames, content.tail) == ((), journal.Tail.CORRUPT)
 
 
 def test_a_bookie_has_the_parts_of_its_own_write_sets() -> None:

@@ -49,6 +49,31 @@ def test_a_group_needs_the_write_sets_of_its_entries(
     assert pending.push(count).write_sets == write_sets
 
 
+def test_a_lac_is_said_by_the_next_record_or_by_a_confirmation_when_nothing_is_pending() -> None:
+    """Rule 5: what lies before a confirmation in a journal is confirmed by it."""
+    pending = PendingAdds(Quorum(1, 1, 1))
+    assert not pending.has_unsaid_lac
+    first, second = pending.push(1), pending.push(1)
+    first.counted.add(0)
+    assert acknowledged(pending) == [0]
+    assert not pending.has_unsaid_lac, "an add is on its way"
+    second.counted.add(0)
+    assert acknowledged(pending) == [1]
+    assert pending.has_unsaid_lac
+    pending.confirmed()
+    assert not pending.has_unsaid_lac
+    pending.push(1).counted.add(0)
+    assert acknowledged(pending) == [2]
+    assert pending.has_unsaid_lac
+    pending.push(1)  # its record says 2
+    pending.push(1)
+    assert not pending.has_unsaid_lac
+
+
+def test_what_was_recovered_was_said_by_somebody() -> None:
+    assert not PendingAdds(Quorum(1, 1, 1), last_add_confirmed=9).has_unsaid_lac
+
+
 def test_a_record_that_names_entry_logs_needs_every_write_set() -> None:
     """Any Qa of E is not enough, nor is the write set of its own first entry (H7)."""
     pending = PendingAdds(Quorum(4, 2, 2))

@@ -62,6 +62,18 @@ def test_ids_are_dense_in_partition_order() -> None:
     assert (plan.row_count, plan.length_bytes, plan.copies) == (9, 90, ())
 
 
+def test_ids_go_on_from_the_first_one_given() -> None:
+    plan = plan_commit(
+        [report(0, 3, "abc"), report(1, 2, "abc")],
+        quorum=Quorum(3, 3, 2),
+        ensemble=members("abc"),
+        spares=(),
+        first_entry_id=40,
+    )
+    assert [a.first_entry_id for a in plan.attempts] == [40, 43]
+    assert plan.row_count == 5
+
+
 @pytest.mark.parametrize(
     "reports",
     [

@@ -227,6 +227,8 @@ def test_a_deleted_log_forgets_transactions_but_not_dropped_ledgers() -> None:
 
 
 def test_a_stamp_says_when_a_log_changed_and_once_when_it_began() -> None:
-    once = LOG.stamped(5)
-    assert once == replace(LOG, created_ms=5, changed_ms=5)
-    assert once.stamped(9) == replace(LOG, created_ms=5, changed_ms=9)
+    first, second = replace(FIRST, closed_ms=5), replace(SECOND, closed_ms=9)
+    once = replace(LOG, ledgers=(FIRST,)).stamped(5)
+    assert (once.created_ms, once.changed_ms, once.ledgers) == (5, 5, (first,))
+    again = replace(once, ledgers=(first, SECOND)).stamped(9)
+    assert (again.created_ms, again.changed_ms, again.ledgers) == (5, 9, (first, second))

@@ -160,3 +160,19 @@ def test_a_draw_that_rounds_up_to_the_total_still_chooses() -> None:
 
 def test_domains_that_hold_more_than_one_bookie() -> None:
     assert shared_domains(bookies([2, 1, 3])) == {"a": ["a0", "a1"], "c": ["c0", "c1", "c2"]}
+
+
+@QUICK
+@given(domain_sizes, st.data())
+def test_bookies_to_be_taken_last_are_taken_only_where_there_is_no_other(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    candidates = bookies(sizes)
+    ids = [candidate.member.bookie_id for candidate in candidates]
+    last = data.draw(st.sets(st.sampled_from(ids)))
+    count = data.draw(st.integers(0, len(ids)))
+    draw = Random(data.draw(st.integers(0, 99))).random
+    chosen = choose(candidates, count, draw=draw, last=last)
+    taken = {candidate.member.bookie_id for candidate in chosen}
+    assert len(taken) == count
+    assert len(taken & last) == max(0, count - (len(ids) - len(last)))

@@ -1,8 +1,18 @@
-"""Where the rows of an attempt are."""
+"""Where the rows of an attempt are, and a record that has none."""
 
 import pytest
 
-from bkspark.protocol.record import AttemptLogs, EntryLog, first_entry_of, stripe_row_count
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import (
+    AddRecord,
+    AttemptLogs,
+    EntryLog,
+    InlinePart,
+    confirmation,
+    first_entry_of,
+    stripe_row_count,
+    stripes_of_range,
+)
 
 
 @pytest.mark.parametrize("stripe_count", range(1, 9))
@@ -29,3 +39,39 @@ def test_the_rows_of_all_stripes_are_a_dense_run_of_entries(stripe_count: int) -
         for k in range(log.row_count)
     ]
     assert sorted(entries) == list(range(100, 111))
+
+
+def test_a_confirmation_commits_nothing_and_goes_to_every_bookie() -> None:
+    said = confirmation(
+        ledger_id=7,
+        term=2,
+        token="a" * 32,
+        last_add_confirmed=41,
+        length_bytes=99,
+        quorum=Quorum(4, 2, 2),
+        transactions={"app": 3},
+    )
+    assert said.is_confirmation
+    assert said.entry_count == 0
+    assert (said.first_entry_id, said.last_entry_id, said.last_add_confirmed) == (42, 41, 41)
+    assert {index for write_set in said.write_sets() for index in write_set} == {0, 1, 2, 3}
+    assert [said.parts_of(index) for index in range(4)] == [(), (), (), ()]
+
+
+def test_a_small_add_needs_the_write_sets_of_its_own_stripes() -> None:
+    stripes = stripes_of_range(7, 8, 4)
+    parts = tuple(InlinePart(stripe, 1, "0" * 8) for stripe in stripes)
+    record = AddRecord(7, 1, "a" * 32, 7, 8, 6, 2, Quorum(4, 2, 2), parts=parts)
+    assert stripes == [0, 3]
+    assert record.write_sets() == ((0, 1), (3, 0))
+    assert [[part.stripe for part in record.parts_of(n)] for n in range(4)] == [
+        [0, 3],
+        [0],
+        [],
+        [3],
+    ]
+
+
+def test_a_record_of_one_entry_is_no_confirmation() -> None:
+    record = AddRecord(7, 1, "a" * 32, 0, 0, -1, 1, Quorum(3, 3, 2))
+    assert (record.is_confirmation, record.entry_count) == (False, 1)

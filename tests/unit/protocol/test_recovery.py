@@ -10,6 +10,7 @@ import pytest
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import AddRecord, AttemptLogs, EntryLog, InlinePart, stripes_of_range
 from bkspark.protocol.recovery import (
+    Doubt,
     MemberAnswer,
     Verdict,
     decide_group,
@@ -25,7 +26,17 @@ class Answer(Enum):
     DAMAGED = "the record, but not one good row"
     ABSENT = "surely nothing"
     TORN = "nothing whole, and a torn end"
+    CORRUPT = "nothing whole in front of damage in the middle of a journal"
+    LOST = "no answer, and none will come: declared lost"
     SILENT = "no answer"
+
+
+DOUBTS = {
+    Answer.ABSENT: None,
+    Answer.TORN: Doubt.TORN,
+    Answer.CORRUPT: Doubt.DAMAGED,
+    Answer.LOST: Doubt.LOST,
+}
 
 
 def inline_record(quorum: Quorum, first: int, count: int, confirmed: int = -1) -> AddRecord:
@@ -55,7 +66,7 @@ def answers_of(given: Mapping[int, Answer], record: AddRecord) -> dict[int, Memb
         elif answer is Answer.DAMAGED:
             answers[index] = MemberAnswer({first: (record, frozenset())})
         elif answer is not Answer.SILENT:
-            answers[index] = MemberAnswer({}, ends_torn=answer is Answer.TORN)
+            answers[index] = MemberAnswer({}, DOUBTS[answer])
     return answers
 
 
@@ -82,12 +93,21 @@ class Situation:
         return all(any(self.given[i] is Answer.PRESENT for i in w) for w in self.windows)
 
     @property
+    def is_waited_for(self) -> bool:
+        """Whether somebody's answer, or the repair of his journal, could still decide."""
+        heard = {self.given[i] for window in self.windows for i in window}
+        return bool(heard & {Answer.SILENT, Answer.CORRUPT}) or Answer.LOST not in heard
+
+    @property
     def can_have_been_acknowledged(self) -> bool:
         """Try out whatever the silent and the torn members may have."""
         for window in self.windows:
-            if {self.given[i] for i in window} <= {Answer.ABSENT, Answer.TORN}:
-                return False  # heard from everybody, and nobody has it
-        doubtful = [i for i, a in enumerate(self.given) if a in (Answer.SILENT, Answer.TORN)]
+            heard = [self.given[i] for i in window]
+            is_shown_nowhere = set(heard) <= {Answer.ABSENT, Answer.TORN, Answer.LOST}
+            if is_shown_nowhere and heard.count(Answer.LOST) < self.quorum.ack_quorum_size:
+                return False  # heard from enough, and nobody has it
+        unsure = (Answer.SILENT, Answer.TORN, Answer.CORRUPT, Answer.LOST)
+        doubtful = [i for i, a in enumerate(self.given) if a in unsure]
         sure = {i for i, a in enumerate(self.given) if a in (Answer.PRESENT, Answer.DAMAGED)}
         for flags in product((True, False), repeat=len(doubtful)):
             having = sure | {i for i, has in zip(doubtful, flags, strict=True) if has}
@@ -118,19 +138,20 @@ def verdict(situation: Situation) -> Verdict:
 def test_every_combination_of_answers_is_decided_as_enumeration_says(
     sizes: tuple[int, int, int],
 ) -> None:
-    """Kept if readable, absent if it cannot have been acknowledged, otherwise undecided."""
-    kinds = list(Answer) if sizes[0] < 5 else [a for a in Answer if a is not Answer.DAMAGED]
+    """Kept if readable, absent if it cannot have been acknowledged, otherwise undecided or lost."""
+    rare = {Answer.DAMAGED, Answer.CORRUPT, Answer.LOST}
+    kinds = list(Answer) if sizes[0] < 5 else [a for a in Answer if a not in rare]
     seen = set()
     for situation in situations(sizes, kinds):
         if situation.is_readable:
             expected = Verdict.KEEP
         elif situation.can_have_been_acknowledged:
-            expected = Verdict.UNDECIDED
+            expected = Verdict.UNDECIDED if situation.is_waited_for else Verdict.LOST
         else:
             expected = Verdict.ABSENT
         assert verdict(situation) is expected, situation
         seen.add(expected)
-    assert seen == set(Verdict)
+    assert seen == set(Verdict) - (set() if Answer.LOST in kinds else {Verdict.LOST})
 
 
 @pytest.mark.parametrize("sizes", QUORUMS)
@@ -196,6 +217,28 @@ def test_torn_ends_everywhere_are_an_absence_but_not_while_one_member_is_silent(
     assert decide_group(0, answers_of(torn, record), quorum).verdict is Verdict.ABSENT
     torn[1] = Answer.SILENT
     assert decide_group(0, answers_of(torn, record), quorum).verdict is Verdict.UNDECIDED
+
+
+def test_damage_in_the_middle_of_a_journal_never_becomes_an_absence() -> None:
+    """Everybody has answered, and what the damaged journal may have held is unknown (RB-11)."""
+    quorum = Quorum(3, 3, 2)
+    record = inline_record(quorum, 0, 1)
+    given = {0: Answer.CORRUPT, 1: Answer.TORN, 2: Answer.ABSENT}
+    decision = decide_group(0, answers_of(given, record), quorum)
+    assert (decision.verdict, decision.waiting_for) == (Verdict.UNDECIDED, (0,))
+
+
+def test_a_lost_member_has_answered_but_proves_nothing() -> None:
+    quorum = Quorum(3, 3, 2)
+    record = inline_record(quorum, 0, 1)
+    given = {0: Answer.LOST, 1: Answer.TORN, 2: Answer.ABSENT}
+    assert decide_group(0, answers_of(given, record), quorum).verdict is Verdict.ABSENT
+    given[1] = Answer.LOST
+    decision = decide_group(0, answers_of(given, record), quorum)
+    assert (decision.verdict, decision.waiting_for) == (Verdict.LOST, (0, 1))
+    given[2] = Answer.SILENT
+    decision = decide_group(0, answers_of(given, record), quorum)
+    assert (decision.verdict, decision.waiting_for) == (Verdict.UNDECIDED, (2,))
 
 
 def test_a_record_of_entry_logs_needs_every_window_also_those_without_its_rows() -> None:

@@ -1,0 +1,96 @@
+"""Records about recoveries: why one is stuck, and which bookies operators declared lost.
+
+The first is advice for people: nothing is ever decided by it. The second is an operator's word,
+about a bookie *as it was initialised*: one that is set up again under the same id is not lost.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bkspark.errors import CorruptDataError
+from bkspark.format import envelope, layout
+from bkspark.format.strict_json import Fields
+
+STUCK_KIND = "stuck"
+LOST_KIND = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class StuckRecovery:
+    """Why a recovery could not close its ledger.
+
+    Attributes:
+        term: of that recovery; in a later one nothing of this need be true.
+        entry_id: the first entry that is not decided; None if it was not about an entry.
+        waiting_for: bookie ids whose answers could decide.
+        reason: in one line.
+        hint: what to do next.
+        told_ms: when, for people.
+    """
+
+    ledger_id: int
+    term: int
+    entry_id: int | None
+    waiting_for: tuple[str, ...]
+    reason: str
+    hint: str
+    told_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LostBookie:
+    """Incarnations of a bookie that will never come back."""
+
+    bookie_id: str
+    incarnations: tuple[str, ...]
+
+
+def encode_stuck(stuck: StuckRecovery, nonce: str) -> bytes:
+    value: dict[str, Any] = {
+        "nonce": nonce,
+        "ledger": stuck.ledger_id,
+        "term": stuck.term,
+        "entry": stuck.entry_id,
+        "waiting_for": list(stuck.waiting_for),
+        "reason": stuck.reason,
+        "hint": stuck.hint,
+        "told_ms": stuck.told_ms,
+    }
+    return envelope.encode(STUCK_KIND, layout.recovery_key(stuck.ledger_id), value)
+
+
+def decode_stuck(ledger_id: int, data: bytes) -> StuckRecovery:
+    """Raises ``CorruptDataError``: damaged, of another ledger, or malformed."""
+    fields = envelope.decode(STUCK_KIND, layout.recovery_key(ledger_id), data)
+    if fields.take("ledger", int) != ledger_id:
+        raise CorruptDataError(f"{fields.what} names another ledger")
+    return StuckRecovery(
+        ledger_id=ledger_id,
+        term=fields.take("term", int),
+        entry_id=fields.take_or_none("entry", int),
+        waiting_for=_names(fields, "waiting_for", layout.bookie_id),
+        reason=fields.take("reason", str),
+        hint=fields.take("hint", str),
+        told_ms=fields.take("told_ms", int),
+    )
+
+
+def encode_lost(lost: LostBookie, nonce: str) -> bytes:
+    value = {"nonce": nonce, "id": lost.bookie_id, "incarnations": list(lost.incarnations)}
+    return envelope.encode(LOST_KIND, layout.lost_key(lost.bookie_id), value)
+
+
+def decode_lost(bookie_id: str, data: bytes) -> LostBookie:
+    """Raises ``CorruptDataError``: damaged, of another bookie, or malformed."""
+    fields = envelope.decode(LOST_KIND, layout.lost_key(bookie_id), data)
+    if fields.take("id", str) != bookie_id:
+        raise CorruptDataError(f"{fields.what} names another bookie")
+    return LostBookie(bookie_id, _names(fields, "incarnations", layout.token))
+
+
+def _names(fields: Fields, field: str, checked: Callable[[str], str]) -> tuple[str, ...]:
+    try:
+        return tuple(checked(value) for value in fields.take(field, list))
+    except (TypeError, ValueError) as error:
+        raise CorruptDataError(f"{fields.what}: field {field!r} is malformed") from error

@@ -1,0 +1,41 @@
+"""The runs of a streaming query that write into a log.
+
+Rule. Of the runs of one query only the newest may write; a run becomes the newest the first time it
+opens the log. One that finds another behind itself was taken over from, and has to end (design §5).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bkspark.errors import LedgerFencedError
+
+RUNS_MAX = 16
+"""Runs remembered of one query; a run older than these that wakes is taken for a new one."""
+
+Streams = Mapping[str, tuple[str, ...]]
+"""Per query id the ids of its runs, the current one last."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRun:
+    """One run of a streaming query: Spark's ids of the query and of this start of it."""
+
+    query_id: str
+    run_id: str
+
+
+def with_run(streams: Streams, run: StreamRun) -> Streams:
+    """Return ``streams`` with ``run`` as the current one of its query.
+
+    Raises:
+        LedgerFencedError: a newer run has taken over.
+    """
+    runs = streams.get(run.query_id, ())
+    if runs[-1:] == (run.run_id,):
+        return streams
+    if run.run_id in runs:
+        raise LedgerFencedError(
+            f"a newer run of query {run.query_id} has taken over",
+            hint="this run has to end; the newer one goes on",
+        )
+    return {**streams, run.query_id: (*runs, run.run_id)[-RUNS_MAX:]}

@@ -1,0 +1,66 @@
+"""How much of a log is kept: ledger by ledger."""
+
+from dataclasses import replace
+
+import pytest
+
+from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.retention import retained_from
+
+from .test_log import EMPTY
+
+NOW = 1_000_000
+TEN = replace(
+    EMPTY,
+    ledgers=tuple(
+        LoggedLedger(n, 10 * n, 10, 100, closed_ms=NOW - 1000 * (10 - n)) for n in range(10)
+    ),
+)
+
+
+def kept_from(log: LogRecord, *positions: int) -> int:
+    return retained_from(log, now_ms=NOW, positions=positions)
+
+
+def test_without_settings_everything_stays() -> None:
+    assert kept_from(TEN) == 0
+    assert kept_from(EMPTY) == 0
+
+
+@pytest.mark.parametrize(
+    ("size", "first"), [(0, 90), (100, 90), (101, 80), (500, 50), (501, 40), (1000, 0), (2000, 0)]
+)
+def test_size_is_counted_ledger_by_ledger(size: int, first: int) -> None:
+    """Features 9.7: half of the bytes are kept, so five of ten ledgers go, not nine."""
+    assert kept_from(replace(TEN, retention_bytes=size)) == first
+
+
+@pytest.mark.parametrize(
+    ("age", "first"), [(0, 90), (999, 90), (1000, 90), (1999, 90), (5000, 50), (10000, 0)]
+)
+def test_ledgers_that_are_too_old_go(age: int, first: int) -> None:
+    assert kept_from(replace(TEN, retention_ms=age)) == first
+
+
+def test_the_last_ledger_goes_only_if_another_is_behind_it() -> None:
+    assert kept_from(replace(TEN, retention_bytes=0, tail=(20,))) == 100
+
+
+def test_one_limit_is_enough() -> None:
+    assert kept_from(replace(TEN, retention_ms=8000, retention_bytes=500)) == 50
+
+
+def test_a_ledger_of_unknown_age_is_not_old_and_ends_it() -> None:
+    ledgers = (TEN.ledgers[0], replace(TEN.ledgers[1], closed_ms=0), *TEN.ledgers[2:])
+    assert kept_from(replace(TEN, ledgers=ledgers, retention_ms=0)) == 10
+
+
+@pytest.mark.parametrize(
+    ("positions", "first"), [((90, 35), 30), ((40,), 40), ((0, 90), 0), ((95,), 90)]
+)
+def test_what_a_cursor_has_not_read_stays(positions: tuple[int, ...], first: int) -> None:
+    assert kept_from(replace(TEN, retention_bytes=0), *positions) == first
+
+
+def test_what_is_hidden_already_stays_hidden() -> None:
+    assert kept_from(replace(TEN, first_offset=35, retention_bytes=900)) == 35
