@@ -26,16 +26,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from bkspark.client.bookkeeper import BookKeeper
+    from bkspark.client.handles.adv_handle import AdvWriteHandle
+    from bkspark.client.handles.hedging import ReaderSettings
     from bkspark.client.handles.read_handle import Entry, ReadHandle
+    from bkspark.client.handles.settings import WriterSettings
     from bkspark.client.handles.write_handle import WriteHandle
+    from bkspark.client.logs.log_handle import LogEntry, LogHandle
+    from bkspark.client.logs.log_writer import LogWriter
     from bkspark.client.recovery.recover import RecoveryReport
 
 _LOADED_WHEN_ASKED_FOR = {
+    "AdvWriteHandle": "bkspark.client.handles.adv_handle",
     "BookKeeper": "bkspark.client.bookkeeper",
     "Entry": "bkspark.client.handles.read_handle",
+    "LogEntry": "bkspark.client.logs.log_handle",
+    "LogHandle": "bkspark.client.logs.log_handle",
+    "LogWriter": "bkspark.client.logs.log_writer",
     "ReadHandle": "bkspark.client.handles.read_handle",
+    "ReaderSettings": "bkspark.client.handles.hedging",
     "RecoveryReport": "bkspark.client.recovery.recover",
     "WriteHandle": "bkspark.client.handles.write_handle",
+    "WriterSettings": "bkspark.client.handles.settings",
 }
 """They need pyarrow, which takes longer to import than all the rest."""
 
@@ -64,16 +75,20 @@ def recover_ledger(
     password_file: str = "",
     password_env: str = "",
     tell: "Callable[[str], None] | None" = None,
+    accepts_loss: bool = False,
 ) -> "RecoveryReport":
     """Fence a ledger's writer and close it, as Spark tasks; see ``bkspark.spark.actions``."""
     from bkspark.client.password import Password
     from bkspark.spark.actions import recover_ledger as recover_with_spark
 
     secret = Password(file=password_file, env=password_env, literal=password)
-    return recover_with_spark(spark, metadata_uri, ledger_id, secret, tell=tell)
+    return recover_with_spark(
+        spark, metadata_uri, ledger_id, secret, tell=tell, accepts_loss=accepts_loss
+    )
 
 
 __all__ = [
+    "AdvWriteHandle",
     "BookKeeper",
     "BookKeeperError",
     "BookieUnavailableError",
@@ -83,15 +98,20 @@ __all__ = [
     "LedgerClosedError",
     "LedgerExistsError",
     "LedgerFencedError",
+    "LogEntry",
+    "LogHandle",
+    "LogWriter",
     "MetadataVersionError",
     "NoSuchEntryError",
     "NoSuchLedgerError",
     "NotEnoughBookiesError",
     "OutcomeUnknownError",
     "ReadHandle",
+    "ReaderSettings",
     "RecoveryReport",
     "UnauthorizedError",
     "WriteHandle",
+    "WriterSettings",
     "__version__",
     "recover_ledger",
     "register",

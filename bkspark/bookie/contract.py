@@ -134,6 +134,14 @@ class BookieRoot(Protocol):
         """Remove ``name`` durably. Returns whether it was there."""
         ...
 
+    def sweep(self, folder: str) -> int:
+        """Remove what writers that died in mid-file left right under ``folder``; how many files.
+
+        No look-up ever asks for such a name, so this is safe at any time; but a writer that lives
+        gets an error for the file it loses. ``bkspark.client.upkeep.leftovers`` says where to.
+        """
+        ...
+
     def free_bytes(self) -> int:
         """Free space for new data; 0 if unknown."""
         ...

@@ -15,8 +15,10 @@ a record only after the one before it is surely there, and after any doubt it ma
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 
 from bkspark.bookie.contract import Buffer
 from bkspark.bookie.doubt import Doubt
@@ -107,6 +109,30 @@ class S3Journal:
 def read(objects: Objects, name: str) -> bytes:
     """The records of journal ``name`` behind one another."""
     return b"".join(found.data for found in _records(objects, name, objects.read))
+
+
+def read_range(objects: Objects, name: str, begin: int, length: int) -> bytes:
+    """``length`` bytes of the records together, from ``begin`` on, fewer at their end.
+
+    The listing says how long the records are, so those in front of the range are not fetched. It is
+    no more than a hint here too: what does not fit it is read as a whole.
+    """
+    listed = objects.stored_sizes(name)
+    records = sorted(found for found in listed if _RECORD.fullmatch(found))
+    is_dense = records == [f".{number:016x}" for number in range(len(records))]
+    sizes = [listed[found] for found in records]
+    ends = list(accumulate(sizes))
+    first = bisect_right(ends, begin)
+    last = min(len(sizes), bisect_left(ends, begin + length) + 1)
+    names = [_record_name(name, number) for number in range(first, last)]
+    with ThreadPoolExecutor(min(_READERS, len(names) or 1)) as pool:
+        seen = list(pool.map(objects.read, names))
+    data = b"".join(found.data for found in seen if found is not None)
+    fits = [len(found.data) for found in seen if found is not None] == sizes[first:last]
+    start = ends[first - 1] if first else 0
+    if not (is_dense and fits) or start + len(data) < begin + length:
+        return read(objects, name)[begin : begin + length]
+    return data[begin - start :][:length]
 
 
 def size(objects: Objects, name: str) -> int:

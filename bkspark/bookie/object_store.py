@@ -93,10 +93,13 @@ class S3Root:
                 return None
             if found.sign != HEAD:
                 return found.data
-            records = object_journal.read(self._objects, name)
+            if length is None:
+                records = object_journal.read(self._objects, name)[begin:]
+            else:
+                records = object_journal.read_range(self._objects, name, begin, length)
             # The journal ended at an absence, which is as sure as any other.
             self._confirm_cookie()
-        return records[begin : None if length is None else begin + length]
+        return records
 
     def size(self, name: str) -> int | None:
         split_name(name)
@@ -134,6 +137,14 @@ class S3Root:
             else:
                 self._objects.delete(name)
         return True
+
+    def sweep(self, folder: str) -> int:
+        """Nothing to do: parts of an unfinished upload are no objects.
+
+        A bucket has a rule of its own for them, ``AbortIncompleteMultipartUpload``.
+        """
+        self.list(folder)
+        return 0
 
     def free_bytes(self) -> int:
         """Unknown: a bucket has no end."""

@@ -148,6 +148,16 @@ class PosixRoot:
                 self._confirm_cookie()
         return was_there
 
+    def sweep(self, folder: str) -> int:
+        folders, last = split_name(folder)
+        with Doubt(self._who, "sweep", folder):
+            try:
+                with self._folder([*folders, last]) as found:
+                    return posix_calls.remove_temps(found)
+            except FileNotFoundError:
+                self._confirm_cookie()
+                return 0
+
     def free_bytes(self) -> int:
         with Doubt(self._who, "ask for", "free space"):
             found = os.fstatvfs(self._fd)

@@ -143,6 +143,18 @@ def remove_quietly(folder: int, name: str) -> None:
         os.unlink(name, dir_fd=folder)
 
 
+def remove_temps(folder: int) -> int:
+    """Unlink temporary files; how many. Not durable: one that comes back is swept again."""
+    removed = 0
+    with os.scandir(folder) as found:
+        temps = [entry.name for entry in found if entry.name.startswith(TEMP_PREFIX)]
+    for name in temps:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+            removed += 1
+    return removed
+
+
 def sync_found(folder: int, name: str) -> None:
     """Make a file that is in place durable: its maker may have died before it could (RB-36)."""
     descriptor, _ = open_file(folder, name)

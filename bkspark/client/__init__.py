@@ -9,6 +9,7 @@
 And one folder for each thing that is done with them::
 
     batch      a DataFrame write:    plan -> target -> attempt_writer (striping) -> commit
+    streams    a query's batches:    plan -> commit -> tail_writer (rehoming)
     reading    a read of many rows:  plan (ledger_files) -> slice_reader (entry_log_file)
     handles    a ledger from Python: write_handle -> committer -> ensemble -> lane; read_handle
     recovery   taking over:          recover -> fencing -> journal_tail

@@ -1,26 +1,31 @@
 """``BookKeeper``: ledgers from Python, without Spark."""
 
 from collections.abc import Mapping
-from secrets import token_hex
+from typing import Any
 
 import pyarrow as pa
 
-from bkspark.client.cluster import BookieStatus, Cluster, now_ms
-from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.handles.read_handle import ReadHandle
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.password import Password, make_digester
-from bkspark.client.placing import place
-from bkspark.client.recovery.recover import RecoveryReport, recover
-from bkspark.client.upkeep.maintenance import delete_ledger
-from bkspark.format import arrow_schema, digest
-from bkspark.protocol.ledger import (
-    FIRST_TERM,
-    Fragment,
-    LedgerMetadata,
-    LedgerState,
-    Member,
+from bkspark.client.cluster import BookieStatus, Cluster
+from bkspark.client.creating import create_ledger
+from bkspark.client.handles.adv_handle import (
+    GAP_TIMEOUT_SECONDS,
+    WAITING_BYTES_MAX,
+    AdvWriteHandle,
 )
+from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.handles.hedging import USUAL_READS, ReaderSettings
+from bkspark.client.handles.read_handle import ReadHandle
+from bkspark.client.handles.settings import USUAL, WriterSettings
+from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.client.logs.founding import found_log
+from bkspark.client.logs.log_handle import LogHandle
+from bkspark.client.password import Password, make_digester
+from bkspark.client.recovery.recover import RecoveryReport, recover
+from bkspark.client.upkeep.lost_bookies import declare_lost
+from bkspark.client.upkeep.maintenance import delete_ledger
+from bkspark.errors import InvalidRequestError
+from bkspark.format import arrow_schema, digest, layout
+from bkspark.protocol.ledger import LedgerState
 from bkspark.protocol.quorum import Quorum
 
 
@@ -57,11 +62,13 @@ class BookKeeper:
         password: str | None = None,
         custom_metadata: Mapping[str, str] | None = None,
         schema: pa.Schema | None = None,
+        settings: WriterSettings = USUAL,
     ) -> WriteHandle:
         """Make a new ledger and become its one writer.
 
         Args:
             schema: of its rows; None for a ledger of bytes.
+            settings: how the writer behaves; not stored.
 
         Raises:
             InvalidRequestError: the quorum sizes or the digest type are not possible.
@@ -69,35 +76,59 @@ class BookKeeper:
         """
         quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
         spec = digest.new_spec(digest_type, password)
-        ledger_id = self._cluster.new_ledger_id()
-        ensemble, _ = place(self._cluster, ledger_id, quorum)
-        members = tuple(Member(address.bookie_id, address.incarnation) for address in ensemble)
-        seen = self._cluster.ledgers.create(
-            str(ledger_id),
-            LedgerMetadata(
-                ledger_id=ledger_id,
-                quorum=quorum,
-                state=LedgerState.OPEN,
-                term=FIRST_TERM,
-                token=token_hex(16),
-                fragments=(Fragment(0, FIRST_TERM, members),),
-                schema=arrow_schema.encode(schema or VALUE_SCHEMA),
-                digest=spec,
-                custom_metadata=dict(custom_metadata or {}),
-                created_ms=now_ms(),
-            ),
+        seen = create_ledger(
+            self._cluster,
+            quorum=quorum,
+            digest=spec,
+            schema=arrow_schema.encode(schema or VALUE_SCHEMA),
+            custom_metadata=custom_metadata or {},
         )
         digester = make_digester(spec, Password(literal=password or ""))
-        return WriteHandle(self._cluster, seen, digester)
+        return WriteHandle(self._cluster, seen, digester, settings=settings)
+
+    def create_ledger_adv(
+        self,
+        *,
+        waiting_bytes_max: int = WAITING_BYTES_MAX,
+        gap_timeout_seconds: float = GAP_TIMEOUT_SECONDS,
+        settings: WriterSettings = USUAL,
+        **choices: Any,
+    ) -> AdvWriteHandle:
+        """Make a new ledger of bytes whose writer chooses the entry ids (BookKeeper's "adv").
+
+        Args:
+            waiting_bytes_max, gap_timeout_seconds: see ``AdvWriteHandle``.
+            choices: as for ``create_ledger``, but ``schema``.
+
+        Raises:
+            As ``create_ledger``.
+        """
+        if "schema" in choices:
+            raise InvalidRequestError(
+                "entries of chosen ids are bytes", hint="use create_ledger for rows of a schema"
+            )
+        return AdvWriteHandle(
+            self.create_ledger(settings=settings, **choices),
+            waiting_bytes_max=waiting_bytes_max,
+            gap_timeout_seconds=gap_timeout_seconds,
+            wait_seconds_max=settings.wait_seconds_max,
+        )
 
     def open_ledger(
-        self, ledger_id: int, *, recovery: bool = True, password: str | None = None
+        self,
+        ledger_id: int,
+        *,
+        recovery: bool = True,
+        password: str | None = None,
+        settings: ReaderSettings = USUAL_READS,
     ) -> ReadHandle:
         """Open a ledger for reading.
 
         Args:
             recovery: True fences its writer and closes it first; False never disturbs the writer
                 and reads what is confirmed.
+            settings: how the reader treats its bookies; for example
+                ``ReaderSettings(speculative_read_ms=20)``.
 
         Raises:
             NoSuchLedgerError: there is no such ledger.
@@ -108,15 +139,59 @@ class BookKeeper:
         digester = make_digester(self._cluster.ledger(ledger_id).value.digest, secret)
         if recovery:
             recover(self._cluster, ledger_id, secret)
-        return ReadHandle(self._cluster, ledger_id, digester)
+        return ReadHandle(self._cluster, ledger_id, digester, settings=settings)
 
-    def recover_ledger(self, ledger_id: int, *, password: str | None = None) -> RecoveryReport:
+    def recover_ledger(
+        self, ledger_id: int, *, password: str | None = None, accepts_loss: bool = False
+    ) -> RecoveryReport:
         """Fence the ledger's writer and close it; see ``bkspark.client.recovery.recover``."""
-        return recover(self._cluster, ledger_id, Password(literal=password or ""))
+        secret = Password(literal=password or "")
+        return recover(self._cluster, ledger_id, secret, accepts_loss=accepts_loss)
+
+    def declare_bookie_lost(self, bookie_id: str, *, incarnation: str = "") -> None:
+        """Say that a bookie will never come back; see ``bkspark.client.upkeep.lost_bookies``."""
+        declare_lost(self._cluster, bookie_id, incarnation)
 
     def delete_ledger(self, ledger_id: int) -> None:
         """Mark a ledger that is in no log as deleted; its id is never used again."""
         delete_ledger(self._cluster, ledger_id)
+
+    def create_log(
+        self,
+        name: str,
+        *,
+        ensemble_size: int = 3,
+        write_quorum_size: int = 3,
+        ack_quorum_size: int = 2,
+        digest_type: str = digest.CRC32C,
+        password: str | None = None,
+        schema: pa.Schema | None = None,
+    ) -> LogHandle:
+        """Found an empty log; all its ledgers will have these settings.
+
+        Args:
+            schema: of its rows; None for a log of bytes.
+
+        Raises:
+            LedgerExistsError: there is a log of this name.
+            InvalidRequestError: the name, the quorum sizes or the digest type are not possible.
+        """
+        quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
+        secret = Password(literal=password or "")
+        spec = digest.new_spec(digest_type, password)
+        found_log(self._cluster, name, quorum, spec, schema or VALUE_SCHEMA)
+        return LogHandle(self._cluster, name, secret)
+
+    def open_log(self, name: str, *, password: str | None = None) -> LogHandle:
+        """A log that there is; nobody is fenced by opening it.
+
+        Raises:
+            NoSuchLedgerError: there is no such log.
+            UnauthorizedError: the password is missing or wrong.
+        """
+        secret = Password(literal=password or "")
+        make_digester(self._cluster.log(layout.log_name(name)).value.digest, secret)
+        return LogHandle(self._cluster, name, secret)
 
     def list_ledgers(self) -> list[int]:
         """Ids of all ledgers that are not deleted, ascending."""

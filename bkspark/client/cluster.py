@@ -17,11 +17,14 @@ from bkspark.errors import (
 from bkspark.format import cluster as cluster_format
 from bkspark.format import cookie as cookie_format
 from bkspark.format import layout, ledger_metadata, log_record
+from bkspark.format import recovery as recovery_format
 from bkspark.format.cluster import BookieRecord, ClusterRecord
+from bkspark.format.recovery import LostBookie, StuckRecovery
 from bkspark.metadata import uri as metadata_stores
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.placement import Candidate
+from bkspark.protocol.quarantine import Quarantine
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Cluster:
     def __init__(self, metadata_uri: str) -> None:
         self.store = metadata_stores.open_store(metadata_uri)
         self.uri = metadata_uri
+        self._quarantine = Quarantine()
         self.ledgers: Records[LedgerMetadata] = Records(
             self.store,
             lambda name: layout.ledger_key(int(name)),
@@ -70,6 +74,15 @@ class Cluster:
                 layout.LEDGER_COUNTER_KEY, value, nonce
             ),
             cluster_format.decode_counter,
+        )
+        self.recoveries: Records[StuckRecovery] = Records(
+            self.store,
+            lambda name: layout.recovery_key(int(name)),
+            recovery_format.encode_stuck,
+            lambda name, data: recovery_format.decode_stuck(int(name), data),
+        )
+        self.lost: Records[LostBookie] = Records(
+            self.store, layout.lost_key, recovery_format.encode_lost, recovery_format.decode_lost
         )
         try:
             self.cluster_id = self._read_identity()
@@ -141,13 +154,24 @@ class Cluster:
             for record in self.bookies().values()
         }
 
+    def lost_members(self) -> frozenset[Member]:
+        """Members that an operator declared lost for ever."""
+        found = ((name, self.lost.get(name)) for name in self.store.list(layout.LOST_PREFIX))
+        return frozenset(
+            Member(name, incarnation)
+            for name, seen in found
+            if seen is not None
+            for incarnation in seen.value.incarnations
+        )
+
     def probe(self) -> list[BookieStatus]:
         """Look at every bookie: its cookie and its free space."""
         return [self._probe_one(record) for record in self.bookies().values()]
 
     def candidates(self) -> list[Candidate]:
-        """Bookies that may get into an ensemble now."""
-        return [
+        """Bookies that may get into an ensemble now; none that was declared lost."""
+        lost = self.lost_members()
+        found = [
             Candidate(
                 Member(status.record.bookie_id, status.record.incarnation),
                 status.record.domain,
@@ -156,6 +180,15 @@ class Cluster:
             for status in self.probe()
             if not status.problem and not status.record.is_read_only
         ]
+        return [candidate for candidate in found if candidate.member not in lost]
+
+    def note_failure(self, member: Member) -> None:
+        """A writer could not use a bookie; after some failures others are chosen first."""
+        self._quarantine.note_failure(member, time.monotonic())
+
+    def suspects(self) -> frozenset[str]:
+        """Bookies that failed so often lately that placement takes them last."""
+        return self._quarantine.bookie_ids(time.monotonic())
 
     def _probe_one(self, record: BookieRecord) -> BookieStatus:
         try:

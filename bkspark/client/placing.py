@@ -23,7 +23,9 @@ def place(
     candidates = [c for c in cluster.candidates() if c.member in addresses]
     refused: set[str] = set()
     while True:
-        chosen = placement.choose(candidates, quorum.ensemble_size, draw=draw, exclude=refused)
+        chosen = placement.choose(
+            candidates, quorum.ensemble_size, draw=draw, exclude=refused, last=cluster.suspects()
+        )
         failed = {
             candidate.member.bookie_id
             for candidate in chosen
@@ -32,11 +34,33 @@ def place(
         if not failed:
             break
         refused |= failed
+        for candidate in chosen:
+            if candidate.member.bookie_id in failed:
+                cluster.note_failure(candidate.member)
     rest = len(candidates) - len(chosen) - len(refused)
     spares = placement.choose(
-        candidates, min(rest, SPARES_MAX), draw=draw, exclude=refused, near=chosen
+        candidates,
+        min(rest, SPARES_MAX),
+        draw=draw,
+        exclude=refused,
+        near=chosen,
+        last=cluster.suspects(),
     )
     return _located(addresses, chosen), _located(addresses, spares)
+
+
+def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[BookieAddress]:
+    """Bookies that may step in for those of ``ensemble``, in order of preference."""
+    addresses = cluster.addresses()
+    candidates = [c for c in cluster.candidates() if c.member in addresses]
+    used = {address.bookie_id for address in ensemble}
+    free = [c for c in candidates if c.member.bookie_id not in used]
+    near = [c for c in candidates if c.member.bookie_id in used]
+    count = min(len(free), SPARES_MAX)
+    chosen = placement.choose(
+        candidates, count, draw=draw, exclude=used, near=near, last=cluster.suspects()
+    )
+    return _located(addresses, chosen)
 
 
 def has_markers(address: BookieAddress, ledger_id: int, term: int) -> bool:

@@ -138,19 +138,26 @@ class Objects:
 
     def entries(self, folder: str) -> dict[str, str]:
         """Names right under ``folder`` with their ETags; folders end in "/". "" is the place."""
+        return {name: etag for name, (etag, _) in self._listed(folder).items()}
+
+    def stored_sizes(self, folder: str) -> dict[str, int]:
+        """Objects right under ``folder`` with their stored sizes; 16 bytes may be a sign."""
+        return {name: size for name, (_, size) in self._listed(folder).items() if name[-1] != "/"}
+
+    def _listed(self, folder: str) -> dict[str, tuple[str, int]]:
         prefix = self.place.key(f"{folder}/" if folder else "")
         arguments: dict[str, Any] = {
             "Bucket": self.place.bucket,
             "Prefix": prefix,
             "Delimiter": "/",
         }
-        found: dict[str, str] = {}
+        found: dict[str, tuple[str, int]] = {}
         while True:
             answer = repeated(lambda: call("list_objects_v2", **arguments))
             for entry in answer.get("Contents", ()):
-                found[entry["Key"].removeprefix(prefix)] = entry["ETag"]
+                found[entry["Key"].removeprefix(prefix)] = (entry["ETag"], entry["Size"])
             for entry in answer.get("CommonPrefixes", ()):
-                found[entry["Prefix"].removeprefix(prefix)] = ""
+                found[entry["Prefix"].removeprefix(prefix)] = ("", 0)
             if not answer.get("IsTruncated"):
                 # Some consoles make an object for the folder itself.
                 found.pop("", None)

@@ -14,12 +14,14 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.handles import ensemble
 from bkspark.client.handles.ensemble import Ensemble
+from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.records import Records, Seen
 from bkspark.errors import LedgerFencedError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.protocol.adding import PendingAdds
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.quarantine import FAILURES_MAX
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, Operation
@@ -284,8 +286,6 @@ def test_rb_22_a_reader_follows_the_ledger_to_its_new_bookies(
     with open_bookie(address).open_root() as root:
         assert root.put_new(name, memory_rig.file_bytes(old, name))
     assert reader.read_last_add_confirmed() == 0
-    reader._groups.clear()
-    reader._firsts.clear()
 
     def moved(ledger: LedgerMetadata) -> LedgerMetadata:
         fragment = ledger.last_fragment
@@ -307,3 +307,58 @@ def test_a_writer_that_changed_too_often_gives_up(
     assert bookies.replace(0, "it failed", 0)
     assert not bookies.replace(1, "it failed", 0)
     handle.release()
+
+
+# --- choices -----------------------------------------------------------------------------------
+
+
+def test_with_delay_nobody_is_replaced_while_every_entry_reaches_its_ack_quorum(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    """Features 2.2.9: then all that failed are, at once."""
+    handle = keeper.create_ledger(settings=WriterSettings(is_change_delayed=True))
+    before = names_of(handle)
+    memory_rig.faults.down = {before[0]}
+    sent = {handle.append(b"%d" % n): b"%d" % n for n in range(5)}
+    assert (names_of(handle), len(handle.metadata.fragments)) == (before, 1)
+    memory_rig.faults.down = {before[0], before[1]}
+    sent[handle.append(b"5")] = b"5"
+    assert not {before[0], before[1]} & set(names_of(handle))
+    assert (names_of(handle)[2], handle.metadata.last_fragment.first_entry_id) == (before[2], 5)
+    handle.close()
+    memory_rig.faults.forget()
+    assert not violations(memory_rig, handle.ledger_id, sent, list(sent))
+
+
+def test_bookies_that_keep_failing_are_chosen_last(memory_rig: Rig, keeper: BookKeeper) -> None:
+    """Features 2.2.22: by every writer of the same connection."""
+    bad = next(iter(memory_rig.urls))
+    (member,) = [m for m in keeper._cluster.addresses() if m.bookie_id == bad]
+    for _ in range(FAILURES_MAX):
+        handle = keeper.create_ledger(settings=WriterSettings(explicit_lac_ms=0))
+        lanes: Ensemble = handle._committer._ensemble
+        index = names_of(handle).index(bad) if bad in names_of(handle) else None
+        if index is None:
+            keeper._cluster.note_failure(member)
+        else:
+            lanes.drop(index, "it failed")
+        handle.release()
+    assert keeper._cluster.suspects() == {bad}
+    for _ in range(6):
+        with keeper.create_ledger() as handle:
+            assert bad not in names_of(handle)
+            assert handle._committer._ensemble.replace(0, "it failed", 0)
+            assert bad not in names_of(handle)
+    with keeper.create_ledger(ensemble_size=len(memory_rig.urls)) as handle:
+        assert bad in names_of(handle)
+
+
+def test_a_failure_is_noted_with_the_bookie(memory_rig: Rig, keeper: BookKeeper) -> None:
+    for _ in range(FAILURES_MAX):
+        memory_rig.faults.forget()
+        handle = keeper.create_ledger(ensemble_size=len(memory_rig.urls))
+        memory_rig.faults.down = {"bookie-2"}
+        handle.append_many([b"%d" % n for n in range(6)])
+        wait_until(lambda handle=handle: handle._committer._ensemble.failed)
+        handle.release()
+    assert keeper._cluster.suspects() == {"bookie-2"}

@@ -1,1 +1,6 @@
-"""A ledger from Python: write_handle -> committer -> ensemble -> lane (entries); read_handle."""
+"""A ledger from Python.
+
+To write: write_handle -> committer -> ensemble -> lane (entries); adv_handle in front of it for ids
+of one's own choice. To read: read_handle -> group_finder -> hedging (whom to ask, how long) and
+member_journals -> journal_pages (what a bookie has).
+"""

@@ -9,19 +9,21 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.ensemble import Ensemble
 from bkspark.client.handles.entries import encode_parts
-from bkspark.client.handles.lane import Broken, Stored
+from bkspark.client.handles.grouping import Group, Submitted, batch_of, take
+from bkspark.client.handles.lane import Broken, Lane, Stored
+from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import (
+    BookieUnavailableError,
     BookKeeperError,
     LedgerClosedError,
     LedgerFencedError,
@@ -30,27 +32,22 @@ from bkspark.errors import (
 )
 from bkspark.format import journal
 from bkspark.format.digest import Digester
-from bkspark.protocol.adding import PendingAdd, PendingAdds
+from bkspark.protocol.adding import PendingAdds
+from bkspark.protocol.ensemble_change import members_to_replace
 from bkspark.protocol.ledger import LedgerMetadata
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.record import AddRecord, confirmation
 
-GROUP_ENTRIES_MAX = 10_000
-GROUP_BYTES_MAX = 4 * 2**20
 GROUPS_IN_FLIGHT_MAX = 4
 OUTSTANDING_BYTES_MAX = 64 * 2**20
 """Back-pressure: callers wait while more than this is not acknowledged."""
 
-ADD_TIMEOUT_SECONDS = 60.0
+LANES_END_SECONDS = 3.0
+"""How long an ending writer waits for copies that no acknowledgement needs any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """Rows that get neighbouring ids in one record; ``future`` gets the last one."""
-
-    rows: Sequence[bytes] | pa.RecordBatch
-    row_count: int
-    byte_count: int
-    future: "Future[int]"
+class Idle:
+    """Nothing happened for as long as a writer is silent about its LAC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +55,7 @@ class Stop:
     """End after what was submitted before."""
 
 
-Event = Submitted | Stored | Broken | Stop
-
-
-@dataclass(slots=True)
-class _Group:
-    """A record on its way and the submissions it holds."""
-
-    add: PendingAdd
-    record: journal.EncodedRecord
-    submitted: list[Submitted]
-    deadline: float = field(default_factory=lambda: time.monotonic() + ADD_TIMEOUT_SECONDS)
+Event = Submitted | Stored | Broken | Idle | Stop
 
 
 class Committer:
@@ -81,6 +68,7 @@ class Committer:
         digester: Digester,
         schema: pa.Schema,
         runtime: Runtime = THREADS,
+        settings: WriterSettings = USUAL,
     ) -> None:
         self.inbox: Inbox[Event] = runtime.inbox()
         self.pending = PendingAdds(seen.value.quorum)
@@ -90,34 +78,57 @@ class Committer:
         self._term, self._token = seen.value.term, seen.value.token
         self._digester = digester
         self._schema = schema
+        self._settings = settings
         self._ensemble = Ensemble(cluster, seen, self.inbox.put, runtime)
         self._gathered: deque[Submitted] = deque()
-        self._groups: deque[_Group] = deque()
+        self._groups: deque[Group] = deque()
         self._pushed_bytes = 0
         self._outstanding = 0
         self._room = threading.Condition()
         self._is_stopping = False
+        self._is_telling = False
+        self._thread = 0
 
     # --- called by others ------------------------------------------------------------------
 
     def submit(self, submitted: Submitted) -> None:
-        """Hand rows over; waits while too much is not acknowledged.
+        """Hand rows over; waits while too much is not acknowledged, but never in a callback.
 
         Raises:
             LedgerClosedError: the handle was closed.
+            NotEnoughBookiesError: nothing was acknowledged for so long that it was not taken.
             BookKeeperError: what ended the writer.
         """
         with self._room:
-            self._room.wait_for(
-                lambda: self._outstanding < OUTSTANDING_BYTES_MAX or self._has_ended
-            )
+            if self._outstanding >= OUTSTANDING_BYTES_MAX and not self.is_telling_here:
+                self._wait_for_room()
             if self._has_ended:
                 raise self.error or LedgerClosedError(f"ledger {self._ledger_id} is closed")
             self._outstanding += submitted.byte_count
             self.inbox.put(submitted)  # inside: behind the end nobody would look at it
 
+    def _wait_for_room(self) -> None:
+        if not self._room.wait_for(
+            lambda: self._outstanding < OUTSTANDING_BYTES_MAX or self._has_ended,
+            self._settings.wait_seconds_max,
+        ):
+            raise NotEnoughBookiesError(
+                f"ledger {self._ledger_id}: {self._outstanding} bytes wait for their "
+                "acknowledgement and the entry was not taken",
+                hint="bring back bookies that hang, then append again",
+            )
+
+    @property
+    def is_telling_here(self) -> bool:
+        """Whether the caller runs in a callback of a future that is being completed here.
+
+        All acknowledgements wait for such a callback, so it must not wait for one.
+        """
+        return self._is_telling and threading.get_ident() == self._thread
+
     def run(self) -> None:
         """The thread's work: events until everything is done."""
+        self._thread = threading.get_ident()
         try:
             while not self._is_done():
                 self._handle(self._next_event())
@@ -137,16 +148,51 @@ class Committer:
     # --- events ----------------------------------------------------------------------------
 
     def _next_event(self) -> Event:
-        if not self._groups:
-            return self.inbox.get()
+        """The next event; that nothing happened in time is one too."""
+        now, lane = time.monotonic(), self._ensemble.slowest()
+        due, event = self._next_due(now)
+        if lane is not None:
+            limit = lane.since + self._settings.add_entry_timeout_seconds
+            if due is None or limit < due:
+                due, event = limit, lambda: self._too_slow(lane)
         try:
-            return self.inbox.get(timeout=max(0.0, self._groups[0].deadline - time.monotonic()))
+            return self.inbox.get(timeout=None if due is None else max(0.0, due - now))
         except queue.Empty:
-            raise OutcomeUnknownError(
-                f"ledger {self._ledger_id}: entry {self._groups[0].add.first_entry_id} was not "
-                f"acknowledged within {ADD_TIMEOUT_SECONDS:.0f} s",
-                hint="recovery decides about it; open the ledger to see",
-            ) from None
+            return event()
+
+    def _next_due(self, now: float) -> tuple[float | None, Callable[[], Event]]:
+        """Until when to wait, in monotonic seconds, and what has happened if nothing has."""
+        if self._groups:
+            return self._groups[0].deadline, self._quorum_timeout
+        if self._settings.explicit_lac_ms and self.pending.has_unsaid_lac:
+            return now + self._settings.explicit_lac_ms / 1000, Idle
+        return None, Idle
+
+    def _too_slow(self, lane: Lane) -> Event:
+        who, seconds = lane.address.bookie_id, self._settings.add_entry_timeout_seconds
+        error = BookieUnavailableError(f"bookie {who} did not store a record within {seconds:g} s")
+        return Broken(lane.ensemble_index, who, error)
+
+    def _quorum_timeout(self) -> Event:
+        raise OutcomeUnknownError(
+            f"ledger {self._ledger_id}: entry {self._groups[0].add.first_entry_id} was not "
+            f"acknowledged within {self._settings.add_entry_quorum_timeout_seconds:g} s",
+            hint="recovery decides about it; open the ledger to see",
+        )
+
+    def _say_lac(self) -> None:
+        """Tell tail readers of the last entries; nobody waits for it and it counts for nothing."""
+        record = confirmation(
+            ledger_id=self._ledger_id,
+            term=self._term,
+            token=self._token,
+            last_add_confirmed=self.pending.last_add_confirmed,
+            length_bytes=self.length_bytes,
+            quorum=self.pending.quorum,
+            fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
+        )
+        self.pending.confirmed()
+        self._ensemble.send(journal.encode(record, self._digester))
 
     def _drain(self) -> None:
         while not self.inbox.empty():
@@ -160,66 +206,75 @@ class Committer:
                 self._count(event)
             case Broken():
                 self._replace(event)
+            case Idle():
+                self._say_lac()
             case Stop():
                 self._is_stopping = True
 
     def _count(self, stored: Stored) -> None:
         if not self._ensemble.has(stored.ensemble_index, stored.bookie_id):
             return
+        self._ensemble.stored(stored.ensemble_index, stored.first_entry_id)
         for group in self._groups:
             if group.add.first_entry_id == stored.first_entry_id:
                 group.add.counted.add(stored.ensemble_index)
 
     def _replace(self, broken: Broken) -> None:
-        """Another bookie takes the place, and gets everything that is not acknowledged."""
+        """Others take the places that must be filled, and get all that is not acknowledged."""
         if isinstance(broken.error, LedgerFencedError):
             raise broken.error
         if not self._ensemble.has(broken.ensemble_index, broken.bookie_id):
             return
-        first = self.pending.last_add_confirmed + 1
-        if self._ensemble.replace(broken.ensemble_index, str(broken.error), first):
-            self.pending.replace_members([broken.ensemble_index])
+        reason, first = str(broken.error), self.pending.last_add_confirmed + 1
+        self._ensemble.drop(broken.ensemble_index, reason)
+        for index in members_to_replace(
+            self.pending.quorum,
+            self._ensemble.failed,
+            is_delayed=self._settings.is_change_delayed,
+        ):
+            if not self._ensemble.replace(index, reason, first):
+                return
+            self.pending.replace_members([index])
             for group in self._groups:
-                self._ensemble.send_to(broken.ensemble_index, group.record)
+                self._ensemble.send_to(index, group.record)
 
     # --- decisions -------------------------------------------------------------------------
 
     def _advance(self) -> None:
         self._acknowledge()
-        while self._gathered and len(self._groups) < GROUPS_IN_FLIGHT_MAX:
+        while self._gathered and self._can_send:
             self._send_group()
         self._require_hope()
+
+    @property
+    def _can_send(self) -> bool:
+        return len(self._groups) < GROUPS_IN_FLIGHT_MAX and not self._ensemble.is_congested
 
     def _acknowledge(self) -> None:
         ticket = self.pending.ticket()
         if ticket is None:
             return
         self._ensemble.require_current()
-        acknowledged = len(self.pending.acknowledge(ticket))
-        freed = 0
-        for group in [self._groups.popleft() for _ in range(acknowledged)]:
-            self.length_bytes = group.record.record.length_bytes
-            entry_id = group.add.first_entry_id - 1
-            for submitted in group.submitted:
-                entry_id += submitted.row_count
-                freed += submitted.byte_count
-                submitted.future.set_result(entry_id)
+        done = [self._groups.popleft() for _ in self.pending.acknowledge(ticket)]
+        if not done:
+            return
+        self.length_bytes = done[-1].record.record.length_bytes
         with self._room:
-            self._outstanding -= freed
+            self._outstanding -= sum(group.byte_count for group in done)
             self._room.notify_all()
+        self._is_telling = True
+        for group in done:
+            group.complete()
+        self._is_telling = False
 
     def _send_group(self) -> None:
         """Put what has gathered, up to the limits, into one record and send it."""
-        taken = [self._gathered.popleft()]
-        rows, size = taken[0].row_count, taken[0].byte_count
-        while self._gathered and self._fits(taken[0], self._gathered[0], rows, size):
-            taken.append(self._gathered.popleft())
-            rows, size = rows + taken[-1].row_count, size + taken[-1].byte_count
+        taken = take(self._gathered)
         confirmed = self.pending.last_add_confirmed
-        add = self.pending.push(rows)
-        self._pushed_bytes += size
+        add = self.pending.push(sum(submitted.row_count for submitted in taken))
+        self._pushed_bytes += sum(submitted.byte_count for submitted in taken)
         parts, messages = encode_parts(
-            _batch(taken, self._schema),
+            batch_of(taken, self._schema),
             self._digester,
             ledger_id=self._ledger_id,
             first_entry_id=add.first_entry_id,
@@ -237,18 +292,10 @@ class Committer:
             fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
             parts=parts,
         )
-        group = _Group(add, journal.encode(record, self._digester, messages), taken)
+        deadline = time.monotonic() + self._settings.add_entry_quorum_timeout_seconds
+        group = Group(add, journal.encode(record, self._digester, messages), taken, deadline)
         self._groups.append(group)
         self._ensemble.send(group.record)
-
-    def _fits(self, first: Submitted, following: Submitted, rows: int, size: int) -> bool:
-        """Rows of tables are not put together with others."""
-        return (
-            not isinstance(first.rows, pa.RecordBatch)
-            and not isinstance(following.rows, pa.RecordBatch)
-            and rows + following.row_count <= GROUP_ENTRIES_MAX
-            and size + following.byte_count <= GROUP_BYTES_MAX
-        )
 
     def _require_hope(self) -> None:
         """Fail at once what can no longer be acknowledged."""
@@ -286,12 +333,14 @@ class Committer:
         with self._room:
             self._is_stopping = True
             self._room.notify_all()
-        self._ensemble.stop(timeout=1.0)
+        self._ensemble.stop(LANES_END_SECONDS)
         self._drain_quietly()
+        self._is_telling = True
         for submitted in [s for group in self._groups for s in group.submitted]:
             submitted.future.set_exception(self.error or self._never_sent())
         for submitted in self._gathered:
             submitted.future.set_exception(self._never_sent())
+        self._is_telling = False
 
     def _drain_quietly(self) -> None:
         while not self.inbox.empty():
@@ -301,11 +350,3 @@ class Committer:
 
     def _never_sent(self) -> BookKeeperError:
         return self.error or LedgerClosedError(f"ledger {self._ledger_id} is closed")
-
-
-def _batch(taken: Sequence[Submitted], schema: pa.Schema) -> pa.RecordBatch:
-    first = taken[0].rows
-    if isinstance(first, pa.RecordBatch):
-        return first
-    values = [value for submitted in taken for value in submitted.rows]
-    return pa.record_batch([pa.array(values, pa.binary())], schema=schema)

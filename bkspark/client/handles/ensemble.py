@@ -4,20 +4,25 @@ A bookie that fails is replaced by CAS before any ack from its successor counts 
 one that was replaced are taken back before anything completes (RB-07, RB-08).
 """
 
+import math
+import time
+
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.cluster import Cluster, draw
+from bkspark.client.cluster import Cluster
+from bkspark.client.handles.choosing import Vacancy, choose
 from bkspark.client.handles.lane import Lane, Report
 from bkspark.client.metadata_check import still_current
-from bkspark.client.placing import has_markers
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import LedgerClosedError, LedgerFencedError, NotEnoughBookiesError
 from bkspark.format.journal import EncodedRecord
-from bkspark.protocol import placement
 from bkspark.protocol.ledger import LedgerMetadata, Member
 
 CHANGES_MAX = 100
 """A writer whose bookies fail this often has another problem; BookKeeper has the same cap."""
+
+LANE_BYTES_MAX = 32 * 2**20
+"""What may wait for one bookie: some seconds of work for a disk that is slow but well."""
 
 
 class Ensemble:
@@ -68,17 +73,55 @@ class Ensemble:
         lane = self._lanes[index]
         return lane is not None and lane.address.bookie_id == bookie_id
 
+    def stored(self, index: int, first_entry_id: int) -> None:
+        """The bookie at ``index`` answered for the record that begins at ``first_entry_id``."""
+        lane = self._lanes[index]
+        if lane is not None:
+            lane.answered(first_entry_id)
+
+    # --- what the slowest of them allows ---------------------------------------------------
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether a bookie has so much before it that no more should be sent.
+
+        A slow bookie then slows its writer down: dropping it would leave entries with fewer
+        copies, and queueing for it would take all memory. One that hangs is replaced in time.
+        """
+        return any(lane is not None and lane.waiting_bytes > LANE_BYTES_MAX for lane in self._lanes)
+
+    def slowest(self) -> Lane | None:
+        """The bookie that has been silent for longest about something that was sent."""
+        found, since = None, math.inf
+        for lane in self._lanes:
+            if lane is not None and lane.since < since:
+                found, since = lane, lane.since
+        return found
+
+    # --- changes ---------------------------------------------------------------------------
+
+    @property
+    def failed(self) -> set[int]:
+        """Indexes whose bookie failed and was not replaced."""
+        return {index for index, lane in enumerate(self._lanes) if lane is None}
+
+    def drop(self, index: int, reason: str) -> None:
+        """Use the bookie at ``index`` no more; it stays in the metadata."""
+        lane, self._lanes[index] = self._lanes[index], None
+        if lane is not None:
+            member = self.seen.value.last_fragment.ensemble[index]
+            self.failures[member.bookie_id] = reason
+            self._cluster.note_failure(member)
+            lane.abandon()
+
     def replace(self, index: int, reason: str, first_entry_id: int) -> bool:
         """Put another bookie at ``index``, from ``first_entry_id`` on; False if there is none.
 
         Raises:
             LedgerFencedError: the ledger is not this writer's any more.
         """
+        self.drop(index, reason)
         ensemble = self.seen.value.last_fragment.ensemble
-        self.failures[ensemble[index].bookie_id] = reason
-        lane, self._lanes[index] = self._lanes[index], None
-        if lane is not None:
-            lane.stop()
         address = self._choose() if self._changes < CHANGES_MAX else None
         if address is None:
             return False
@@ -105,29 +148,27 @@ class Ensemble:
         )
 
     def stop(self, timeout: float) -> None:
-        """End all lanes after what was sent, waiting at most ``timeout`` seconds for each."""
+        """End all lanes after what was sent, waiting at most ``timeout`` seconds for them."""
         lanes = [lane for lane in self._lanes if lane is not None]
         for lane in lanes:
             lane.stop()
+        deadline = time.monotonic() + timeout
         for lane in lanes:
-            lane.join(timeout)
+            lane.join(max(0.0, deadline - time.monotonic()))
 
     def _choose(self) -> BookieAddress | None:
         """A bookie that is not in use, has not failed, and holds the markers of this term."""
-        addresses = self._cluster.addresses()
-        candidates = [c for c in self._cluster.candidates() if c.member in addresses]
-        used = {m.bookie_id for m in self.seen.value.last_fragment.ensemble}
-        near = [c for c in candidates if c.member in self.seen.value.last_fragment.ensemble]
-        while True:
-            exclude = used | set(self.failures)
-            try:
-                chosen = placement.choose(candidates, 1, draw=draw, exclude=exclude, near=near)
-            except NotEnoughBookiesError:
-                return None
-            address = addresses[chosen[0].member]
-            if has_markers(address, self.seen.value.ledger_id, self._term):
-                return address
-            self.failures[address.bookie_id] = "it cannot be written to"
+        ensemble = self.seen.value.last_fragment.ensemble
+        gone = self.failed
+        vacancy = Vacancy(
+            self.seen.value.ledger_id,
+            self._term,
+            staying=[member for index, member in enumerate(ensemble) if index not in gone],
+            exclude={member.bookie_id for member in ensemble} | set(self.failures),
+        )
+        address, failed = choose(self._cluster, self._runtime, vacancy)
+        self.failures.update(failed)
+        return address
 
     def _changed(
         self,

@@ -4,7 +4,12 @@ A lane has a task of its own, a thread, so that a slow bookie delays nobody but 
 makes the post-check and reports; whether that counts is not its business.
 """
 
+import math
+import queue
+import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, Journal
@@ -41,8 +46,13 @@ class Lane:
     """Sends records to one bookie.
 
     Args:
-        journal_name: created by the lane, on its first record.
         report: called from the lane's task.
+
+    Attributes:
+        waiting_bytes: of what was sent and not answered yet.
+        since: when the oldest of it was sent, in monotonic seconds; infinite if there is none.
+
+    All but ``_work``, which is the lane's own task, belongs to whoever sends.
     """
 
     def __init__(
@@ -62,16 +72,38 @@ class Lane:
         self._term = term
         self._name = layout.journal(ledger_id, term, token)
         self._report = report
+        self.waiting_bytes = 0
+        self.since = math.inf
+        self._sent: deque[tuple[int, int, float]] = deque()
         self._waiting: Inbox[EncodedRecord | None] = runtime.inbox()
         self._journal: Journal | None = None
         self._task = runtime.start(self._work, f"ledger-{ledger_id}-{address.bookie_id}")
 
     def send(self, record: EncodedRecord) -> None:
         """Append ``record`` after everything sent before; returns at once."""
+        if not record.record.is_confirmation:  # nobody waits for one
+            size = sum(part.length_bytes for part in record.record.parts)
+            now = time.monotonic()
+            self._sent.append((record.record.first_entry_id, size, now))
+            self.since = min(self.since, now)
+            self.waiting_bytes += size
         self._waiting.put(record)
+
+    def answered(self, first_entry_id: int) -> None:
+        """The record that begins there was reported as stored, and all before it."""
+        while self._sent and self._sent[0][0] <= first_entry_id:
+            self.waiting_bytes -= self._sent.popleft()[1]
+        self.since = self._sent[0][2] if self._sent else math.inf
 
     def stop(self) -> None:
         """End the lane after what was sent; does not wait."""
+        self._waiting.put(None)
+
+    def abandon(self) -> None:
+        """Forget what was sent and end the lane when it comes back, if it ever does."""
+        with suppress(queue.Empty):
+            while not self._waiting.empty():
+                self._waiting.get(timeout=0)
         self._waiting.put(None)
 
     def join(self, timeout: float | None = None) -> None:
@@ -82,7 +114,8 @@ class Lane:
             while (record := self._waiting.get()) is not None:
                 self._append(record)
                 first = record.record.first_entry_id
-                self._report(Stored(self.ensemble_index, self.address.bookie_id, first))
+                if not record.record.is_confirmation:  # it would be taken for the add behind it
+                    self._report(Stored(self.ensemble_index, self.address.bookie_id, first))
         except BookKeeperError as error:
             self._report(Broken(self.ensemble_index, self.address.bookie_id, error))
         except Exception as error:
@@ -97,4 +130,5 @@ class Lane:
             with open_bookie(self.address).open_root() as root:
                 self._journal = root.open_journal(self._name)
         self._journal.append(record.frame(self.ensemble_index, self._journal.end))
-        post_check(self.address, self._journal, ledger_id=self._ledger_id, term=self._term)
+        if not record.record.is_confirmation:
+            post_check(self.address, self._journal, ledger_id=self._ledger_id, term=self._term)

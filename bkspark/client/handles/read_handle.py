@@ -6,25 +6,20 @@ the writer (protocol document, "Reading"; features 2.3).
 """
 
 import time
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from bkspark.bookie.contract import BookieRoot
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import decode_parts
-from bkspark.client.reading.ledger_files import OpenBookies
-from bkspark.errors import (
-    BookieUnavailableError,
-    CorruptDataError,
-    InvalidRequestError,
-    NoSuchEntryError,
-)
-from bkspark.format import arrow_schema, journal, layout
+from bkspark.client.handles.group_finder import GroupFinder
+from bkspark.client.handles.hedging import USUAL_READS, ReaderSettings
+from bkspark.client.handles.journal_pages import Mark
+from bkspark.client.runtime import THREADS, Runtime
+from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryError
+from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
-from bkspark.format.journal import Tail
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.record import AddRecord
 
@@ -39,26 +34,25 @@ class Entry:
     value: bytes
 
 
-@dataclass(slots=True)
-class _Group:
-    """A record that some bookie has, and the messages of its parts found so far."""
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Entries ``[first_entry_id, last_entry_id]`` as they lie in one group."""
 
-    record: AddRecord
-    messages: dict[int, bytes] = field(default_factory=dict)
-
-    @property
-    def is_whole(self) -> bool:
-        return len(self.messages) == len(self.record.parts)
+    first_entry_id: int
+    last_entry_id: int
+    batch: pa.RecordBatch
 
 
 class ReadHandle:
     """Reads one ledger whose rows are stored inline; made by ``BookKeeper.open_ledger``.
 
-    Args:
-        confirmed: a last-add-confirmed that is known already.
+    It holds a bounded part of the ledger in memory, however long that is, and no resources between
+    calls. One thread at a time.
 
-    Attributes:
-        faults: bookies that had to be stepped over, each with the reason in one line.
+    Args:
+        confirmed: a last-add-confirmed that is known already; none is looked for then.
+        settings: how it treats its bookies.
+        marks, turn: see ``GroupFinder``.
     """
 
     def __init__(
@@ -68,17 +62,33 @@ class ReadHandle:
         digester: Digester,
         *,
         confirmed: int = INVALID_ENTRY_ID,
+        settings: ReaderSettings = USUAL_READS,
+        runtime: Runtime = THREADS,
+        marks: Sequence[tuple[Member, Mark]] = (),
+        turn: int = 0,
     ) -> None:
         self.ledger_id = ledger_id
-        self.faults: dict[str, str] = {}
         self._cluster = cluster
-        self._digester = digester
         self._metadata = cluster.ledger(ledger_id).value
         self._schema = arrow_schema.decode(self._metadata.schema)
         self._confirmed = confirmed
-        self._groups: dict[int, _Group] = {}
-        self._firsts: list[int] = []
-        self.read_last_add_confirmed()
+        self._finder = GroupFinder(
+            cluster,
+            ledger_id,
+            digester,
+            settings=settings,
+            runtime=runtime,
+            marks=marks,
+            turn=turn,
+        )
+        self._rows: _Rows | None = None
+        if confirmed == INVALID_ENTRY_ID:
+            self._look(None)
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Bookies that had to be stepped over so far, each with the reason in one line."""
+        return self._finder.faults
 
     @property
     def metadata(self) -> LedgerMetadata:
@@ -93,25 +103,28 @@ class ReadHandle:
         """The last entry that may be read, as known here; never goes back."""
         return self._confirmed
 
-    def read_last_add_confirmed(self) -> int:
-        """Look for news: the closed ledger's last entry, or the highest LAC on any bookie."""
+    def read_last_add_confirmed(self, timeout: float | None = None) -> int:
+        """Look for news: the closed ledger's last entry, or the highest LAC that bookies know.
+
+        Reads the ends of journals only, so it costs the same however long the ledger is. It never
+        fails for a bookie: what is known already stays true.
+
+        Args:
+            timeout: seconds to wait for bookies at most, if less than ``read_timeout_seconds``.
+        """
         self._metadata = self._cluster.ledger(self.ledger_id).value
-        self._load()
-        if self._metadata.last_entry_id is not None:
-            self._confirmed = self._metadata.last_entry_id
-        else:
-            seen = (group.record.last_add_confirmed for group in self._groups.values())
-            self._confirmed = max(self._confirmed, max(seen, default=INVALID_ENTRY_ID))
+        self._look(timeout)
         return self._confirmed
 
     def wait_for(self, entry_id: int, timeout: float) -> bool:
         """Wait until ``entry_id`` may be read; False after ``timeout`` seconds."""
         deadline = time.monotonic() + timeout
         while self._confirmed < entry_id and not self.is_closed:
-            if time.monotonic() >= deadline:
+            left = deadline - time.monotonic()
+            if left <= 0:
                 return False
-            time.sleep(POLL_SECONDS)
-            self.read_last_add_confirmed()
+            time.sleep(min(POLL_SECONDS, left))
+            self.read_last_add_confirmed(max(left, POLL_SECONDS))
         return self._confirmed >= entry_id
 
     def read(self, first: int = 0, last: int | None = None) -> Iterator[Entry]:
@@ -169,7 +182,7 @@ class ReadHandle:
         entry_id = first
         while entry_id <= last:
             try:
-                group = self._group_of(entry_id)
+                rows = self._rows_of(entry_id)
             except CorruptDataError as error:
                 if on_loss is None:
                     raise
@@ -177,89 +190,79 @@ class ReadHandle:
                 on_loss(entry_id, end, error)
                 entry_id = end + 1
                 continue
-            record = group.record
-            rows = decode_parts(
-                group.messages,
-                self._schema,
-                first_entry_id=record.first_entry_id,
-                last_entry_id=record.last_entry_id,
-                quorum=record.quorum,
+            end = min(last, rows.last_entry_id)
+            yield (
+                entry_id,
+                rows.batch.slice(entry_id - rows.first_entry_id, end - entry_id + 1),
             )
-            end = min(last, record.last_entry_id)
-            yield entry_id, rows.slice(entry_id - record.first_entry_id, end - entry_id + 1)
             entry_id = end + 1
 
-    def _end_of_gap(self, entry_id: int, last: int) -> int:
-        following = self._firsts[bisect_right(self._firsts, entry_id) :]
-        whole = (first for first in following if self._groups[first].is_whole)
-        return min(last, next(whole, last + 1) - 1)
+    def _look(self, timeout: float | None) -> None:
+        if self._metadata.last_entry_id is not None:
+            self._confirmed = self._metadata.last_entry_id
+            return
+        records = self._finder.last_records(self._metadata, timeout)
+        if any(record.term > self._metadata.term for record in records):
+            # A LAC may be used only with metadata in which its term is open already.
+            self._metadata = self._cluster.ledger(self.ledger_id).value
+        said = (r.last_add_confirmed for r in records if r.term <= self._metadata.term)
+        # What lies in front of the last fragment was acknowledged when that was made.
+        known = self._metadata.last_fragment.first_entry_id - 1
+        end = self._metadata.last_entry_id
+        self._confirmed = max([self._confirmed, known, *said]) if end is None else end
 
-    def _group_of(self, entry_id: int) -> _Group:
-        """The whole group of an entry; looked for anew if its bookies changed since (RB-22)."""
-        group = self._loaded(entry_id)
-        if group is None and self._has_moved():
-            self.read_last_add_confirmed()
-            group = self._loaded(entry_id)
-        if group is not None:
-            return group
+    def _rows_of(self, entry_id: int) -> _Rows:
+        """The rows of an entry's group; looked for anew if its bookies changed since (RB-22).
+
+        Raises:
+            CorruptDataError: no bookie gives it.
+            NoSuchLedgerError: the ledger was deleted meanwhile (H33).
+        """
+        rows = self._rows
+        if rows is None or not rows.first_entry_id <= entry_id <= rows.last_entry_id:
+            rows = self._rows = self._found(entry_id) or self._found_elsewhere(entry_id)
+        if rows is not None:
+            return rows
         raise CorruptDataError(
             f"no bookie gives entry {entry_id} of ledger {self.ledger_id} "
             f"({'; '.join(self.faults.values()) or 'none has it'})",
             hint="bring back one of its bookies",
         )
 
-    def _has_moved(self) -> bool:
-        return self._cluster.ledger(self.ledger_id).value.fragments != self._metadata.fragments
+    def _found_elsewhere(self, entry_id: int) -> _Rows | None:
+        before, self._metadata = self._metadata, self._cluster.ledger(self.ledger_id).value
+        if before.fragments == self._metadata.fragments:
+            return None
+        self._finder.refresh_addresses()
+        return self._found(entry_id)
 
-    def _loaded(self, entry_id: int) -> _Group | None:
-        at = bisect_right(self._firsts, entry_id) - 1
-        group = self._groups[self._firsts[at]] if at >= 0 else None
-        if group is not None and entry_id <= group.record.last_entry_id and group.is_whole:
-            if not group.record.parts:
-                raise InvalidRequestError(
-                    f"ledger {self.ledger_id} was written as a DataFrame",
-                    hint="read it as one, or with `bkspark ledger read`",
-                )
-            return group
-        return None
-
-    def _load(self) -> None:
-        """Read the journals of every member of every fragment, as far as they are good."""
-        with OpenBookies(self._cluster) as bookies:
-            for member in dict.fromkeys(m for f in self._metadata.fragments for m in f.ensemble):
-                try:
-                    self._load_member(bookies.root(member), member)
-                except BookieUnavailableError as error:
-                    self.faults[member.bookie_id] = str(error)
-        self._firsts = sorted(self._groups)
-
-    def _load_member(self, root: BookieRoot, member: Member) -> None:
-        folder = layout.journal_folder(self.ledger_id)
-        names = root.list(folder)
-        if not names and self._should_have(member):
-            self.faults[member.bookie_id] = f"bookie {member.bookie_id} has no journal of it"
-        for name in names:
-            data = root.read(f"{folder}/{name}") or b""
-            content = journal.decode_journal(data, self._digester, ledger_id=self.ledger_id)
-            # An open ledger's journal may well be seen in the middle of an append.
-            if content.tail is Tail.CORRUPT or (content.tail is not Tail.CLEAN and self.is_closed):
-                self.faults[member.bookie_id] = (
-                    f"journal {name} on bookie {member.bookie_id} ends {content.tail.value}"
-                )
-            for frame in content.frames:
-                group = self._groups.setdefault(frame.record.first_entry_id, _Group(frame.record))
-                for stripe, (at, length) in frame.parts.items():
-                    group.messages[stripe] = data[at : at + length]
-
-    def _should_have(self, member: Member) -> bool:
-        """Whether some entry of the closed ledger belongs on ``member``."""
-        ledger = self._metadata
-        end = -1 if ledger.last_entry_id is None else ledger.last_entry_id
-        return any(
-            member in ledger.members_of(entry_id)
-            for fragment in ledger.fragments
-            for entry_id in range(
-                fragment.first_entry_id,
-                min(fragment.first_entry_id + ledger.quorum.ensemble_size, end + 1),
-            )
+    def _found(self, entry_id: int) -> _Rows | None:
+        group = self._finder.find(self._metadata, entry_id)
+        record = group.record
+        if record is None or not group.is_whole:
+            return None
+        self._require_inline(record)
+        batch = decode_parts(
+            group.messages,
+            self._schema,
+            first_entry_id=record.first_entry_id,
+            last_entry_id=record.last_entry_id,
+            quorum=record.quorum,
         )
+        return _Rows(record.first_entry_id, record.last_entry_id, batch)
+
+    def _require_inline(self, record: AddRecord) -> None:
+        if not record.parts:
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id} was written as a DataFrame",
+                hint="read it as one, or with `bkspark ledger read`",
+            )
+
+    def _end_of_gap(self, entry_id: int, last: int) -> int:
+        """The last entry, up to ``last``, of those from ``entry_id`` on that no bookie gives."""
+        following = self._finder.first_after(self._metadata, entry_id)
+        while following is not None and following <= last:
+            if self._finder.find(self._metadata, following).is_whole:
+                return following - 1
+            following = self._finder.first_after(self._metadata, following)
+        return last

@@ -11,11 +11,14 @@ from types import TracebackType
 import pyarrow as pa
 
 from bkspark.client.cluster import Cluster
-from bkspark.client.handles.committer import Committer, Stop, Submitted
+from bkspark.client.handles.asking import ask_all
+from bkspark.client.handles.committer import Committer, Stop
 from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.handles.grouping import Submitted
+from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Runtime
-from bkspark.errors import InvalidRequestError, LedgerFencedError
+from bkspark.errors import InvalidRequestError, LedgerFencedError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import LedgerMetadata
@@ -34,11 +37,14 @@ class WriteHandle:
         seen: Seen[LedgerMetadata],
         digester: Digester,
         runtime: Runtime = THREADS,
+        settings: WriterSettings = USUAL,
     ) -> None:
         self.ledger_id = seen.value.ledger_id
         self._cluster = cluster
+        self._runtime = runtime
+        self._settings = settings
         self._schema = arrow_schema.decode(seen.value.schema)
-        self._committer = Committer(cluster, seen, digester, self._schema, runtime)
+        self._committer = Committer(cluster, seen, digester, self._schema, runtime, settings)
         self._is_sealed = False
         self._last: Future[int] | None = None
         self._task = runtime.start(self._committer.run, f"ledger-{self.ledger_id}")
@@ -63,13 +69,19 @@ class WriteHandle:
 
         Raises:
             LedgerFencedError: another client recovers the ledger; the outcome is unknown.
+            OutcomeUnknownError: it was not acknowledged in time; the outcome is unknown.
             NotEnoughBookiesError: too few bookies; the outcome is unknown until recovery.
             LedgerClosedError: the handle is closed.
         """
-        return self.append_async(value).result()
+        self._require_may_wait("append")
+        return self._wait_for(self.append_async(value))
 
     def append_async(self, value: bytes) -> "Future[int]":
-        """Add one entry; the future completes, in entry order, with its id."""
+        """Add one entry; the future completes, in entry order, with its id.
+
+        Callbacks of the future may append too, by this method: what waits for an acknowledgement,
+        as ``append`` does, would wait for itself in a callback, and raises.
+        """
         self._require_bytes([value])
         return self._submit([value], 1, len(value))
 
@@ -79,21 +91,31 @@ class WriteHandle:
         Raises:
             InvalidRequestError: there are none, or they do not have the ledger's schema.
         """
+        self._require_may_wait("append_many")
+        last = self._wait_for(self.append_many_async(entries))
+        return last - len(entries) + 1, last
+
+    def append_many_async(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
+        """Like ``append_many``; the future completes, in entry order, with the last id."""
         if not len(entries):
             raise InvalidRequestError("there is nothing to append")
         if isinstance(entries, pa.Table):
             rows = arrow_schema.relabel(pa.concat_batches(entries.to_batches()), self._schema)
-            last = self._submit(rows, rows.num_rows, rows.nbytes).result()
-        else:
-            values = list(entries)
-            self._require_bytes(values)
-            last = self._submit(values, len(values), sum(map(len, values))).result()
-        return last - len(entries) + 1, last
+            return self._submit(rows, rows.num_rows, rows.nbytes)
+        values = list(entries)
+        self._require_bytes(values)
+        return self._submit(values, len(values), sum(map(len, values)))
 
     def force(self) -> None:
-        """Return once everything added so far is acknowledged; raise if it cannot be."""
+        """Return once everything added so far is acknowledged, which means durable on Qa bookies.
+
+        Raises:
+            OutcomeUnknownError: there was no answer in time.
+            BookKeeperError: what ended the writer.
+        """
+        self._require_may_wait("force")
         if self._last is not None:
-            self._last.result()
+            self._wait_for(self._last)
 
     def close(self) -> None:
         """Wait for what was added, then seal the ledger at its last acknowledged entry.
@@ -101,6 +123,7 @@ class WriteHandle:
         Raises:
             LedgerFencedError: another client recovers the ledger.
             LedgerClosedError: it was closed at another entry.
+            OutcomeUnknownError: the writer or the metadata store gave no answer in time.
             BookKeeperError: what ended the writer; the ledger is left to recovery.
         """
         self.release()
@@ -108,15 +131,26 @@ class WriteHandle:
             raise self._committer.error
         if self._is_sealed:
             return
+        if self._task.is_alive():
+            raise self._no_end("the writer")
         ledger = self._committer.metadata
-        self._cluster.ledgers.update(str(self.ledger_id), self._sealed(ledger.term, ledger.token))
+        sealing = ask_all(
+            self._runtime,
+            {"close": lambda: self._seal(ledger.term, ledger.token)},
+            seconds=self._settings.wait_seconds_max,
+            name=f"ledger-{self.ledger_id}",
+        )
+        if not sealing:
+            raise self._no_end("the metadata store")
+        sealing["close"].result()
         self._is_sealed = True
 
     def release(self) -> None:
         """Wait for what was added, without sealing: whoever opens the ledger next recovers it."""
+        self._require_may_wait("close")
         if self._task.is_alive():
             self._committer.inbox.put(Stop())
-        self._task.join()
+        self._task.join(self._settings.wait_seconds_max)
 
     def __enter__(self) -> "WriteHandle":
         return self
@@ -140,6 +174,29 @@ class WriteHandle:
         self._committer.submit(Submitted(rows, row_count, byte_count, future))
         self._last = future
         return future
+
+    def _require_may_wait(self, what: str) -> None:
+        if self._committer.is_telling_here:
+            raise InvalidRequestError(
+                f"{what} in a callback of ledger {self.ledger_id} would wait for itself",
+                hint="use append_async there, or hand over to another thread",
+            )
+
+    def _wait_for(self, future: "Future[int]") -> int:
+        try:
+            return future.result(self._settings.wait_seconds_max)
+        except TimeoutError:
+            raise self._no_end("the writer") from None
+
+    def _no_end(self, who: str) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"ledger {self.ledger_id}: {who} gave no answer within "
+            f"{self._settings.wait_seconds_max:g} s",
+            hint="open the ledger to see; recovery decides about what has no acknowledgement",
+        )
+
+    def _seal(self, term: int, token: str) -> None:
+        self._cluster.ledgers.update(str(self.ledger_id), self._sealed(term, token))
 
     def _require_bytes(self, values: Sequence[bytes]) -> None:
         if self._schema != VALUE_SCHEMA:

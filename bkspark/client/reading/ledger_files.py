@@ -1,6 +1,6 @@
-"""Where the files of a closed ledger are: its add records, and the entry logs they name."""
+"""Where the files of a ledger are: its add records, and the entry logs they name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -8,11 +8,10 @@ from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password, make_digester
+from bkspark.client.reading.journal_end import JournalName, records_after
 from bkspark.errors import BookieUnavailableError, CorruptDataError
-from bkspark.format import journal, layout
-from bkspark.format.digest import Digester
-from bkspark.format.journal import Tail
-from bkspark.protocol.ledger import LedgerMetadata, Member
+from bkspark.format import layout
+from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.record import AddRecord, EntryLog, first_entry_of
 
 
@@ -75,45 +74,110 @@ class PlacedLog:
 
 
 def find_records(
-    bookies: OpenBookies, ledger: LedgerMetadata, password: Password
+    bookies: OpenBookies,
+    ledger: LedgerMetadata,
+    password: Password,
+    *,
+    begin: int = 0,
+    end: int | None = None,
 ) -> Sequence[AddRecord]:
-    """All add records of a closed ledger, from the first bookie that gives them whole.
+    """The add records that commit the entries ``[begin, end)``, in order and without a gap.
+
+    They are put together from as few journals as give them all: ensembles change, and a recovery
+    adds a journal. Of a ledger whose rows are inline only the first that is found is given: it
+    shows that they are, and names no files.
+
+    Args:
+        end: None for the end of a closed ledger. Of one that is not closed, the caller must have
+            seen that all entries below it are confirmed.
 
     Raises:
-        CorruptDataError: no bookie does.
+        CorruptDataError: no bookie gives some record.
         UnauthorizedError: the password is missing or wrong.
     """
-    digester = make_digester(ledger.digest, password)
+    last = INVALID_ENTRY_ID if ledger.last_entry_id is None else ledger.last_entry_id
+    stop = last + 1 if end is None else end
+    if stop <= begin:
+        return ()
+    found: dict[int, AddRecord] = {}
     problems: list[str] = []
-    for member in ledger.last_fragment.ensemble:
-        try:
-            return records_on(bookies, member, ledger, digester)
-        except (BookieUnavailableError, CorruptDataError) as error:
-            problems.append(str(error))
+    for records in _journals(bookies, ledger, password, begin, problems):
+        for record in records:
+            if record.parts:
+                return (record,)
+            keep_newest(found, record, ledger)
+        chain = _chain(found, begin, stop)
+        if chain is not None:
+            return chain
     raise CorruptDataError(
-        f"no bookie gives the add records of ledger {ledger.ledger_id}: {'; '.join(problems)}",
+        f"no bookie gives the add records of ledger {ledger.ledger_id}: "
+        f"{'; '.join(problems) or 'some are in no journal'}",
         hint="bring back one of these bookies",
     )
 
 
-def records_on(
-    bookies: OpenBookies, member: Member, ledger: LedgerMetadata, digester: Digester
-) -> Sequence[AddRecord]:
-    """All add records of a closed ledger as ``member`` has them.
+def _journals(
+    bookies: OpenBookies,
+    ledger: LedgerMetadata,
+    password: Password,
+    begin: int,
+    problems: list[str],
+) -> Iterator[Sequence[AddRecord]]:
+    """What each journal says from entry ``begin`` on; why one cannot goes to ``problems``."""
+    digester = make_digester(ledger.digest, password)
+    for member in members_of(ledger):
+        try:
+            root = bookies.root(member)
+            for name in _journal_names(root, ledger):
+                source = JournalName(ledger.ledger_id, member, name, digester)
+                try:
+                    yield records_after(root, source, begin)
+                except CorruptDataError as error:
+                    problems.append(str(error))
+        except BookieUnavailableError as error:
+            problems.append(str(error))
 
-    Raises:
-        CorruptDataError: they are missing, damaged or not all there.
-        BookieUnavailableError: the bookie gives no sure answer.
+
+def members_of(ledger: LedgerMetadata) -> list[Member]:
+    """All members of all fragments, those of the last one first."""
+    return list(dict.fromkeys(m for f in reversed(ledger.fragments) for m in f.ensemble))
+
+
+def _journal_names(root: BookieRoot, ledger: LedgerMetadata) -> Iterator[str]:
+    """The ledger's journals on a bookie, the one of its last writer or recovery first.
+
+    The others are listed only if the first was not enough.
     """
-    data = bookies.root(member).read(journal_name(ledger))
-    if data is None:
-        raise CorruptDataError(f"bookie {member.bookie_id} has no journal of it")
-    content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
-    if content.tail is not Tail.CLEAN or not _covers(content.records, ledger):
-        raise CorruptDataError(
-            f"the journal on bookie {member.bookie_id} ends {content.tail.value}"
-        )
-    return content.records
+    own = journal_name(ledger)
+    yield own
+    folder = layout.journal_folder(ledger.ledger_id)
+    for name in root.list(folder):
+        if f"{folder}/{name}" != own:
+            yield f"{folder}/{name}"
+
+
+def keep_newest(found: dict[int, AddRecord], record: AddRecord, ledger: LedgerMetadata) -> None:
+    """Add ``record`` if it may be one of ``ledger``; of two with the same id, the later term's."""
+    is_own = (record.term, record.token) == (ledger.term, ledger.token)
+    # A journal may hold an older term's records, which recovery wrote back as they were.
+    is_live = is_own or record.term < ledger.term
+    other = found.get(record.first_entry_id)
+    is_newer = other is None or other.term < record.term
+    if is_live and is_newer and record.quorum == ledger.quorum and not record.is_confirmation:
+        found[record.first_entry_id] = record
+
+
+def _chain(found: Mapping[int, AddRecord], begin: int, end: int) -> list[AddRecord] | None:
+    """The records among ``found`` that cover ``[begin, end)``; None if there is a gap."""
+    first = max((first for first in found if first <= begin), default=None)
+    record = None if first is None else found[first]
+    chain: list[AddRecord] = []
+    while record is not None and record.last_entry_id >= begin:
+        chain.append(record)
+        if record.last_entry_id + 1 >= end:
+            return chain
+        record = found.get(record.last_entry_id + 1)
+    return None
 
 
 def stores_rows_inline(bookies: OpenBookies, ledger: LedgerMetadata, password: Password) -> bool:
@@ -124,19 +188,11 @@ def stores_rows_inline(bookies: OpenBookies, ledger: LedgerMetadata, password: P
     Raises:
         UnauthorizedError: the password is missing or wrong.
     """
-    digester = make_digester(ledger.digest, password)
-    folder = layout.journal_folder(ledger.ledger_id)
-    for member in {m: None for fragment in ledger.fragments for m in fragment.ensemble}:
-        try:
-            root = bookies.root(member)
-            for name in root.list(folder):
-                data = root.read(f"{folder}/{name}") or b""
-                content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
-                if content.records:
-                    return bool(content.records[0].parts)
-        except BookieUnavailableError:
-            continue
-    return False
+    try:
+        records = find_records(bookies, ledger, password, end=1)
+    except CorruptDataError:
+        return False
+    return any(record.parts for record in records)
 
 
 def placed_logs(ledger: LedgerMetadata, records: Sequence[AddRecord]) -> Iterator[PlacedLog]:
@@ -152,17 +208,3 @@ def placed_logs(ledger: LedgerMetadata, records: Sequence[AddRecord]) -> Iterato
 def journal_name(ledger: LedgerMetadata) -> str:
     """The journal that holds the add records of a closed ledger."""
     return layout.journal(ledger.ledger_id, ledger.term, ledger.token)
-
-
-def _covers(records: Sequence[AddRecord], ledger: LedgerMetadata) -> bool:
-    """Whether ``records`` are the ledger's entries up to its last, without a gap."""
-    expected = 0
-    for record in records:
-        if record.first_entry_id != expected or record.quorum != ledger.quorum:
-            return False
-        # A journal may hold an older term's records, which recovery wrote back as they were.
-        is_own = record.term == ledger.term and record.token == ledger.token
-        if not is_own and record.term >= ledger.term:
-            return False
-        expected = record.last_entry_id + 1
-    return ledger.last_entry_id is not None and expected == ledger.last_entry_id + 1

@@ -12,8 +12,10 @@ import pyarrow as pa
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.read_handle import ReadHandle
 from bkspark.client.password import Password, make_digester
+from bkspark.client.reading.confirmed import readable
 from bkspark.client.reading.ledger_files import OpenBookies, stores_rows_inline
-from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_log
+from bkspark.client.reading.log_view import view_of
+from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.client.reading.slice_reader import (
     ENTRY_COLUMN,
     OFFSET_COLUMN,
@@ -22,7 +24,7 @@ from bkspark.client.reading.slice_reader import (
 )
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
 
 WINDOW_ROWS = 65_536
@@ -97,17 +99,19 @@ def read_log_in_order(
     """Offsets ``[begin, end)`` of this version of ``log``, as far as there are any.
 
     Args:
-        begin, end: None for the first and the end.
+        begin, end: None for the first and the end, the confirmed end of an open tail.
 
     Raises:
         NoSuchEntryError: ``begin`` is truncated, or past the end.
+        BookieUnavailableError: no bookie says how far the tail may be read.
     """
+    view = view_of(cluster, log, password)
     return OrderedRead(
-        _bounded(begin, end, log.first_offset, log.end_offset, f"log {log.name!r}"),
+        _bounded(begin, end, view.first_offset, view.end_offset, f"log {log.name!r}"),
         OFFSET_COLUMN,
         arrow_schema.decode(log.schema),
         password,
-        lambda window: plan_log(cluster, log, window, password, _TASK_BYTES),
+        lambda window: plan_view(cluster, view, window, password, _TASK_BYTES),
     )
 
 
@@ -118,32 +122,34 @@ def read_ledger_in_order(
 
     Raises:
         NoSuchEntryError: ``begin`` is past the end.
-        InvalidRequestError: the ledger is not closed, and its rows are not inline.
+        InvalidRequestError: the ledger is not closed, and nothing of it is confirmed yet.
+        BookieUnavailableError: it is not closed, and no bookie says how far it may be read.
     """
+    what = f"ledger {ledger.ledger_id}"
     with OpenBookies(cluster) as bookies:
         is_inline = stores_rows_inline(bookies, ledger, password)
+        found = readable(bookies, cluster, ledger.ledger_id, password)
     if is_inline:
         digester = make_digester(ledger.digest, password)
         handle = ReadHandle(cluster, ledger.ledger_id, digester)
-        what = f"ledger {ledger.ledger_id}"
         return InlineRead(
             _bounded(begin, end, 0, handle.last_add_confirmed + 1, what),
             arrow_schema.decode(ledger.schema),
             ledger.ledger_id,
             handle,
         )
-    if ledger.state is not LedgerState.CLOSED or ledger.last_entry_id is None:
+    state = found.ledger.state
+    if state is not LedgerState.CLOSED and found.last_entry_id == INVALID_ENTRY_ID:
         raise InvalidRequestError(
-            f"ledger {ledger.ledger_id} is {ledger.state.value} and has nothing that can be read "
-            "yet",
+            f"{what} is {state.value} and has nothing that can be read yet",
             hint="wait for its writer to finish",
         )
     return OrderedRead(
-        _bounded(begin, end, 0, ledger.last_entry_id + 1, f"ledger {ledger.ledger_id}"),
+        _bounded(begin, end, 0, found.last_entry_id + 1, what),
         ENTRY_COLUMN,
         arrow_schema.decode(ledger.schema),
         password,
-        lambda window: plan_ledger(cluster, ledger, window, password, _TASK_BYTES),
+        lambda window: plan_ledger(cluster, found.ledger, window, password, _TASK_BYTES),
     )
 
 

@@ -12,16 +12,13 @@ from dataclasses import dataclass, replace
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
-from bkspark.client.reading.ledger_files import (
-    OpenBookies,
-    find_records,
-    placed_logs,
-    stores_rows_inline,
-)
-from bkspark.errors import CorruptDataError, NoSuchEntryError
-from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
+from bkspark.client.reading.inline_slices import InlineSlice, cut_inline, find_marks, with_mark
+from bkspark.client.reading.ledger_files import OpenBookies, find_records, placed_logs
+from bkspark.client.reading.log_view import LogView, view_of
+from bkspark.errors import NoSuchEntryError
+from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
 from bkspark.protocol.log import LogRecord
-from bkspark.protocol.record import AddRecord, EntryLog
+from bkspark.protocol.record import EntryLog
 
 TASK_BYTES = 256 * 2**20
 TASK_BYTES_MIN = 16 * 2**20
@@ -69,20 +66,6 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class InlineSlice:
-    """Entries ``[begin_entry, end_entry)`` of a ledger whose rows lie in its journals.
-
-    Such ledgers are small: one slice is read in one piece, by a read handle in the task.
-    """
-
-    ledger_id: int
-    begin_entry: int
-    end_entry: int
-    length_bytes: int
-    metadata_uri: str
-
-
-@dataclass(frozen=True, slots=True)
 class ReadTask:
     """What one task reads, in order; picklable, needs no metadata store but for inline rows."""
 
@@ -107,37 +90,61 @@ def plan_log(
 ) -> list[ReadTask]:
     """Tasks that together read ``offsets`` of ``log``, in order.
 
+    The log's tail is looked at only if ``offsets`` reach behind its closed ledgers.
+
+    Raises:
+        As ``plan_view``, and BookieUnavailableError: no bookie says how far the tail may be read.
+    """
+    if offsets.end > log.end_offset:
+        view = view_of(cluster, log, password)
+    else:
+        view = LogView(log, log.ledgers)
+    return plan_view(cluster, view, offsets, password, task_bytes)
+
+
+def plan_view(
+    cluster: Cluster,
+    view: LogView,
+    offsets: OffsetRange,
+    password: Password,
+    task_bytes: int | None,
+) -> list[ReadTask]:
+    """Tasks that together read ``offsets`` of a log that was looked at, in order.
+
     Args:
         task_bytes: about how much each task reads; None to decide by size and cores.
 
     Raises:
-        NoSuchEntryError: ``offsets`` begin below the truncation point or end past the log's end.
-        BookieUnavailableError, CorruptDataError: no bookie gives a ledger's add record.
+        NoSuchEntryError: ``offsets`` begin below the truncation point or end past what can be read.
+        CorruptDataError: no bookie gives a ledger's add record.
     """
-    if offsets.begin < log.first_offset:
+    name = view.record.name
+    if offsets.begin < view.first_offset:
         raise NoSuchEntryError(
-            f"log {log.name!r} is truncated below offset {log.first_offset}, "
+            f"log {name!r} is truncated below offset {view.first_offset}, "
             f"so offset {offsets.begin} cannot be read",
             hint="set startingOffsets to earliest, or failOnDataLoss=false",
         )
-    if offsets.end > log.end_offset:
+    if offsets.end > view.end_offset:
         raise NoSuchEntryError(
-            f"log {log.name!r} ends at offset {log.end_offset}, before {offsets.end}",
+            f"log {name!r} ends at offset {view.end_offset}, before {offsets.end}",
             hint="set endingOffsets to latest",
         )
     with _Planner(cluster, password) as planner:
         slices = [
             item
-            for logged in log.ledgers
-            if logged.first_offset < offsets.end and logged.end_offset > offsets.begin
+            for logged in view.ledgers_in(offsets.begin, offsets.end)
             for item in planner.slices(
-                cluster.ledger(logged.ledger_id).value,
+                view.metadata.get(logged.ledger_id) or cluster.ledger(logged.ledger_id).value,
                 first_offset=logged.first_offset,
-                begin=offsets.begin - logged.first_offset,
-                end=offsets.end - logged.first_offset,
+                begin=max(0, offsets.begin - logged.first_offset),
+                end=min(logged.entry_count, offsets.end - logged.first_offset),
+                length_bytes=view.bytes_in(
+                    max(offsets.begin, logged.first_offset), min(offsets.end, logged.end_offset)
+                ),
             )
         ]
-        return _tasks(slices, planner.ledgers, task_bytes)
+        return planner.marked(_tasks(slices, planner.ledgers, task_bytes))
 
 
 def plan_ledger(
@@ -151,9 +158,16 @@ def plan_ledger(
 
     Of a ledger that is not closed, the caller must have seen that all of them are confirmed.
     """
+    begin, end = entries.begin, entries.end
+    length = 0
+    if ledger.last_entry_id is not None and ledger.length_bytes is not None:
+        end = min(end, ledger.last_entry_id + 1)
+        length = ledger.length_bytes * max(0, end - begin) // max(1, ledger.last_entry_id + 1)
     with _Planner(cluster, password) as planner:
-        slices = list(planner.slices(ledger, first_offset=0, begin=entries.begin, end=entries.end))
-        return _tasks(slices, planner.ledgers, task_bytes)
+        slices = list(
+            planner.slices(ledger, first_offset=0, begin=begin, end=end, length_bytes=length)
+        )
+        return planner.marked(_tasks(slices, planner.ledgers, task_bytes))
 
 
 class _Planner:
@@ -161,7 +175,8 @@ class _Planner:
 
     def __init__(self, cluster: Cluster, password: Password) -> None:
         self.ledgers: dict[int, LedgerToRead] = {}
-        self._uri = cluster.uri
+        self._cluster = cluster
+        self._inline: dict[int, LedgerMetadata] = {}
         self._bookies = OpenBookies(cluster)
         self._password = password
 
@@ -172,11 +187,13 @@ class _Planner:
         self._bookies.__exit__()
 
     def slices(
-        self, ledger: LedgerMetadata, *, first_offset: int, begin: int, end: int
+        self, ledger: LedgerMetadata, *, first_offset: int, begin: int, end: int, length_bytes: int
     ) -> Iterator[Slice | InlineSlice]:
-        """What to read for the entries ``[begin, end)`` of ``ledger``."""
-        if ledger.state is LedgerState.CLOSED and ledger.last_entry_id is not None:
-            end = min(end, ledger.last_entry_id + 1)
+        """What to read for the entries ``[begin, end)`` of ``ledger``, all of them confirmed.
+
+        Args:
+            length_bytes: their payload, about.
+        """
         stripe_count = ledger.quorum.stripe_count
         shared = LedgerToRead(
             ledger.ledger_id, ledger.schema, ledger.digest, first_offset, stripe_count
@@ -184,11 +201,11 @@ class _Planner:
         self.ledgers[ledger.ledger_id] = shared
         if end <= begin:
             return
-        records = self._records(ledger)
-        if records is None:
+        records = find_records(self._bookies, ledger, self._password, begin=begin, end=end)
+        if any(record.parts for record in records):
             self.ledgers[ledger.ledger_id] = replace(shared, stripe_count=1)
-            size = ledger.length_bytes or 0
-            yield InlineSlice(ledger.ledger_id, begin, end, size, self._uri)
+            self._inline[ledger.ledger_id] = ledger
+            yield InlineSlice(ledger.ledger_id, begin, end, length_bytes, self._cluster.uri)
             return
         for placed in placed_logs(ledger, records):
             log, first = placed.entry_log, placed.first_entry_id
@@ -197,16 +214,20 @@ class _Planner:
                 replicas = self._bookies.located(placed.window)
                 yield Slice(ledger.ledger_id, log, first, rows.start, rows.stop, replicas)
 
-    def _records(self, ledger: LedgerMetadata) -> Sequence[AddRecord] | None:
-        """The add records of ``ledger``; None if its rows are inline."""
-        try:
-            records = find_records(self._bookies, ledger, self._password)
-        except CorruptDataError:
-            # Inline rows may be spread over several journals: ensembles change, recovery adds one.
-            if stores_rows_inline(self._bookies, ledger, self._password):
-                return None
-            raise
-        return None if records and records[0].parts else records
+    def marked(self, tasks: list[ReadTask]) -> list[ReadTask]:
+        """``tasks``, those that share an inline ledger told where their parts begin."""
+        pieces = [item for task in tasks for item in task.slices if isinstance(item, InlineSlice)]
+        ends = {item.ledger_id: item.end_entry for item in pieces}
+        firsts = {item.ledger_id: item.end_entry for item in reversed(pieces)}
+        marks = {
+            ledger_id: find_marks(self._cluster, self._inline[ledger_id], end, self._password)
+            for ledger_id, end in ends.items()
+            if firsts[ledger_id] != end
+        }
+        return [
+            replace(task, slices=tuple(with_mark(item, marks) for item in task.slices))
+            for task in tasks
+        ]
 
 
 def _rows_between(log: EntryLog, first: int, stride: int, begin: int, end: int) -> range:
@@ -261,7 +282,7 @@ def _task_count(total: int, task_bytes: int | None) -> int:
 def _cut(item: Slice | InlineSlice, room: int, share: int) -> Iterator[Slice | InlineSlice]:
     """``item`` in pieces: the first fills ``room`` bytes, the others ``share`` each."""
     if isinstance(item, InlineSlice):
-        yield item
+        yield from cut_inline(item, room, share)
         return
     rows = item.end_row - item.begin_row
     begin, limit = item.begin_row, room
@@ -275,6 +296,6 @@ def _cut(item: Slice | InlineSlice, room: int, share: int) -> Iterator[Slice | I
 
 def _turned(item: Slice | InlineSlice, turn: int) -> Slice | InlineSlice:
     if isinstance(item, InlineSlice):
-        return item
+        return replace(item, turn=turn)
     start = turn % max(1, len(item.replicas))
     return replace(item, replicas=item.replicas[start:] + item.replicas[:start])

@@ -18,7 +18,8 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.handles.read_handle import ReadHandle
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.entry_log_file import EntryLogFile
-from bkspark.client.reading.plan import InlineSlice, LedgerToRead, ReadTask, Slice
+from bkspark.client.reading.inline_slices import InlineSlice
+from bkspark.client.reading.plan import LedgerToRead, ReadTask, Slice
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import arrow_schema
 
@@ -102,9 +103,14 @@ class SliceReader:
         last = item.end_entry - 1
         with Cluster(item.metadata_uri) as cluster:
             digester = make_digester(ledger.digest, self.password)
-            handle = ReadHandle(cluster, item.ledger_id, digester, confirmed=last)
-            for bookie_id, reason in handle.faults.items():
-                self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
+            handle = ReadHandle(
+                cluster,
+                item.ledger_id,
+                digester,
+                confirmed=last,
+                marks=item.marks,
+                turn=item.turn,
+            )
 
             def leave_out(begin: int, end: int, error: CorruptDataError) -> None:
                 logger.warning("left out %d rows: %s", end - begin + 1, error)
@@ -112,6 +118,8 @@ class SliceReader:
             on_loss = None if self.fails_on_loss else leave_out
             for first, batch in handle.batches(item.begin_entry, last, on_loss):
                 yield self._dressed(batch, ledger, first, batch.num_rows)
+            for bookie_id, reason in handle.faults.items():
+                self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
 
     def _read_replica(
         self, root: BookieRoot, item: Slice, begin_row: int, ledger: LedgerToRead

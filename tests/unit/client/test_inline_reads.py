@@ -47,8 +47,9 @@ def written(bookkeeper, groups, *, closes=True, **settings):
 
 def read(cluster, ledger_id, begin, end, **options):
     password = options.get("password", Password())
+    task_bytes = options.pop("task_bytes", 2**30)
     ledger = cluster.ledger(ledger_id).value
-    tasks = plan_ledger(cluster, ledger, OffsetRange(begin, end), password, 2**30)
+    tasks = plan_ledger(cluster, ledger, OffsetRange(begin, end), password, task_bytes)
     reader = SliceReader(WANTED, **options)
     tasks = pickle.loads(pickle.dumps(tasks))
     rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
@@ -67,14 +68,17 @@ def test_ranges(opened, cluster, sizes, begin, end):
 
 
 @pytest.mark.parametrize("closes", [True, False])
-def test_recovered_or_closed_the_rows_are_one_slice(opened, cluster, closes):
+def test_recovered_or_closed_the_rows_are_shared_by_tasks(opened, cluster, closes):
     handle = written(opened, [2, 3, 4], closes=closes)
     opened.recover_ledger(handle.ledger_id)
     ledger = cluster.ledger(handle.ledger_id).value
-    [task] = plan_ledger(cluster, ledger, OffsetRange(0, 9), Password(), task_bytes=1)
-    [item] = task.slices
-    assert isinstance(item, InlineSlice)
-    assert read(cluster, handle.ledger_id, 0, 9) == list(range(9))
+    tasks = plan_ledger(cluster, ledger, OffsetRange(0, 9), Password(), task_bytes=3)
+    pieces = [item for task in tasks for item in task.slices]
+    assert all(isinstance(item, InlineSlice) for item in pieces)
+    assert [item.begin_entry for item in pieces] == [0, 3, 6]
+    assert [item.end_entry for item in pieces] == [3, 6, 9]
+    assert [item.turn for item in pieces] == [0, 1, 2]
+    assert read(cluster, handle.ledger_id, 0, 9, task_bytes=3) == list(range(9))
 
 
 def test_what_was_planned_as_confirmed_is_read_though_the_task_sees_less(opened, cluster):
@@ -85,7 +89,7 @@ def test_what_was_planned_as_confirmed_is_read_though_the_task_sees_less(opened,
 
 def test_one_lost_bookie_is_stepped_over_and_named(small_cluster, opened, cluster):
     handle = written(opened, [4, 4])
-    lost = handle.metadata.last_fragment.ensemble[1].bookie_id
+    lost = handle.metadata.last_fragment.ensemble[handle.ledger_id % 3].bookie_id
     shutil.rmtree(small_cluster.bookie(lost))
     ledger = cluster.ledger(handle.ledger_id).value
     [task] = plan_ledger(cluster, ledger, OffsetRange(0, 8), Password(), 2**30)

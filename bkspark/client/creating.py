@@ -1,0 +1,50 @@
+"""Making a ledger: its id, its first ensemble with the markers of term 1, its metadata record."""
+
+from collections.abc import Mapping
+from secrets import token_hex
+
+from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.placing import place
+from bkspark.client.records import Seen
+from bkspark.protocol.ledger import (
+    FIRST_TERM,
+    DigestSpec,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Member,
+)
+from bkspark.protocol.quorum import Quorum
+
+
+def create_ledger(
+    cluster: Cluster,
+    *,
+    quorum: Quorum,
+    digest: DigestSpec,
+    schema: bytes,
+    custom_metadata: Mapping[str, str],
+) -> Seen[LedgerMetadata]:
+    """A new OPEN ledger whose one writer is the caller: it knows the token.
+
+    Raises:
+        NotEnoughBookiesError: too few usable bookies.
+    """
+    ledger_id = cluster.new_ledger_id()
+    ensemble, _ = place(cluster, ledger_id, quorum)
+    members = tuple(Member(address.bookie_id, address.incarnation) for address in ensemble)
+    return cluster.ledgers.create(
+        str(ledger_id),
+        LedgerMetadata(
+            ledger_id=ledger_id,
+            quorum=quorum,
+            state=LedgerState.OPEN,
+            term=FIRST_TERM,
+            token=token_hex(16),
+            fragments=(Fragment(0, FIRST_TERM, members),),
+            schema=schema,
+            digest=digest,
+            custom_metadata=dict(custom_metadata),
+            created_ms=now_ms(),
+        ),
+    )

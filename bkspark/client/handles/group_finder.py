@@ -1,0 +1,219 @@
+"""Finds the groups of a ledger: record and rows, from whichever bookies give them good.
+
+Of what was read, a bounded amount is kept, because neighbours are mostly wanted next. A damaged or
+missing copy, a bookie that is away and one that hangs are stepped over, and remembered with the
+reason (protocol document, "Reading"; features 2.4.1).
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.client.cluster import Cluster
+from bkspark.client.handles.hedging import USUAL_READS, Asker, ReaderSettings
+from bkspark.client.handles.journal_pages import Mark, Page, StoredGroup
+from bkspark.client.handles.member_journals import MemberJournals, NamedPage
+from bkspark.client.runtime import THREADS, Runtime
+from bkspark.errors import BookieUnavailableError
+from bkspark.format.digest import Digester
+from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.quorum import Coverage
+from bkspark.protocol.record import AddRecord
+
+CACHE_BYTES = 16 * 2**20
+"""What a reader keeps of what it has read, but at least one page."""
+
+CACHE_PAGES = 64
+
+
+@dataclass(slots=True)
+class Group:
+    """A record that has an entry, and the messages of its parts found so far, by stripe."""
+
+    entry_id: int
+    term: int
+    record: AddRecord | None = None
+    messages: dict[int, bytes] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.record is not None and len(self.messages) == len(self.record.parts)
+
+    def take(self, page: Page) -> None:
+        """Add what ``page`` has of it; of two different records the later term's is the one."""
+        stored: StoredGroup | None = page.group_of(self.entry_id)
+        if stored is None or stored.record.term > self.term:
+            return
+        if self.record is None or stored.record.term > self.record.term:
+            self.record, self.messages = stored.record, {}
+        if stored.record == self.record:
+            self.messages.update(stored.messages)
+
+
+class GroupFinder:
+    """Finds groups of one ledger.
+
+    Args:
+        marks: where to begin in some journals, by member; for a reader of a part of the ledger.
+        turn: at which bookie to begin where all are alike, so that readers share the work.
+
+    Attributes:
+        faults: bookies that were stepped over, each with the reason in one line.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        ledger_id: int,
+        digester: Digester,
+        *,
+        settings: ReaderSettings = USUAL_READS,
+        runtime: Runtime = THREADS,
+        marks: Sequence[tuple[Member, Mark]] = (),
+        turn: int = 0,
+    ) -> None:
+        self.faults: dict[str, str] = {}
+        self._cluster = cluster
+        self._ledger_id = ledger_id
+        self._digester = digester
+        self._settings = settings
+        self._asker = Asker(settings, runtime, self._progress)
+        self._marks = marks
+        self._turn = turn
+        self._addresses = cluster.addresses()
+        self._journals: dict[Member, MemberJournals] = {}
+        self._pages: deque[tuple[Member, Page]] = deque()
+        self._favourite: Member | None = None
+
+    def refresh_addresses(self) -> None:
+        """Look up where the bookies are now."""
+        self._addresses = self._cluster.addresses()
+
+    def last_records(self, ledger: LedgerMetadata, timeout: float | None) -> list[AddRecord]:
+        """The last records on the last fragment's members, from enough of them if possible.
+
+        Enough is (Qw - Qa) + 1 answers from every write set: among those is a bookie that counted
+        for the last acknowledged entry (features 2.3.2, RB-12).
+        """
+        ensemble = ledger.last_fragment.ensemble
+        found: list[AddRecord] = []
+        answered: set[int] = set()
+
+        def accept(member: Member, records: list[AddRecord]) -> bool:
+            found.extend(records)
+            answered.add(ensemble.index(member))
+            return ledger.quorum.coverage(answered) is Coverage.COVERED
+
+        self._asker.everybody(ensemble, lambda m: self._member(m).last_records(), accept, timeout)
+        self._note_faults()
+        return found
+
+    def find(self, ledger: LedgerMetadata, entry_id: int) -> Group:
+        """The group with ``entry_id``, whole if the bookies that answer give all of it."""
+        group = Group(entry_id, ledger.term)
+        asked_before = set()
+        for member, page in self._pages:
+            group.take(page)
+            if group.is_whole:
+                return group
+            if page.group_of(entry_id) is not None:
+                asked_before.add(member)
+
+        def accept(member: Member, pages: list[NamedPage] | None) -> bool:
+            self._look_at(ledger, member, pages)
+            for found in pages or ():
+                group.take(found.page)
+                self._keep(member, found.page)
+            if group.is_whole:
+                self._favourite = member
+            return group.is_whole
+
+        members = sorted(self._order(ledger, entry_id), key=asked_before.__contains__)
+        self._asker.until_enough(members, lambda m: self._member(m).pages_of(entry_id), accept)
+        self._note_faults()
+        return group
+
+    def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
+        """The first entry of the next group of which any bookie that answers has anything."""
+        found = [f.first_entry_id for f in ledger.fragments if f.first_entry_id > entry_id][:1]
+
+        def accept(_member: Member, first: int | None) -> bool:
+            found.extend([] if first is None else [first])
+            return False
+
+        members = self._order(ledger, entry_id)
+        self._asker.everybody(members, lambda m: self._member(m).first_after(entry_id), accept)
+        self._note_faults()
+        return min(found, default=None)
+
+    def marks(self, ledger: LedgerMetadata, end: int) -> list[tuple[Member, Mark]]:
+        """Where pages begin in the journals of all members that answer, up to entry ``end``."""
+        found: list[tuple[Member, Mark]] = []
+
+        def accept(member: Member, marks: Iterable[Mark]) -> bool:
+            found.extend((member, mark) for mark in marks)
+            return False
+
+        members = list(dict.fromkeys(m for f in ledger.fragments for m in f.ensemble))
+        self._asker.everybody(members, lambda m: self._member(m).marks(end), accept)
+        return found
+
+    def _order(self, ledger: LedgerMetadata, entry_id: int) -> list[Member]:
+        """Whom to ask for an entry: its write set first, those that failed last (2.4.4, 2.4.5)."""
+        ensemble = ledger.fragment_of(entry_id).ensemble
+        holds_all = ledger.quorum.stripe_count == 1
+        if holds_all and self._settings.is_sticky:
+            start = (ledger.ledger_id + self._turn) % len(ensemble)
+            order = [*ensemble[start:], *ensemble[:start]]
+            order.sort(key=lambda member: member != self._favourite)
+        else:
+            start = entry_id % len(ensemble)
+            order = [*ensemble[start:], *ensemble[:start]]
+        return sorted(order, key=self._asker.faults.__contains__)
+
+    def _member(self, member: Member) -> MemberJournals:
+        if member not in self._journals:
+            self._journals[member] = MemberJournals(
+                member,
+                self._address,
+                self._digester,
+                ledger_id=self._ledger_id,
+                marks=[mark for owner, mark in self._marks if owner == member],
+            )
+        return self._journals[member]
+
+    def _progress(self, member: Member) -> int:
+        return self._member(member).progress
+
+    def _address(self, member: Member) -> BookieAddress:
+        address = self._addresses.get(member)
+        if address is None:
+            raise BookieUnavailableError(
+                f"bookie {member.bookie_id} was initialised anew since and has lost its data"
+            )
+        return address
+
+    def _look_at(
+        self, ledger: LedgerMetadata, member: Member, pages: Sequence[NamedPage] | None
+    ) -> None:
+        """Note what is wrong with what a bookie gave."""
+        is_closed = ledger.state is LedgerState.CLOSED
+        if pages is None and is_closed:
+            self.faults[member.bookie_id] = f"bookie {member.bookie_id} has no journal of it"
+        for found in pages or ():
+            # An open ledger's journal may well be seen in the middle of an append.
+            if found.page.problem and (is_closed or not found.page.is_cut):
+                self.faults[member.bookie_id] = (
+                    f"journal {found.journal} on bookie {member.bookie_id} {found.page.problem}"
+                )
+
+    def _note_faults(self) -> None:
+        for member, reason in self._asker.faults.items():
+            self.faults[member.bookie_id] = reason
+
+    def _keep(self, member: Member, page: Page) -> None:
+        self._pages.appendleft((member, page))
+        size = sum(kept.byte_count for _, kept in self._pages)
+        while len(self._pages) > 1 and (size > CACHE_BYTES or len(self._pages) > CACHE_PAGES):
+            size -= self._pages.pop()[1].byte_count

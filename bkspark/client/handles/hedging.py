@@ -1,0 +1,215 @@
+"""Questions to bookies that may be slow, hang or fail: each has its time, then another is asked.
+
+A bookie is asked one thing at a time. One that has not answered is slow, which is no answer: it
+proves nothing, and it is not asked again before it has answered (features 2.4.3, 2.1.20).
+"""
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bkspark.client.runtime import THREADS, Inbox, Runtime
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.protocol.ledger import Member
+
+LINGER_SECONDS = 0.05
+"""For answers that would be nice to have, once there are enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSettings:
+    """How a reader treats its bookies; nothing of it is stored.
+
+    Attributes:
+        speculative_read_ms: if a bookie has not answered after so long, the next one is asked too
+            and the first good answer wins; None asks the next one only after a fault.
+        read_timeout_seconds: seconds after which a bookie that has not answered is stepped over.
+        is_sticky: where every bookie holds every entry (E = Qw), keep to one while it is good;
+            False spreads reads over the write set of each entry.
+
+    Raises:
+        InvalidRequestError: a value is out of its range.
+    """
+
+    speculative_read_ms: float | None = None
+    read_timeout_seconds: float = 10.0
+    is_sticky: bool = True
+
+    def __post_init__(self) -> None:
+        if self.read_timeout_seconds <= 0:
+            raise InvalidRequestError(
+                "read_timeout_seconds must be above 0", hint="give seconds, for example 10"
+            )
+        if self.speculative_read_ms is not None and self.speculative_read_ms <= 0:
+            raise InvalidRequestError(
+                "speculative_read_ms must be above 0", hint="None never asks a second bookie"
+            )
+
+    @property
+    def patience(self) -> float:
+        """Seconds before the next bookie is asked too."""
+        if self.speculative_read_ms is None:
+            return self.read_timeout_seconds
+        return min(self.read_timeout_seconds, self.speculative_read_ms / 1000)
+
+
+USUAL_READS = ReaderSettings()
+
+Question = Callable[[Member], Any]
+Accept = Callable[[Member, Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came of a question: a value, or what was raised."""
+
+    number: int
+    member: Member
+    value: Any = None
+    error: BaseException | None = None
+
+
+class Asker:
+    """Asks bookies, each in a task of its own.
+
+    Args:
+        progress: a number that changes while a bookie still works on a long question.
+
+    Attributes:
+        faults: why a bookie gave no answer when it was asked last.
+    """
+
+    def __init__(
+        self,
+        settings: ReaderSettings = USUAL_READS,
+        runtime: Runtime = THREADS,
+        progress: Callable[[Member], int] = lambda _member: 0,
+    ) -> None:
+        self.faults: dict[Member, str] = {}
+        self._settings = settings
+        self._runtime = runtime
+        self._inbox: Inbox[_Answer] = runtime.inbox()
+        self._under_way: dict[Member, int] = {}
+        self._progress = progress
+        self._last_progress: dict[Member, int] = {}
+        self._count = 0
+
+    def until_enough(self, members: Sequence[Member], ask: Question, accept: Accept) -> bool:
+        """Ask ``members`` in this order, the next one when the one before fails or is slow.
+
+        Args:
+            accept: told each answer; True is enough.
+
+        Returns:
+            Whether it was enough.
+        """
+        self._hear()
+        turn = deque(sorted(members, key=self._under_way.__contains__))
+        asked: dict[Member, float] = {}
+        own: set[int] = set()
+        next_at = 0.0
+        while turn or asked:
+            if turn and (not asked or time.monotonic() >= next_at):
+                member = turn.popleft()
+                asked[member] = time.monotonic() + self._settings.read_timeout_seconds
+                next_at = time.monotonic() + self._settings.patience
+                if member not in self._under_way:
+                    own.add(self._begin(member, ask))
+            until = min([*asked.values(), *([next_at] if turn else ())])
+            answer = self._answer(until)
+            if answer is None:
+                next_at = min(next_at, until)
+                self._give_up(asked, until)
+            elif answer.member in asked and answer.number not in own:
+                own.add(self._begin(answer.member, ask))  # it was busy with an older question
+            elif asked.pop(answer.member, None) and self._is_accepted(answer, accept):
+                return True
+        return False
+
+    def everybody(
+        self,
+        members: Sequence[Member],
+        ask: Question,
+        accept: Accept,
+        timeout: float | None = None,
+    ) -> None:
+        """Ask all of ``members`` at once.
+
+        Args:
+            accept: told each answer; True is enough: the others get little more time, and those
+                that are still busy with an older question none.
+            timeout: seconds, if less than usual.
+        """
+        self._hear()
+        usual = self._settings.read_timeout_seconds
+        until = time.monotonic() + min(usual, usual if timeout is None else timeout)
+        asked = dict.fromkeys(members, until)
+        own = {self._begin(member, ask) for member in members if member not in self._under_way}
+        is_enough = False
+        while asked:
+            answer = self._answer(until)
+            if answer is None:
+                if is_enough:
+                    return
+                self._give_up(asked, until)
+                until = min(asked.values(), default=until)
+                continue
+            if answer.member in asked and answer.number not in own:
+                own.add(self._begin(answer.member, ask))
+            elif asked.pop(answer.member, None) and self._is_accepted(answer, accept):
+                if not is_enough:
+                    is_enough = True
+                    until = min(until, time.monotonic() + LINGER_SECONDS)
+                asked = {m: end for m, end in asked.items() if self._under_way[m] in own}
+
+    def _begin(self, member: Member, ask: Question) -> int:
+        self._count += 1
+        number = self._under_way[member] = self._count
+        self._last_progress[member] = self._progress(member)
+
+        def work() -> None:
+            try:
+                self._inbox.put(_Answer(number, member, ask(member)))
+            except BaseException as error:
+                self._inbox.put(_Answer(number, member, error=error))
+
+        self._runtime.start(work, f"ask-{member.bookie_id}")
+        return number
+
+    def _answer(self, until: float) -> _Answer | None:
+        """The next answer, to whatever question; None if none comes in time."""
+        try:
+            answer = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
+        except queue.Empty:
+            return None
+        del self._under_way[answer.member]
+        return answer
+
+    def _hear(self) -> None:
+        """Take answers that came too late."""
+        while not self._inbox.empty():
+            self._answer(0.0)
+
+    def _is_accepted(self, answer: _Answer, accept: Accept) -> bool:
+        if answer.error is None:
+            self.faults.pop(answer.member, None)
+            return accept(answer.member, answer.value)
+        if not isinstance(answer.error, BookieUnavailableError):
+            raise answer.error
+        self.faults[answer.member] = str(answer.error)
+        return False
+
+    def _give_up(self, asked: dict[Member, float], now: float) -> None:
+        """Of those whose time is over ``now``, give more to those that still get on."""
+        for member in [member for member, until in asked.items() if until <= now]:
+            before, seen = self._last_progress[member], self._progress(member)
+            if seen != before:
+                self._last_progress[member] = seen
+                asked[member] = now + self._settings.read_timeout_seconds
+                continue
+            del asked[member]
+            seconds = self._settings.read_timeout_seconds
+            self.faults[member] = f"bookie {member.bookie_id} gave no answer within {seconds:g} s"

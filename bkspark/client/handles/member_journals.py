@@ -1,0 +1,119 @@
+"""What one bookie has of one ledger: its journals, found by their names and read by pages.
+
+Used by one task at a time. The storage is looked up anew for every question, so nothing is believed
+of a directory that was wiped, swapped or unmounted since.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.uri import open_bookie
+from bkspark.client.handles.journal_pages import JournalPages, Mark, Page
+from bkspark.client.reading.journal_end import JournalEnds, JournalName
+from bkspark.format import layout
+from bkspark.format.digest import Digester
+from bkspark.protocol.ledger import Member
+from bkspark.protocol.record import AddRecord
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPage:
+    """A page and the name of the journal it is from."""
+
+    journal: str
+    page: Page
+
+
+class MemberJournals:
+    """The journals of ledger ``ledger_id`` on ``member``.
+
+    Args:
+        address: finds the member; raises ``BookieUnavailableError``.
+        marks: where to begin in some of the journals, for a reader of a part of the ledger.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        address: Callable[[Member], BookieAddress],
+        digester: Digester,
+        *,
+        ledger_id: int,
+        marks: Iterable[Mark] = (),
+    ) -> None:
+        self._member = member
+        self._address = address
+        self._digester = digester
+        self._ledger_id = ledger_id
+        self._starts = {mark.name: mark for mark in marks}
+        self._journals: dict[str, JournalPages] = {}
+        self._ends = JournalEnds()
+
+    def last_records(self) -> list[AddRecord]:
+        """The last record of each journal, whose LACs are the highest.
+
+        Raises:
+            BookieUnavailableError: the bookie gives no sure answer; so all of these methods.
+        """
+        with self._root() as root:
+            self._find_journals(root)
+            found = [self._ends.last_record(root, self._source(name)) for name in self._journals]
+        return [record for record in found if record is not None]
+
+    @property
+    def progress(self) -> int:
+        """Grows while a long question is worked on; may be read by another task."""
+        return sum(pages.progress for pages in list(self._journals.values()))
+
+    def pages_of(self, entry_id: int) -> list[NamedPage] | None:
+        """The pages that ``entry_id`` is on if it is here at all; None if there is no journal."""
+        with self._root() as root:
+            pages = self._pages(root, self._journals.values(), entry_id)
+            if not any(found.page.group_of(entry_id) for found in pages):
+                new = self._find_journals(root)
+                pages += self._pages(root, new, entry_id)
+        return pages if self._journals else None
+
+    def first_after(self, entry_id: int) -> int | None:
+        """The first entry of the first group that begins behind ``entry_id``."""
+        with self._root() as root:
+            self._find_journals(root)
+            found = [pages.first_after(root, entry_id) for pages in self._journals.values()]
+        return min((first for first in found if first is not None), default=None)
+
+    def marks(self, end: int) -> list[Mark]:
+        """Where pages begin, up to entry ``end``."""
+        with self._root() as root:
+            self._find_journals(root)
+            for pages in self._journals.values():
+                pages.walk(root, end)
+        return [mark for pages in self._journals.values() for mark in pages.marks]
+
+    def _pages(
+        self, root: BookieRoot, journals: Iterable[JournalPages], entry_id: int
+    ) -> list[NamedPage]:
+        found = ((pages.name, pages.page_of(root, entry_id)) for pages in journals)
+        return [NamedPage(name, page) for name, page in found if page is not None]
+
+    def _find_journals(self, root: BookieRoot) -> list[JournalPages]:
+        """Those that were not known yet."""
+        folder = layout.journal_folder(self._ledger_id)
+        new = []
+        for name in (f"{folder}/{last}" for last in root.list(folder)):
+            if name not in self._journals:
+                pages = JournalPages(
+                    name, self._digester, ledger_id=self._ledger_id, start=self._starts.get(name)
+                )
+                self._journals[name] = pages
+                new.append(pages)
+        return new
+
+    def _source(self, name: str) -> JournalName:
+        return JournalName(self._ledger_id, self._member, name, self._digester)
+
+    @contextmanager
+    def _root(self) -> Iterator[BookieRoot]:
+        with open_bookie(self._address(self._member)).open_root() as root:
+            yield root

@@ -1,0 +1,46 @@
+"""What may be chosen about one writer. Nothing here is stored, and no promise depends on it."""
+
+from dataclasses import dataclass
+
+from bkspark.errors import InvalidRequestError
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """How one writer behaves.
+
+    Attributes:
+        explicit_lac_ms: a writer that was idle for so long tells tail readers of its last entries
+            (features 2.3.4); 0 never does.
+        add_entry_timeout_seconds: a bookie that has not stored a record after so long is treated
+            as one that failed.
+        add_entry_quorum_timeout_seconds: an entry that is not acknowledged so long after it was
+            sent ends the writer (features 2.1.19).
+        is_change_delayed: leave a bookie that failed in the ensemble as long as every entry
+            reaches its ack quorum without it (features 2.2.9).
+
+    Raises:
+        InvalidRequestError: a value is out of its range.
+    """
+
+    explicit_lac_ms: int = 100
+    add_entry_timeout_seconds: float = 10.0
+    add_entry_quorum_timeout_seconds: float = 60.0
+    is_change_delayed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.explicit_lac_ms < 0:
+            raise InvalidRequestError("explicit_lac_ms must be 0 or more", hint="0 is never")
+        if min(self.add_entry_timeout_seconds, self.add_entry_quorum_timeout_seconds) <= 0:
+            raise InvalidRequestError("a time limit must be more than 0 seconds")
+
+    @property
+    def wait_seconds_max(self) -> float:
+        """How long a caller waits: longer than the writer needs to end by its own limits."""
+        return self.add_entry_quorum_timeout_seconds + GRACE_SECONDS
+
+
+GRACE_SECONDS = 15.0
+"""Time to find bookies that can replace others, and to end."""
+
+USUAL = WriterSettings()

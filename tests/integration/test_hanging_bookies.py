@@ -1,0 +1,261 @@
+"""Bookies and metadata stores that hang: nobody waits for ever, and no memory runs full."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+import pytest
+
+from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.handles import choosing, committer, ensemble, settings
+from bkspark.client.handles.lane import Broken, Stored
+from bkspark.client.handles.settings import WriterSettings
+from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.errors import (
+    BookieUnavailableError,
+    InvalidRequestError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
+from bkspark.testing.faulty_cluster import METADATA, Operation, StorageFaults
+
+from .hand_writer import Gate, violations
+from .rig import Rig
+
+QUICK = WriterSettings(add_entry_timeout_seconds=0.2)
+
+
+@pytest.fixture
+def keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
+    with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
+        yield keeper
+
+
+def names_of(handle: WriteHandle) -> list[str]:
+    return [m.bookie_id for m in handle.metadata.last_fragment.ensemble]
+
+
+def wait_until_replaced(handle: WriteHandle, bookie_id: str) -> None:
+    deadline = time.monotonic() + 10
+    while bookie_id in names_of(handle):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+class Gates:
+    """Operations that hang until the end of the test: (place, call)."""
+
+    def __init__(self, faults: StorageFaults) -> None:
+        self.closed: set[tuple[str, str]] = set()
+        self._end = threading.Event()
+        faults.decide = self._wait
+
+    def open(self) -> None:
+        self.closed.clear()
+        self._end.set()
+
+    def _wait(self, _number: int, operation: Operation) -> None:
+        if (operation.place, operation.call) in self.closed:
+            self._end.wait(10)
+
+
+@pytest.fixture
+def gates(memory_rig: Rig) -> Iterator[Gates]:
+    gates = Gates(memory_rig.faults)
+    yield gates
+    gates.open()
+
+
+@pytest.mark.parametrize("call", ["open_root", "open_journal", "append", "has_journal"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_bookies_that_hang_are_replaced(
+    count: int, call: str, memory_rig: Rig, keeper: BookKeeper, gates: Gates
+) -> None:
+    """Whether an acknowledgement needs them (two of three) or not (the third of three)."""
+    handle = keeper.create_ledger(settings=QUICK)
+    hanging = names_of(handle)[:count]
+    gates.closed = {(name, call) for name in hanging}
+    sent = {handle.append(b"0"): b"0"}
+    for name in hanging:
+        wait_until_replaced(handle, name)
+    sent[handle.append(b"1")] = b"1"
+    handle.close()
+    gates.open()
+    time.sleep(0.1)  # what they answer now is too late
+    assert not violations(memory_rig, handle.ledger_id, sent, list(sent))
+
+
+def test_a_late_answer_of_a_bookie_that_was_replaced_counts_for_nothing(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    gate = Gate(memory_rig.faults)
+    handle = keeper.create_ledger()
+    before = names_of(handle)
+    gate.close(*memory_rig.urls)
+    waiting, deadline = handle.append_async(b"0"), time.monotonic() + 10
+    while handle.last_add_pushed != 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    inbox = handle._committer.inbox
+    inbox.put(Broken(0, before[0], BookieUnavailableError("it hangs")))
+    wait_until_replaced(handle, before[0])
+    inbox.put(Stored(0, before[0], 0))
+    gate.open(before[1])
+    (add,) = handle._committer.pending._pending
+    while 1 not in add.counted:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    time.sleep(0.05)
+    assert (add.counted, waiting.done()) == ({1}, False)
+    gate.open()
+    assert waiting.result(20) == 0
+    handle.close()
+    assert not violations(memory_rig, handle.ledger_id, {0: b"0"}, [0])
+
+
+@pytest.mark.parametrize("call", ["open_root", "put_new"])
+def test_a_spare_that_hangs_is_passed_over(
+    call: str, memory_rig: Rig, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "ANSWER_SECONDS", 0.2)
+    handle = keeper.create_ledger(settings=QUICK)
+    members = names_of(handle)
+    good, *bad = sorted(set(memory_rig.urls) - set(members))
+    gates.closed = {*((name, call) for name in bad), (members[0], "append")}
+    handle.append(b"0")
+    wait_until_replaced(handle, members[0])
+    assert good in names_of(handle)
+    handle.close()
+
+
+@pytest.mark.parametrize("call", ["open_root", "put_new"])
+def test_where_all_spares_hang_nobody_joins(
+    call: str, memory_rig: Rig, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing, "ANSWER_SECONDS", 0.2)
+    handle = keeper.create_ledger(settings=QUICK)
+    members = names_of(handle)
+    gates.closed = {*((name, call) for name in set(memory_rig.urls) - set(members))}
+    memory_rig.faults.down = {members[0]}
+    assert [handle.append(b"%d" % n) for n in range(3)] == [0, 1, 2]
+    handle.close()
+    assert names_of(handle) == members
+
+
+def test_a_slow_bookie_slows_its_writer_down_and_does_not_fill_the_memory(
+    memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ensemble, "LANE_BYTES_MAX", 3000)
+    gate = Gate(memory_rig.faults)
+    handle = keeper.create_ledger()
+    slow = names_of(handle)[2]
+    gate.close(slow)
+    sent: list[Future[int]] = []
+    for _ in range(40):
+        sent.append(handle.append_async(b"x" * 500))
+        time.sleep(0.002)  # a record each
+    lane = handle._committer._ensemble._lanes[2]
+    assert lane is not None
+    assert not sent[-1].done()
+    assert lane.waiting_bytes < 3000 + 2 * 40 * 700
+    done = sum(future.done() for future in sent)
+    assert 0 < done < 40
+    gate.open()
+    assert [future.result(20) for future in sent] == list(range(40))
+    handle.close()
+    assert (names_of(handle)[2], lane.waiting_bytes) == (slow, 0)
+
+
+def test_a_caller_does_not_wait_for_ever_for_room(
+    keeper: BookKeeper, gates: Gates, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "OUTSTANDING_BYTES_MAX", 10)
+    monkeypatch.setattr(settings, "GRACE_SECONDS", 0.2)
+    handle = keeper.create_ledger(settings=WriterSettings(add_entry_quorum_timeout_seconds=0.3))
+    gates.closed = {(METADATA, "is_current")}
+    first = handle.append_async(b"0123456789")
+    time.sleep(0.1)
+    with pytest.raises(NotEnoughBookiesError, match="was not taken"):
+        handle.append(b"a")
+    assert handle.last_add_pushed == 0
+    gates.open()
+    assert first.result(20) == 0
+    handle.close()
+
+
+@pytest.mark.parametrize("what", ["append", "append_many", "force", "close", "seal"])
+def test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs(
+    what: str, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "GRACE_SECONDS", 0.2)
+    handle = keeper.create_ledger(settings=WriterSettings(add_entry_quorum_timeout_seconds=0.3))
+    gates.closed = {(METADATA, "put" if what == "seal" else "is_current")}
+    if what in ("force", "close"):
+        handle.append_async(b"a")
+    calls = {
+        "append": lambda: handle.append(b"a"),
+        "append_many": lambda: handle.append_many([b"a"]),
+        "force": handle.force,
+        "close": handle.close,
+        "seal": handle.close,
+    }
+    began = time.monotonic()
+    with pytest.raises(OutcomeUnknownError, match="no answer within"):
+        calls[what]()
+    assert time.monotonic() - began < 5
+
+
+def test_closing_does_not_wait_for_a_copy_that_nobody_needs(
+    memory_rig: Rig, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "LANES_END_SECONDS", 0.2)
+    handle = keeper.create_ledger()
+    gates.closed = {(names_of(handle)[1], "append")}
+    handle.append(b"a")
+    began = time.monotonic()
+    handle.close()
+    assert time.monotonic() - began < 5
+    assert memory_rig.ledger(handle.ledger_id).last_entry_id == 0
+
+
+HANGING = """
+import sys, threading
+from bkspark.bookie.posix import PosixJournal
+from bkspark.client.bookkeeper import BookKeeper
+with BookKeeper(sys.argv[1]) as keeper:
+    handle = keeper.create_ledger()
+    bad = handle.metadata.last_fragment.ensemble[0].bookie_id
+    real = PosixJournal.append
+    def hang(self, parts):
+        if bad in self._who:
+            threading.Event().wait()
+        real(self, parts)
+    PosixJournal.append = hang
+    print(handle.append(b"a"), flush=True)
+    handle.close()
+"""
+
+
+def test_a_bookie_that_hangs_does_not_keep_a_process_from_ending(make_rig: object) -> None:
+    rig = make_rig(kind="file", bookie_count=3)
+    done = subprocess.run(
+        [sys.executable, "-c", HANGING, rig.uri],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("0\n", 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"add_entry_timeout_seconds": 0}, {"add_entry_quorum_timeout_seconds": -1.0}],
+    ids=str,
+)
+def test_a_time_limit_is_more_than_nothing(values: dict[str, float]) -> None:
+    with pytest.raises(InvalidRequestError):
+        WriterSettings(**values)

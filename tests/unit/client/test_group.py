@@ -1,0 +1,48 @@
+"""One group put together from several pages: never from two different records."""
+
+from dataclasses import replace
+
+from bkspark.client.handles.group_finder import Group
+from bkspark.client.handles.journal_pages import Page, StoredGroup
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import AddRecord, InlinePart
+
+PARTS = tuple(InlinePart(stripe, 1, "00") for stripe in (0, 1))
+FIRST = AddRecord(7, 1, "a" * 32, 4, 5, 3, 10, Quorum(2, 1, 1), parts=PARTS)
+LATER = replace(FIRST, term=2, token="b" * 32)
+
+
+def page(record: AddRecord, *stripes: int) -> Page:
+    messages = dict.fromkeys(stripes, b"%d" % record.term)
+    return Page((StoredGroup(record, messages),), 100)
+
+
+def test_parts_from_several_pages_make_a_group() -> None:
+    group = Group(5, term=2)
+    group.take(page(FIRST, 0))
+    assert not group.is_whole
+    group.take(page(FIRST, 1))
+    assert group.is_whole
+
+
+def test_of_two_records_the_later_terms_is_the_one_and_parts_are_not_mixed() -> None:
+    for order in ((FIRST, LATER), (LATER, FIRST)):
+        group = Group(5, term=2)
+        for record, stripe in zip(order, (0, 1), strict=True):
+            group.take(page(record, stripe))
+        assert group.record == LATER
+        assert not group.is_whole
+        assert set(group.messages.values()) == {b"2"}
+
+
+def test_a_record_of_a_term_that_is_not_open_is_none() -> None:
+    group = Group(5, term=1)
+    group.take(page(LATER, 0, 1))
+    assert group.record is None
+
+
+def test_an_entry_behind_the_group_is_not_in_it() -> None:
+    for entry_id in (3, 6):
+        group = Group(entry_id, term=2)
+        group.take(page(FIRST, 0, 1))
+        assert group.record is None
