@@ -2,8 +2,9 @@
 
     spark-submit jobs/recover.py --metadata file:///data/bk --ledger 7
 
-Prints one JSON line: the ledger, its state and its last entry. Steps are told on stderr. If it
-cannot be decided yet, one line on stderr says what would help, and the exit status is 1.
+Prints one JSON line: the ledger, its state and its last entry; ``lost_from`` if entries were given
+up on the operator's word. Steps are told on stderr. If it cannot be decided yet, one line on stderr
+says what would help, and the exit status is 1.
 """
 
 import argparse
@@ -21,6 +22,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--ledger", required=True, type=int)
     parser.add_argument("--password-file", default="", help="holds the ledger password")
     parser.add_argument("--password-env", default="", help="environment variable that holds it")
+    parser.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="give up entries that only bookies declared lost could tell of",
+    )
     arguments = parser.parse_args(argv)
 
     spark = SparkSession.builder.appName("bkspark recover").getOrCreate()
@@ -32,20 +38,20 @@ def main(argv: list[str]) -> int:
             password_file=arguments.password_file,
             password_env=arguments.password_env,
             tell=lambda text: print(text, file=sys.stderr),
+            accepts_loss=arguments.accept_loss,
         )
     except bkspark.BookKeeperError as error:
         print(f"bkspark: {error}", file=sys.stderr)
         return 1
-    print(
-        json.dumps(
-            {
-                "ledger": report.ledger_id,
-                "state": "CLOSED",
-                "last_entry_id": report.last_entry_id,
-                "groups_kept": report.kept,
-            }
-        )
-    )
+    facts = {
+        "ledger": report.ledger_id,
+        "state": "CLOSED",
+        "last_entry_id": report.last_entry_id,
+        "groups_kept": report.kept,
+    }
+    if report.lost_from is not None:
+        facts["lost_from"] = report.lost_from
+    print(json.dumps(facts))
     return 0
 
 

@@ -116,6 +116,7 @@ def _unclosed(cluster: Cluster, statuses: list[BookieStatus]) -> list[views.Row]
         for status in statuses
         if not status.problem
     }
+    stuck = {row["ledger_id"]: row for row in views.recoveries(cluster, None)}
     rows: list[views.Row] = []
     for ledger_id in cluster.ledger_ids():
         seen = cluster.ledgers.get(str(ledger_id))
@@ -130,6 +131,7 @@ def _unclosed(cluster: Cluster, statuses: list[BookieStatus]) -> list[views.Row]
                     "state": ledger.state.value,
                     "term": ledger.term,
                     "missing_bookies": away,
+                    "recovery": stuck.get(ledger_id),
                 }
             )
     return rows
@@ -137,21 +139,33 @@ def _unclosed(cluster: Cluster, statuses: list[BookieStatus]) -> list[views.Row]
 
 def _unclosed_findings(unclosed: list[views.Row]) -> Iterator[Finding]:
     for row in unclosed[:_PROBLEMS_SHOWN_MAX]:
-        recover = f"`bkspark ledger recover {row['ledger_id']}`"
-        away = ", ".join(row["missing_bookies"])
-        is_recovering = row["state"] == LedgerState.IN_RECOVERY.value
-        yield Finding(
-            Level.FAIL if is_recovering and away else Level.WARN,
-            f"ledger {row['ledger_id']}",
-            f"{row['state']} in term {row['term']}"
-            + (f", and {away} cannot be used" if away else ""),
-            f"{recover} goes on with it, or says which bookie it waits for"
-            if is_recovering
-            else f"its writer, if it runs, replaces the bookie; else {recover} closes it",
-        )
+        recovery = row["recovery"]
+        if recovery is not None and recovery["reason"]:
+            yield Finding(
+                Level.FAIL,
+                f"ledger {row['ledger_id']}",
+                f"{row['state']} in term {row['term']}: {recovery['reason']}",
+                recovery["hint"],
+            )
+        else:
+            yield _unclosed_finding(row)
     if len(unclosed) > _PROBLEMS_SHOWN_MAX:
         more = plural(len(unclosed) - _PROBLEMS_SHOWN_MAX, "more ledger")
         yield Finding(Level.WARN, "not closed", f"and {more}", "--json lists them all")
+
+
+def _unclosed_finding(row: views.Row) -> Finding:
+    recover = f"`bkspark ledger recover {row['ledger_id']}`"
+    away = ", ".join(row["missing_bookies"])
+    is_recovering = row["state"] == LedgerState.IN_RECOVERY.value
+    return Finding(
+        Level.FAIL if is_recovering and away else Level.WARN,
+        f"ledger {row['ledger_id']}",
+        f"{row['state']} in term {row['term']}" + (f", and {away} cannot be used" if away else ""),
+        f"{recover} goes on with it, or says which bookie it waits for"
+        if is_recovering
+        else f"its writer, if it runs, replaces the bookie; else {recover} closes it",
+    )
 
 
 def _leftovers(ledgers: list[views.Row], told: set[int]) -> Iterator[Finding]:

@@ -108,6 +108,14 @@ def recover(
     ledger_id: LedgerId,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="Give up entries that only bookies declared lost could tell of.",
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about a loss.")] = False,
 ) -> None:
     """Fence a ledger's writer and close it, without losing an acknowledged entry.
 
@@ -117,13 +125,18 @@ def recover(
     session = session_of(context)
     password = password_of(password_file, password_env)
     with session.cluster() as cluster:
-        report = recover_ledger(cluster, ledger_id, password, tell=note)
+        if accept_loss:
+            question = f"Give up entries of ledger {ledger_id} that may have been acknowledged?"
+            require_consent(question, yes=yes)
+        report = recover_ledger(cluster, ledger_id, password, tell=note, accepts_loss=accept_loss)
     facts = {
         "ledger_id": report.ledger_id,
         "state": LedgerState.CLOSED.value,
         "last_entry_id": report.last_entry_id,
         "groups_kept": report.kept,
     }
+    if report.lost_from is not None:
+        facts["lost_from"] = report.lost_from
     if session.as_json:
         print_json({**facts, "notes": report.notes})
     else:

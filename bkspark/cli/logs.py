@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
+from bkspark.cli import log_upkeep
 from bkspark.cli.output import Column, note, plural, print_json, print_pairs, print_table
 from bkspark.cli.rows import (
     Format,
@@ -17,8 +18,12 @@ from bkspark.cli.rows import (
 )
 from bkspark.cli.session import COMMON, password_of, require_consent, session_of
 from bkspark.client.cluster import Cluster
+from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.logs.founding import found_log
 from bkspark.client.reading.ordered_read import read_log_in_order
 from bkspark.client.upkeep import maintenance, views
+from bkspark.format import digest
+from bkspark.protocol.quorum import Quorum
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
 
@@ -37,10 +42,35 @@ def add_to(app: typer.Typer) -> None:
     """Declare the commands."""
     app.command("logs", epilog=COMMON)(show_all)
     one = typer.Typer(name="log", help="One log.", rich_markup_mode=None)
+    one.command("create", epilog=COMMON)(create)
     one.command("show", epilog=COMMON)(show)
     one.command("read", epilog=COMMON)(read)
     one.command("delete", epilog=COMMON)(delete)
+    log_upkeep.add_to(one)
     app.add_typer(one)
+
+
+def create(
+    context: typer.Context,
+    name: Name,
+    ensemble_size: Annotated[int, typer.Option(help="Bookies of a ledger.")] = 3,
+    write_quorum_size: Annotated[int, typer.Option(help="Bookies that get an entry.")] = 3,
+    ack_quorum_size: Annotated[int, typer.Option(help="Bookies that must have it.")] = 2,
+    digest_type: Annotated[str, typer.Option(help="CRC32C, or MAC, which needs a password.")] = "",
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+) -> None:
+    """Found an empty log of bytes."""
+    session = session_of(context)
+    quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
+    password = password_of(password_file, password_env)
+    spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
+    with session.cluster() as cluster:
+        found_log(cluster, name, quorum, spec, VALUE_SCHEMA)
+    if session.as_json:
+        print_json({"log": name})
+    else:
+        note(f"created log {name}")
 
 
 def show_all(context: typer.Context) -> None:
@@ -64,7 +94,8 @@ def show(context: typer.Context, name: Name) -> None:
     if session.as_json:
         print_json({**log, "dropped": dropped, "history": history})
     else:
-        print_pairs({**log, "dropped": dropped or None, **_places(history)})
+        tail = log["tail"] or None
+        print_pairs({**log, "tail": tail, "dropped": dropped or None, **_places(history)})
 
 
 def read(
@@ -114,12 +145,15 @@ def _question(cluster: Cluster, name: str) -> str:
         return f"Delete what is left of log {name}?"
     log = cluster.log(name).value
     entries = log.end_offset - log.first_offset
-    return f"Delete log {name}, {entries:,} entries in {plural(len(log.ledgers), 'ledger')}?"
+    return f"Delete log {name}, {entries:,} entries in {plural(len(log.listed_ids), 'ledger')}?"
 
 
 def _places(history: list[views.Row]) -> dict[str, str]:
-    return {
-        f"ledger {row['ledger_id']}": f"offsets {row['first_offset']} to "
-        f"{row['first_offset'] + row['entries'] - 1}, {decimal(row['bytes'])}"
-        for row in history
-    }
+    return {f"ledger {row['ledger_id']}": _place(row) for row in history}
+
+
+def _place(row: views.Row) -> str:
+    if row["entries"] is None:
+        return "open"
+    last = row["first_offset"] + row["entries"] - 1
+    return f"offsets {row['first_offset']} to {last}, {decimal(row['bytes'])}"

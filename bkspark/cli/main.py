@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from bkspark._version import VERSION
-from bkspark.cli import cluster, ledgers, logs
+from bkspark.cli import bookies, cluster, ledgers, logs
 from bkspark.cli.output import note
 from bkspark.cli.session import METADATA_URI_VARIABLE, Session
 from bkspark.errors import (
@@ -141,5 +141,6 @@ def _set_up_logging(is_debug: bool) -> None:
 
 
 cluster.add_to(app)
+bookies.add_to(app)
 logs.add_to(app)
 ledgers.add_to(app)

@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
-from bkspark.client.recovery.recover import Instruction, RecoveryReport, recover
+from bkspark.client.recovery.recover import RecoveryReport, recover
+from bkspark.client.recovery.running import Instruction
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
 
 Numbered = tuple[int, Instruction[Any]]
@@ -99,6 +100,7 @@ def recover_ledger(
     password: Password | None = None,
     *,
     tell: Callable[[str], None] | None = None,
+    accepts_loss: bool = False,
 ) -> RecoveryReport:
     """Fence the ledger's writer and close it; raises what ``client.recovery`` raises.
 
@@ -107,7 +109,14 @@ def recover_ledger(
     """
     runner = SparkRunner(spark.sparkContext)
     with Cluster(metadata_uri) as cluster:
-        return recover(cluster, ledger_id, password or Password(), run=runner, tell=tell)
+        return recover(
+            cluster,
+            ledger_id,
+            password or Password(),
+            run=runner,
+            tell=tell,
+            accepts_loss=accepts_loss,
+        )
 
 
 def _first_line(error: Exception) -> str:

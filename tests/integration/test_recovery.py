@@ -1,8 +1,5 @@
 """Recovery, killed at each of its storage operations and run again; and what it says when stuck."""
 
-import random
-import threading
-import time
 from collections.abc import Collection
 
 import pytest
@@ -16,7 +13,6 @@ from bkspark.client.recovery.recover import recover
 from bkspark.errors import (
     NoSuchLedgerError,
     NotEnoughBookiesError,
-    OutcomeUnknownError,
     UnauthorizedError,
 )
 from bkspark.format import layout
@@ -86,32 +82,6 @@ def test_the_next_recovery_finishes_also_without_one_of_the_bookies(
         end = writer.recover(run=one_by_one(lost=[lost])).last_entry_id
         assert 1 <= end <= 3, number
         assert not violations(memory_rig, writer.ledger_id, writer.sent, writer.acked), number
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_recoverers_at_once_all_find_the_same_end(seed: int, rig: Rig) -> None:
-    writer = interrupted_writer(rig)
-    start, ends = threading.Barrier(4), list[int]()
-
-    def take_part() -> None:
-        start.wait()
-        with Cluster(rig.uri) as cluster:
-            while True:
-                try:
-                    report = recover(cluster, writer.ledger_id, Password())
-                except OutcomeUnknownError:
-                    time.sleep(0.3 * random.random())  # or they go on overtaking one another
-                    continue
-                ends.append(report.last_entry_id)
-                return
-
-    threads = [threading.Thread(target=take_part, daemon=True) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert ends == [3] * 4
-    assert not violations(rig, writer.ledger_id, writer.sent, writer.acked)
 
 
 def test_a_ledger_to_which_nothing_was_added_is_closed_empty(rig: Rig) -> None:

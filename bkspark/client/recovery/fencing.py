@@ -5,22 +5,24 @@ carry them out next to the data. They return what they found or why they could n
 raise for a bookie that fails.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from secrets import token_hex
 
-from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.copying import copy_entry_log
 from bkspark.client.password import Password, make_digester
+from bkspark.client.post_check import post_check
 from bkspark.client.reading.entry_log_file import EntryLogFile
 from bkspark.client.recovery.journal_tail import StoredRecord, read_tail
-from bkspark.errors import BookieUnavailableError, CorruptDataError
+from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFencedError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.protocol.ledger import FIRST_TERM, DigestSpec
 from bkspark.protocol.record import AddRecord, EntryLog
-from bkspark.protocol.recovery import MemberAnswer
+from bkspark.protocol.recovery import Doubt, MemberAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,14 @@ class MemberTail:
     Attributes:
         parts: by first entry id of the record, the messages stored there by stripe.
         confirmed: the record that ends the confirmed entries, if this bookie has it.
+        problem: why the answer is in doubt, in one line; empty if it is not.
     """
 
     answer: MemberAnswer
     parts: Mapping[int, Mapping[int, bytes]]
     last_add_confirmed: int
     confirmed: AddRecord | None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,8 @@ class FenceAndRead:
 
     Attributes:
         writer_term: of the ledger's last writer. A journal of a later term holds copies made by a
-            recovery that died; its torn end hides no entry that was ever counted.
+            recovery that did not close the ledger: whatever damage hides there, the writer never
+            counted it, so what the writer's own journal lacks stays absent.
     """
 
     ledger_id: int
@@ -74,8 +79,7 @@ class FenceAndRead:
         digester = make_digester(self.digest, self.password)
         try:
             with open_bookie(self.address).open_root() as root:
-                for term in range(FIRST_TERM, self.term + 1):
-                    root.put_new(layout.term_marker(self.ledger_id, term), b"")
+                _fence(root, self.ledger_id, self.term)
                 return self._read(root, digester)
         except (BookieUnavailableError, CorruptDataError) as error:
             return Failure(str(error))
@@ -84,7 +88,7 @@ class FenceAndRead:
         records: dict[int, tuple[AddRecord, frozenset[int]]] = {}
         parts: dict[int, Mapping[int, bytes]] = {}
         confirmed: AddRecord | None = None
-        highest, is_torn = -1, False
+        highest, doubt, problem = -1, None, ""
         folder = layout.journal_folder(self.ledger_id)
         for name in root.list(folder):
             tail = read_tail(
@@ -94,20 +98,19 @@ class FenceAndRead:
                 ledger_id=self.ledger_id,
                 after=self.after,
             )
-            if tail.tail is Tail.CORRUPT:
-                raise CorruptDataError(
-                    f"{name} of ledger {self.ledger_id} on bookie {self.address.bookie_id} "
-                    "is damaged in its middle"
-                )
-            if tail.tail is Tail.INCOMPLETE:
-                is_torn |= layout.journal_term(name) <= self.writer_term
+            is_of_writer = layout.journal_term(name) <= self.writer_term
+            if is_of_writer and tail.tail is not Tail.CLEAN and doubt is not Doubt.DAMAGED:
+                doubt = _DOUBTS[tail.tail]
+                where = f"journal {name} on bookie {self.address.bookie_id}"
+                problem = f"{where} ends {tail.tail.value}"
             highest = max(highest, tail.last_add_confirmed)
             confirmed = _later(confirmed, tail.confirmed)
             for stored in tail.records:
                 first = stored.record.first_entry_id
                 records[first] = (stored.record, self._good_stripes(root, stored, digester))
                 parts[first] = stored.parts
-        return MemberTail(MemberAnswer(records, is_torn), parts, highest, confirmed)
+        answer = MemberAnswer(records, doubt)
+        return MemberTail(answer, parts, highest, confirmed, problem)
 
     def _good_stripes(
         self, root: BookieRoot, stored: StoredRecord, digester: Digester
@@ -131,6 +134,9 @@ class FenceAndRead:
         return root.sync(replica.name)
 
 
+_DOUBTS = {Tail.INCOMPLETE: Doubt.TORN, Tail.CORRUPT: Doubt.DAMAGED}
+
+
 @dataclass(frozen=True, slots=True)
 class RecoveredGroup:
     """A group to write back: its record and all its inline parts, or where its entry logs are."""
@@ -148,12 +154,23 @@ class WrittenBack:
 
 
 @dataclass(frozen=True, slots=True)
+class Displaced:
+    """Somebody has taken the ledger over from this recovery, in one line."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class WriteBack:
     """Give one bookie its copies of the groups that a recovery keeps.
 
     Records keep their own term and LAC, byte for byte: a recovery's own LAC in them would let a
     reader see what the ledger may yet be closed below (reliability H8). They go to a journal of the
     recovery's own, so nothing is appended behind what somebody else wrote.
+
+    Attributes:
+        must_fence: whether the bookie has no markers of this term yet: it was silent before, or
+            joins the ensemble only now. They come before anything else is written.
     """
 
     ledger_id: int
@@ -164,14 +181,20 @@ class WriteBack:
     digest: DigestSpec
     password: Password
     groups: tuple[RecoveredGroup, ...]
+    must_fence: bool = False
 
-    def run(self) -> WrittenBack | Failure:
+    def run(self) -> WrittenBack | Displaced | Failure:
         """Runs on: driver thread | executor."""
         digester = make_digester(self.digest, self.password)
         try:
+            if self.must_fence:
+                with open_bookie(self.address).open_root() as root:
+                    _fence(root, self.ledger_id, self.term)
             for group in self.groups:
                 self._copy_entry_logs(group, digester)
             self._write_records(digester)
+        except LedgerFencedError as error:
+            return Displaced(str(error))
         except (BookieUnavailableError, CorruptDataError) as error:
             return Failure(str(error))
         return WrittenBack(len(self.groups))
@@ -179,17 +202,44 @@ class WriteBack:
     def _copy_entry_logs(self, group: RecoveredGroup, digester: Digester) -> None:
         for log in _entry_logs(group.record):
             if self.ensemble_index in group.record.quorum.write_set(log.stripe):
-                copy_entry_log(log, group.sources, self.address, digester, ledger_id=self.ledger_id)
+                self._copy(log, group.sources, digester)
+
+    def _copy(self, log: EntryLog, sources: Sequence[BookieAddress], digester: Digester) -> None:
+        """Another attempt may have made the copy just now: the second look finds it in place."""
+        try:
+            copy_entry_log(log, sources, self.address, digester, ledger_id=self.ledger_id)
+        except BookieUnavailableError:
+            copy_entry_log(log, sources, self.address, digester, ledger_id=self.ledger_id)
 
     def _write_records(self, digester: Digester) -> None:
         with open_bookie(self.address).open_root() as root:
-            file = root.open_journal(layout.journal(self.ledger_id, self.term, self.token))
-            try:
-                for group in self.groups:
-                    encoded = journal.encode(group.record, digester, group.parts)
-                    file.append(encoded.frame(self.ensemble_index, file.end))
-            finally:
-                file.close()
+            file = self._new_journal(root)
+        try:
+            for group in self.groups:
+                encoded = journal.encode(group.record, digester, group.parts)
+                file.append(encoded.frame(self.ensemble_index, file.end))
+            # The copies count for the closing, so they pass what a writer's records pass (R6).
+            post_check(self.address, file, ledger_id=self.ledger_id, term=self.term)
+        finally:
+            file.close()
+
+    def _new_journal(self, root: BookieRoot) -> Journal:
+        """A journal of this attempt alone.
+
+        Spark may run an instruction twice, one after the other or both at once. Whoever comes
+        second takes a name of its own (R3): the copies are the same, and each attempt answers for
+        what it wrote.
+        """
+        try:
+            return root.open_journal(layout.journal(self.ledger_id, self.term, self.token))
+        except BookieUnavailableError:
+            return root.open_journal(layout.journal(self.ledger_id, self.term, token_hex(16)))
+
+
+def _fence(root: BookieRoot, ledger_id: int, term: int) -> None:
+    """Create all markers up to ``term``, ascending and durable, also those found in place (H3)."""
+    for number in range(FIRST_TERM, term + 1):
+        root.put_new(layout.term_marker(ledger_id, number), b"")
 
 
 def _entry_logs(record: AddRecord) -> Iterator[EntryLog]:

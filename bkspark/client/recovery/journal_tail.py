@@ -1,12 +1,19 @@
-"""The end of a journal, read from its end: what a recovery needs, however long the journal is."""
+"""The end of a journal, read from its end: what a recovery needs, however long the journal is.
 
-from collections.abc import Callable
+The way back goes from trailer to trailer. Where one is damaged, the usual trace of a killed writer,
+it goes on at the last frame in front that shows its prefix. What an application stores could be
+made to look like a frame, and a crash could leave it at the end of a journal; but it would not be a
+frame of this journal, whose records name their writer's random token. So only such records lead the
+way; a journal that a recovery made, which holds others' records, is read from its start.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieRoot
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.format.journal import Tail
+from bkspark.format.journal import JournalContent, Tail
 from bkspark.protocol.record import AddRecord
 
 _CHUNK_BYTES = 64 * 1024
@@ -26,8 +33,10 @@ class JournalTail:
 
     Attributes:
         tail: how the journal ends after them.
+        records: that commit entries.
         last_add_confirmed: the highest LAC among the records read, -1 if there are none.
-        confirmed: the last record whose entries are all confirmed, if it was read.
+        confirmed: the last record whose entries are all confirmed, if it was read; a confirmation
+            knows the length and the transactions up to there as well.
     """
 
     records: tuple[StoredRecord, ...]
@@ -41,21 +50,14 @@ def read_tail(
 ) -> JournalTail:
     """The records of journal ``name`` that begin after entry ``after`` and after its own LAC.
 
-    Goes back from the end, trailer by trailer; a journal whose end is torn is read from its start.
-
     Raises:
         BookieUnavailableError: the bookie gives no sure answer.
     """
-    size = root.size(name) or 0
-    begin = _begin_of_tail(
-        lambda at, length: root.read(name, at, length) or b"",
-        size,
-        lambda data, at: journal.decode_journal(data, digester, ledger_id=ledger_id, position=at),
-        after,
-    )
-    data = root.read(name, begin, size - begin) or b""
-    content = journal.decode_journal(data, digester, ledger_id=ledger_id, position=begin)
-    confirmed = max((record.last_add_confirmed for record in content.records), default=-1)
+    source = _Journal(root, name, digester, ledger_id)
+    begin = _begin_of_tail(source, after)
+    data = root.read(name, begin, source.size - begin) or b""
+    content = source.decode(data, begin)
+    confirmed = content.last_add_confirmed
     floor = max(after, confirmed)
     records = tuple(
         StoredRecord(
@@ -63,45 +65,106 @@ def read_tail(
             {stripe: data[at : at + length] for stripe, (at, length) in frame.parts.items()},
         )
         for frame in content.frames
-        if frame.record.first_entry_id > floor
+        if frame.record.first_entry_id > floor and not frame.record.is_confirmation
     )
-    done = [record for record in content.records if record.last_entry_id <= floor]
+    done = [frame.record for frame in content.frames if frame.record.last_entry_id <= floor]
     return JournalTail(records, content.tail, confirmed, done[-1] if done else None)
 
 
 def find_record(
     root: BookieRoot, ledger_id: int, digester: Digester, last_entry_id: int
 ) -> AddRecord | None:
-    """The record that ends at ``last_entry_id``, from whole journals; None if none shows it."""
+    """A record that ends at ``last_entry_id``; None if no journal shows one.
+
+    Raises:
+        BookieUnavailableError: the bookie gives no sure answer.
+    """
     folder = layout.journal_folder(ledger_id)
     for name in root.list(folder):
-        data = root.read(f"{folder}/{name}") or b""
-        for record in journal.decode_journal(data, digester, ledger_id=ledger_id).records:
-            if record.last_entry_id == last_entry_id:
-                return record
+        source = _Journal(root, f"{folder}/{name}", digester, ledger_id)
+        begin = _begin_in_front_of(source, last_entry_id)
+        data = root.read(source.name, begin, source.size - begin) or b""
+        for frame in source.decode(data, begin).frames:
+            if frame.record.last_entry_id == last_entry_id:
+                return frame.record
     return None
 
 
-def _begin_of_tail(
-    read: Callable[[int, int], bytes],
-    size: int,
-    decode: Callable[[bytes, int], journal.JournalContent],
-    after: int,
-) -> int:
+def _begin_of_tail(source: "_Journal", after: int) -> int:
     """Where to begin reading: at a frame whose entries are all confirmed, or at the start."""
-    end, confirmed = size, after
-    while end > 0:
-        chunk_begin = max(0, end - _CHUNK_BYTES)
-        length = journal.last_frame_length(read(chunk_begin, end - chunk_begin), end)
-        if length is None:
-            return 0
-        begin = end - length
-        content = decode(read(begin, length), begin)
-        if not content.records:
-            return 0
-        record = content.records[0]
+    confirmed = after
+    for begin, record in source.backwards():
         confirmed = max(confirmed, record.last_add_confirmed)
         if record.last_entry_id <= confirmed:
             return begin
-        end = begin
     return 0
+
+
+def _begin_in_front_of(source: "_Journal", entry_id: int) -> int:
+    """Where a frame begins that ends at ``entry_id`` or before, or the start."""
+    return next((at for at, found in source.backwards() if found.last_entry_id <= entry_id), 0)
+
+
+class _Journal:
+    """A journal as it is now, of which neighbouring pieces are read at once."""
+
+    def __init__(self, root: BookieRoot, name: str, digester: Digester, ledger_id: int) -> None:
+        self.name = name
+        self.size = root.size(name) or 0
+        self._root = root
+        self._digester = digester
+        self._ledger_id = ledger_id
+        self._base = 0
+        self._data = b""
+
+    def decode(self, data: bytes, position: int) -> JournalContent:
+        return journal.decode_journal(
+            data, self._digester, ledger_id=self._ledger_id, position=position
+        )
+
+    def backwards(self) -> Iterator[tuple[int, AddRecord]]:
+        """Where frames begin and what they hold, the last one first; damaged ones are left out.
+
+        Ends at the start of the journal, or at a record that is not by the journal's writer.
+        """
+        end = self.size
+        while end > 0:
+            length = self._last_frame_length(end)
+            if length is None:
+                end = self._end_in_front_of(end)
+                continue
+            end -= length
+            for frame in self.decode(self._read(end, length), end).frames:
+                if not self._is_by_its_writer(frame.record):
+                    return
+                yield end, frame.record
+
+    def _end_in_front_of(self, damage: int) -> int:
+        """Where the last frame in front of ``damage`` may end; 0 if none shows."""
+        end = damage
+        while end > 0:
+            base = max(0, end - _CHUNK_BYTES)
+            reach = min(self.size, end + journal.PREFIX_BYTES)
+            data = self._read(base, reach - base)
+            for begin in reversed(journal.frame_begins(data, base)):
+                length = journal.frame_length(data, begin - base, position=begin) or 0
+                for possible in (begin + length, begin):
+                    if possible < damage and self._last_frame_length(possible) is not None:
+                        return possible
+            end = base
+        return 0
+
+    def _last_frame_length(self, end: int) -> int | None:
+        begin = max(0, end - journal.TRAILER_BYTES)
+        return journal.last_frame_length(self._read(begin, end - begin), end)
+
+    def _is_by_its_writer(self, record: AddRecord) -> bool:
+        return self.name == layout.journal(record.ledger_id, record.term, record.token)
+
+    def _read(self, begin: int, length: int) -> bytes:
+        """``length`` bytes from ``begin`` on; what lies in front of them comes along."""
+        end = begin + length
+        if begin < self._base or end > self._base + len(self._data):
+            self._base = max(0, min(begin, end - _CHUNK_BYTES))
+            self._data = self._root.read(self.name, self._base, end - self._base) or b""
+        return self._data[begin - self._base : end - self._base]

@@ -5,62 +5,39 @@ The steps are those of the protocol document, "Recovery", in the order of reliab
 1. CAS to IN_RECOVERY in the next term. The ensemble of this very version is the one to ask.
 2. On every bookie of the last fragment: first the term markers, durably, then look what is there.
 3. Decide group by group, from the highest LAC on (``bkspark.protocol.recovery``).
-4. Write what is kept back, byte-identical, to every member of its write sets; Qa at least.
+4. Write what is kept back, byte-identical, to every member of its write sets; Qa at least, with
+   spares in the place of members that fail (``replication``).
 5. CAS to CLOSED, once, with everything this recovery found out.
 
 It can be killed at any point and run again; any number may run at once, the closing CAS decides.
 Steps 2 and 4 are lists of picklable instructions: a thread pool carries them out, or Spark.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import token_hex
-from typing import Any, Protocol, TypeVar
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.cluster import Cluster
+from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.password import Password, make_digester
-from bkspark.client.reading.ledger_files import OpenBookies
-from bkspark.client.recovery.fencing import (
-    FenceAndRead,
-    MemberTail,
-    RecoveredGroup,
-    WriteBack,
-    WrittenBack,
-)
-from bkspark.client.recovery.journal_tail import find_record
-from bkspark.errors import (
-    BookieUnavailableError,
-    LedgerClosedError,
-    NotEnoughBookiesError,
-    OutcomeUnknownError,
-)
-from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
+from bkspark.client.recovery.displacement import TAKEOVERS_MAX, DisplacedError, wait_for_others
+from bkspark.client.recovery.fencing import FenceAndRead, MemberTail
+from bkspark.client.recovery.last_confirmed import confirmed_record
+from bkspark.client.recovery.replication import Replication
+from bkspark.client.recovery.running import Runner, in_threads
+from bkspark.errors import BookKeeperError, LedgerClosedError, NotEnoughBookiesError
+from bkspark.format.recovery import StuckRecovery
+from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.record import AddRecord
-from bkspark.protocol.recovery import GroupDecision, Verdict, decide_group, last_add_confirmed
-
-R = TypeVar("R", covariant=True)
-
-
-class Instruction(Protocol[R]):
-    """Picklable work on one bookie."""
-
-    def run(self) -> R: ...
-
-
-class Runner(Protocol):
-    """Carries out instructions, all of them, and returns the results in order."""
-
-    def __call__(self, instructions: Sequence[Instruction[Any]]) -> list[Any]: ...
-
-
-def in_threads(instructions: Sequence[Instruction[Any]]) -> list[Any]:
-    """Carry out ``instructions`` at once, a thread each."""
-    if not instructions:
-        return []
-    with ThreadPoolExecutor(len(instructions)) as pool:
-        return list(pool.map(lambda instruction: instruction.run(), instructions))
+from bkspark.protocol.recovery import (
+    Doubt,
+    GroupDecision,
+    MemberAnswer,
+    Verdict,
+    decide_group,
+    last_add_confirmed,
+)
 
 
 @dataclass(slots=True)
@@ -71,12 +48,15 @@ class RecoveryReport:
         last_entry_id: where the ledger is closed, -1 if it is empty.
         kept: groups beyond the LAC that were found and written back.
         notes: one line for each step and each bookie that could not help.
+        lost_from: first entry that was given up on the operator's word, though it may have been
+            acknowledged; None if nothing was.
     """
 
     ledger_id: int
     last_entry_id: int = INVALID_ENTRY_ID
     kept: int = 0
     notes: list[str] = field(default_factory=list)
+    lost_from: int | None = None
 
 
 def recover(
@@ -84,19 +64,23 @@ def recover(
     ledger_id: int,
     password: Password,
     *,
-    run: Runner = in_threads,
+    run: Runner | None = None,
     tell: Callable[[str], None] | None = None,
+    accepts_loss: bool = False,
 ) -> RecoveryReport:
     """Close ledger ``ledger_id`` at the last entry that may have been acknowledged.
 
     Args:
-        run: how to carry out instructions on bookies.
+        run: how to carry out instructions on bookies; None for threads in this process.
         tell: called with each note as it is made.
+        accepts_loss: the operator's word that entries may be given up if only bookies that were
+            declared lost could tell whether they were acknowledged.
 
     Raises:
         NotEnoughBookiesError: it cannot be decided yet; says which bookies are waited for, which
-            entry is in doubt and what would help. The ledger stays IN_RECOVERY.
-        OutcomeUnknownError: another recovery took over and has not finished.
+            entry is in doubt and what would help. The ledger stays IN_RECOVERY, and
+            ``bkspark status`` shows the reason.
+        OutcomeUnknownError: others took over again and again, and none has finished.
         NoSuchLedgerError: there is no such ledger.
         UnauthorizedError: the password is missing or wrong; nothing was fenced.
     """
@@ -107,25 +91,58 @@ def recover(
         if tell is not None:
             tell(text)
 
-    before = cluster.ledger(ledger_id).value
-    if before.state is LedgerState.CLOSED:
-        return _closed_report(report, before, note)
-    make_digester(before.digest, password)  # a wrong password must not fence anybody
-    token = token_hex(16)
-    try:
-        taken = cluster.ledgers.update(str(ledger_id), _taken_over(token)).value
-    except LedgerClosedError:
-        return _closed_report(report, cluster.ledger(ledger_id).value, note)
+    metadata = cluster.ledger(ledger_id).value
+    runner = run or partial(in_threads, tell=note)
+    for takeover in range(TAKEOVERS_MAX):
+        if metadata.state is LedgerState.CLOSED:
+            break
+        make_digester(metadata.digest, password)  # a wrong password must not fence anybody
+        try:
+            work = _take_over(cluster, ledger_id, password, runner, note)
+            _close(work, report, accepts_loss=accepts_loss)
+            return report
+        except LedgerClosedError:
+            metadata = cluster.ledger(ledger_id).value
+        except DisplacedError as error:
+            note(f"displaced: {error.args[0]}")
+            metadata = wait_for_others(cluster, ledger_id, takeover)
+    if metadata.state is not LedgerState.CLOSED:
+        raise DisplacedError(
+            f"ledger {ledger_id} is being recovered by somebody else",
+            hint="wait for it, or recover again",
+        )
+    report.last_entry_id = _end_of(metadata)
+    note(f"ledger {ledger_id} is CLOSED at entry {report.last_entry_id} already")
+    return report
+
+
+def _take_over(
+    cluster: Cluster,
+    ledger_id: int,
+    password: Password,
+    run: Runner,
+    note: Callable[[str], None],
+) -> "_Recovery":
+    taken = cluster.ledgers.update(str(ledger_id), _taken_over(token_hex(16))).value
     note(f"ledger {ledger_id} is IN_RECOVERY in term {taken.term}")
-    work = _Recovery(cluster, taken, password, run, note)
-    tails = work.fence_and_read()
-    groups, end = work.decide(tails)
-    work.write_back(groups, tails)
-    closed = work.close(groups, end)
+    return _Recovery(cluster, taken, password, run, note)
+
+
+def _close(work: "_Recovery", report: RecoveryReport, *, accepts_loss: bool) -> None:
+    """Steps 2 to 5; a recovery that cannot finish leaves its reason behind."""
+    try:
+        tails = work.fence_and_read()
+        groups, end = work.decide(tails, accepts_loss=accepts_loss)
+        work.write_back(groups, tails)
+        closed = work.close(groups, end)
+    except NotEnoughBookiesError as error:
+        work.require_current()
+        work.leave_reason(error)
+        raise
     report.last_entry_id = _end_of(closed)
     report.kept = len(groups)
-    note(f"ledger {ledger_id} is CLOSED at entry {report.last_entry_id}")
-    return report
+    report.lost_from = work.lost_from
+    work.note(f"ledger {report.ledger_id} is CLOSED at entry {report.last_entry_id}")
 
 
 def _taken_over(token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
@@ -137,20 +154,16 @@ def _taken_over(token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]
     return transform
 
 
-def _closed_report(
-    report: RecoveryReport, metadata: LedgerMetadata, note: Callable[[str], None]
-) -> RecoveryReport:
-    report.last_entry_id = _end_of(metadata)
-    note(f"ledger {report.ledger_id} is CLOSED at entry {report.last_entry_id} already")
-    return report
-
-
 def _end_of(metadata: LedgerMetadata) -> int:
     return INVALID_ENTRY_ID if metadata.last_entry_id is None else metadata.last_entry_id
 
 
 class _Recovery:
-    """One recovery in one term."""
+    """One recovery in one term.
+
+    Attributes:
+        lost_from: first entry given up on the operator's word; None if nothing was.
+    """
 
     def __init__(
         self,
@@ -160,16 +173,19 @@ class _Recovery:
         run: Runner,
         note: Callable[[str], None],
     ) -> None:
+        self.note = note
+        self.lost_from: int | None = None
         self._cluster = cluster
         self._metadata = metadata
         self._password = password
         self._run = run
-        self._note = note
         self._quorum = metadata.quorum
         self._ensemble = metadata.last_fragment.ensemble
         self._floor = metadata.last_fragment.first_entry_id - 1
-        self._silent: dict[int, str] = {}
+        self._problems: dict[int, str] = {}
+        self._undecided: GroupDecision | None = None
         self._confirmed: AddRecord | None = None
+        self._placed = self._ensemble
 
     def fence_and_read(self) -> dict[int, MemberTail]:
         """What every member that answers has, after it was fenced, by ensemble index."""
@@ -178,69 +194,63 @@ class _Recovery:
         for index, member in enumerate(self._ensemble):
             address = known.get(member)
             if address is None:
-                self._silent[index] = f"{member.bookie_id} was initialised anew and lost its data"
+                self._problems[index] = f"{member.bookie_id} was initialised anew, its data is gone"
             else:
                 instructions.append(self._fence(index, address))
+        self.note(f"asking {', '.join(i.address.bookie_id for i in instructions) or 'no bookie'}")
         tails: dict[int, MemberTail] = {}
         for instruction, result in zip(instructions, self._run(instructions), strict=True):
             if isinstance(result, MemberTail):
                 tails[instruction.ensemble_index] = result
+                problem = result.problem
             else:
-                self._silent[instruction.ensemble_index] = str(result)
+                problem = str(result)
+            if problem:
+                self._problems[instruction.ensemble_index] = problem
         names = [self._ensemble[index].bookie_id for index in sorted(tails)]
-        self._note(f"fenced and read {', '.join(names) or 'no bookie'}")
-        for reason in self._silent.values():
-            self._note(f"no answer: {reason}")
+        self.note(f"fenced and read {', '.join(names) or 'no bookie'}")
+        for index, problem in sorted(self._problems.items()):
+            self.note(f"{'in doubt' if index in tails else 'no answer'}: {problem}")
         return tails
 
-    def decide(self, tails: dict[int, MemberTail]) -> tuple[list[AddRecord], int]:
+    def decide(
+        self, tails: dict[int, MemberTail], *, accepts_loss: bool
+    ) -> tuple[list[AddRecord], int]:
         """The groups to keep, in order, and the last entry after them."""
-        answers = {index: tail.answer for index, tail in tails.items()}
+        answers = self._answers(tails)
         seen = max((tail.last_add_confirmed for tail in tails.values()), default=-1)
         confirmed = last_add_confirmed(answers, max(seen, self._floor))
-        self._note(f"last add confirmed is {confirmed}")
+        self.note(f"last add confirmed is {confirmed}")
         kept: list[AddRecord] = []
         end = confirmed
         while True:
             decision = decide_group(end + 1, answers, self._quorum)
-            if decision.verdict is Verdict.UNDECIDED:
-                raise self._undecided(decision)
-            if decision.verdict is Verdict.ABSENT:
-                self._note(f"entry {end + 1} was never acknowledged")
-                if not kept:
-                    self._confirmed = self._find_confirmed(tails, confirmed)
-                return kept, end
-            assert decision.record is not None
+            if decision.verdict is not Verdict.KEEP or decision.record is None:
+                break
             kept.append(decision.record)
             end = decision.record.last_entry_id
-            self._note(f"entries {decision.first_entry_id} to {end} are kept")
+            self.note(f"entries {decision.first_entry_id} to {end} are kept")
+        if decision.verdict is Verdict.ABSENT:
+            self.note(f"entry {end + 1} was never acknowledged")
+        elif decision.verdict is Verdict.LOST and accepts_loss:
+            self._give_up(decision, answers)
+        else:
+            raise self._stuck(decision)
+        if not kept and confirmed != INVALID_ENTRY_ID:
+            self._confirmed = confirmed_record(
+                self._cluster, self._metadata, self._password, tails, confirmed
+            )
+        return kept, end
 
     def write_back(self, groups: Sequence[AddRecord], tails: dict[int, MemberTail]) -> None:
         """Give every member of the groups' write sets its copy, durably; Qa at least each."""
         if not groups:
             return
-        known = self._cluster.addresses()
-        instructions: list[WriteBack] = []
-        for index, member in enumerate(self._ensemble):
-            owned = [group for group in groups if _belongs_on(group, index)]
-            if owned and member in known:
-                instructions.append(self._write(index, owned, tails, known))
-        written: set[int] = set()
-        for instruction, result in zip(instructions, self._run(instructions), strict=True):
-            if isinstance(result, WrittenBack):
-                written.add(instruction.ensemble_index)
-            else:
-                self._silent[instruction.ensemble_index] = str(result)
-                self._note(f"not written back: {result}")
-        for group in groups:
-            if not all(self._quorum.is_ack_quorum(ws, written) for ws in group.write_sets()):
-                raise NotEnoughBookiesError(
-                    f"ledger {self._metadata.ledger_id}: entries {group.first_entry_id} to "
-                    f"{group.last_entry_id} were found but cannot be written to "
-                    f"{self._quorum.ack_quorum_size} bookies ({'; '.join(self._silent.values())})",
-                    hint="bring back one of these bookies, then recover again",
-                )
-        self._note(f"wrote back {len(groups)} groups to {len(written)} bookies")
+        replication = Replication(
+            self._cluster, self._metadata, self._password, self._run, self.note
+        )
+        replication.give(groups, tails)
+        self._placed = replication.ensemble
 
     def close(self, groups: Sequence[AddRecord], end: int) -> LedgerMetadata:
         """The closing CAS; the loser of a race adopts what the winner stored (RB-17)."""
@@ -251,11 +261,10 @@ class _Recovery:
             assert metadata is not None
             if metadata.state is LedgerState.CLOSED:
                 return metadata
-            if (metadata.term, metadata.token) != (term, token):
-                raise OutcomeUnknownError(
-                    f"ledger {metadata.ledger_id} is being recovered by somebody else",
-                    hint="wait for it, or recover again",
-                )
+            self._require_mine(metadata)
+            if self._placed != self._ensemble:
+                first = groups[0].first_entry_id
+                metadata = metadata.with_recovered_ensemble(first, self._placed)
             return metadata.closed(
                 last_entry_id=end,
                 length_bytes=last.length_bytes if last is not None else 0,
@@ -266,37 +275,70 @@ class _Recovery:
 
         return self._cluster.ledgers.update(str(self._metadata.ledger_id), transform).value
 
-    def _find_confirmed(self, tails: Mapping[int, MemberTail], confirmed: int) -> AddRecord | None:
-        """The record that ends at the confirmed entry: it knows the ledger's length up to there."""
-        if confirmed == INVALID_ENTRY_ID:
-            return None
-        for tail in tails.values():
-            shown = [record for record, _ in tail.answer.records.values()]
-            for record in (*shown, tail.confirmed):
-                if record is not None and record.last_entry_id == confirmed:
-                    return record
-        return self._look_up(confirmed)
+    def require_current(self) -> None:
+        """Return if nobody else has recovered the ledger, or begun to.
 
-    def _look_up(self, entry_id: int) -> AddRecord:
-        """The record that ends at a confirmed entry, from the bookies of its own fragment."""
-        digester = make_digester(self._metadata.digest, self._password)
-        missing: list[str] = []
-        with OpenBookies(self._cluster) as bookies:
-            for member in self._metadata.fragment_of(entry_id).ensemble:
-                try:
-                    found = find_record(
-                        bookies.root(member), self._metadata.ledger_id, digester, entry_id
-                    )
-                except BookieUnavailableError as error:
-                    missing.append(str(error))
-                    continue
-                if found is not None:
-                    return found
-        raise NotEnoughBookiesError(
-            f"ledger {self._metadata.ledger_id}: no bookie shows the record of the confirmed "
-            f"entry {entry_id} ({'; '.join([*missing, *self._silent.values()])})",
-            hint="bring back one of these bookies, then recover again",
+        Raises:
+            LedgerClosedError: it is CLOSED.
+            DisplacedError: it is being recovered by somebody else.
+        """
+        newest = self._cluster.ledger(self._metadata.ledger_id).value
+        if newest.state is LedgerState.CLOSED:
+            raise LedgerClosedError(f"ledger {newest.ledger_id} was closed meanwhile")
+        self._require_mine(newest)
+
+    def leave_reason(self, error: NotEnoughBookiesError) -> None:
+        """Store for people why the ledger stays IN_RECOVERY; nothing depends on it (R17)."""
+        decision = self._undecided
+        waiting = decision.waiting_for if decision is not None else tuple(self._problems)
+        stuck = StuckRecovery(
+            ledger_id=self._metadata.ledger_id,
+            term=self._metadata.term,
+            entry_id=None if decision is None else decision.first_entry_id,
+            waiting_for=tuple(self._ensemble[index].bookie_id for index in waiting),
+            reason=str(error.args[0]),
+            hint=error.hint,
+            told_ms=now_ms(),
         )
+        try:
+            self._cluster.recoveries.update(str(stuck.ledger_id), lambda _before: stuck)
+        except BookKeeperError as problem:
+            self.note(f"the reason could not be stored for `bkspark status`: {problem}")
+
+    def _answers(self, tails: dict[int, MemberTail]) -> dict[int, MemberAnswer]:
+        """What was answered, with those that never will because they are lost."""
+        answers = {index: tail.answer for index, tail in tails.items()}
+        lost = self._cluster.lost_members()
+        for index, member in enumerate(self._ensemble):
+            if member in lost and index not in tails:
+                answers[index] = MemberAnswer({}, Doubt.LOST)
+                self.note(f"{member.bookie_id} was declared lost and is waited for no more")
+            elif member in lost:
+                self.note(f"{member.bookie_id} was declared lost, and answers all the same")
+        return answers
+
+    def _give_up(self, decision: GroupDecision, answers: dict[int, MemberAnswer]) -> None:
+        first = self.lost_from = decision.first_entry_id
+        names = ", ".join(self._ensemble[index].bookie_id for index in decision.waiting_for)
+        shown = [
+            record.last_entry_id
+            for answer in answers.values()
+            for record, _ in answer.records.values()
+            if record.last_entry_id >= first
+        ]
+        extent = f"{first} to {max(shown)}, and what followed," if shown else f"from {first} on"
+        self.note(
+            f"DATA LOSS: entries {extent} may have been acknowledged and are given up: "
+            f"{names} were declared lost, and no other bookie has them whole"
+        )
+
+    def _require_mine(self, metadata: LedgerMetadata) -> None:
+        mine = self._metadata
+        if (metadata.term, metadata.token) != (mine.term, mine.token):
+            raise DisplacedError(
+                f"ledger {metadata.ledger_id} is being recovered by somebody else",
+                hint="wait for it, or recover again",
+            )
 
     def _fence(self, index: int, address: BookieAddress) -> FenceAndRead:
         ledger = self._metadata
@@ -311,57 +353,22 @@ class _Recovery:
             ledger.last_fragment.term,
         )
 
-    def _write(
-        self,
-        index: int,
-        groups: Sequence[AddRecord],
-        tails: Mapping[int, MemberTail],
-        known: Mapping[Member, BookieAddress],
-    ) -> WriteBack:
-        ledger = self._metadata
-        recovered = tuple(
-            RecoveredGroup(
-                group,
-                _all_parts(group, tails),
-                tuple(
-                    known[self._ensemble[holder]]
-                    for holder, tail in tails.items()
-                    if group.first_entry_id in tail.answer.records
-                    and self._ensemble[holder] in known
-                ),
-            )
-            for group in groups
-        )
-        return WriteBack(
-            ledger.ledger_id,
-            ledger.term,
-            ledger.token,
-            index,
-            known[self._ensemble[index]],
-            ledger.digest,
-            self._password,
-            recovered,
-        )
-
-    def _undecided(self, decision: GroupDecision) -> NotEnoughBookiesError:
-        waiting = [self._ensemble[index].bookie_id for index in decision.waiting_for]
-        reasons = "; ".join(self._silent.get(i, "") for i in decision.waiting_for)
+    def _stuck(self, decision: GroupDecision) -> NotEnoughBookiesError:
+        self._undecided = decision
+        first, waiting = decision.first_entry_id, decision.waiting_for
+        names = ", ".join(self._ensemble[index].bookie_id for index in waiting)
+        reasons = "; ".join(self._problems.get(index, "it is silent") for index in waiting)
         what = "its rows are damaged" if decision.record else "it may have been acknowledged"
+        ledger_id = self._metadata.ledger_id
+        if decision.verdict is Verdict.LOST:
+            return NotEnoughBookiesError(
+                f"ledger {ledger_id} cannot be closed yet: entry {first} is in doubt ({what}), and "
+                f"only {names} could tell, declared lost",
+                hint="`bkspark ledger recover --accept-loss` gives up the entries from "
+                f"{first} on and closes the ledger in front of them",
+            )
         return NotEnoughBookiesError(
-            f"ledger {self._metadata.ledger_id} cannot be closed yet: entry "
-            f"{decision.first_entry_id} is in doubt ({what}), no sure answer from "
-            f"{', '.join(waiting) or 'any bookie that has it'} ({reasons})",
+            f"ledger {ledger_id} cannot be closed yet: entry {first} is in doubt ({what}), "
+            f"no sure answer from {names or 'any bookie that has it'} ({reasons})",
             hint="bring back one of these bookies, then recover again",
         )
-
-
-def _belongs_on(group: AddRecord, index: int) -> bool:
-    return any(index in write_set for write_set in group.write_sets())
-
-
-def _all_parts(group: AddRecord, tails: Mapping[int, MemberTail]) -> dict[int, bytes]:
-    """The group's inline rows, put together from whoever has them."""
-    found: dict[int, bytes] = {}
-    for tail in tails.values():
-        found.update(tail.parts.get(group.first_entry_id, {}))
-    return found

@@ -30,7 +30,7 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
 
     before = cluster.logs.get(layout.log_name(name))
     after = cluster.logs.update(name, vacated, seen=before).value
-    gone = [ledger_id for ledger_id in after.dropped if _make_tombstone(cluster, ledger_id)]
+    gone = [ledger_id for ledger_id in after.dropped if make_tombstone(cluster, ledger_id)]
     if not gone and before is not None and before.value.is_vacant:
         raise _no_log(name)
     return gone
@@ -53,7 +53,7 @@ def delete_ledger(cluster: Cluster, ledger_id: int) -> None:
     own_log = log_of(ledger)
     if own_log is not None:
         cluster.logs.update(own_log, lambda record: _without(ledger, own_log, record))
-    _make_tombstone(cluster, ledger_id)
+    make_tombstone(cluster, ledger_id)
 
 
 def _without(ledger: LedgerMetadata, name: str, record: LogRecord | None) -> LogRecord:
@@ -63,15 +63,15 @@ def _without(ledger: LedgerMetadata, name: str, record: LogRecord | None) -> Log
 
 
 def _require_unlisted(ledger: LedgerMetadata, log: LogRecord) -> None:
-    if any(logged.ledger_id == ledger.ledger_id for logged in log.ledgers):
+    if ledger.ledger_id in log.listed_ids:
         raise InvalidRequestError(
             f"ledger {ledger.ledger_id} is part of log {log.name!r}",
             hint=f"the log can be deleted as a whole: bkspark log delete {log.name}",
         )
 
 
-def _make_tombstone(cluster: Cluster, ledger_id: int) -> bool:
-    """Whether there was something to delete."""
+def make_tombstone(cluster: Cluster, ledger_id: int) -> bool:
+    """Delete a ledger that is dropped from its log; whether there was something to delete."""
     seen = cluster.ledgers.get(str(ledger_id))
     if seen is None or seen.value.state is LedgerState.DELETING:
         return False

@@ -4,22 +4,24 @@ A look, not a promise: bookies are opened, journals are read and entry logs are 
 blocks are not. What is found here is what the repair of a ledger would have to make again.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.ledger_files import (
     OpenBookies,
     find_records,
-    journal_name,
+    keep_newest,
+    members_of,
     placed_logs,
-    records_on,
 )
 from bkspark.errors import BookieUnavailableError, CorruptDataError, UnauthorizedError
-from bkspark.format import layout
+from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
+from bkspark.format.journal import Tail
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.record import AddRecord
 
 WHOLE_BOOKIE = "everything"
 """What is missing if a bookie as a whole is."""
@@ -96,23 +98,86 @@ def _missing_of(
                 )
 
 
+@dataclass(slots=True)
+class _Shown:
+    """The add records in all journals of a ledger on one bookie, and why there may be more."""
+
+    records: dict[int, AddRecord] = field(default_factory=dict)
+    problem: str = ""
+
+
 def _missing_records(
     bookies: OpenBookies, ledger: LedgerMetadata, digester: Digester, away: set[Member]
 ) -> Iterator[MissingReplica]:
-    fragment = ledger.last_fragment
-    for member in fragment.ensemble:
-        if member in away:
-            continue
-        try:
-            records_on(bookies, member, ledger, digester)
-        except (BookieUnavailableError, CorruptDataError) as error:
-            yield MissingReplica(
-                ledger.ledger_id,
-                fragment.first_entry_id,
-                member.bookie_id,
-                journal_name(ledger),
-                str(error),
+    """Records that a member of their fragment does not show, as one for each such member."""
+    shown = {
+        member: _records_on(bookies, member, ledger, digester)
+        for member in members_of(ledger)
+        if member not in away
+    }
+    missing: dict[tuple[int, Member], list[int]] = {}
+    for entry_id, indexes in _wanted(ledger, [x.records for x in shown.values()]):
+        fragment = ledger.fragment_of(entry_id)
+        for member in (fragment.ensemble[index] for index in indexes):
+            if member in shown and entry_id not in shown[member].records:
+                missing.setdefault((fragment.first_entry_id, member), []).append(entry_id)
+    for (first_entry_id, member), entry_ids in missing.items():
+        problem = shown[member].problem or f"{len(entry_ids)} add records are missing"
+        yield MissingReplica(
+            ledger.ledger_id,
+            first_entry_id,
+            member.bookie_id,
+            layout.journal_folder(ledger.ledger_id),
+            f"{problem}, from entry {entry_ids[0]} on",
+        )
+
+
+def _records_on(
+    bookies: OpenBookies, member: Member, ledger: LedgerMetadata, digester: Digester
+) -> _Shown:
+    shown = _Shown()
+    folder = layout.journal_folder(ledger.ledger_id)
+    try:
+        root = bookies.root(member)
+        for name in root.list(folder):
+            data = root.read(f"{folder}/{name}") or b""
+            content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
+            # What a killed writer or a power cut left half-written is nothing that is missing.
+            if content.tail is Tail.CORRUPT:
+                shown.problem = f"journal {name} is corrupt"
+            for record in content.records:
+                keep_newest(shown.records, record, ledger)
+    except BookieUnavailableError as error:
+        shown.problem = str(error)
+    return shown
+
+
+def _wanted(
+    ledger: LedgerMetadata, shown: Iterable[Mapping[int, AddRecord]]
+) -> Iterator[tuple[int, set[int]]]:
+    """(first entry id, ensemble indexes) of every add record that there should be.
+
+    Of those that nobody shows: the first entry that is missing, and the write sets of all.
+    """
+    known: dict[int, AddRecord] = {}
+    for records in shown:
+        for record in records.values():
+            keep_newest(known, record, ledger)
+    entry_id, end = 0, (ledger.last_entry_id or 0) + 1
+    while entry_id < end:
+        if entry_id in known:
+            write_sets = known[entry_id].write_sets()
+            following = known[entry_id].last_entry_id + 1
+        else:
+            following = min((first for first in known if first > entry_id), default=end)
+            write_sets = tuple(
+                ledger.quorum.write_set(missing)
+                for missing in range(
+                    entry_id, min(following, entry_id + len(ledger.quorum.write_sets()))
+                )
             )
+        yield entry_id, {index for indexes in write_sets for index in indexes}
+        entry_id = following
 
 
 def _file_problem(bookies: OpenBookies, member: Member, name: str, length_bytes: int) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from bkspark.bookie.checks import without_credentials
 from bkspark.client.cluster import Cluster
 from bkspark.client.upkeep.replication_check import missing_replicas
+from bkspark.client.upkeep.stuck_recoveries import STUCK_SCHEMA, unfinished_recoveries
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
@@ -51,7 +52,7 @@ def table(view: str, cluster: Cluster, log_name: str | None) -> pa.Table:
 
 
 def logs(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per log."""
+    """One row per log; entries and bytes are those of its closed ledgers."""
     return [
         {
             "log": log.name,
@@ -59,7 +60,9 @@ def logs(cluster: Cluster, log_name: str | None) -> list[Row]:
             "first_offset": log.first_offset,
             "end_offset": log.end_offset,
             "bytes": log.length_bytes,
-            "ledgers": len(log.ledgers),
+            "ledgers": len(log.listed_ids),
+            "tail": list(log.tail),
+            "is_sealed": log.is_sealed,
             "generation": log.generation,
             **_sizes(log),
             "digest_type": log.digest.digest_type,
@@ -139,12 +142,13 @@ def bookies(cluster: Cluster, log_name: str | None) -> list[Row]:
 
 
 def history(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per ledger on a log's list, in the order in which they joined it."""
+    """One row per ledger on a log's list, in order; an open one has no entries and bytes yet."""
     rows = []
     for log in _logs(cluster, log_name):
-        for number, logged in enumerate(log.ledgers):
-            seen = cluster.ledgers.get(str(logged.ledger_id))
-            done = {} if seen is None else seen.value.transactions
+        places = {ledger.ledger_id: ledger for ledger in log.ledgers}
+        for number, ledger_id in enumerate(log.listed_ids):
+            place = places.get(ledger_id)
+            seen = cluster.ledgers.get(str(ledger_id))
             rows.append(
                 {
                     "log": log.name,
@@ -152,17 +156,19 @@ def history(cluster: Cluster, log_name: str | None) -> list[Row]:
                     "version": number,
                     "timestamp": None if seen is None else timestamp(seen.value.created_ms),
                     "operation": "append",
-                    "ledger_id": logged.ledger_id,
-                    "first_offset": logged.first_offset,
-                    "entries": logged.entry_count,
-                    "bytes": logged.length_bytes,
-                    "transactions": [
-                        {"app_id": app_id, "version": version}
-                        for app_id, version in sorted(done.items())
-                    ],
+                    "ledger_id": ledger_id,
+                    "first_offset": place and place.first_offset,
+                    "entries": place and place.entry_count,
+                    "bytes": place and place.length_bytes,
+                    "transactions": _transactions(None if seen is None else seen.value),
                 }
             )
     return rows
+
+
+def _transactions(ledger: LedgerMetadata | None) -> list[Row]:
+    done = {} if ledger is None else ledger.transactions
+    return [{"app_id": app_id, "version": version} for app_id, version in sorted(done.items())]
 
 
 def underreplicated(cluster: Cluster, log_name: str | None) -> list[Row]:
@@ -183,6 +189,23 @@ def underreplicated(cluster: Cluster, log_name: str | None) -> list[Row]:
             "reason": found.reason,
         }
         for found in missing_replicas(cluster, looked_at.values())
+    ]
+
+
+def recoveries(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per ledger that is IN_RECOVERY, and why it cannot be closed."""
+    return [
+        {
+            "ledger_id": found.ledger.ledger_id,
+            "log": log_of(found.ledger),
+            "term": found.ledger.term,
+            "entry_id": found.stuck and found.stuck.entry_id,
+            "waiting_for": list(found.stuck.waiting_for) if found.stuck else [],
+            "reason": found.stuck and found.stuck.reason,
+            "hint": found.stuck and found.stuck.hint,
+            "told": found.stuck and timestamp(found.stuck.told_ms),
+        }
+        for found in unfinished_recoveries(cluster, _ledgers(cluster, log_name))
     ]
 
 
@@ -233,7 +256,7 @@ def _places(cluster: Cluster) -> dict[int, str]:
     for name in cluster.log_names():
         seen = cluster.logs.get(name)
         if seen is not None:
-            places |= {logged.ledger_id: LISTED for logged in seen.value.ledgers}
+            places |= dict.fromkeys(seen.value.listed_ids, LISTED)
             places |= dict.fromkeys(seen.value.dropped, DROPPED)
     return places
 
@@ -272,6 +295,8 @@ VIEWS: dict[str, View] = {
                 ("end_offset", pa.int64()),
                 ("bytes", pa.int64()),
                 ("ledgers", pa.int32()),
+                ("tail", pa.list_(pa.int64())),
+                ("is_sealed", pa.bool_()),
                 ("generation", pa.int32()),
                 *_QUORUM,
                 ("digest_type", pa.string()),
@@ -361,4 +386,5 @@ VIEWS: dict[str, View] = {
         ),
         underreplicated,
     ),
+    "recoveries": View(STUCK_SCHEMA, recoveries),
 }

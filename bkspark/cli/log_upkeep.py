@@ -1,0 +1,122 @@
+"""Commands that make a log shorter, end it, or look after its cursors."""
+
+from typing import Annotated
+
+import typer
+
+from bkspark.cli.output import Column, note, plural, print_json, print_table
+from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
+from bkspark.cli.session import COMMON, Session, password_of, require_consent, session_of
+from bkspark.client.logs import cursors as log_cursors
+from bkspark.client.logs import trimming
+from bkspark.client.logs.log_handle import LogHandle
+from bkspark.client.logs.trimming import Trimmed
+from bkspark.client.password import Password
+from bkspark.errors import InvalidRequestError
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+_COLUMNS = (
+    Column("cursor", "cursor"),
+    Column("offset", "offset"),
+    Column("generation", "generation"),
+)
+
+
+def add_to(one: typer.Typer) -> None:
+    """Declare the commands."""
+    one.command("truncate", epilog=COMMON)(truncate)
+    one.command("seal", epilog=COMMON)(seal)
+    one.command("retain", epilog=COMMON)(retain)
+    one.command("cursors", epilog=COMMON)(cursors)
+
+
+def truncate(
+    context: typer.Context,
+    name: Name,
+    before: Annotated[int, typer.Option(min=0, help="First offset that stays.")],
+    yes: YesOption = False,
+) -> None:
+    """Hide all entries below an offset, at once, and delete the ledgers that hold no other."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        cluster.log(name)
+        require_consent(f"Delete the entries of log {name} below offset {before}?", yes=yes)
+        _tell(session, name, trimming.truncate(cluster, name, before))
+
+
+def seal(
+    context: typer.Context,
+    name: Name,
+    yes: YesOption = False,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+) -> None:
+    """End a log for ever: its writer is fenced, and nothing can be added any more."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        log = LogHandle(cluster, name, password_of(password_file, password_env))
+        end = log.record.end_offset
+        require_consent(f"Seal log {name} for ever?", yes=yes)
+        log.seal()
+        end = log.record.end_offset
+    if session.as_json:
+        print_json({"log": name, "end_offset": end})
+    else:
+        note(f"sealed log {name} at offset {end}")
+
+
+def retain(
+    context: typer.Context,
+    name: Name,
+    max_bytes: Annotated[
+        int | None, typer.Option(min=0, help="From now on keep at least as much.")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(min=0, help="From now on keep ledgers so long.")
+    ] = None,
+    forever: Annotated[bool, typer.Option("--forever", help="From now on keep all.")] = False,
+    ignore_cursors: Annotated[
+        bool, typer.Option("--ignore-cursors", help="Also what a cursor has yet to read.")
+    ] = False,
+) -> None:
+    """Delete old ledgers of a log as its settings say; options change the settings first."""
+    session = session_of(context)
+    is_limited = max_bytes is not None or max_seconds is not None
+    if forever and is_limited:
+        raise InvalidRequestError("--forever contradicts --max-bytes and --max-seconds")
+    with session.cluster() as cluster:
+        log = LogHandle(cluster, name, Password())
+        if forever or is_limited:
+            log.keep(max_bytes=max_bytes, max_seconds=max_seconds)
+        _tell(session, name, trimming.retain(cluster, name, respects_cursors=not ignore_cursors))
+
+
+def cursors(
+    context: typer.Context,
+    name: Name,
+    delete: Annotated[str, typer.Option(metavar="CURSOR", help="Delete this one.")] = "",
+    yes: YesOption = False,
+) -> None:
+    """The named cursors of a log, and where they are."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        cluster.log(name)
+        if delete:
+            require_consent(f"Delete cursor {delete} of log {name}?", yes=yes)
+            log_cursors.delete(cluster, name, delete)
+        found = log_cursors.cursors_of(cluster, name)
+    rows = [{"cursor": x.name, "offset": x.offset, "generation": x.generation} for x in found]
+    if session.as_json:
+        print_json(rows)
+    else:
+        print_table(rows, _COLUMNS)
+
+
+def _tell(session: Session, name: str, done: Trimmed) -> None:
+    if session.as_json:
+        print_json({"log": name, "first_offset": done.first_offset, "deleted": list(done.deleted)})
+    else:
+        gone = plural(len(done.deleted), "ledger")
+        note(f"log {name} begins at offset {done.first_offset}; deleted {gone}")

@@ -1,0 +1,73 @@
+"""An operator's word that a bookie will never come back.
+
+It is about a bookie *as it was initialised*. From then on no recovery waits for it, and no ensemble
+takes it in. Its silence still proves nothing: what other bookies hold is kept as before, and
+entries that only lost bookies could tell of are given up only by a second word, for one ledger
+(``accepts_loss`` of a recovery).
+"""
+
+from bkspark.bookie.uri import open_bookie
+from bkspark.client.cluster import Cluster
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.format import layout
+from bkspark.format.cluster import BookieRecord
+from bkspark.format.recovery import LostBookie
+from bkspark.protocol.ledger import Member
+
+
+def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Member:
+    """Record for ever that a bookie is lost; again changes nothing.
+
+    Args:
+        incarnation: which initialisation of the bookie is meant; empty for the registered one.
+
+    Raises:
+        InvalidRequestError: there is no such bookie, nothing names this incarnation, or the bookie
+            answers as it.
+    """
+    member = _known_member(cluster, layout.bookie_id(bookie_id), incarnation)
+    if _answers(cluster, cluster.bookies()[bookie_id], member):
+        raise InvalidRequestError(
+            f"bookie {bookie_id} is not lost: it answers, as incarnation {member.incarnation}",
+            hint="if its disk is to be given up, take the disk away first",
+        )
+
+    def declared(before: LostBookie | None) -> LostBookie:
+        known = () if before is None else before.incarnations
+        if member.incarnation in known:
+            return LostBookie(bookie_id, known)
+        return LostBookie(bookie_id, (*known, member.incarnation))
+
+    cluster.lost.update(bookie_id, declared)
+    return member
+
+
+def _known_member(cluster: Cluster, bookie_id: str, incarnation: str) -> Member:
+    record = cluster.bookies().get(bookie_id)
+    if record is None:
+        raise InvalidRequestError(
+            f"there is no bookie {bookie_id!r}", hint="`bkspark bookies` lists them"
+        )
+    member = Member(bookie_id, layout.token(incarnation or record.incarnation))
+    if member.incarnation != record.incarnation and not _is_named(cluster, member):
+        raise InvalidRequestError(
+            f"no ledger names bookie {bookie_id} with incarnation {member.incarnation}",
+            hint=f"the registered one is {record.incarnation}",
+        )
+    return member
+
+
+def _is_named(cluster: Cluster, member: Member) -> bool:
+    """Whether a ledger's fragment has ``member`` in its ensemble."""
+    seen = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
+    fragments = (f for found in seen if found is not None for f in found.value.fragments)
+    return any(member in fragment.ensemble for fragment in fragments)
+
+
+def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
+    meant = BookieRecord(record.bookie_id, member.incarnation, record.url, record.domain)
+    try:
+        with open_bookie(cluster.address(meant)).open_root():
+            return True
+    except BookieUnavailableError:
+        return False

@@ -1,0 +1,177 @@
+"""``bkspark bookie lost``, ``ledger recover --accept-loss``, and what status says of a recovery."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import bkspark
+from bkspark.cli import main
+from bkspark.client.cluster import Cluster
+from bkspark.client.password import Password
+from bkspark.client.recovery.recover import recover
+from bkspark.protocol.ledger import LedgerState
+
+
+@pytest.fixture
+def run(capfd, small_cluster, monkeypatch):
+    """``run(*words)`` -> (exit status, stdout, stderr)."""
+    monkeypatch.setenv("BKSPARK_METADATA_URI", small_cluster.uri)
+
+    def run(*words):
+        status = main([str(word) for word in words])
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def left_open(small_cluster):
+    """A ledger with entries 0 to 2 whose writer ended, on three of the six bookies."""
+    with bkspark.BookKeeper(small_cluster.uri) as bookkeeper:
+        handle = bookkeeper.create_ledger(settings=bkspark.WriterSettings(explicit_lac_ms=0))
+        for value in (b"a", b"b", b"c"):
+            handle.append(value)
+        handle.release()
+    return handle
+
+
+def ensemble_of(handle):
+    return [member.bookie_id for member in handle.metadata.last_fragment.ensemble]
+
+
+def take_away(cluster, *bookie_ids):
+    for bookie_id in bookie_ids:
+        cluster.bookie(bookie_id).rename(cluster.folder / f"{bookie_id}.away")
+
+
+def state_of(cluster, ledger_id):
+    with Cluster(cluster.uri) as found:
+        return found.ledger(ledger_id).value.state
+
+
+def test_a_bookie_that_answers_is_not_lost(run, small_cluster):
+    status, out, err = run("bookie", "lost", "bookie-1", "--yes")
+    assert (status, out) == (2, "")
+    assert "bookie-1 is not lost: it answers" in err
+    with Cluster(small_cluster.uri) as cluster:
+        assert not cluster.lost_members()
+
+
+def test_nothing_is_declared_without_consent(run, small_cluster):
+    take_away(small_cluster, "bookie-1")
+    status, _, err = run("bookie", "lost", "bookie-1")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "give --yes" in err
+    with Cluster(small_cluster.uri) as cluster:
+        assert not cluster.lost_members()
+
+
+@pytest.mark.parametrize(
+    "words", [["bookie-9"], ["BAD ID"], ["bookie-1", "--incarnation", "0" * 32], []]
+)
+def test_bad_input_is_status_2(run, small_cluster, words):
+    take_away(small_cluster, "bookie-1")
+    status, out, err = run("bookie", "lost", *words, "--yes")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+
+
+def test_a_lost_bookie_is_lost_for_ever_and_is_chosen_no_more(run, small_cluster):
+    take_away(small_cluster, "bookie-1")
+    status, out, _ = run("bookie", "lost", "bookie-1", "--yes", "--json")
+    assert (status, json.loads(out)["lost_bookie"]) == (0, "bookie-1")
+    assert run("bookie", "lost", "bookie-1", "--yes")[0] == 0
+    (small_cluster.folder / "bookie-1.away").rename(small_cluster.bookie("bookie-1"))
+    with Cluster(small_cluster.uri) as cluster:
+        assert [member.bookie_id for member in cluster.lost_members()] == ["bookie-1"]
+        assert "bookie-1" not in {c.member.bookie_id for c in cluster.candidates()}
+
+
+def test_an_earlier_incarnation_is_lost_alone(run, small_cluster, left_open):
+    """The bookie was set up again under its id: that one is not lost."""
+    bookie_id, old = ensemble_of(left_open)[0], left_open.metadata.last_fragment.ensemble[0]
+    with Cluster(small_cluster.uri) as cluster:
+        cluster._bookies.update(bookie_id, lambda record: replace(record, incarnation="2" * 32))
+    words = ("bookie", "lost", bookie_id, "--incarnation", old.incarnation, "--yes")
+    status, _, err = run(*words)
+    assert (status, "it answers, as incarnation" in err) == (2, True)
+    take_away(small_cluster, bookie_id)
+    assert run(*words)[0] == 0
+    with Cluster(small_cluster.uri) as cluster:
+        assert cluster.lost_members() == {old}
+        assert old.incarnation != "2" * 32
+
+
+def test_a_stuck_recovery_is_told_by_status_until_it_is_done(run, small_cluster, left_open):
+    away = ensemble_of(left_open)[:2]
+    take_away(small_cluster, *away)
+    ledger_id = left_open.ledger_id
+    assert run("ledger", "recover", ledger_id)[0] == 1
+    status, out, _ = run("status", "--json")
+    found = json.loads(out)
+    [finding] = [f for f in found["findings"] if "IN_RECOVERY" in f["message"]]
+    assert (status, finding["level"]) == (1, "fail")
+    assert finding["subject"] == f"ledger {ledger_id}"
+    assert "entry 3 is in doubt" in finding["message"]
+    assert all(bookie_id in finding["message"] for bookie_id in away)
+    assert finding["fix"] == "bring back one of these bookies, then recover again"
+    [row] = [row["recovery"] for row in found["unclosed"]]
+    assert (row["entry_id"], sorted(row["waiting_for"])) == (3, sorted(away))
+    assert row["told"]
+
+    (small_cluster.folder / f"{away[0]}.away").rename(small_cluster.bookie(away[0]))
+    assert run("ledger", "recover", ledger_id)[0] == 0
+    assert json.loads(run("status", "--json")[1])["unclosed"] == []
+
+
+def test_a_reason_of_an_earlier_term_is_not_shown(run, small_cluster, left_open):
+    def killed(instructions):
+        raise KeyboardInterrupt
+
+    take_away(small_cluster, *ensemble_of(left_open)[:2])
+    ledger_id = left_open.ledger_id
+    assert run("ledger", "recover", ledger_id)[0] == 1
+    with Cluster(small_cluster.uri) as cluster, pytest.raises(KeyboardInterrupt):
+        recover(cluster, ledger_id, Password(), run=killed)
+    [row] = [row["recovery"] for row in json.loads(run("status", "--json")[1])["unclosed"]]
+    assert (row["term"], row["reason"], row["waiting_for"]) == (3, None, [])
+
+
+def test_entries_are_given_up_by_two_words_of_the_operator_and_named(run, small_cluster, left_open):
+    """Entry 3 was never written; but the two bookies that could say so are lost."""
+    ledger_id, gone = left_open.ledger_id, ensemble_of(left_open)[:2]
+    take_away(small_cluster, *gone)
+    words = ("ledger", "recover", ledger_id)
+    assert "bring back" in run(*words, "--accept-loss", "--yes")[2]  # nobody was declared lost
+
+    assert run("bookie", "lost", gone[0], "--yes")[0] == 0
+    status, _, err = run(*words, "--accept-loss", "--yes")
+    assert status == 1
+    assert f"no sure answer from {gone[1]} " in err.splitlines()[-1]
+
+    assert run("bookie", "lost", gone[1], "--yes")[0] == 0
+    status, _, err = run(*words)
+    assert status == 1
+    assert "only " in err.splitlines()[-1]
+    assert "--accept-loss" in err.splitlines()[-1]
+    assert state_of(small_cluster, ledger_id) is LedgerState.IN_RECOVERY
+
+    assert run(*words, "--accept-loss")[0] == 2  # nobody is here to answer
+    status, out, err = run(*words, "--accept-loss", "--yes", "--json")
+    assert (status, json.loads(out)["last_entry_id"], json.loads(out)["lost_from"]) == (0, 2, 3)
+    [line] = [line for line in err.splitlines() if line.startswith("DATA LOSS")]
+    assert "entries from 3 on may have been acknowledged and are given up" in line
+    assert state_of(small_cluster, ledger_id) is LedgerState.CLOSED
+    assert run("ledger", "read", ledger_id)[1].count("\n") == 3
+
+
+def test_what_the_others_have_is_kept_whoever_is_lost(run, small_cluster, left_open):
+    ledger_id, gone = left_open.ledger_id, ensemble_of(left_open)[0]
+    take_away(small_cluster, gone)
+    assert run("bookie", "lost", gone, "--yes")[0] == 0
+    status, out, err = run("ledger", "recover", ledger_id, "--accept-loss", "--yes", "--json")
+    assert (status, json.loads(out)["last_entry_id"]) == (0, 2)
+    assert "lost_from" not in json.loads(out)
+    assert f"{gone} was declared lost and is waited for no more" in err
+    assert "DATA LOSS" not in err
