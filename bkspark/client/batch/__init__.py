@@ -1,1 +1,1 @@
-"""A DataFrame write, in the order of its steps: plan, target, attempt_writer (striping), commit."""
+"""A DataFrame write: plan, target, attempt_writer (striping), then commit (record_writer)."""

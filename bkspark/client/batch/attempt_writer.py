@@ -8,7 +8,7 @@ at the end its part is copied to a spare, from a replica that is complete.
 Nothing written here means anything until the commit names it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from uuid import uuid4
@@ -50,11 +50,32 @@ class AttemptWriter:
             NotEnoughBookiesError: too many bookies fail.
             InvalidRequestError: a batch does not have the target's schema.
         """
+        return self._write(lambda replicas: self._write_stripes(batches, replicas))
+
+    def rewrite(
+        self, blocks: Iterable[tuple[int, pa.RecordBatch]], of: AttemptReport
+    ) -> AttemptReport:
+        """Write the ``blocks`` of attempt ``of`` once more, each to the stripe it comes with.
+
+        Raises:
+            NotEnoughBookiesError, InvalidRequestError: as ``write``.
+        """
+
+        def write_blocks(replicas: "_Replicas") -> tuple[int, int]:
+            for stripe, block in blocks:
+                rows = arrow_schema.relabel(block, self._schema)
+                replicas.write(stripe, self._encode(replicas, stripe, rows))
+            return of.row_count, of.length_bytes
+
+        return self._write(write_blocks)
+
+    def _write(self, write_blocks: Callable[["_Replicas"], tuple[int, int]]) -> AttemptReport:
+        """``write_blocks`` returns rows and payload bytes."""
         with ExitStack() as cleanup:
             pool = cleanup.enter_context(ThreadPoolExecutor(self._target.quorum.ensemble_size))
             replicas = _Replicas(self._target, self._attempt_id, pool)
             cleanup.callback(replicas.close)
-            row_count, length_bytes = self._write_stripes(batches, replicas)
+            row_count, length_bytes = write_blocks(replicas)
             logs = replicas.finish()
         return AttemptReport(
             self._partition_id, row_count, length_bytes, logs, tuple(replicas.failures.items())

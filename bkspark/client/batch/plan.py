@@ -10,7 +10,7 @@ from secrets import token_hex
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.batch.target import BatchTarget, BlockSettings
+from bkspark.client.batch.target import BatchTarget, BlockSettings, member_of
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.password import Password, make_digester
 from bkspark.client.placing import place
@@ -22,7 +22,6 @@ from bkspark.protocol.ledger import (
     Fragment,
     LedgerMetadata,
     LedgerState,
-    Member,
 )
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.quorum import Quorum
@@ -63,37 +62,88 @@ def prepare(request: WriteRequest) -> BatchTarget:
         NotEnoughBookiesError: too few usable bookies.
         UnauthorizedError: the password is missing or wrong.
     """
-    arrow_schema.require_storable(request.schema)
     with Cluster(request.metadata_uri) as cluster:
-        seen = cluster.logs.get(layout.log_name(request.log_name))
-        log = None if seen is None or seen.value.is_vacant else seen.value
-        quorum = _settled_quorum(request, log)
-        spec = _settled_digest(request, log)
-        make_digester(spec, request.password)
-        if log is not None:
-            schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
-        if log is not None and log.has_committed(request.transaction):
-            return _target(request, -1, "0" * 32, quorum, spec, (), (), is_done=True)
-        ledger_id = cluster.new_ledger_id()
-        ensemble, spares = place(cluster, ledger_id, quorum)
-        token = token_hex(16)
-        members = tuple(Member(a.bookie_id, a.incarnation) for a in ensemble)
-        cluster.ledgers.create(
-            str(ledger_id),
-            LedgerMetadata(
-                ledger_id=ledger_id,
-                quorum=quorum,
-                state=LedgerState.OPEN,
-                term=FIRST_TERM,
-                token=token,
-                fragments=(Fragment(0, FIRST_TERM, members),),
-                schema=arrow_schema.encode(request.schema),
-                digest=spec,
-                custom_metadata={"log": request.log_name},
-                created_ms=now_ms(),
-            ),
-        )
-        return _target(request, ledger_id, token, quorum, spec, ensemble, spares)
+        agreed = agree(cluster, request)
+        if agreed.log is not None and agreed.log.has_committed(request.transaction):
+            return _done(request, agreed)
+        return private_target(cluster, request, agreed)
+
+
+def private_target(cluster: Cluster, request: WriteRequest, agreed: "Agreed") -> BatchTarget:
+    """A new ledger that is on no log's list, with its ensemble and spares."""
+    ledger_id = cluster.new_ledger_id()
+    ensemble, spares = place(cluster, ledger_id, agreed.quorum)
+    ledger = LedgerMetadata(
+        ledger_id=ledger_id,
+        quorum=agreed.quorum,
+        state=LedgerState.OPEN,
+        term=FIRST_TERM,
+        token=token_hex(16),
+        fragments=(Fragment(0, FIRST_TERM, tuple(map(member_of, ensemble))),),
+        schema=arrow_schema.encode(request.schema),
+        digest=agreed.digest,
+        custom_metadata={"log": request.log_name},
+        created_ms=now_ms(),
+    )
+    cluster.ledgers.create(str(ledger_id), ledger)
+    return target_of(request, ledger, ensemble, spares)
+
+
+def target_of(
+    request: WriteRequest,
+    ledger: LedgerMetadata,
+    ensemble: Sequence[BookieAddress],
+    spares: Sequence[BookieAddress],
+) -> BatchTarget:
+    """``ledger`` as the target of ``request``; its rows are stored under the ledger's schema."""
+    return BatchTarget(
+        metadata_uri=request.metadata_uri,
+        log_name=request.log_name,
+        ledger_id=ledger.ledger_id,
+        term=ledger.term,
+        token=ledger.token,
+        quorum=ledger.quorum,
+        schema=ledger.schema,
+        digest=ledger.digest,
+        password=request.password,
+        ensemble=tuple(ensemble),
+        spares=tuple(spares),
+        blocks=request.blocks,
+        transaction=request.transaction,
+        is_overwrite=request.is_overwrite,
+        merges_schema=request.merges_schema,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What holds for a write, by its request and the log as it is.
+
+    Attributes:
+        log: None if there is none yet.
+    """
+
+    log: LogRecord | None
+    quorum: Quorum
+    digest: DigestSpec
+
+
+def agree(cluster: Cluster, request: WriteRequest) -> Agreed:
+    """Check the request against the log; changes nothing.
+
+    Raises:
+        InvalidRequestError: the request contradicts itself, the log or its schema.
+        UnauthorizedError: the password is missing or wrong.
+    """
+    arrow_schema.require_storable(request.schema)
+    seen = cluster.logs.get(layout.log_name(request.log_name))
+    log = None if seen is None or seen.value.is_vacant else seen.value
+    quorum = _settled_quorum(request, log)
+    spec = _settled_digest(request, log)
+    make_digester(spec, request.password)
+    if log is not None:
+        schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
+    return Agreed(log, quorum, spec)
 
 
 def schema_after(
@@ -146,32 +196,21 @@ def _sizes(quorum: Quorum) -> str:
     return f"{quorum.ensemble_size}/{quorum.write_quorum_size}/{quorum.ack_quorum_size}"
 
 
-def _target(
-    request: WriteRequest,
-    ledger_id: int,
-    token: str,
-    quorum: Quorum,
-    spec: DigestSpec,
-    ensemble: Sequence[BookieAddress],
-    spares: Sequence[BookieAddress],
-    *,
-    is_done: bool = False,
-) -> BatchTarget:
+def _done(request: WriteRequest, agreed: Agreed) -> BatchTarget:
+    """The target of a write that is in the log already: no ledger."""
     return BatchTarget(
         metadata_uri=request.metadata_uri,
         log_name=request.log_name,
-        ledger_id=ledger_id,
+        ledger_id=-1,
         term=FIRST_TERM,
-        token=token,
-        quorum=quorum,
+        token="0" * 32,
+        quorum=agreed.quorum,
         schema=arrow_schema.encode(request.schema),
-        digest=spec,
+        digest=agreed.digest,
         password=request.password,
-        ensemble=tuple(ensemble),
-        spares=tuple(spares),
+        ensemble=(),
+        spares=(),
         blocks=request.blocks,
         transaction=request.transaction,
-        is_overwrite=request.is_overwrite,
-        merges_schema=request.merges_schema,
-        is_done=is_done,
+        is_done=True,
     )

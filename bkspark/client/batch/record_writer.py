@@ -1,0 +1,346 @@
+"""Add records that name entry logs, one after the other into one ledger, each with its ack.
+
+The order is normative (reliability R1): every entry log durable on Qa members of its window, then
+the record on the journals, then the post-check on each bookie, then the quorum, then the metadata
+check, then the ack. A DataFrame write is one such record, a streaming sink writes one per batch.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from bkspark.bookie.contract import BookieAddress, Journal
+from bkspark.bookie.uri import open_bookie
+from bkspark.client.batch.target import member_of
+from bkspark.client.cluster import Cluster
+from bkspark.client.copying import copy_entry_log
+from bkspark.client.metadata_check import still_current
+from bkspark.client.placing import has_markers
+from bkspark.client.post_check import post_check
+from bkspark.client.records import Seen
+from bkspark.errors import BookieUnavailableError, LedgerFencedError, NotEnoughBookiesError
+from bkspark.format import journal, layout
+from bkspark.format.digest import Digester
+from bkspark.format.journal import EncodedRecord
+from bkspark.protocol.adding import PendingAdd, PendingAdds
+from bkspark.protocol.batch import AttemptReport, CommitPlan, Copy, plan_commit
+from bkspark.protocol.ledger import LedgerMetadata, Member
+from bkspark.protocol.record import AddRecord, Transaction, confirmation
+
+
+class RecordWriter:
+    """The one writer of an OPEN ledger that nobody has written a record to.
+
+    After an error other than ``InvalidRequestError`` the record's outcome is unknown and the
+    writer is of no more use: whoever wants to know recovers the ledger.
+
+    Args:
+        seen: the ledger's metadata.
+        term, token: to write with; the caller's own, never taken from what was read: that may be
+            somebody else's by now (R2).
+        ensemble: where the members of its last fragment are.
+
+    Raises:
+        LedgerFencedError: somebody has taken the ledger over.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        seen: Seen[LedgerMetadata],
+        digester: Digester,
+        ensemble: Sequence[BookieAddress],
+        *,
+        term: int,
+        token: str,
+    ) -> None:
+        if not seen.value.is_writable_by(term=term, token=token):
+            raise LedgerFencedError(
+                f"ledger {seen.value.ledger_id} was taken over by another client "
+                f"({seen.value.state.value}, term {seen.value.term})",
+                hint="nothing of this write is visible; run it again",
+            )
+        self.failures: dict[str, str] = {}
+        self.transactions: dict[str, int] = {}
+        self.length_bytes = 0
+        self.record_count = 0
+        self._cluster = cluster
+        self._digester = digester
+        self._seen = seen
+        self._ledger_id = seen.value.ledger_id
+        self._members = {address.bookie_id: address for address in ensemble}
+        self._spares: dict[str, BookieAddress] = {}
+        self._cleanup = ExitStack()
+        self._journals: dict[str, Journal] = {}
+        self._pending = PendingAdds(seen.value.quorum)
+
+    def __enter__(self) -> "RecordWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """Of the ledger, as last seen."""
+        return self._seen.value
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last entry with an ack, -1 if none."""
+        return self._pending.last_add_confirmed
+
+    def write(
+        self,
+        reports: Sequence[AttemptReport | None],
+        *,
+        spares: Sequence[BookieAddress],
+        transaction: Transaction | None,
+    ) -> CommitPlan:
+        """Write the record for ``reports`` and return once it is acknowledged.
+
+        Without rows there is no record, only the check that the ledger is still this writer's.
+        Every round either succeeds or knows one more bookie that fails, so it ends.
+
+        Args:
+            spares: bookies that may step in, and those outside of the ensemble that hold rows.
+
+        Raises:
+            NotEnoughBookiesError: too few bookies; the record has no ack.
+            LedgerFencedError: somebody has taken the ledger over.
+        """
+        self._spares = {spare.bookie_id: spare for spare in spares}
+        for report in reports:
+            self.failures.update(dict(report.failures) if report else {})
+        add: _Add | None = None
+        failed: set[str] = set()
+        while True:
+            plan = plan_commit(
+                reports,
+                quorum=self.metadata.quorum,
+                ensemble=self.metadata.last_fragment.ensemble,
+                spares=[member_of(spare) for spare in spares],
+                failed=failed,
+                first_entry_id=self.last_add_confirmed + 1,
+            )
+            if not plan.row_count:
+                self.require_current()
+                return plan
+            news = self._make_copies(plan.copies) or self._change_ensemble(plan.ensemble)
+            if not news:
+                add = add or self._push(plan, transaction)
+                news = self._append(add, failed)
+            if not news:
+                self._acknowledged(add)
+                return plan
+            failed |= news
+
+    def confirm(self) -> None:
+        """Let readers see the last acknowledged entry before the next record says so (RB-12).
+
+        Its durability does not matter, so a bookie that fails is left for the next record to see.
+        """
+        record = confirmation(
+            ledger_id=self._ledger_id,
+            term=self.metadata.term,
+            token=self.metadata.token,
+            last_add_confirmed=self.last_add_confirmed,
+            length_bytes=self.length_bytes,
+            quorum=self.metadata.quorum,
+            fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
+            transactions=self.transactions,
+        )
+        encoded = journal.encode(record, self._digester)
+        for index, member in enumerate(self.metadata.last_fragment.ensemble):
+            file = self._journals.get(member.bookie_id)
+            if file is not None:
+                try:
+                    file.append(encoded.frame(index, file.end))
+                except BookieUnavailableError as error:
+                    self._note(member.bookie_id, error)
+
+    def require_current(self) -> None:
+        """Return if the ledger is still this writer's.
+
+        Raises:
+            LedgerFencedError: somebody has taken it over.
+        """
+        self._seen = still_current(
+            self._cluster, self._seen, hint="nothing of this write is visible; run it again"
+        )
+
+    def close_ledger(self) -> None:
+        """Close the ledger at the last acknowledged entry; the writer is of no more use.
+
+        Raises:
+            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+        """
+        self._cluster.ledgers.update(str(self._ledger_id), self._closed)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the journals; the ledger stays as it is."""
+        self._cleanup.close()
+
+    def _closed(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
+        if metadata is None:
+            raise LedgerFencedError(f"ledger {self._ledger_id} is gone")
+        return metadata.closed(
+            last_entry_id=self.last_add_confirmed,
+            length_bytes=self.length_bytes,
+            transactions=self.transactions,
+            term=self.metadata.term,
+            token=self.metadata.token,
+        )
+
+    def _make_copies(self, copies: Sequence[Copy]) -> set[str]:
+        """Returns the bookies that failed."""
+        failed: set[str] = set()
+        for copy in copies:
+            if copy.target_id in failed:
+                continue
+            sources = [self._address(source) for source in copy.source_ids]
+            into = self._address(copy.target_id)
+            try:
+                copy_entry_log(
+                    copy.entry_log, sources, into, self._digester, ledger_id=self._ledger_id
+                )
+            except BookieUnavailableError as error:
+                self._note(copy.target_id, error)
+                failed.add(copy.target_id)
+        return failed
+
+    def _change_ensemble(self, ensemble: tuple[Member, ...]) -> set[str]:
+        """Put ``ensemble`` in place by CAS, before anything is counted on it (RB-06).
+
+        Returns the new members that failed.
+        """
+        before = self.metadata.last_fragment.ensemble
+        replaced = [index for index, pair in enumerate(zip(before, ensemble)) if pair[0] != pair[1]]
+        if not replaced:
+            return set()
+        joining = [self._address(ensemble[index].bookie_id) for index in replaced]
+        failed = {
+            address.bookie_id
+            for address in joining
+            if not has_markers(address, self._ledger_id, self.metadata.term)
+        }
+        if failed:
+            return failed
+        self._seen = self._cluster.ledgers.update(
+            str(self._ledger_id), lambda metadata: self._changed(metadata, ensemble)
+        )
+        self._members.update((address.bookie_id, address) for address in joining)
+        self._pending.replace_members(replaced)
+        return set()
+
+    def _changed(
+        self, metadata: LedgerMetadata | None, ensemble: tuple[Member, ...]
+    ) -> LedgerMetadata:
+        if metadata is None:
+            raise LedgerFencedError(f"ledger {self._ledger_id} is gone")
+        return metadata.with_ensemble(
+            self.last_add_confirmed + 1,
+            ensemble,
+            term=self.metadata.term,
+            token=self.metadata.token,
+        )
+
+    def _push(self, plan: CommitPlan, transaction: Transaction | None) -> "_Add":
+        """The record for ``plan``, whose bytes from now on never change (R9)."""
+        done = {transaction.app_id: transaction.version} if transaction else {}
+        confirmed = self.last_add_confirmed
+        add = self._pending.push(plan.row_count, names_entry_logs=True)
+        record = AddRecord(
+            ledger_id=self._ledger_id,
+            term=self.metadata.term,
+            token=self.metadata.token,
+            first_entry_id=add.first_entry_id,
+            last_entry_id=add.last_entry_id,
+            last_add_confirmed=confirmed,
+            length_bytes=self.length_bytes + plan.length_bytes,
+            quorum=self.metadata.quorum,
+            fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
+            transactions={**self.transactions, **done},
+            attempts=plan.attempts,
+        )
+        return _Add(add, journal.encode(record, self._digester))
+
+    def _append(self, add: "_Add", failed: set[str]) -> set[str]:
+        """Record, post-checks, quorum, metadata check. Returns bookies worth another round."""
+        news: set[str] = set()
+        for index, member in enumerate(self.metadata.last_fragment.ensemble):
+            if member.bookie_id in failed or index in add.pending.counted:
+                continue
+            try:
+                self._append_to(index, self._address(member.bookie_id), add)
+                add.pending.counted.add(index)
+            except BookieUnavailableError as error:
+                self._note(member.bookie_id, error)
+                news.add(member.bookie_id)
+        if news and self._has_spare(failed | news):
+            return news
+        ticket = self._pending.ticket()
+        if ticket is None:
+            raise NotEnoughBookiesError(
+                f"ledger {self._ledger_id}: the add record is on too few bookies "
+                f"({'; '.join(self.failures.values())})",
+                hint="nothing was committed; add bookies or bring back the failed ones, "
+                "then run the write again",
+            )
+        self.require_current()
+        self._pending.acknowledge(ticket)
+        return set()
+
+    def _append_to(self, index: int, address: BookieAddress, add: "_Add") -> None:
+        if address.bookie_id not in add.appended_to:
+            file = self._journal(address)
+            file.append(add.encoded.frame(index, file.end))
+            add.appended_to.add(address.bookie_id)
+        post_check(
+            address,
+            self._journals[address.bookie_id],
+            ledger_id=self._ledger_id,
+            term=self.metadata.term,
+        )
+
+    def _journal(self, address: BookieAddress) -> Journal:
+        file = self._journals.get(address.bookie_id)
+        if file is None:
+            name = layout.journal(self._ledger_id, self.metadata.term, self.metadata.token)
+            with open_bookie(address).open_root() as root:
+                file = root.open_journal(name)
+            self._cleanup.callback(file.close)
+            self._journals[address.bookie_id] = file
+        return file
+
+    def _acknowledged(self, add: "_Add | None") -> None:
+        if add is not None:
+            self.length_bytes = add.encoded.record.length_bytes
+            self.transactions = dict(add.encoded.record.transactions)
+            self.record_count += 1
+
+    def _has_spare(self, failed: set[str]) -> bool:
+        used = {member.bookie_id for member in self.metadata.last_fragment.ensemble}
+        return any(spare not in used | failed for spare in self._spares)
+
+    def _address(self, bookie_id: str) -> BookieAddress:
+        known = self._members.get(bookie_id) or self._spares.get(bookie_id)
+        if known is None:
+            raise BookieUnavailableError(f"bookie {bookie_id} is not known to this writer")
+        return known
+
+    def _note(self, bookie_id: str, error: BookieUnavailableError) -> None:
+        self.failures[bookie_id] = str(error)
+
+
+class _Add:
+    """A record on its way.
+
+    Attributes:
+        appended_to: bookies whose journal has it.
+    """
+
+    def __init__(self, pending: PendingAdd, encoded: EncodedRecord) -> None:
+        self.pending = pending
+        self.encoded = encoded
+        self.appended_to: set[str] = set()

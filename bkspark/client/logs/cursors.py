@@ -1,0 +1,141 @@
+"""Named cursors: durable positions in a log, moved by compare-and-set."""
+
+from collections.abc import Callable
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.records import Records, Seen
+from bkspark.errors import (
+    LedgerExistsError,
+    MetadataVersionError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+)
+from bkspark.format import cursor_record, layout
+from bkspark.protocol.cursor import CursorRecord
+from bkspark.protocol.log import LogRecord
+
+EndOfLog = Callable[[], int]
+
+
+class Cursor:
+    """A named position in a log, that only goes forward; made by ``LogHandle.cursor``.
+
+    Rows are read first and the cursor is advanced after what was made of them is safe: then a crash
+    in between gives the same rows again, and never skips any.
+    """
+
+    def __init__(
+        self, cluster: Cluster, log_name: str, seen: Seen[CursorRecord], end: EndOfLog
+    ) -> None:
+        self._cluster = cluster
+        self._records = _records(cluster, log_name)
+        self._seen = seen
+        self._end = end
+
+    @property
+    def name(self) -> str:
+        return self._seen.value.name
+
+    @property
+    def offset(self) -> int:
+        """The next offset to read, as this object has seen it last.
+
+        Raises:
+            NoSuchEntryError: the log was overwritten, or deleted and made again.
+        """
+        record = self._seen.value
+        log = self._cluster.log(record.log_name).value
+        if log.generation != record.generation:
+            raise NoSuchEntryError(
+                f"cursor {self.name} is at offset {record.offset} of generation "
+                f"{record.generation} of log {log.name}, which is now at {log.generation}",
+                hint="delete the cursor, and make it again to begin anew",
+            )
+        return record.offset
+
+    def advance(self, offset: int) -> None:
+        """Move to ``offset``, durably: everything below is done.
+
+        Raises:
+            InvalidRequestError: backwards, or past the log's end.
+            MetadataVersionError: somebody else has moved the cursor since it was opened here.
+            NoSuchEntryError: the log was overwritten, or deleted and made again.
+        """
+        if offset == self.offset:
+            return
+        moved = self._seen.value.advanced(offset, self._end())
+        try:
+            self._seen = self._records.replace(self.name, moved, self._seen)
+        except MetadataVersionError as error:
+            raise MetadataVersionError(
+                f"cursor {self.name} was moved by somebody else",
+                hint="open it again to go on from where it is",
+            ) from error
+
+    def delete(self) -> None:
+        """Remove the cursor; retention does not look at it any more."""
+        delete(self._cluster, self._seen.value.log_name, self.name)
+
+
+def open_cursor(
+    cluster: Cluster, log: LogRecord, name: str, start: int | None, end: EndOfLog
+) -> Cursor:
+    """The cursor ``name``, made at ``start`` (None: the log's first offset) if there is none.
+
+    Raises:
+        NoSuchEntryError: ``start`` is not in the log.
+        InvalidRequestError: the name is not allowed.
+    """
+    layout.cursor_name(name)
+    records = _records(cluster, log.name)
+    while True:
+        seen = records.get(name)
+        if seen is not None and not seen.value.is_deleted:
+            return Cursor(cluster, log.name, seen, end)
+        offset = log.first_offset if start is None else start
+        if not log.first_offset <= offset <= end():
+            raise NoSuchEntryError(f"cursor {name} cannot begin at offset {offset}: not in the log")
+        fresh = CursorRecord(log.name, name, log.generation, offset)
+        try:
+            made = records.replace(name, fresh, seen) if seen else records.create(name, fresh)
+            return Cursor(cluster, log.name, made, end)
+        except (MetadataVersionError, LedgerExistsError):
+            continue  # somebody else was faster; theirs is the cursor
+
+
+def delete(cluster: Cluster, log_name: str, name: str) -> None:
+    """Remove a cursor.
+
+    Raises:
+        NoSuchLedgerError: there is none of this name.
+    """
+
+    def deleted(record: CursorRecord | None) -> CursorRecord:
+        if record is None or record.is_deleted:
+            raise NoSuchLedgerError(f"log {log_name!r} has no cursor {name!r}")
+        return record.deleted()
+
+    layout.cursor_name(name)
+    _records(cluster, log_name).update(name, deleted)
+
+
+def cursors_of(cluster: Cluster, log_name: str) -> list[CursorRecord]:
+    """All cursors of a log, by name."""
+    records = _records(cluster, log_name)
+    found = (records.get(name) for name in cluster.store.list(layout.cursors_prefix(log_name)))
+    return [seen.value for seen in found if seen is not None and not seen.value.is_deleted]
+
+
+def positions_of(cluster: Cluster, log: LogRecord) -> list[int]:
+    """Where the cursors are that belong to the contents of this log."""
+    found = cursors_of(cluster, log.name)
+    return [cursor.offset for cursor in found if cursor.generation == log.generation]
+
+
+def _records(cluster: Cluster, log_name: str) -> Records[CursorRecord]:
+    return Records(
+        cluster.store,
+        lambda name: layout.cursor_key(log_name, name),
+        cursor_record.encode,
+        lambda name, data: cursor_record.decode(log_name, name, data),
+    )

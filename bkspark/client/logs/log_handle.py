@@ -1,0 +1,249 @@
+"""The log handle: an endless log out of ledgers, from Python, without Spark.
+
+Offsets are dense over the whole log, and stay what they are when it is truncated. Reading never
+disturbs whoever writes; ``writer`` takes the log over from whoever wrote before.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.handles.settings import USUAL, WriterSettings
+from bkspark.client.logs import cursors, trimming
+from bkspark.client.logs.cursors import Cursor
+from bkspark.client.logs.log_writer import LogWriter
+from bkspark.client.logs.rolling import RollPolicy
+from bkspark.client.logs.settling import update_settled
+from bkspark.client.logs.undecided import Undecided, resolve
+from bkspark.client.password import Password
+from bkspark.client.reading.log_view import LogWatch
+from bkspark.client.reading.ordered_read import OrderedRead, read_log_in_order
+from bkspark.client.reading.slice_reader import OFFSET_COLUMN
+from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
+from bkspark.format import arrow_schema
+from bkspark.protocol.cursor import CursorRecord
+from bkspark.protocol.log import LoggedLedger, LogRecord
+
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One entry of a log of bytes."""
+
+    offset: int
+    value: bytes
+
+
+class LogHandle:
+    """One log; made by ``BookKeeper.create_log`` and ``open_log``.
+
+    It holds nothing that needs closing. Everything is looked up when it is asked for, so
+    two questions may see two versions of the log.
+    """
+
+    def __init__(self, cluster: Cluster, name: str, password: Password) -> None:
+        self.name = name
+        self._cluster = cluster
+        self._password = password
+        self._watch = LogWatch(cluster, name, password)
+
+    def __enter__(self) -> "LogHandle":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    # --- looking -------------------------------------------------------------------------------
+
+    @property
+    def record(self) -> LogRecord:
+        """The newest version of the log's record."""
+        return self._cluster.log(self.name).value
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows; ``value: binary`` for a log of bytes."""
+        return arrow_schema.decode(self.record.schema)
+
+    @property
+    def ledgers(self) -> list[LoggedLedger]:
+        """The log's ledgers in order; of one that is still open, the part that may be read."""
+        view = self._watch.look()
+        shown = {ledger.ledger_id for ledger in view.ledgers}
+        hidden = (ledger_id for ledger_id in view.record.tail if ledger_id not in shown)
+        empty = (LoggedLedger(ledger_id, view.end_offset, 0, 0) for ledger_id in hidden)
+        return [*view.ledgers, *empty]
+
+    @property
+    def first_offset(self) -> int:
+        """The first offset that is not truncated."""
+        return self.record.first_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last entry that may be read now."""
+        return self._watch.look().end_offset
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether nothing will ever be added."""
+        return self.record.is_sealed
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def read(self, start: int | None = None, end: int | None = None) -> Iterator[LogEntry]:
+        """Entries ``[start, end)`` of a log of bytes: from its first, to its end if None.
+
+        Raises:
+            NoSuchEntryError: ``start`` is truncated, or past the end.
+            InvalidRequestError: the log holds rows, not bytes.
+            CorruptDataError: no bookie gives an entry.
+        """
+        return self._entries(self.record, start, end)
+
+    def read_arrow(self, start: int | None = None, end: int | None = None) -> pa.Table:
+        """Entries ``[start, end)`` as a table, with ``_offset`` (int64) as its last column."""
+        found = self._ordered(self.record, start, end)
+        wanted = pa.schema([(OFFSET_COLUMN, pa.int64()), *found.schema])
+        table = pa.concat_tables([wanted.empty_table(), *found])
+        return table.select([*found.schema.names, OFFSET_COLUMN])
+
+    def follow(self, start: int | None = None, timeout: float | None = None) -> Iterator[LogEntry]:
+        """Entries from ``start`` on, and those to come, over all rolls and takeovers.
+
+        Ends when the log is sealed and all was given, or when nothing came for ``timeout`` seconds
+        (None: wait for ever).
+
+        Raises:
+            NoSuchEntryError: what comes next was truncated, or the log overwritten meanwhile.
+        """
+        view = self._watch.look()
+        generation = view.record.generation
+        offset = view.first_offset if start is None else start
+        deadline = _deadline(timeout)
+        while True:
+            if view.record.generation != generation:
+                raise NoSuchEntryError(
+                    f"log {self.name} was overwritten while it was read at offset {offset}",
+                    hint="begin again with its new contents",
+                )
+            if offset < view.end_offset or offset < view.first_offset:
+                yield from self._entries(view.record, offset, view.end_offset)
+                offset, deadline = view.end_offset, _deadline(timeout)
+            elif view.record.is_sealed or time.monotonic() >= deadline:
+                return
+            else:
+                time.sleep(POLL_SECONDS)
+            view = self._watch.look()
+
+    def wait_for(self, offset: int, timeout: float) -> bool:
+        """Wait until ``offset`` may be read; False after ``timeout`` seconds, or when sealed."""
+        deadline = time.monotonic() + timeout
+        while not (view := self._watch.look()).end_offset > offset:
+            if view.record.is_sealed or time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        return True
+
+    def cursor(self, name: str, start: int | None = None) -> Cursor:
+        """The cursor ``name``; made at ``start`` (None: the first offset) if there is none."""
+        return cursors.open_cursor(self._cluster, self.record, name, start, lambda: self.end_offset)
+
+    @property
+    def cursors(self) -> list[CursorRecord]:
+        """All cursors of the log, by name."""
+        return cursors.cursors_of(self._cluster, self.name)
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def writer(
+        self,
+        *,
+        roll_bytes: int | None = None,
+        roll_entries: int | None = None,
+        roll_seconds: float | None = None,
+        settings: WriterSettings = USUAL,
+    ) -> LogWriter:
+        """Become the log's one writer; whoever it was before is fenced.
+
+        Args:
+            roll_bytes, roll_entries, roll_seconds: go on in a new ledger after as much.
+
+        Raises:
+            LedgerClosedError: the log is sealed.
+            NotEnoughBookiesError: the last writer's end cannot be recovered yet; says why.
+            UnauthorizedError: the password is missing or wrong; nobody was fenced.
+        """
+        policy = RollPolicy(roll_bytes, roll_entries, roll_seconds)
+        return LogWriter(self._cluster, self.name, self._password, policy, settings=settings)
+
+    def resolve_outcome(self, undecided: Undecided) -> range:
+        """Recover its ledger; the offsets of ``undecided`` that are in the log (RB-35)."""
+        return resolve(self._cluster, undecided, self._password)
+
+    def truncate(self, before_offset: int) -> None:
+        """Hide all entries below ``before_offset``, at once, and delete whole ledgers of them.
+
+        Raises:
+            InvalidRequestError: past the log's closed ledgers; roll the writer first.
+        """
+        trimming.truncate(self._cluster, self.name, before_offset)
+
+    def keep(self, *, max_bytes: int | None = None, max_seconds: float | None = None) -> None:
+        """Say how much ``retain`` keeps of this log; None keeps for ever.
+
+        Raises:
+            InvalidRequestError: a value is negative.
+        """
+        milliseconds = None if max_seconds is None else int(max_seconds * 1000)
+
+        def kept(record: LogRecord | None) -> LogRecord:
+            log = self._existing(record)
+            after = replace(log, retention_bytes=max_bytes, retention_ms=milliseconds)
+            return log if after == log else after.stamped(now_ms())
+
+        self._cluster.logs.update(self.name, kept)
+
+    def retain(self, *, respects_cursors: bool = True) -> None:
+        """Truncate the log as ``keep`` said, but nothing that a cursor has yet to read."""
+        trimming.retain(self._cluster, self.name, respects_cursors=respects_cursors)
+
+    def seal(self) -> None:
+        """End the log for ever: its writer is fenced, its tail closed, nothing joins any more."""
+
+        def sealed(record: LogRecord | None) -> LogRecord:
+            return self._existing(record).sealed()
+
+        update_settled(self._cluster, self.name, self._password, sealed)
+
+    def _entries(self, log: LogRecord, start: int | None, end: int | None) -> Iterator[LogEntry]:
+        found = self._ordered(log, start, end)
+        if not found.schema.equals(VALUE_SCHEMA):
+            raise InvalidRequestError(
+                f"log {self.name} holds rows, not bytes", hint="read it by read_arrow"
+            )
+        return _each(found)
+
+    def _ordered(self, log: LogRecord, start: int | None, end: int | None) -> OrderedRead:
+        return read_log_in_order(self._cluster, log, start, end, self._password)
+
+    def _existing(self, record: LogRecord | None) -> LogRecord:
+        if record is None or record.is_vacant:
+            raise NoSuchLedgerError(f"there is no log {self.name!r}")
+        return record
+
+
+def _each(found: OrderedRead) -> Iterator[LogEntry]:
+    for table in found:
+        offsets, values = table.columns
+        for offset, value in zip(offsets.to_pylist(), values.to_pylist(), strict=True):
+            yield LogEntry(offset, value)
+
+
+def _deadline(timeout: float | None) -> float:
+    return float("inf") if timeout is None else time.monotonic() + timeout

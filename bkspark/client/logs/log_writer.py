@@ -1,0 +1,360 @@
+"""The log writer: the one who adds to a log, ledger after ledger, without Spark.
+
+Rolling follows the protocol document: create the next ledger, put it on the list, then close the
+one before, which is added to until then. What is added while the old one closes waits for that, so
+the new ledger has no acknowledged entry before the old one's end is fixed, and no entry at all if
+it cannot be fixed: a log has no holes.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.handles.settings import USUAL, WriterSettings
+from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.client.logs.opening import create_log_ledger, drop_unlisted, open_tail
+from bkspark.client.logs.rolling import NEVER, Filling, RollPolicy
+from bkspark.client.logs.undecided import Undecided
+from bkspark.client.password import Password, make_digester
+from bkspark.client.records import Seen
+from bkspark.client.runtime import THREADS, Runtime, Task
+from bkspark.errors import (
+    BookKeeperError,
+    LedgerClosedError,
+    LedgerFencedError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
+from bkspark.protocol.ledger import LedgerMetadata
+from bkspark.protocol.log import LogRecord
+
+Entries: TypeAlias = "Sequence[bytes] | pa.Table"
+
+
+@dataclass(slots=True)
+class _Segment:
+    """The ledger that is added to now; ``first_offset`` is that of its entry 0."""
+
+    handle: WriteHandle
+    first_offset: int
+    filling: Filling = field(default_factory=Filling)
+
+    @property
+    def ledger_id(self) -> int:
+        return self.handle.ledger_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Add:
+    """Entries on their way; ``future`` gets the offset of the last one."""
+
+    entries: Entries
+    future: "Future[int]"
+
+
+class LogWriter:
+    """Adds entries to one log; made by ``LogHandle.writer``, which fences whoever wrote before.
+
+    A ``with`` block closes the log's last ledger at its end, or, if it ends by an exception, only
+    releases resources: whoever opens the log next recovers it.
+
+    Raises:
+        NoSuchLedgerError, LedgerClosedError: there is no such log, or it is sealed.
+        NotEnoughBookiesError: the last writer's end cannot be recovered yet; says why.
+        UnauthorizedError: the password is missing or wrong; nobody was fenced.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        log_name: str,
+        password: Password,
+        policy: RollPolicy = NEVER,
+        *,
+        settings: WriterSettings = USUAL,
+        runtime: Runtime = THREADS,
+    ) -> None:
+        self.log_name = log_name
+        self.roll_error: BookKeeperError | None = None
+        self._cluster = cluster
+        self._password = password
+        self._policy = policy
+        self._settings = settings
+        self._runtime = runtime
+        tail = open_tail(cluster, log_name, password)
+        self._lock = threading.Lock()
+        self._rolling = threading.RLock()
+        self._roll_task: Task | None = None
+        self._waiting: deque[_Add] | None = None
+        self._next: Seen[LedgerMetadata] | None = None
+        self._error: BookKeeperError | None = None
+        self._is_closed = False
+        self._segment = self._begun(tail.ledger, tail.first_offset)
+
+    @property
+    def ledger_id(self) -> int:
+        """The ledger that is added to now."""
+        return self._segment.ledger_id
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last acknowledged entry."""
+        segment = self._segment
+        return segment.first_offset + segment.handle.last_add_confirmed + 1
+
+    @property
+    def undecided(self) -> Undecided | None:
+        """Entries sent and not acknowledged; see ``LogHandle.resolve_outcome`` after a failure."""
+        segment = self._segment
+        first = segment.handle.last_add_confirmed + 1
+        count = segment.handle.last_add_pushed - first + 1
+        if count < 1:
+            return None
+        return Undecided(segment.ledger_id, first, segment.first_offset + first, count)
+
+    # --- adding --------------------------------------------------------------------------------
+
+    def append(self, value: bytes) -> int:
+        """Add one entry and return its offset once it is durable on an ack quorum.
+
+        Raises:
+            LedgerFencedError: another writer has opened the log; says which offsets are undecided.
+            NotEnoughBookiesError: too few bookies; likewise.
+            LedgerClosedError: the writer has ended; the entry was not sent.
+        """
+        return self.append_async(value).result()
+
+    def append_async(self, value: bytes) -> "Future[int]":
+        """Add one entry; the future completes, in order of offsets, with its offset."""
+        return self._add([value], _size_of([value]))
+
+    def append_many(self, entries: Entries) -> tuple[int, int]:
+        """Add all of ``entries`` as one atomic group; returns its first and last offset."""
+        last = self._add(entries, _size_of(entries)).result()
+        return last - len(entries) + 1, last
+
+    def force(self) -> None:
+        """Return once everything added so far is acknowledged; raise if it cannot be."""
+        with self._rolling:
+            self._segment.handle.force()
+
+    def _add(self, entries: Entries, byte_count: int) -> "Future[int]":
+        future: Future[int] = Future()
+        future.set_running_or_notify_cancel()  # what was submitted cannot be taken back
+        with self._lock:
+            self._require_usable()
+            if self._waiting is not None:
+                self._waiting.append(_Add(entries, future))
+            else:
+                self._send(_Add(entries, future))
+            self._segment.filling.add(len(entries), byte_count)
+            self._roll_if_due()
+        return future
+
+    def _send(self, add: _Add) -> None:
+        segment = self._segment
+        sent = segment.handle.append_many_async(add.entries)
+        sent.add_done_callback(lambda done: self._complete(add.future, done, segment.first_offset))
+
+    def _send_late(self, add: _Add) -> None:
+        try:
+            self._send(add)
+        except BookKeeperError as error:
+            add.future.set_exception(error)
+
+    def _complete(self, future: "Future[int]", done: "Future[int]", first_offset: int) -> None:
+        error = done.exception()
+        if error is None:
+            future.set_result(first_offset + done.result())
+        else:
+            future.set_exception(self._with_outcome(error))
+
+    def _with_outcome(self, error: BaseException) -> BaseException:
+        """``error`` with what is undecided, so that nobody adds it twice (RB-35)."""
+        undecided = self.undecided
+        if undecided is None or not isinstance(error, OutcomeUnknownError | NotEnoughBookiesError):
+            return error
+        told = type(error)(
+            f"{error.args[0]}; in log {self.log_name} {undecided}",
+            hint="log.resolve_outcome(writer.undecided) recovers and tells what is in the log",
+        )
+        told.__cause__ = error
+        return told
+
+    def _require_usable(self) -> None:
+        if self._is_closed or self._error is not None:
+            raise LedgerClosedError(
+                f"this writer of log {self.log_name} has ended, so nothing was sent",
+                hint="open the log again to write",
+            ) from self._error
+
+    # --- rolling -------------------------------------------------------------------------------
+
+    def roll(self) -> None:
+        """Go on in a new ledger; whatever is added meanwhile has its place.
+
+        Raises:
+            LedgerFencedError: another writer has opened the log.
+            NotEnoughBookiesError: there is no place for a new ledger; the old one goes on.
+        """
+        with self._rolling:
+            with self._lock:
+                self._require_usable()
+            old = self._segment
+            following = self._next = self._next or create_log_ledger(
+                self._cluster, self._cluster.log(self.log_name).value
+            )
+            self._cluster.logs.update(self.log_name, self._listed_behind(old, following))
+            self._next = None
+            self._switch(old, following)
+            self._settle(old)
+
+    def _listed_behind(
+        self, old: _Segment, following: Seen[LedgerMetadata]
+    ) -> Callable[[LogRecord | None], LogRecord]:
+        def transform(record: LogRecord | None) -> LogRecord:
+            log = self._settled_before(self._own(record), old)
+            after = log.with_tail(following.value, own=old.ledger_id)
+            return after if after == record else after.stamped(now_ms())
+
+        return transform
+
+    def _settled_before(self, log: LogRecord, segment: _Segment) -> LogRecord:
+        """``log`` with what an earlier roll had closed and could not settle."""
+        before = log.tail[: log.tail.index(segment.ledger_id)]
+        return log.settled(*(self._cluster.ledger(ledger_id).value for ledger_id in before))
+
+    def _own(self, record: LogRecord | None) -> LogRecord:
+        if record is None or self.ledger_id not in record.tail:
+            raise LedgerFencedError(
+                f"log {self.log_name} was opened by another writer, overwritten or deleted",
+                hint="open it again to go on, if you are still the one who should write",
+            )
+        return record
+
+    def _switch(self, old: _Segment, following: Seen[LedgerMetadata]) -> None:
+        """Close ``old``, while what is added waits, then send that to ``following``."""
+        with self._lock:
+            self._waiting = deque()
+        try:
+            old.handle.close()
+            end = old.first_offset + old.handle.last_add_confirmed + 1
+            begun = self._begun(following, end)
+        except BookKeeperError as error:
+            self._end(error)
+            raise self._with_outcome(error) from error
+        with self._lock:
+            self._segment = begun
+            waiting, self._waiting = self._waiting, None
+            for add in waiting:
+                self._send_late(add)
+
+    def _settle(self, segment: _Segment) -> None:
+        """Give the closed ledger its fixed place; left to the next roll or opener if it fails."""
+
+        def transform(record: LogRecord | None) -> LogRecord:
+            assert record is not None
+            if segment.ledger_id not in record.tail:
+                return record
+            ledger = self._cluster.ledger(segment.ledger_id).value
+            return self._settled_before(record, segment).settled(ledger).stamped(now_ms())
+
+        try:
+            self._cluster.logs.update(self.log_name, transform)
+        except BookKeeperError as error:
+            self.roll_error = error
+
+    def _begun(self, ledger: Seen[LedgerMetadata], first_offset: int) -> _Segment:
+        digester = make_digester(ledger.value.digest, self._password)
+        handle = WriteHandle(
+            self._cluster, ledger, digester, runtime=self._runtime, settings=self._settings
+        )
+        return _Segment(handle, first_offset)
+
+    def _roll_if_due(self) -> None:
+        is_rolling = self._roll_task is not None and self._roll_task.is_alive()
+        if not is_rolling and self._segment.filling.is_full(self._policy):
+            self._segment.filling = Filling()
+            name = f"roll-{self.log_name}"
+            self._roll_task = self._runtime.start(self._roll_in_background, name)
+
+    def _roll_in_background(self) -> None:
+        try:
+            self.roll()
+        except BookKeeperError as error:
+            self.roll_error = error
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Wait for what was added, then close the last ledger; the log can be opened again.
+
+        Raises:
+            LedgerFencedError: another writer has opened the log; says which offsets are undecided.
+            BookKeeperError: what ended the writer; the ledger is left to recovery.
+        """
+        with self._rolling:
+            if not self._stop_taking():
+                return
+            try:
+                self._segment.handle.close()
+            except BookKeeperError as error:
+                raise self._with_outcome(error) from error
+            finally:
+                self._drop_next()
+            self._settle(self._segment)
+
+    def release(self) -> None:
+        """Wait for what was added, without closing: whoever opens the log next recovers it."""
+        with self._rolling:
+            if self._stop_taking():
+                self._segment.handle.release()
+                self._drop_next()
+
+    def _stop_taking(self) -> bool:
+        """Whether there is something to end."""
+        with self._lock:
+            was_closed, self._is_closed = self._is_closed, True
+        return not was_closed
+
+    def _drop_next(self) -> None:
+        """Delete a ledger made for a roll that failed; if it is listed, the next opener does."""
+        if self._next is not None:
+            drop_unlisted(self._cluster, self.log_name, self._next)
+            self._next = None
+
+    def _end(self, error: BookKeeperError) -> None:
+        with self._lock:
+            self._error = error
+            waiting, self._waiting = self._waiting or (), None
+        for add in waiting:
+            add.future.set_exception(
+                LedgerClosedError(f"the writer of log {self.log_name} ended before this was sent")
+            )
+
+    def __enter__(self) -> "LogWriter":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.release()
+
+
+def _size_of(entries: Entries) -> int:
+    if isinstance(entries, pa.Table):
+        return int(entries.nbytes)
+    return sum(len(value) for value in entries if isinstance(value, bytes))

@@ -1,0 +1,200 @@
+"""Opening a log for writing: the steps of the protocol document, in its order.
+
+1. Read the list of ledgers.
+2. Fence and recover the last two of them, which are the tail.
+3. Create a new ledger.
+4. Put it on the list, by compare-and-set.
+
+Only then may it be written to. A lost compare-and-set means from the first step on again (RB-20b);
+the ledger that was made is not on any list then, so it is taken again for the next try, or dropped
+and deleted if there is none: no orphan is left.
+"""
+
+from dataclasses import dataclass
+
+from bkspark.client.batch.plan import schema_after
+from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.creating import create_ledger
+from bkspark.client.logs.settling import TRIES_MAX, back_off, duel, with_closed_tail
+from bkspark.client.password import Password, make_digester
+from bkspark.client.records import Seen
+from bkspark.errors import (
+    BookKeeperError,
+    LedgerClosedError,
+    MetadataVersionError,
+    OutcomeUnknownError,
+)
+from bkspark.format import arrow_schema
+from bkspark.protocol.ledger import LedgerMetadata
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.stream_run import StreamRun
+
+LOG_KEY = "log"
+"""Custom metadata in which a ledger notes the log that it was made for."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTail:
+    """The open ledger at a log's end, to be written to by the one who opened it.
+
+    Attributes:
+        log: the record that has it on its list, all before it settled: ``end_offset`` is the offset
+            of the ledger's entry 0, ``transactions`` are all that were committed before.
+    """
+
+    ledger: Seen[LedgerMetadata]
+    log: Seen[LogRecord]
+
+    @property
+    def first_offset(self) -> int:
+        """The log offset of the ledger's entry 0."""
+        return self.log.value.end_offset
+
+
+def open_tail(
+    cluster: Cluster,
+    log_name: str,
+    password: Password,
+    *,
+    adopted: int | None = None,
+    run: StreamRun | None = None,
+    schema: bytes | None = None,
+    merges_schema: bool = False,
+) -> OpenTail:
+    """Become the one writer of the log, whoever it was before.
+
+    Args:
+        adopted: an OPEN ledger of the log that is on no list, with the caller's token, in place of
+            a new one.
+        run: the run of a streaming query that will write, registered in the same step; an older
+            one is refused before it fences anybody.
+        schema: of the rows to come, None for the log's own.
+        merges_schema: whether the log takes the new columns of ``schema``.
+
+    Raises:
+        NoSuchLedgerError: there is no such log.
+        LedgerClosedError: it is sealed.
+        LedgerFencedError: a newer run of the query has taken over, or somebody has closed
+            ``adopted``.
+        NotEnoughBookiesError: the tail cannot be recovered, or there is no place for a ledger.
+        InvalidRequestError: ``schema`` does not fit.
+        UnauthorizedError: the password is missing or wrong; nothing was fenced.
+    """
+    opening = _Opening(cluster, log_name, password, adopted, run, schema, merges_schema)
+    try:
+        for attempt in range(TRIES_MAX):
+            found = opening.attempt()
+            if found is not None:
+                return found
+            back_off(attempt)
+        raise duel(log_name)
+    except BookKeeperError:
+        opening.give_up()
+        raise
+
+
+class _Opening:
+    """The steps, once for each try; what was made in one is there for the next."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        log_name: str,
+        password: Password,
+        adopted: int | None,
+        run: StreamRun | None,
+        schema: bytes | None,
+        merges_schema: bool,
+    ) -> None:
+        self._cluster = cluster
+        self._name = log_name
+        self._password = password
+        self._adopted = adopted
+        self._run = run
+        self._schema = schema
+        self._merges_schema = merges_schema
+        self._own: Seen[LedgerMetadata] | None = None
+
+    def attempt(self) -> OpenTail | None:
+        """All steps; None if somebody else changed the list meanwhile, or that is unknown."""
+        seen = self._cluster.log(self._name)
+        log = self._checked(seen.value)
+        if self._mine in log.tail:  # the last try has done it, and its answer was lost (RB-27)
+            return self._opened(seen)
+        settled = with_closed_tail(self._cluster, log, self._password)
+        ledger = self._ledger(settled)
+        after = settled.with_tail(ledger.value, schema=self._log_schema(settled))
+        try:
+            joined = self._cluster.logs.replace(self._name, after.stamped(now_ms()), seen)
+        except (MetadataVersionError, OutcomeUnknownError):
+            return None
+        return self._opened(joined)
+
+    def give_up(self) -> None:
+        """Drop the ledger made here, unless it is on the list after all, and delete it."""
+        if self._own is not None:
+            drop_unlisted(self._cluster, self._name, self._own)
+
+    def _checked(self, log: LogRecord) -> LogRecord:
+        """``log``, with the run registered: everything that can be refused, before any fence."""
+        if log.is_sealed:
+            raise LedgerClosedError(
+                f"log {self._name} is sealed", hint="it only can be read; write to another log"
+            )
+        make_digester(log.digest, self._password)
+        self._log_schema(log)
+        return log if self._run is None else log.with_stream(self._run)
+
+    def _log_schema(self, log: LogRecord) -> bytes:
+        if self._schema is None:
+            return log.schema
+        rows = arrow_schema.decode(self._schema)
+        return schema_after(rows, log, self._merges_schema, is_overwrite=False)
+
+    @property
+    def _mine(self) -> int | None:
+        return self._adopted if self._own is None else self._own.value.ledger_id
+
+    def _opened(self, log: Seen[LogRecord]) -> OpenTail:
+        return OpenTail(self._ledger(log.value), log)
+
+    def _ledger(self, log: LogRecord) -> Seen[LedgerMetadata]:
+        """The ledger to put on the list; read after the list was."""
+        if self._adopted is not None:
+            return self._cluster.ledger(self._adopted)
+        if self._own is None:
+            self._own = create_log_ledger(self._cluster, log, self._schema)
+        return self._own
+
+
+def create_log_ledger(
+    cluster: Cluster, log: LogRecord, schema: bytes | None = None
+) -> Seen[LedgerMetadata]:
+    """A new OPEN ledger with the log's settings, which is on no list yet."""
+    return create_ledger(
+        cluster,
+        quorum=log.quorum,
+        digest=log.digest,
+        schema=schema or log.schema,
+        custom_metadata={LOG_KEY: log.name},
+    )
+
+
+def drop_unlisted(cluster: Cluster, log_name: str, ledger: Seen[LedgerMetadata]) -> None:
+    """See to it that ``ledger`` never joins the log, and delete it; not if it is on the list.
+
+    For a ledger whose compare-and-set was lost, or had no known outcome. Errors are left to
+    whoever collects garbage: the caller is on its way out with one already.
+    """
+    ledger_id = ledger.value.ledger_id
+    try:
+        log = cluster.logs.update(log_name, lambda record: _without(record, log_name, ledger)).value
+        if ledger_id in log.dropped:
+            cluster.ledgers.replace(str(ledger_id), ledger.value.deleting(), ledger)
+    except BookKeeperError:
+        return
+
+
+def _without(record: LogRecord | None, log_name: str, ledger: Seen[LedgerMetadata]) -> LogRecord:
+    log = record or LogRecord.vacant(log_name, ledger.value.quorum)
+    return log.without(ledger.value.ledger_id)

@@ -1,0 +1,47 @@
+"""What became of entries whose writer was fenced before they were acknowledged.
+
+"Fenced" does not mean "not written": the recovery that fenced the writer may have kept what it
+found (RB-35). Whoever adds such entries again without asking may have them twice.
+"""
+
+from dataclasses import dataclass
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.password import Password
+from bkspark.client.recovery.recover import recover
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Entries of a log that were sent and not acknowledged: one ledger's last ones.
+
+    Attributes:
+        first_entry_id: in the ledger.
+        first_offset: of that entry, if it is in the log.
+        entry_count: >= 1; in the order in which they were appended.
+    """
+
+    ledger_id: int
+    first_entry_id: int
+    first_offset: int
+    entry_count: int
+
+    def __str__(self) -> str:
+        last = self.first_offset + self.entry_count - 1
+        if self.entry_count == 1:
+            return f"offset {last} is undecided"
+        return f"offsets {self.first_offset} to {last} are undecided"
+
+
+def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range:
+    """Recover the ledger, if nobody has, and return the offsets of those entries that it holds.
+
+    They are the first so many of the undecided ones; the others will never be in the log.
+
+    Raises:
+        NoSuchLedgerError: the ledger was deleted since, so nobody can tell.
+        NotEnoughBookiesError: it cannot be decided yet; says which bookies are waited for.
+    """
+    end = recover(cluster, undecided.ledger_id, password).last_entry_id + 1
+    count = min(undecided.entry_count, max(0, end - undecided.first_entry_id))
+    return range(undecided.first_offset, undecided.first_offset + count)
