@@ -59,7 +59,7 @@ _SPARKS_OWN = frozenset(
 )
 _SPARKS_OWN_PREFIX = "option."
 
-VIEW_NAMES = ("ledgers", "fragments", "bookies", "history", "underreplicated")
+VIEW_NAMES = ("ledgers", "fragments", "bookies", "history", "underreplicated", "recoveries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class Options:
         ledger_id: None if a log is addressed.
         quorum: None if none of the three sizes was given.
         starting_offset, ending_offset: a log offset, or None for earliest and latest.
+        trigger_entries, trigger_bytes: how much a micro-batch reads at most; None for no limit.
         task_bytes: about how much one reading task reads; None to decide by size and cores.
         view: empty for the entries themselves.
     """
@@ -89,6 +90,8 @@ class Options:
     fails_on_loss: bool
     merges_schema: bool
     truncates: bool
+    trigger_entries: int | None
+    trigger_bytes: int | None
     task_bytes: int | None
     view: str
 
@@ -135,6 +138,8 @@ class _Parser:
             fails_on_loss=self._flag("failOnDataLoss", True),
             merges_schema=self._flag("mergeSchema", False),
             truncates=self._flag("truncate", False),
+            trigger_entries=self._number("maxEntriesPerTrigger", 0, 2**62) or None,
+            trigger_bytes=self._number("maxBytesPerTrigger", 0, 2**62) or None,
             task_bytes=self._number("maxBytesPerPartition", 0, 2**40) or None,
             view=self._choice("view", VIEW_NAMES, "") or "",
         )

@@ -6,6 +6,7 @@ Arrow cannot tell (varchar and char lengths, variants, interval units).
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -90,6 +91,38 @@ def projected(user: StructType, there: StructType) -> StructType:
             )
         fields.append(StructField(found.name, field.dataType, field.nullable, field.metadata))
     return StructType(fields)
+
+
+def require_same_columns(
+    before: StructType, now: StructType, used: Sequence[str] | None = None
+) -> None:
+    """Check that a running query still reads what it began with.
+
+    Args:
+        used: the columns it reads; None for all, so that an added one matters too.
+
+    Raises:
+        InvalidRequestError: names what changed.
+    """
+    names = None if used is None else set(used)
+    old, new = (
+        {f.name: f.dataType.simpleString() for f in schema if names is None or f.name in names}
+        for schema in (before, now)
+    )
+    changes = [
+        *(f"{name} was added" for name in new.keys() - old.keys()),
+        *(f"{name} is gone" for name in old.keys() - new.keys()),
+        *(
+            f"{name} was {old[name]} and is {new[name]}"
+            for name in old.keys() & new.keys()
+            if old[name] != new[name]
+        ),
+    ]
+    if changes:
+        raise InvalidRequestError(
+            f"the columns changed while the query runs: {', '.join(sorted(changes))}",
+            hint="restart the query with a new load(); its checkpoint stays good",
+        )
 
 
 def _arrow_field(field: StructField) -> pa.Field:

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from bkspark.spark import options as options_module
@@ -34,6 +40,16 @@ class BookKeeperDataSource(DataSource):
         from bkspark.spark.writer import BookKeeperWriter
 
         return BookKeeperWriter(self._parsed(), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from bkspark.spark.stream_writer import BookKeeperStreamWriter
+
+        return BookKeeperStreamWriter(self._parsed(), schema, overwrite)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from bkspark.spark.stream_reader import BookKeeperStreamReader
+
+        return BookKeeperStreamReader(self._parsed(), schema)
 
     def _parsed(self) -> Options:
         return options_module.parse(self.options, self.defaults)

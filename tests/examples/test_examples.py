@@ -14,6 +14,9 @@ REPOSITORY = Path(__file__).parents[2]
 EXPECTED = {
     "quickstart.py": "rows in the log: 1000",
     "idempotent_append.py": "rows in the log: 20",
+    "stream_copy.py": "rows in the copy: 1100",
+    "delta_changes.py": "in the table made again: 20",
+    "tail_log.py": "[90, 91, 92, 93, 94, 95, 96, 97, 98, 99]",
     "write_ahead_log.py": '"entry": 9',
 }
 
@@ -34,10 +37,11 @@ def test_it_runs(name: str, tmp_path: Path) -> None:
             "PYTHONPATH": str(REPOSITORY),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "TMPDIR": str(tmp_path),
+            "PYSPARK_SUBMIT_ARGS": f"--conf spark.jars.ivy={tmp_path}/ivy pyspark-shell",
         },
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

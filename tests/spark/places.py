@@ -46,6 +46,15 @@ class Place:
             reader = reader.schema(schema)
         return reader.options(**_texts(options)).load(name)
 
+    def follow(
+        self, name: str | None = LOG, *, schema: str | None = None, **options: object
+    ) -> DataFrame:
+        """The log as a stream."""
+        reader = self.spark.readStream.format("bookkeeper").option("metadataServiceUri", self.uri)
+        if schema is not None:
+            reader = reader.schema(schema)
+        return reader.options(**_texts(options)).load(name)
+
     def plan_read(
         self, name: str | None = LOG, *, schema: str | None = None, **options: object
     ) -> None:

@@ -1,0 +1,68 @@
+"""Planning a micro-batch: the ledger that its tasks write into.
+
+That is the log's tail if it is open and takes such rows. Otherwise it is a new ledger, on no list,
+made as for a DataFrame write; the commit makes it the tail. Nothing here takes anything over: only
+a commit does.
+"""
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.client.batch.plan import WriteRequest, agree, private_target, target_of
+from bkspark.client.batch.target import BatchTarget
+from bkspark.client.cluster import Cluster
+from bkspark.client.placing import spares_of
+from bkspark.client.streams.micro_batch import Home
+from bkspark.errors import LedgerClosedError, NoSuchLedgerError
+from bkspark.format import arrow_schema
+from bkspark.protocol.ledger import LedgerMetadata, LedgerState
+from bkspark.protocol.log import LogRecord
+
+
+def prepare(request: WriteRequest) -> tuple[BatchTarget, Home]:
+    """Check the request, and say where the tasks of one micro-batch write.
+
+    Raises:
+        InvalidRequestError: the request contradicts itself, the log or its schema.
+        LedgerClosedError: the log is sealed.
+        NotEnoughBookiesError: too few usable bookies.
+        UnauthorizedError: the password is missing or wrong.
+    """
+    with Cluster(request.metadata_uri) as cluster:
+        agreed = agree(cluster, request)
+        if agreed.log is not None and agreed.log.is_sealed:
+            raise LedgerClosedError(
+                f"log {request.log_name!r} is sealed",
+                hint="it only can be read; write to another log",
+            )
+        tail = None if agreed.log is None else _open_tail(cluster, agreed.log)
+        if tail is not None and _takes(tail, request):
+            ensemble = ensemble_of(cluster, tail)
+            if ensemble is not None:
+                spares = spares_of(cluster, ensemble)
+                target = target_of(request, tail, ensemble, spares)
+                return target, Home.of(target, is_private=False)
+        target = private_target(cluster, request, agreed)
+        return target, Home.of(target, is_private=True)
+
+
+def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress] | None:
+    """Where the members of the last fragment are; None if one was initialised anew since."""
+    addresses = cluster.addresses()
+    members = ledger.last_fragment.ensemble
+    if any(member not in addresses for member in members):
+        return None
+    return [addresses[member] for member in members]
+
+
+def _open_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
+    """The ledger at the end of the log if it is still open."""
+    if not log.tail:
+        return None
+    try:
+        ledger = cluster.ledger(log.tail[-1]).value
+    except NoSuchLedgerError:
+        return None
+    return ledger if ledger.state is LedgerState.OPEN else None
+
+
+def _takes(tail: LedgerMetadata, request: WriteRequest) -> bool:
+    return arrow_schema.are_alike(arrow_schema.decode(tail.schema), request.schema)

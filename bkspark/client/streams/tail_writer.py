@@ -1,0 +1,186 @@
+"""A log's tail, held open by the commits of one run of one streaming query.
+
+Whoever makes one has fenced, recovered and closed what was the tail before, so what the log's
+record says then is all that was ever committed: a batch that is not in it is not in the log. From
+then on nobody else commits without fencing this writer first, so its own memory is as good.
+"""
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.client.batch.plan import WriteRequest, target_of
+from bkspark.client.batch.record_writer import RecordWriter
+from bkspark.client.batch.target import BatchTarget
+from bkspark.client.cluster import Cluster
+from bkspark.client.logs.opening import open_tail
+from bkspark.client.password import make_digester
+from bkspark.client.placing import spares_of
+from bkspark.client.streams.micro_batch import Home, MicroBatch
+from bkspark.client.streams.plan import ensemble_of
+from bkspark.client.streams.rehoming import rehomed
+from bkspark.errors import LedgerExistsError, LedgerFencedError, NoSuchLedgerError
+from bkspark.format import arrow_schema
+from bkspark.protocol.ledger import FIRST_TERM, LedgerMetadata, LedgerState
+from bkspark.protocol.log import LogRecord
+
+
+@dataclass(frozen=True, slots=True)
+class RollLimits:
+    """When a ledger is closed and the next begun; whichever comes first.
+
+    Attributes:
+        record_count: so that journals, which a reader goes through, stay short.
+        seconds: so that retention, which goes by whole ledgers, finds some.
+    """
+
+    record_count: int = 1_000
+    length_bytes: int = 2**30
+    seconds: float = 3_600.0
+
+
+class TailWriter:
+    """Commits micro-batches of one run into the ledger at the end of a log.
+
+    Args:
+        adopts: whether the batch's own private ledger may become the tail, which saves a copy.
+
+    Raises:
+        LedgerFencedError: a newer run of the query has taken over.
+        LedgerClosedError: the log is sealed.
+        NotEnoughBookiesError: the tail cannot be recovered.
+    """
+
+    def __init__(self, request: WriteRequest, batch: MicroBatch, *, adopts: bool) -> None:
+        self.run = batch.run
+        self._request = request
+        self._began = time.monotonic()
+        with ExitStack() as cleanup:
+            self._cluster = cleanup.enter_context(Cluster(request.metadata_uri))
+            _found(self._cluster, request, batch.home)
+            adopted = adopts and _is_untouched(self._cluster, request.log_name, batch.home)
+            opened = open_tail(
+                self._cluster,
+                request.log_name,
+                request.password,
+                adopted=batch.home.ledger_id if adopted else None,
+                run=batch.run,
+                schema=arrow_schema.encode(request.schema),
+                merges_schema=request.merges_schema,
+            )
+            ledger = opened.ledger.value
+            digester = make_digester(ledger.digest, request.password)
+            ensemble = _located(self._cluster, ledger)
+            self._writer = cleanup.enter_context(
+                RecordWriter(
+                    self._cluster,
+                    opened.ledger,
+                    digester,
+                    ensemble,
+                    term=FIRST_TERM,
+                    token=batch.home.private_token if adopted else ledger.token,
+                )
+            )
+            committed = opened.log.value.transactions
+            self._last_batch_id = committed.get(batch.transaction.app_id, -1)
+            self._cleanup = cleanup.pop_all()
+
+    def commit(self, batch: MicroBatch) -> bool:
+        """Put the rows of ``batch`` into the log; False if they are there already.
+
+        Raises:
+            LedgerFencedError: somebody has taken the tail over; whether the batch is in the log
+                shows when it is taken over in turn.
+            NotEnoughBookiesError: the same holds, and bookies are missing.
+        """
+        has_moved = batch.home.ledger_id != self._writer.metadata.ledger_id
+        is_new = batch.batch_id > self._last_batch_id
+        if is_new:
+            reports, bookies = list(batch.reports), batch.home.bookies
+            if has_moved:
+                self._writer.require_current()
+                target = self._target()
+                reports = [rehomed(report, batch.home, target) for report in reports]
+                bookies = (*target.ensemble, *target.spares)
+            self._writer.write(reports, spares=bookies, transaction=batch.transaction)
+            self._last_batch_id = batch.batch_id
+            self._writer.confirm()
+        if has_moved:
+            drop_private(self._cluster, self._request, batch.home)
+        return is_new
+
+    def is_full(self, limits: RollLimits) -> bool:
+        """Whether the next batch should go to a new ledger."""
+        return (
+            self._writer.record_count >= limits.record_count
+            or self._writer.length_bytes >= limits.length_bytes
+            or time.monotonic() - self._began >= limits.seconds
+        )
+
+    def close_ledger(self) -> None:
+        """Close the ledger behind the last committed batch.
+
+        Raises:
+            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+        """
+        self._writer.close_ledger()
+
+    def close(self) -> None:
+        """Let go of files and connections; the ledger stays as it is."""
+        self._cleanup.close()
+
+    def _target(self) -> BatchTarget:
+        """This ledger as a place for tasks to write to."""
+        ledger = self._writer.metadata
+        ensemble = _located(self._cluster, ledger)
+        return target_of(self._request, ledger, ensemble, spares_of(self._cluster, ensemble))
+
+
+def drop_private(cluster: Cluster, request: WriteRequest, home: Home) -> None:
+    """See to it that a batch's private ledger never joins the log, unless it is on its list.
+
+    Deletes nothing: whoever collects garbage does, and a commit elsewhere may still read from it.
+    """
+    if home.is_private:
+        vacant = LogRecord.vacant(request.log_name, home.quorum)
+        cluster.logs.update(
+            request.log_name, lambda record: (record or vacant).without(home.ledger_id)
+        )
+
+
+def _located(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]:
+    ensemble = ensemble_of(cluster, ledger)
+    if ensemble is None:
+        raise LedgerFencedError(
+            f"a bookie of ledger {ledger.ledger_id} was set up anew and has lost its data"
+        )
+    return ensemble
+
+
+def _found(cluster: Cluster, request: WriteRequest, home: Home) -> None:
+    """Make an empty log if there is none."""
+    seen = cluster.logs.get(request.log_name)
+    if seen is not None and not seen.value.is_vacant:
+        return
+    vacant = LogRecord.vacant(request.log_name, home.quorum)
+    try:
+        cluster.logs.update(
+            request.log_name,
+            lambda record: (record or vacant).founded(home.quorum, home.digest, home.schema),
+        )
+    except LedgerExistsError:
+        return
+
+
+def _is_untouched(cluster: Cluster, log_name: str, home: Home) -> bool:
+    """Whether the batch's ledger is as its planning made it, so that it may become the tail."""
+    log = cluster.log(log_name).value
+    if not home.is_private or home.ledger_id in (*log.listed_ids, *log.dropped):
+        return False
+    try:
+        ledger = cluster.ledger(home.ledger_id).value
+    except NoSuchLedgerError:
+        return False
+    made = (LedgerState.OPEN, FIRST_TERM, home.private_token)
+    return (ledger.state, ledger.term, ledger.token) == made

@@ -1,0 +1,268 @@
+"""``spark.readStream.format("bookkeeper")``.
+
+One instance lives as long as the query, in a process of its own, and answers once per trigger: how
+far the log goes, and what the next micro-batch is. Nothing that is read depends on its memory: a
+batch is a range of offsets of one generation, so a re-run has the same rows in the same order.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.reading.log_view import LogView, LogWatch
+from bkspark.client.reading.plan import OffsetRange, plan_view
+from bkspark.errors import InvalidRequestError
+from bkspark.format import arrow_schema, layout
+from bkspark.protocol.stream_position import (
+    Extent,
+    Position,
+    Resumption,
+    begin_at,
+    require_order,
+    resume,
+)
+from bkspark.spark.options import Options
+from bkspark.spark.reader import RowReader, TaskPartition, schema_there
+from bkspark.spark.schema import (
+    from_stored,
+    require_same_columns,
+    with_metadata_columns,
+)
+
+logger = logging.getLogger(__name__)
+
+OFFSET_VERSION = 1
+"""Of the offsets in a checkpoint."""
+
+
+@dataclass
+class _Progress:
+    """What the query's process remembers, only to answer faster and to report.
+
+    Attributes:
+        initial: the query's start, which Spark asks for twice.
+        target: where a query that reads what is available now ends.
+        given: the end of the last micro-batch.
+        skipped: entries left out, by the position at which they were missing.
+        loss: the last loss that was reported, in one line.
+    """
+
+    cluster: Cluster
+    watch: LogWatch
+    view: LogView | None = None
+    initial: Position | None = None
+    target: Position | None = None
+    given: Position | None = None
+    skipped: dict[Position, int] = field(default_factory=dict)
+    loss: str = ""
+
+
+class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """One streaming query's source. Also pickled to the tasks, then without its progress."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        _require_streamable(options)
+        self._options = options
+        self._there = schema_there(options)
+        self._rows = RowReader.of(options, schema, with_metadata_columns(self._there))
+        self._is_projection = not {field.name for field in self._there} <= set(schema.names)
+        self._progress: _Progress | None = None
+
+    # --- positions -------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a new query begins: ``startingOffsets``, by default the earliest.
+
+        Raises:
+            NoSuchEntryError: it is behind the log's end, or truncated.
+        """
+        progress = self._opened()
+        if progress.initial is None:
+            extent = _extent(self._look())
+            wanted = self._options.starting_offset
+            offset = extent.first_offset if wanted is None else wanted
+            begin = begin_at(extent.end_offset if offset < 0 else offset, extent)
+            progress.initial = self._resumed(begin, extent).begin
+        return _to_json(progress.initial)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Told to Spark so that it passes the limit on where the trigger allows one."""
+        if self._options.trigger_entries is not None:
+            return ReadMaxRows(self._options.trigger_entries)
+        if self._options.trigger_bytes is not None:
+            return ReadMaxBytes(self._options.trigger_bytes)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next micro-batch; ``start`` itself if there is nothing to read.
+
+        Raises:
+            NoSuchEntryError: rows from ``start`` on are gone.
+            InvalidRequestError: ``start`` is no position of this log, or its columns changed.
+        """
+        progress, view = self._opened(), self._look()
+        position = _from_json(start)
+        found = self._resumed(position, _extent(view))
+        end = self._end_of_batch(view, found.begin, limit)
+        if end <= found.begin:
+            progress.given = position
+            return _to_json(position)
+        if found.loss:
+            progress.skipped[position] = found.skipped
+        progress.given = end
+        return _to_json(end)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Fix the end of a query that stops when it has read what is there now."""
+        progress, view = self._opened(), self._look()
+        progress.target = Position(view.record.generation, view.end_offset)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """For the query's progress: the log's end, and how much lies before it unread."""
+        progress = self._opened()
+        view, given = progress.view, progress.given
+        if view is None or given is None:
+            return None
+        end = Position(view.record.generation, view.end_offset)
+        begin = given.offset if given.generation == end.generation else view.first_offset
+        report = {
+            **_to_json(end),
+            "backlogEntries": max(0, end.offset - begin),
+            "backlogBytes": view.bytes_in(begin, end.offset),
+        }
+        if progress.loss:
+            report["skippedEntries"] = sum(progress.skipped.values())
+            report["dataLoss"] = progress.loss
+        return report
+
+    # --- rows ------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """What the tasks of the micro-batch ``[start, end)`` read, in order.
+
+        Raises:
+            NoSuchEntryError: some of its rows are gone.
+            InvalidRequestError: it ends before its start, or is no range of this log.
+        """
+        first, past = _from_json(start), _from_json(end)
+        require_order(first, past)
+        if first == past:
+            return []
+        view = self._look()
+        begin = self._resumed(first, _extent(view)).begin
+        past = resume(past, _extent(view), fails_on_loss=self._options.fails_on_loss).begin
+        if past <= begin:
+            return []
+        # Who wrote the end into the checkpoint had seen that everything below is confirmed.
+        view = view.confirmed_to(past.offset)
+        offsets = OffsetRange(begin.offset, past.offset)
+        options = self._options
+        cluster = self._opened().cluster
+        tasks = plan_view(cluster, view, offsets, options.password, options.task_bytes)
+        return [TaskPartition(task) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Runs on: executor, once per task attempt."""
+        if isinstance(partition, TaskPartition) and partition.content is not None:
+            yield from self._rows.read(partition.content)
+
+    def stop(self) -> None:
+        """Close the connection; Spark mostly ends the process instead."""
+        if self._progress is not None:
+            self._progress.cluster.store.close()
+            self._progress = None
+
+    # --- the log as it is now ----------------------------------------------------------------
+
+    def _opened(self) -> _Progress:
+        if self._progress is None:
+            cluster = Cluster(self._options.metadata_uri)
+            name = layout.log_name(self._options.log_name)
+            self._progress = _Progress(cluster, LogWatch(cluster, name, self._options.password))
+        return self._progress
+
+    def _look(self) -> LogView:
+        progress = self._opened()
+        before = progress.view
+        progress.view = progress.watch.look()
+        if before is None or before.record.schema != progress.view.record.schema:
+            there = from_stored(arrow_schema.decode(progress.view.record.schema))
+            require_same_columns(
+                self._there, there, self._rows.wanted.names if self._is_projection else None
+            )
+        return progress.view
+
+    def _resumed(self, position: Position, extent: Extent) -> Resumption:
+        found = resume(position, extent, fails_on_loss=self._options.fails_on_loss)
+        progress = self._opened()
+        if found.loss and found.loss != progress.loss:
+            logger.warning("%s; going on at offset %d", found.loss, found.begin.offset)
+            progress.loss = found.loss
+        return found
+
+    def _end_of_batch(self, view: LogView, begin: Position, limit: ReadLimit) -> Position:
+        """At most ``limit``, and no further than the end of what was available at the start."""
+        end = view.end_offset
+        target = self._opened().target
+        if target is not None:
+            if target.generation != begin.generation:
+                return begin  # everything in a newer generation came later
+            end = min(end, target.offset)
+        if not isinstance(limit, ReadAllAvailable) and end > begin.offset:
+            if self._options.trigger_entries is not None:
+                end = min(end, begin.offset + self._options.trigger_entries)
+            if self._options.trigger_bytes is not None:
+                end = min(end, view.offset_after(begin.offset, self._options.trigger_bytes))
+        return Position(begin.generation, end)
+
+
+def _require_streamable(options: Options) -> None:
+    problems = {
+        "a view cannot be followed": bool(options.view),
+        "a stream reads a log, not a ledger": options.ledger_id is not None,
+        "endingOffsets belongs to batch reads": options.ending_offset is not None,
+        "truncate belongs to overwrites": options.truncates,
+        "txnAppId and txnVersion belong to writes": options.transaction is not None,
+    }
+    found = [problem for problem, is_there in problems.items() if is_there]
+    if found:
+        raise InvalidRequestError("; ".join(found), hint="leave these options out of readStream")
+
+
+def _extent(view: LogView) -> Extent:
+    record = view.record
+    return Extent(
+        record.name, record.generation, view.first_offset, view.end_offset, view.has_open_end
+    )
+
+
+def _to_json(position: Position) -> dict[str, Any]:
+    """Always with the same keys in the same order: Spark compares offsets as texts."""
+    return {
+        "version": OFFSET_VERSION,
+        "generation": position.generation,
+        "offset": position.offset,
+    }
+
+
+def _from_json(value: Mapping[str, Any]) -> Position:
+    version, numbers = value.get("version"), (value.get("generation"), value.get("offset"))
+    if version != OFFSET_VERSION or any(type(n) is not int or n < 0 for n in numbers):
+        raise InvalidRequestError(
+            f"the checkpoint has an offset that is not known here: {dict(value)}",
+            hint="read it with the bkspark that wrote it, or begin with a new checkpoint",
+        )
+    return Position(value["generation"], value["offset"])

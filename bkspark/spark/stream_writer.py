@@ -1,0 +1,117 @@
+"""``df.writeStream.format("bookkeeper")``.
+
+Spark makes a new instance for every micro-batch, twice: one in a planning process, which is pickled
+to the tasks, and another in a commit process that hears of the first only through the tasks'
+messages. So making an instance does nothing; the one that is pickled settles where the tasks write,
+and everything a commit must know is in the messages.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from bkspark.client.batch.attempt_writer import AttemptWriter
+from bkspark.client.batch.plan import WriteRequest
+from bkspark.client.batch.target import BatchTarget
+from bkspark.client.streams import plan as stream_plan
+from bkspark.client.streams.commit import HELD_TAILS, abort
+from bkspark.client.streams.micro_batch import Home, StreamPart, gathered
+from bkspark.errors import InvalidRequestError
+from bkspark.protocol.stream_run import StreamRun
+from bkspark.spark.options import Options
+from bkspark.spark.schema import to_stored
+
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+RUN_ID = "spark.jobGroup.id"
+"""Local properties of the tasks of a micro-batch; a query's job group is the id of its run."""
+
+
+@dataclass
+class StreamMessage(WriterCommitMessage):
+    """What a task attempt tells the commit."""
+
+    part: StreamPart
+
+
+class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
+    """One micro-batch of a streaming query on its way into a log."""
+
+    def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
+        _require_streamable(options, overwrite)
+        self._request = WriteRequest(
+            metadata_uri=options.metadata_uri,
+            log_name=options.log_name,
+            schema=to_stored(schema),
+            quorum=options.quorum,
+            digest_type=options.digest_type,
+            password=options.password,
+            blocks=options.blocks,
+            merges_schema=options.merges_schema,
+        )
+        self._plan: tuple[BatchTarget, Home] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Settles where the tasks write. Runs on: driver, twice, in the planning process only."""
+        if self._plan is None:
+            self._plan = stream_plan.prepare(self._request)
+        return dict(self.__dict__)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Runs on: executor, once per task attempt."""
+        assert self._plan is not None
+        target, home = self._plan
+        context = TaskContext.get()
+        run = StreamRun(_property(context, QUERY_ID), _property(context, RUN_ID))
+        partition_id = 0 if context is None else context.partitionId()
+        report = AttemptWriter(target, partition_id).write(iterator)
+        return StreamMessage(StreamPart(run, int(_property(context, BATCH_ID)), home, report))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Runs on: driver, in a process that is used again while the query is busy."""
+        if messages:  # a plan without partitions has no rows
+            HELD_TAILS.commit(self._request, gathered(_parts(messages), batchId))
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Runs on: driver; while tasks may still be writing, and maybe after a good commit."""
+        del batchId
+        abort(self._request, _parts(messages))
+
+
+def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[StreamPart | None]:
+    return [message.part if isinstance(message, StreamMessage) else None for message in messages]
+
+
+def _property(context: TaskContext | None, name: str) -> str:
+    value = None if context is None else context.getLocalProperty(name)
+    if not value:
+        raise InvalidRequestError(
+            f"Spark does not say {name} to the tasks of this query",
+            hint="write with a trigger that runs micro-batches, not a continuous one",
+        )
+    return value
+
+
+def _require_streamable(options: Options, overwrite: bool) -> None:
+    if overwrite:
+        raise InvalidRequestError(
+            "a log only takes appends from a stream", hint='use .outputMode("append")'
+        )
+    if options.transaction is not None:
+        raise InvalidRequestError(
+            "txnAppId and txnVersion belong to batch writes",
+            hint="leave them out: a streaming query marks its micro-batches itself",
+        )
+    if options.ledger_id is not None:
+        raise InvalidRequestError(
+            "a single ledger cannot be written by a stream", hint="write to a log: start(NAME)"
+        )
+    if options.view:
+        raise InvalidRequestError("view belongs to reading")
+    if options.truncates:
+        raise InvalidRequestError("truncate=true belongs to batch overwrites", hint="leave it out")

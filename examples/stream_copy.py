@@ -1,0 +1,44 @@
+"""Copy a log into another one by streaming, every row once, and follow it from where it stopped.
+
+    bkspark init file:///tmp/bk --bookie file:///tmp/bk1 --bookie file:///tmp/bk2 \\
+        --bookie file:///tmp/bk3
+    python examples/stream_copy.py file:///tmp/bk
+
+Run it again, or kill it in the middle and run it again: the copy has every row once, because the
+checkpoint says what was read, and the copy itself says what was written.
+"""
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+
+def copy(spark: SparkSession, source: str, target: str, checkpoint: str) -> int:
+    """Copy what ``source`` has now and ``target`` has not; returns how many rows that was."""
+    rows = spark.readStream.format("bookkeeper").option("maxEntriesPerTrigger", 400).load(source)
+    writer = rows.writeStream.format("bookkeeper").option("checkpointLocation", checkpoint)
+    query = writer.trigger(availableNow=True).start(target)
+    query.awaitTermination()
+    for progress in query.recentProgress:
+        print("batch", progress["batchId"], "rows", progress["numInputRows"])
+    return sum(int(progress["numInputRows"]) for progress in query.recentProgress)
+
+
+def main(metadata_uri: str, checkpoint: str) -> None:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["BKSPARK_METADATA_URI"] = metadata_uri
+    spark = SparkSession.builder.master("local[2]").appName("copy").getOrCreate()
+
+    spark.range(1000).write.format("bookkeeper").mode("append").save("orders")
+    print("copied", copy(spark, "orders", "orders-copy", checkpoint))
+
+    spark.range(1000, 1100).write.format("bookkeeper").mode("append").save("orders")
+    print("copied", copy(spark, "orders", "orders-copy", checkpoint))
+
+    print("rows in the copy:", spark.read.format("bookkeeper").load("orders-copy").count())
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "copy-checkpoint")

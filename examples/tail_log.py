@@ -1,0 +1,62 @@
+"""Watch a log while somebody writes to it: cells for a notebook, from top to bottom.
+
+    bkspark init file:///tmp/bk --bookie file:///tmp/bk1 --bookie file:///tmp/bk2 \\
+        --bookie file:///tmp/bk3
+    python examples/tail_log.py file:///tmp/bk
+
+Nothing here needs Spark, and the writer does not notice that it is watched.
+"""
+
+import json
+import sys
+import threading
+import time
+from collections import Counter
+
+import bkspark
+
+URI = sys.argv[1]
+
+# %% Somebody writes: here a thread; in earnest another process on another host.
+
+
+def write_events() -> None:
+    with (
+        bkspark.BookKeeper(URI) as bookkeeper,
+        bookkeeper.open_log("clicks") as log,
+        log.writer(roll_entries=40) as writer,
+    ):
+        for number in range(100):
+            event = {"page": f"page {number % 3}", "number": number}
+            writer.append(json.dumps(event).encode())
+            time.sleep(0.005)
+
+
+bk = bkspark.BookKeeper(URI)
+clicks = bk.create_log("clicks")
+somebody = threading.Thread(target=write_events)
+somebody.start()
+
+# %% Follow the log: entries come as soon as they are confirmed, over all rolls.
+
+pages: Counter[str] = Counter()
+for entry in clicks.follow(timeout=5):
+    pages[json.loads(entry.value)["page"]] += 1
+    if entry.offset % 25 == 0:
+        print("offset", entry.offset, dict(pages))
+    if entry.offset == 99:
+        break
+
+# %% Look back: the last ten, as a table.
+
+last = clicks.read_arrow(clicks.end_offset - 10)
+print(last["_offset"].to_pylist())
+
+# %% Keep a place in it under a name, for the next time.
+
+cursor = clicks.cursor("notebook")
+cursor.advance(clicks.end_offset)
+print("seen up to", cursor.offset, "in", len(clicks.ledgers), "ledgers")
+
+somebody.join()
+bk.close()
