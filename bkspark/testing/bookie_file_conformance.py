@@ -117,6 +117,29 @@ class FileTests(BookieFixtures):
             assert root.list("f") == ["a", "b"]
             assert root.list("f/deeper") == ["c"]
 
+    def test_sweeping_leaves_what_is_finished(self, bookie: Bookie, place: Place) -> None:
+        """And a file that was under way can no longer be finished, or is untouched."""
+        with bookie.open_root() as root:
+            assert root.sweep("ledgers/34/none") == 0
+            root.put_new("f/a", b"a")
+            journal = root.open_journal("f/j")
+            journal.append([b"j"])
+            file = root.create("f/unfinished")
+            file.write(b"x")
+            removed = root.sweep("f")
+            assert root.sweep("f") == 0
+            assert root.list("f") == ["a", "j"]
+            assert (root.read("f/a"), root.read("f/j")) == (b"a", b"j")
+            if removed:
+                with pytest.raises(BookieUnavailableError):
+                    file.finish()
+                assert root.size("f/unfinished") is None
+                assert sorted(place.names()) == [layout.COOKIE, "f/a", "f/j"]
+            journal.close()
+            place.wipe()
+            with pytest.raises(BookieUnavailableError):
+                root.sweep("f")
+
     def test_delete(self, bookie: Bookie) -> None:
         with bookie.open_root() as root:
             assert not root.delete(MARKER)
@@ -161,6 +184,7 @@ class FileTests(BookieFixtures):
                 lambda: root.read(name),
                 lambda: root.size(name),
                 lambda: root.list(name),
+                lambda: root.sweep(name),
                 lambda: root.delete(name),
             ):
                 with pytest.raises(InvalidRequestError):

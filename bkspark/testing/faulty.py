@@ -153,6 +153,9 @@ class FaultyRoot:
     def delete(self, name: str) -> bool:
         return self._run("delete", name, lambda: self._inner.delete(name))
 
+    def sweep(self, folder: str) -> int:
+        return self._run("sweep", folder, lambda: self._inner.sweep(folder))
+
     def free_bytes(self) -> int:
         return self._run("free_bytes", "", self._inner.free_bytes)
 

@@ -88,7 +88,7 @@ def s3_proxy(server: S3Server) -> Iterator[S3Proxy]:
     class Handler(_Handler):
         shared = proxy
 
-    listener = ThreadingHTTPServer((HOST, 0), Handler)
+    listener = _Listener((HOST, 0), Handler)
     listener.daemon_threads = True
     # Kept connections would be waited for.
     listener.block_on_close = False
@@ -102,6 +102,11 @@ def s3_proxy(server: S3Server) -> Iterator[S3Proxy]:
         listener.shutdown()
         thread.join()
         listener.server_close()
+
+
+class _Listener(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """Say nothing: a client that was killed leaves a connection that is reset."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -4,7 +4,20 @@ A mutant is killed if every test listed for it fails. To add one: pick a rule, b
 place, name the test that says the rule, and put it in the table of its layer.
 """
 
-from . import client_rules, format_rules, protocol_decisions, protocol_values
+from . import (
+    client_rules,
+    follow_rules,
+    format_rules,
+    handle_rules,
+    log_rules,
+    posix_rules,
+    protocol_decisions,
+    protocol_values,
+    reader_rules,
+    recovery_rules,
+    storage_rules,
+    stream_rules,
+)
 from .mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -12,4 +25,12 @@ MUTANTS: tuple[Mutant, ...] = (
     *protocol_decisions.MUTANTS,
     *format_rules.MUTANTS,
     *client_rules.MUTANTS,
+    *handle_rules.MUTANTS,
+    *stream_rules.MUTANTS,
+    *log_rules.MUTANTS,
+    *reader_rules.MUTANTS,
+    *follow_rules.MUTANTS,
+    *storage_rules.MUTANTS,
+    *recovery_rules.MUTANTS,
+    *posix_rules.MUTANTS,
 )

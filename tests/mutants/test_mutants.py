@@ -21,9 +21,12 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(bkspark.__file__).parent
 TESTS_FAILED = 1
 TIMEOUT_SECONDS = 120
+ALL_TIMEOUT_SECONDS = 280
 
 
-def run_tests(where: Path, node_ids: list[str]) -> subprocess.CompletedProcess[str]:
+def run_tests(
+    where: Path, node_ids: list[str], timeout: float = TIMEOUT_SECONDS
+) -> subprocess.CompletedProcess[str]:
     """Run tests against the package in folder ``where``; names the failed ones in its output."""
     command = [sys.executable, "-P", "-B", "-m", "pytest", "-q", "--tb=no", "-rf"]
     command += ["-p", "no:cacheprovider", "-p", "pytest_timeout", "-o", "addopts="]
@@ -40,7 +43,7 @@ def run_tests(where: Path, node_ids: list[str]) -> subprocess.CompletedProcess[s
         env=environment,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_SECONDS,
+        timeout=timeout,
         check=False,
     )
 
@@ -60,7 +63,7 @@ def survived(mutant: Mutant, output: str) -> list[str]:
 def test_without_a_mutation_every_listed_test_passes(tmp_path: Path) -> None:
     copy_of_package(tmp_path)
     killers = sorted({killer for mutant in MUTANTS for killer in mutant.killers})
-    result = run_tests(tmp_path, killers)
+    result = run_tests(tmp_path, killers, ALL_TIMEOUT_SECONDS)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

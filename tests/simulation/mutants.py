@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 from bkspark.bookie import memory
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch.commit import _RecordWriter
-from bkspark.client.handles import lane
+from bkspark.client.batch import record_writer
+from bkspark.client.batch.record_writer import RecordWriter
+from bkspark.client.handles import committer, lane
 from bkspark.client.handles.ensemble import Ensemble
 from bkspark.client.handles.lane import Lane
 from bkspark.client.password import make_digester
@@ -19,11 +19,14 @@ from bkspark.client.recovery.fencing import Failure, FenceAndRead, WriteBack
 from bkspark.client.recovery.recover import _Recovery
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
+from bkspark.format.digest import Digester
 from bkspark.format.journal import EncodedRecord
 from bkspark.protocol import recovery
 from bkspark.protocol.adding import PendingAdd, PendingAdds
 from bkspark.protocol.ledger import FIRST_TERM, Fragment, Member
+from bkspark.protocol.log import LogRecord
 from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import AddRecord
 
 Change = tuple[object, str, object]
 
@@ -40,6 +43,10 @@ def changed(*changes: Change) -> Iterator[None]:
 
 def nothing(*_: object, **__: object) -> None:
     """In place of a check."""
+
+
+def always(*_: object, **__: object) -> bool:
+    return True
 
 
 def append_after_check(self: Lane, record: EncodedRecord) -> None:
@@ -69,6 +76,22 @@ def only_read(self: FenceAndRead) -> Any:
             return self._read(root, digester)
     except (BookieUnavailableError, CorruptDataError) as error:
         return Failure(str(error))
+
+
+def fence_where_something_is(self: FenceAndRead) -> Any:
+    digester = make_digester(self.digest, self.password)
+    try:
+        with open_bookie(self.address).open_root() as root:
+            if root.list(layout.journal_folder(self.ledger_id)):
+                for term in range(FIRST_TERM, self.term + 1):
+                    root.put_new(layout.term_marker(self.ledger_id, term), b"")
+            return self._read(root, digester)
+    except (BookieUnavailableError, CorruptDataError) as error:
+        return Failure(str(error))
+
+
+def confirming_itself(**facts: Any) -> AddRecord:
+    return AddRecord(**facts | {"last_add_confirmed": facts["last_entry_id"]})
 
 
 def absent_one_early(self: Quorum, write_set: Sequence[int], absences: Sequence[int]) -> bool:
@@ -132,6 +155,11 @@ def put_without_version(self: Any, name: str, value: Any, expected: int | None) 
     return REAL_PUT(self, name, value, None if stored is None else stored.version)
 
 
+def put_log_without_version(self: Any, name: str, value: Any, expected: int | None) -> Any:
+    put = put_without_version if isinstance(value, LogRecord) else REAL_PUT
+    return put(self, name, value, expected)
+
+
 REAL_PUT = Records._put
 NO_COOKIES: tuple[Change, ...] = (
     (memory, "check_cookie", nothing),
@@ -139,11 +167,11 @@ NO_COOKIES: tuple[Change, ...] = (
 )
 NO_POST_CHECK: tuple[Change, ...] = (
     (lane, "post_check", nothing),
-    (batch_commit, "post_check", nothing),
+    (record_writer, "post_check", nothing),
 )
 NO_METADATA_CHECK: tuple[Change, ...] = (
     (Ensemble, "require_current", nothing),
-    (_RecordWriter, "_require_current", nothing),
+    (RecordWriter, "require_current", nothing),
 )
 
 
@@ -156,6 +184,10 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "post-check before the append": ((Lane, "_append", append_after_check),),
     "fence after read": ((FenceAndRead, "run", read_and_fence),),
     "recovery reads without a fence": ((FenceAndRead, "run", only_read),),
+    "a bookie that has nothing is not fenced": ((FenceAndRead, "run", fence_where_something_is),),
+    "a log is changed without compare": ((Records, "_put", put_log_without_version),),
+    "digests are not checked": ((Digester, "matches", always),),
+    "a record confirms itself": ((committer, "AddRecord", confirming_itself),),
     "absence from Qw - Qa answers": ((Quorum, "is_absent", absent_one_early),),
     "silence counts as absence": ((recovery, "_is_absent", silent_is_absent),),
     "ack at Qa - 1": ((PendingAdd, "is_complete", complete_one_early),),

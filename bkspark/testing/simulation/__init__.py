@@ -5,6 +5,12 @@ before every storage or metadata operation a task hands over to the scheduler, w
 goes next and what fails. An oracle that knows nothing of the client's reasons looks at the storage
 after every step.
 
-    python -m bkspark.testing.simulation --seconds 60
-    python -m bkspark.testing.simulation --schedules 1 --seed 4711
+    python -m bkspark.testing.simulation --seconds 60 --jobs 2
+    python -m bkspark.testing.simulation --schedules 1 --seed 4711 --tell
+    python -m bkspark.testing.simulation --exhaust 3/3/2 --recoverers 1 --change
+
+Who is who: ``schedule`` (one, by chance), ``many`` and ``exhaust`` (all of a small scope, through
+``explorer``, ``bounded`` and ``dependence``) drive a ``scheduler``; ``clients`` run on ``runtime``
+against ``storage`` and its ``disks``, with ``faults``; ``oracle``, ``known`` and ``log_watch`` look
+on; ``story`` tells what happened.
 """

@@ -1,4 +1,8 @@
-"""The soak command: schedules after schedules, until the time is over or one of them fails.
+"""The soak command, and the one that exhausts a small scope.
+
+    python -m bkspark.testing.simulation --seconds 3600 --jobs 2
+    python -m bkspark.testing.simulation --schedules 1 --seed 4711 --tell
+    python -m bkspark.testing.simulation --exhaust 3/3/2 --recoverers 1 --crashes 1
 
 Exits 1 if a schedule breaks a promise, and prints it step by step; its seed alone brings it back.
 """
@@ -6,61 +10,67 @@ Exits 1 if a schedule breaks a promise, and prints it step by step; its seed alo
 import argparse
 import sys
 import time
-from collections import Counter
 
-from bkspark.testing.simulation.faults import Kind
-from bkspark.testing.simulation.schedule import Outcome, run_schedule
+from bkspark.protocol.quorum import Quorum
+from bkspark.testing.simulation.exhaust import Scope, exhaust
+from bkspark.testing.simulation.many import run_many
+from bkspark.testing.simulation.schedule import run_schedule
 from bkspark.testing.simulation.story import told
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bkspark.testing.simulation")
-    parser.add_argument("--schedules", type=int, help="how many; 1000 unless --seconds is given")
-    parser.add_argument("--seconds", type=float, help="how long")
-    parser.add_argument("--seed", type=int, default=0, help="of the first schedule")
-    parser.add_argument("--tell", action="store_true", help="print every step of every schedule")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
+    if options.exhaust:
+        return _exhaust(options)
     count = options.schedules or (None if options.seconds else 1000)
+    if options.tell:
+        for number in range(count or 1):
+            print(told(run_schedule(options.seed + number)))
     began = time.perf_counter()
-    total = Total()
-    number = 0
-    while count is None or number < count:
-        if options.seconds and time.perf_counter() - began >= options.seconds:
-            break
-        outcome = run_schedule(options.seed + number)
-        total.add(outcome)
-        number += 1
-        if options.tell or outcome.violation:
-            print(told(outcome))
-        if outcome.violation:
-            break
+    total = run_many(options.seed, count=count, seconds=options.seconds, jobs=options.jobs)
+    if total.failed and not options.tell:
+        print(told(total.failed))
     print(total.shown(time.perf_counter() - began))
     return 1 if total.violations else 0
 
 
-class Total:
-    """Figures over many schedules."""
+def _exhaust(options: argparse.Namespace) -> int:
+    scope = Scope(
+        options.exhaust,
+        recoverers=options.recoverers,
+        dies=options.crashes > 0,
+        changes=options.change,
+        closes=options.close,
+        interruptions=options.interruptions,
+    )
+    began = time.perf_counter()
+    result = exhaust(scope, options.limit)
+    if result.failed:
+        print(told(result.failed))
+    print(f"{result}, {time.perf_counter() - began:.1f} s")
+    return 1 if result.failed else 0
 
-    def __init__(self) -> None:
-        self.schedules = self.steps = self.operations = self.acks = self.violations = 0
-        self.faults: Counter[Kind] = Counter()
 
-    def add(self, outcome: Outcome) -> None:
-        self.schedules += 1
-        self.steps += outcome.steps
-        self.operations += outcome.operations
-        self.acks += outcome.acks
-        self.violations += bool(outcome.violation)
-        self.faults.update(outcome.faults)
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bkspark.testing.simulation")
+    parser.add_argument("--schedules", type=int, help="how many; 1000 unless --seconds is given")
+    parser.add_argument("--seconds", type=float, help="how long")
+    parser.add_argument("--seed", type=int, default=0, help="of the first schedule")
+    parser.add_argument("--jobs", type=int, default=1, help="processes to run them in")
+    parser.add_argument("--tell", action="store_true", help="print every step of every schedule")
+    small = parser.add_argument_group("every schedule of a small scope")
+    small.add_argument("--exhaust", type=_quorum, metavar="E/Qw/Qa")
+    small.add_argument("--recoverers", type=int, default=1)
+    small.add_argument("--crashes", type=int, default=0, choices=(0, 1), help="of the writer")
+    small.add_argument("--change", action="store_true", help="the writer changes its ensemble")
+    small.add_argument("--close", action="store_true", help="the writer closes the ledger")
+    small.add_argument("--interruptions", type=int, help="not every schedule, but so far only")
+    small.add_argument("--limit", type=int, help="end after so many schedules")
+    return parser
 
-    def shown(self, seconds: float) -> str:
-        lines = [
-            f"{self.schedules} schedules, {self.steps} steps, {self.operations} operations, "
-            f"{self.operations / max(seconds, 1e-9):.0f} operations/s, {self.acks} acks, "
-            f"{self.violations} violations, {seconds:.1f} s"
-        ]
-        lines += [f"  {self.faults[kind]:>8}  {kind.value}" for kind in Kind]
-        return "\n".join(lines)
+
+def _quorum(text: str) -> Quorum:
+    return Quorum(*(int(size) for size in text.split("/")))
 
 
 if __name__ == "__main__":

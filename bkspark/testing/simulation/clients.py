@@ -19,17 +19,21 @@ from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.password import Password
 from bkspark.client.records import Seen
 from bkspark.client.recovery.recover import recover
+from bkspark.client.upkeep import maintenance
 from bkspark.errors import BookKeeperError, CorruptDataError
 from bkspark.format.digest import Digester
 from bkspark.protocol.batch import AttemptReport
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
+from bkspark.testing.simulation.dependence import Access
 from bkspark.testing.simulation.known import payload
 from bkspark.testing.simulation.oracle import Oracle
 from bkspark.testing.simulation.runtime import SimulatedRuntime
 from bkspark.testing.simulation.scheduler import Process, Scheduler, Task, Violation
 
 RECOVERY_TRIES = 4
-_READS = 3
+_LOOKS = 3
+_REST_SECONDS = 0.15
+"""Longer than a writer is idle before it tells of its last entries."""
 _DELAYS = (0, 15, 30, 45, 60, 90, 120, 200)
 
 
@@ -65,9 +69,10 @@ class Clients:
         bursts = _cut(count, self._random)
         patience = self._random.choice((0.0, 0.2, 0.6))
         waits = [self._random.random() < patience for _ in bursts]
+        rest = self._random.choice((0.0, 0.0, _REST_SECONDS))
         closes = self._random.random() < 0.7
         return self.start(
-            name, lambda runtime: self._write(name, runtime, seen, bursts, waits, closes)
+            name, lambda runtime: self._write(name, runtime, seen, bursts, waits, closes, rest)
         )
 
     def _write(
@@ -78,6 +83,7 @@ class Clients:
         bursts: Sequence[range],
         waits: Sequence[bool],
         closes: bool,
+        rest: float = 0.0,
     ) -> None:
         ledger_id = seen.value.ledger_id
         with Cluster(self._uri) as cluster:
@@ -90,7 +96,9 @@ class Clients:
                     last = futures[-1]
                     self._scheduler.pause(last.done if must_wait else None)
                     if must_wait:
+                        self._scheduler.touch(f"news for {name}", Access.WAIT)
                         last.result()
+                        self._scheduler.sleep(rest)
                 if closes:
                     handle.close()
                     self._scheduler.note(f"has closed ledger {ledger_id}")
@@ -99,24 +107,47 @@ class Clients:
 
     def _on_ack(self, name: str, ledger_id: int, number: int) -> "Callable[[Future[int]], None]":
         def told(future: "Future[int]") -> None:
+            self._scheduler.touch(f"news for {name}", Access.WRITE)
             if future.exception() is None:
                 self._scheduler.note(f"entry {future.result()} is acknowledged")
                 if future.result() != number:
                     raise Violation(f"entry {number} is acked as {future.result()} (I4)")
+                self._scheduler.touch(f"life of {name}", Access.READ)
                 self._oracle.acknowledged(name, ledger_id, number)
 
         return told
 
-    def recover(self, name: str, ledger_id: int, *, must_succeed: bool = False) -> Task:
+    def write_one(
+        self, name: str, seen: Seen[LedgerMetadata], *, closes: bool, count: int = 1
+    ) -> Task:
+        """Append ``count`` entries one by one, wait, then close the ledger or leave it open."""
+        bursts = [range(number, number + 1) for number in range(count)]
+        waits = [number == count - 1 for number in range(count)]
         return self.start(
             name,
-            lambda runtime: self._recover(runtime, ledger_id, must_succeed=must_succeed),
-            _DELAYS,
+            lambda runtime: self._write(name, runtime, seen, bursts, waits, closes),
         )
 
-    def _recover(self, runtime: SimulatedRuntime, ledger_id: int, *, must_succeed: bool) -> None:
+    def recover(
+        self,
+        name: str,
+        ledger_id: int,
+        *,
+        must_succeed: bool = False,
+        tries: int = RECOVERY_TRIES,
+        delays: Sequence[int] = _DELAYS,
+    ) -> Task:
+        return self.start(
+            name,
+            lambda runtime: self._recover(runtime, ledger_id, tries, must_succeed=must_succeed),
+            delays,
+        )
+
+    def _recover(
+        self, runtime: SimulatedRuntime, ledger_id: int, tries: int, *, must_succeed: bool
+    ) -> None:
         with Cluster(self._uri) as cluster:
-            for _ in range(RECOVERY_TRIES):
+            for _ in range(tries):
                 try:
                     report = recover(cluster, ledger_id, Password(), run=runtime.run_all)
                 except BookKeeperError as error:
@@ -133,18 +164,36 @@ class Clients:
                 f"ledger {ledger_id} cannot be recovered with all bookies back: {why} (I9)"
             )
 
-    def read(self, name: str, ledger_id: int, *, must_succeed: bool = False) -> Task:
+    def read(
+        self,
+        name: str,
+        ledger_id: int,
+        *,
+        must_succeed: bool = False,
+        looks: int = _LOOKS,
+        delays: Sequence[int] = _DELAYS,
+    ) -> Task:
         """Look for news a few times and read everything that is confirmed."""
         return self.start(
             name,
-            lambda _runtime: self._read(name, ledger_id, must_succeed=must_succeed),
-            _DELAYS,
+            lambda runtime: self._read(name, runtime, ledger_id, looks, must_succeed=must_succeed),
+            delays,
         )
 
-    def _read(self, name: str, ledger_id: int, *, must_succeed: bool) -> None:
+    def _read(
+        self,
+        name: str,
+        runtime: SimulatedRuntime,
+        ledger_id: int,
+        looks: int,
+        *,
+        must_succeed: bool,
+    ) -> None:
         with Cluster(self._uri) as cluster:
-            handle = ReadHandle(cluster, ledger_id, _digester())
-            for _ in range(_READS):
+            handle = ReadHandle(cluster, ledger_id, _digester(), runtime=runtime)
+            for look in range(looks):
+                if look:
+                    handle.read_last_add_confirmed()
                 self._oracle.shown(name, ledger_id, handle.last_add_confirmed)
                 try:
                     entries = list(handle.read()) if handle.last_add_confirmed >= 0 else []
@@ -157,7 +206,6 @@ class Clients:
                         raise Violation(f"{name} reads entry {entry.entry_id} at {number} (I4)")
                     self._oracle.has_read(name, entry.entry_id, entry.value)
                 self._scheduler.note(f"has read {len(entries)} entries")
-                handle.read_last_add_confirmed()
 
     def commit(self, name: str, target: BatchTarget, row_counts: Sequence[int]) -> Task:
         """Write the partitions of a DataFrame, one after the other, and commit them."""
@@ -172,9 +220,19 @@ class Clients:
             reports.append(AttemptWriter(target, partition).write([rows]))
         result = batch_commit.commit(target, reports)
         self._scheduler.note(f"has committed {result.row_count} rows")
+        self._oracle.committed(name, target.ledger_id, result.row_count)
         end = self._oracle.ledgers[target.ledger_id].metadata.last_entry_id
         if end != sum(row_counts) - 1:
             raise Violation(f"{name} committed {sum(row_counts)} rows, closed at {end} (I1)")
+
+    def delete(self, name: str, ledger_id: int) -> Task:
+        """Delete a ledger, whatever others do with it."""
+
+        def work(_runtime: SimulatedRuntime) -> None:
+            with Cluster(self._uri) as cluster:
+                maintenance.delete_ledger(cluster, ledger_id)
+
+        return self.start(name, work, _DELAYS)
 
     def abort(self, name: str, target: BatchTarget) -> Task:
         return self.start(name, lambda _runtime: batch_commit.abort(target), _DELAYS)

@@ -28,6 +28,8 @@ class Kind(Enum):
     REPLACED = "a bookie is initialised anew at the same place"
     FENCE_LOST = "bookies forget their fences"
     CUT = "a bookie loses the end of a journal"
+    FLIPPED = "a bit of a file turns over"
+    READ_ONLY = "a bookie cannot be written to for a while"
     TIMED_OUT = "a wait ends by its time limit"
 
 
@@ -35,8 +37,8 @@ CRASHES = frozenset({Kind.CRASH_BEFORE, Kind.CRASH_AFTER, Kind.CRASH_TORN, Kind.
 AFTER = frozenset({Kind.ANSWER_LOST, Kind.CRASH_AFTER})
 LATER = frozenset({Kind.LATE, Kind.CRASH_LATE})
 HALF = frozenset({Kind.TORN, Kind.CRASH_TORN})
-LOSSES = frozenset({Kind.WIPED, Kind.REPLACED, Kind.CUT})
-AMBIENT = LOSSES | {Kind.PAUSED, Kind.DOWN, Kind.FENCE_LOST}
+LOSSES = frozenset({Kind.WIPED, Kind.REPLACED, Kind.CUT, Kind.FLIPPED})
+AMBIENT = LOSSES | {Kind.PAUSED, Kind.DOWN, Kind.READ_ONLY, Kind.FENCE_LOST}
 """They happen beside an operation, which then goes on."""
 
 _WEIGHTS = {
@@ -54,11 +56,14 @@ _WEIGHTS = {
     Kind.REPLACED: 2,
     Kind.FENCE_LOST: 4,
     Kind.CUT: 4,
+    Kind.FLIPPED: 3,
+    Kind.READ_ONLY: 3,
 }
 _RATES = (0.0, 0.01, 0.03, 0.06, 0.12)
 _MIXTURES: tuple[tuple[Kind, ...], ...] = (
     (Kind.WIPED, Kind.REPLACED, Kind.CUT, Kind.DOWN),
     (Kind.WIPED, Kind.CUT, Kind.PAUSED),
+    (Kind.FLIPPED, Kind.READ_ONLY, Kind.DOWN),
     (Kind.REFUSED, Kind.LATE, Kind.TORN, Kind.DOWN),
     (Kind.FENCE_LOST, Kind.PAUSED, Kind.DOWN),
     (Kind.REFUSED, Kind.TORN, Kind.PAUSED),
@@ -67,6 +72,7 @@ _MIXTURES: tuple[tuple[Kind, ...], ...] = (
 """Faults that are worse together."""
 
 _CRASHES_MAX = 2
+_FENCES_LOST_MAX = 6
 
 
 @dataclass
@@ -103,5 +109,7 @@ class Chance:
         if kind in CRASHES and sum(self.counts[one] for one in CRASHES) >= _CRASHES_MAX:
             return None
         if kind in LOSSES and not self.losses_left:
+            return None
+        if kind is Kind.FENCE_LOST and self.counts[kind] >= _FENCES_LOST_MAX:
             return None
         return kind

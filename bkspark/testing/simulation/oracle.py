@@ -10,6 +10,7 @@ I4  entry ``n`` is what was submitted as ``n``, and equal on every bookie
 I5  fragments begin at increasing entries and name E bookies each; all but the last stay as they are
 I6  states only move OPEN, IN_RECOVERY, CLOSED; a term has one owner; CLOSED never changes
 I7  the LAC of one reader never decreases, and is never above what is acknowledged or closed
+I8  a log's list only grows, names closed ledgers, each once, and none that was dropped
 J1  no name changes its bytes; a journal only grows
 J3  no ledger is closed below a LAC that was given out
 J4  an ack rests on Qa post-checks and on a metadata check after the last of them
@@ -28,12 +29,14 @@ from bkspark.metadata.memory import MemoryMetadataStore
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
 from bkspark.protocol.record import AddRecord
 from bkspark.testing.simulation.known import Copy, Ledger, Place, payload, stripe_count
+from bkspark.testing.simulation.log_watch import LogWatch
 from bkspark.testing.simulation.scheduler import Violation
 
 OPEN, IN_RECOVERY, CLOSED = LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED
 _MOVES = {(OPEN, OPEN), (OPEN, IN_RECOVERY), (OPEN, CLOSED)} | {
     (IN_RECOVERY, IN_RECOVERY),
     (IN_RECOVERY, CLOSED),
+    *((state, LedgerState.DELETING) for state in (OPEN, IN_RECOVERY, CLOSED)),
 }
 _NAME = re.compile(r"ledgers/[0-9a-f]{2}/([0-9a-f]{16})/(terms|journal|entries)/(.+)")
 _KEY = re.compile(r"ledgers/([0-9a-f]{16})")
@@ -61,6 +64,7 @@ class Oracle:
         self._fenced: dict[tuple[str, str, int, int], int] = {}
         self._looked: dict[tuple[str, int, int], dict[str, int]] = {}
         self._lacs: dict[tuple[str, int], int] = {}
+        self._logs = LogWatch(self._store)
 
     # --- told by the simulation ------------------------------------------------------------
 
@@ -81,12 +85,31 @@ class Oracle:
         frames = journal.decode_journal(before, self._digester, ledger_id=ledger_id).frames
         place.names[name] = bytes(place.disk.files[name].data)
         place.damaged.add(name)
-        if frames:
+        if frames and not frames[-1].record.is_confirmation:
             first = str(frames[-1].record.first_entry_id)
             damaged = {copy for copy in ledger.copies if copy[1:] == (bookie_id, place.incarnation)}
             ledger.cut |= {
                 copy for copy in damaged if copy[0][:2] in (("record", first), ("part", first))
             }
+
+    def flipped(self, bookie_id: str, name: str) -> None:
+        """Some bit of a file turned over: nothing of it is a good copy any more."""
+        place = self._places[bookie_id]
+        match = _NAME.fullmatch(name)
+        assert match is not None
+        ledger_id, before = int(match[1], 16), place.names.get(name, b"")
+        ledger = self.ledgers[ledger_id]
+        gone: set[Copy] = set()
+        if match[2] == "entries":
+            attempt, _, stripe = match[3].removesuffix(".arrow").rpartition("-")
+            gone.add(("log", attempt, stripe))
+        else:
+            content = journal.decode_journal(before, self._digester, ledger_id=ledger_id)
+            firsts = {str(frame.record.first_entry_id) for frame in content.frames}
+            gone = {copy for copy, *_ in ledger.copies if copy[0] != "log" and copy[1] in firsts}
+        place.names[name] = bytes(place.disk.files[name].data)
+        place.damaged.add(name)
+        ledger.cut |= {(copy, bookie_id, place.incarnation) for copy in gone}
 
     def forget_name(self, bookie_id: str, name: str) -> None:
         self._places[bookie_id].names.pop(name, None)
@@ -115,12 +138,21 @@ class Oracle:
             raise Violation(f"entry {entry_id} of ledger {ledger_id} is acked out of order (I1)")
         first, ledger.acked = ledger.acked + 1, entry_id
         end = ledger.metadata.last_entry_id
+        if self.is_deleted(ledger_id):
+            raise Violation(f"entry {entry_id} of ledger {ledger_id} is acked, it is deleted (R13)")
         if end is not None and entry_id > end:
             raise Violation(
                 f"entry {entry_id} of ledger {ledger_id} is acked, but it is closed at {end} (I1)"
             )
         self._require_copies(ledger, first, entry_id, "acked", "I2")
         self._require_reasons(process, ledger, first, entry_id)
+
+    def committed(self, process: str, ledger_id: int, row_count: int) -> None:
+        """A DataFrame's writer learns that its rows are in the log."""
+        self._logs.require_listed(process, ledger_id, row_count)
+
+    def is_deleted(self, ledger_id: int) -> bool:
+        return self.ledgers[ledger_id].metadata.state is LedgerState.DELETING
 
     def shown(self, reader: str, ledger_id: int, confirmed: int) -> None:
         """A reader was given ``confirmed`` as last-add-confirmed."""
@@ -156,14 +188,14 @@ class Oracle:
         ledger_id = int(match[1], 16)
         if name in place.damaged:
             self._lost.add((bookie_id, place.incarnation))  # What comes behind is lost as well.
-        elif is_journal:
+        if is_journal:
             begin = len(before or b"")
             content = journal.decode_journal(
                 data[begin:], self._digester, ledger_id=ledger_id, position=begin
             )
             for frame in content.frames:
                 self._add_frame(step, process, bookie_id, frame, data[begin:])
-        elif match[2] == "entries":
+        if match[2] == "entries":
             attempt, _, stripe = match[3].removesuffix(".arrow").rpartition("-")
             self._add_copy(self.ledgers[ledger_id], ("log", attempt, stripe), bookie_id)
 
@@ -172,12 +204,14 @@ class Oracle:
     ) -> None:
         record = frame.record
         ledger, first = self.ledgers[record.ledger_id], record.first_entry_id
-        if ledger.groups.setdefault(first, record) != record:
-            raise Violation(f"two records begin at entry {first}: {record} (I4)")
         if record.last_add_confirmed > ledger.acked:
             raise Violation(
                 f"a record says LAC {record.last_add_confirmed}, acked is {ledger.acked} (I7)"
             )
+        if record.is_confirmation:
+            return
+        if ledger.groups.setdefault(first, record) != record:
+            raise Violation(f"two records begin at entry {first}: {record} (I4)")
         self._add_copy(ledger, ("record", str(first)), bookie_id)
         for stripe, (at, length) in frame.parts.items():
             message = data[at : at + length]
@@ -238,6 +272,8 @@ class Oracle:
     def _after_metadata(
         self, step: int, process: str, call: str, name: str, result: object
     ) -> None:
+        if call == "put" and name.startswith("logs/"):
+            self._logs.see(name, lambda ledger_id: self.ledgers[ledger_id].metadata)
         match = _KEY.fullmatch(name)
         if match is None:
             return

@@ -14,10 +14,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import lru_cache
+from random import Random
 from typing import Any
 
 from bkspark.client.batch import attempt_writer
-from bkspark.client.recovery.recover import Instruction
+from bkspark.client.recovery.running import Instruction
+from bkspark.format import cluster as cluster_format
+from bkspark.format import ledger_metadata, strict_json
+from bkspark.testing.simulation.dependence import Access
 from bkspark.testing.simulation.scheduler import Process, Scheduler, Task
 
 
@@ -61,11 +66,13 @@ class JoinableTask:
         self._task = task
 
     def is_alive(self) -> bool:
+        self._scheduler.touch(f"end of {self._task.key}", Access.READ)
         return self._task.is_alive()
 
     def join(self, timeout: float | None = None) -> None:
-        if self.is_alive():
-            self._scheduler.pause(lambda: self._task.is_done, can_time_out=timeout is not None)
+        if not self._task.is_done:
+            self._scheduler.pause(lambda: self._task.is_done, timeout)
+        self._scheduler.touch(f"end of {self._task.key}", Access.WAIT)
 
 
 class SimulatedInbox:
@@ -74,20 +81,29 @@ class SimulatedInbox:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._items: deque[Any] = deque()
+        self._taken = 0
+        owner = scheduler.current
+        self._name = scheduler.unique(f"inbox of {owner.key if owner else '-'}")
 
     def put(self, item: Any) -> None:
+        self._scheduler.touch(self._name, Access.WRITE)
+        self._scheduler.touch(f"{self._name}, item {self._taken + len(self._items)}", Access.WRITE)
         self._items.append(item)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         del block
-        if not self._items and not self._scheduler.pause(
-            lambda: bool(self._items), can_time_out=timeout is not None
-        ):
+        if not self._items and not self._scheduler.pause(lambda: bool(self._items), timeout):
             raise queue.Empty
+        self._touch_next(Access.WAIT)
+        self._taken += 1
         return self._items.popleft()
 
     def empty(self) -> bool:
+        self._touch_next(Access.READ)
         return not self._items
+
+    def _touch_next(self, access: Access) -> None:
+        self._scheduler.touch(f"{self._name}, item {self._taken}", access)
 
 
 class _InlinePool:
@@ -112,30 +128,46 @@ class _InlinePool:
 
 
 @contextmanager
-def determined(seed: int) -> Iterator[None]:
-    """Let the client's chance and time follow from ``seed``."""
-    source = random.Random(f"client {seed}")
+def determined(
+    seed: int,
+    *,
+    chance: Callable[[], Random] | None = None,
+    sleep: Callable[[float], None] = lambda _seconds: None,
+    clock: Callable[[], float] | None = None,
+) -> Iterator[None]:
+    """Let the client's chance and time follow from ``seed``.
+
+    Args:
+        chance: where the chance of whoever runs now comes from, if not from one common source.
+        sleep: in place of ``time.sleep``.
+        clock: in place of ``time.monotonic``; without it a microsecond passes between two looks.
+    """
+    common = Random(f"client {seed}")
+    source = chance or (lambda: common)
     ticks = iter(range(10**15))
 
     def token_hex(byte_count: int = 32) -> str:
-        return f"{source.getrandbits(8 * byte_count):0{2 * byte_count}x}"
+        return f"{source().getrandbits(8 * byte_count):0{2 * byte_count}x}"
 
     replacements: list[tuple[object, str, object]] = [
-        (random, "random", source.random),
-        (time, "sleep", lambda _seconds: None),
-        (time, "monotonic", lambda: next(ticks) / 1e6),
+        (random, "random", lambda: source().random()),
+        (time, "sleep", sleep),
+        (time, "monotonic", clock or (lambda: next(ticks) / 1e6)),
         (time, "time_ns", lambda: 1_700_000_000_000_000_000 + next(ticks)),
         (attempt_writer, "ThreadPoolExecutor", _InlinePool),
         (secrets, "token_hex", token_hex),
+        *_REMEMBERED,
     ]
-    real_token, real_uuid = secrets.token_hex, uuid.uuid4
-    for name, module in list(sys.modules.items()):
-        if name.startswith("bkspark."):
-            for key, value in list(vars(module).items()):
-                if value is real_token:
-                    replacements.append((module, key, token_hex))
-                elif value is real_uuid:
-                    replacements.append((module, key, lambda: uuid.UUID(token_hex(16))))
+    tokens, uuids = _users_of_chance(len(sys.modules))
+    replacements += [(owner, key, token_hex) for owner, key in tokens]
+    replacements += [(owner, key, lambda: uuid.UUID(token_hex(16))) for owner, key in uuids]
+    with replaced(replacements):
+        yield
+
+
+@contextmanager
+def replaced(replacements: Sequence[tuple[object, str, object]]) -> Iterator[None]:
+    """Let attributes have other values for a while: (owner, name, value)."""
     before = [(owner, key, getattr(owner, key)) for owner, key, _ in replacements]
     for owner, key, value in replacements:
         setattr(owner, key, value)
@@ -144,3 +176,28 @@ def determined(seed: int) -> Iterator[None]:
     finally:
         for owner, key, value in before:
             setattr(owner, key, value)
+
+
+_REMEMBERED: list[tuple[object, str, object]] = [
+    (owner, name, lru_cache(4096)(getattr(owner, name)))
+    for owner, name in (
+        (strict_json, "loads"),
+        (ledger_metadata, "decode"),
+        (cluster_format, "decode_bookie"),
+        (cluster_format, "decode_cluster"),
+    )
+]
+"""The same small records are decoded again and again; decoding is pure, what comes out frozen."""
+
+
+@lru_cache(1)
+def _users_of_chance(_module_count: int) -> tuple[list[tuple[object, str]], ...]:
+    """Where modules have ``token_hex`` and ``uuid4`` by name."""
+    users: tuple[list[tuple[object, str]], ...] = ([], [])
+    for name, module in list(sys.modules.items()):
+        if name.startswith("bkspark."):
+            for key, value in vars(module).items():
+                for real, found in zip((secrets.token_hex, uuid.uuid4), users):
+                    if value is real:
+                        found.append((module, key))
+    return users

@@ -26,14 +26,17 @@ from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import FIRST_TERM, Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.simulation.clients import Clients
+from bkspark.testing.simulation.disks import URI
 from bkspark.testing.simulation.faults import Chance, Kind
 from bkspark.testing.simulation.oracle import Oracle
 from bkspark.testing.simulation.runtime import determined
 from bkspark.testing.simulation.scheduler import Policy, Scheduler, Violation
-from bkspark.testing.simulation.storage import URI, Storage
+from bkspark.testing.simulation.storage import Storage
 
 _QUORUMS = ((3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (2, 2, 1), (3, 3, 3), (4, 3, 2), (3, 2, 1))
 _BATCH_SHARE = 0.2
+_DELETED_SHARE = 0.05
+_ENTRY_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8)
 _LENGTHS = (60, 150, 400)
 _BLOCKS = BlockSettings(rows_per_block=4, target_bytes=2**20, compression="none")
 _ROWS = pa.schema([pa.field("n", pa.int64())])
@@ -64,7 +67,11 @@ def run_schedule(seed: int, *, checks_reasons: bool = True) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised."""
     random = Random(seed)
     outcome = Outcome(seed)
-    with determined(seed):
+    with determined(
+        seed,
+        sleep=lambda seconds: run.scheduler.sleep(seconds),
+        clock=lambda: run.scheduler.seconds,
+    ):
         run = _Run(random, outcome, checks_reasons)
         try:
             with run.storage.installed():
@@ -76,7 +83,7 @@ def run_schedule(seed: int, *, checks_reasons: bool = True) -> Outcome:
     log = run.scheduler.log
     outcome.log = log
     outcome.digest = blake2b("\n".join(map(str, log)).encode(), digest_size=16).hexdigest()
-    outcome.steps, outcome.operations = run.scheduler.step, run.storage.operations
+    outcome.steps, outcome.operations = run.scheduler.moves, run.storage.operations
     outcome.acks, outcome.faults = run.oracle.acks, run.storage.chance.counts
     outcome.faults[Kind.TIMED_OUT] = run.scheduler.time_outs
     return outcome
@@ -114,33 +121,39 @@ class _Run:
             self._play_appends()
 
     def _play_appends(self) -> None:
-        seen = self._make_ledger()
+        seen = make_ledger(self._quorum, self.oracle)
         ledger_id = seen.value.ledger_id
         clients = self._clients
         numbers = count(1)
         self.storage.on_loss = lambda: clients.recover(
             f"recovery-after-loss-{next(numbers)}", ledger_id
         )
-        clients.write("writer", seen, self._random.randint(1, 8))
+        clients.write("writer", seen, self._random.choice(_ENTRY_COUNTS))
         for number in range(self._random.choice((0, 0, 1, 1, 2, 2))):
             clients.recover(f"recovery-{number + 1}", ledger_id)
         for number in range(self._random.choice((0, 1, 1, 2))):
             clients.read(f"reader-{number + 1}", ledger_id)
+        if self._random.random() < _DELETED_SHARE:
+            clients.delete("deleter", ledger_id)
         self.scheduler.run()
+        if self.oracle.is_deleted(ledger_id):
+            return
         has_all = self._finish(ledger_id)
-        clients.read("last-reader", ledger_id, must_succeed=has_all)
+        clients.read("last-reader", ledger_id, must_succeed=has_all, looks=1)
         self.scheduler.run()
 
     def _play_batch(self) -> None:
-        target = self._make_target()
-        counts = [self._random.randint(0, 5) for _ in range(self._random.randint(1, 2))]
-        self._clients.commit("commit", target, counts)
-        if self._random.random() < 0.5:
-            self._clients.recover("recovery-1", target.ledger_id)
-        if self._random.random() < 0.4:
-            self._clients.abort("abort", target)
+        targets = [self._make_target() for _ in range(self._random.choice((1, 2, 2)))]
+        for number, target in enumerate(targets, start=1):
+            counts = [self._random.randint(0, 5) for _ in range(self._random.randint(1, 2))]
+            self._clients.commit(f"commit-{number}", target, counts)
+            if self._random.random() < 0.4:
+                self._clients.recover(f"recovery-{number}", target.ledger_id)
+            if self._random.random() < 0.3:
+                self._clients.abort(f"abort-{number}", target)
         self.scheduler.run()
-        self._finish(target.ledger_id)
+        for target in targets:
+            self._finish(target.ledger_id)
 
     def _finish(self, ledger_id: int) -> bool:
         """No more faults; the ledger is closed if it can be. Returns whether it must be."""
@@ -151,28 +164,30 @@ class _Run:
         self.scheduler.run()
         return has_all
 
-    def _make_ledger(self) -> Seen[LedgerMetadata]:
-        with Cluster(URI) as cluster:
-            ledger_id = cluster.new_ledger_id()
-            ensemble, _ = place(cluster, ledger_id, self._quorum)
-            members = tuple(Member(address.bookie_id, address.incarnation) for address in ensemble)
-            seen = cluster.ledgers.create(
-                str(ledger_id),
-                LedgerMetadata(
-                    ledger_id=ledger_id,
-                    quorum=self._quorum,
-                    state=LedgerState.OPEN,
-                    term=FIRST_TERM,
-                    token=token_hex(16),
-                    fragments=(Fragment(0, FIRST_TERM, members),),
-                    schema=arrow_schema.encode(VALUE_SCHEMA),
-                ),
-            )
-        self.oracle.see("-", ledger_id)
-        return seen
-
     def _make_target(self) -> BatchTarget:
         request = WriteRequest(URI, "log", _ROWS, self._quorum, None, Password(), _BLOCKS)
         target = batch_plan.prepare(request)
         self.oracle.see("-", target.ledger_id)
         return target
+
+
+def make_ledger(quorum: Quorum, oracle: Oracle) -> Seen[LedgerMetadata]:
+    """A new ledger of the cluster, open for its first writer."""
+    with Cluster(URI) as cluster:
+        ledger_id = cluster.new_ledger_id()
+        ensemble, _ = place(cluster, ledger_id, quorum)
+        members = tuple(Member(address.bookie_id, address.incarnation) for address in ensemble)
+        seen = cluster.ledgers.create(
+            str(ledger_id),
+            LedgerMetadata(
+                ledger_id=ledger_id,
+                quorum=quorum,
+                state=LedgerState.OPEN,
+                term=FIRST_TERM,
+                token=token_hex(16),
+                fragments=(Fragment(0, FIRST_TERM, members),),
+                schema=arrow_schema.encode(VALUE_SCHEMA),
+            ),
+        )
+    oracle.see("-", ledger_id)
+    return seen

@@ -4,14 +4,19 @@ Rule: a task runs from one ``pause`` to its next without interruption; all choic
 from the schedule's seed. A process is a group of tasks that crash and pause together.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Protocol
 
 from greenlet import getcurrent, greenlet
 
 from bkspark.testing.faulty_os import Crash
+from bkspark.testing.simulation.dependence import Access
 
+STEPS_PER_SECOND = 5000
+NEVER = 2**62
 STEPS_MAX = 6000
 """A schedule that is longer than this does not end."""
 
@@ -25,21 +30,26 @@ class Process:
 
     Attributes:
         paused_until: the step before which none of its tasks goes on.
+        chance: what it draws from where each process has its own.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_dead = False
         self.paused_until = 0
-        self.journals: set[str] = set()
+        self.chance = Random(name)
 
 
 class Task:
     """One line of control within a process.
 
     Attributes:
+        key: its name in the schedule, the same whatever the others do.
         ready: what it waits for; None if it only waits for its turn.
-        can_time_out: whether it may go on without it.
+        times_out_at: the step at which it goes on without it.
+        pending: the operation that it makes when it goes on: (place, call, name); None if it
+            makes none at once.
+        asleep_until: the step before which it does not go on.
         priority: higher goes first, under a priority schedule.
     """
 
@@ -48,9 +58,12 @@ class Task:
     ) -> None:
         self.process = process
         self.name = name
+        self.key = f"{process.name}/{name}"
         self.ready: Callable[[], bool] | None = None
-        self.can_time_out = False
+        self.times_out_at = NEVER
         self.has_timed_out = False
+        self.pending: tuple[str, str, str] | None = None
+        self.asleep_until = 0
         self.priority = 0.0
         self.greenlet = greenlet(work, scheduler)
 
@@ -61,15 +74,23 @@ class Task:
     def is_alive(self) -> bool:
         return not self.is_done
 
-    def can_go(self, step: int) -> bool:
-        if self.process.is_dead:
-            return True
-        return self.process.paused_until <= step and (self.ready is None or self.ready())
+    def goes_on_at(self, step: int) -> int:
+        """When it can go on by itself, if it cannot at ``step``."""
+        wakes_at = max(self.process.paused_until, self.asleep_until)
+        return wakes_at if wakes_at > step else self.times_out_at
+
+
+class Chooser(Protocol):
+    """How the next task is chosen."""
+
+    random: Random
+
+    def choose(self, tasks: list[Task], step: int, /) -> Task: ...
 
 
 @dataclass
 class Policy:
-    """How the next task is chosen.
+    """The next task is chosen by chance.
 
     Attributes:
         change_steps: None for a uniform choice; else those steps at which the one that goes
@@ -96,36 +117,51 @@ class Scheduler:
     """Runs tasks until none is left.
 
     Attributes:
+        step: counts moves, and what is slept through when nobody moves.
         log: every step, in order: (step, process, task, what).
         time_out_rate: how often a wait with a time limit ends before its time.
+        touch: told what the step looks at and changes.
     """
 
-    policy: Policy
+    policy: Chooser
     step: int = 0
     time_out_rate: float = 0.0
+    steps_per_second: int = STEPS_PER_SECOND
     time_outs: int = 0
     log: list[tuple[int, str, str, str]] = field(default_factory=list)
     current: Task | None = None
+    touch: Callable[[str, Access], None] = lambda _thing, _access: None
+    moves: int = 0
     _tasks: list[Task] = field(default_factory=list)
+    _names: Counter[str] = field(default_factory=Counter)
     _greenlet: greenlet = field(default_factory=getcurrent)
 
     def spawn(self, process: Process, name: str, work: Callable[[], None]) -> Task:
         """A new task of ``process``; it begins when it is chosen."""
 
         def contained() -> None:
+            self.touch(f"start of {task.key}", Access.WRITE)
             try:
                 if not process.is_dead:
                     work()
             except Crash:
                 process.is_dead = True
+            self.touch(f"end of {task.key}", Access.WRITE)
 
         task = Task(process, name, contained, self._greenlet)
+        task.key = self.unique(task.key)
+        self.touch(f"start of {task.key}", Access.WRITE)
         task.priority = self.policy.random.random()
         self._tasks.append(task)
         return task
 
-    def pause(self, ready: Callable[[], bool] | None = None, can_time_out: bool = False) -> bool:
-        """Let others go on; returns whether ``ready`` holds now, False after a time-out.
+    def unique(self, name: str) -> str:
+        """``name``, with a number from the second time on."""
+        self._names[name] += 1
+        return name if self._names[name] == 1 else f"{name} {self._names[name]}"
+
+    def pause(self, ready: Callable[[], bool] | None = None, timeout: float | None = None) -> bool:
+        """Let others go on; returns whether ``ready`` holds now, False after ``timeout`` seconds.
 
         Raises:
             Crash: the process died meanwhile.
@@ -134,16 +170,28 @@ class Scheduler:
         assert task is not None
         if task.process.is_dead:
             raise Crash
-        task.ready, task.can_time_out, task.has_timed_out = ready, can_time_out, False
+        task.ready, task.has_timed_out = ready, False
+        if timeout is not None:
+            task.times_out_at = self.step + int(timeout * self.steps_per_second)
         self._greenlet.switch()
-        task.ready = None
-        task.can_time_out = False
+        task.ready, task.times_out_at = None, NEVER
         if task.process.is_dead:
             raise Crash
         if task.has_timed_out:
             self.time_outs += 1
             self.note("does not wait any longer")
         return not task.has_timed_out
+
+    def sleep(self, seconds: float) -> None:
+        """In place of ``time.sleep``: let others go on for a while; nobody's clock is meant."""
+        if self.current is not None:
+            self.current.asleep_until = self.step + int(seconds * self.steps_per_second)
+            self.pause()
+
+    @property
+    def seconds(self) -> float:
+        """What a clock shows."""
+        return self.step / self.steps_per_second
 
     def note(self, what: str) -> None:
         task = self.current
@@ -159,7 +207,8 @@ class Scheduler:
         try:
             while self._tasks:
                 self.step += 1
-                if self.step > STEPS_MAX:
+                self.moves += 1
+                if self.moves > STEPS_MAX:
                     raise Violation(f"no end after {STEPS_MAX} steps (I9)")
                 self._go(self._next())
         except BaseException:
@@ -167,28 +216,29 @@ class Scheduler:
             raise
 
     def _next(self) -> Task:
-        able = [task for task in self._tasks if task.can_go(self.step)]
+        step = self.step
+        able = [
+            task
+            for task in self._tasks
+            if task.process.is_dead
+            or (
+                task.process.paused_until <= step
+                and task.asleep_until <= step
+                and (task.times_out_at <= step or task.ready is None or task.ready())
+            )
+        ]
         if self.time_out_rate and self.policy.random.random() < self.time_out_rate:
-            impatient = [task for task in self._tasks if task.can_time_out and task not in able]
-            if impatient:
-                return self._timed_out(impatient)
+            able = [t for t in self._tasks if t.times_out_at < NEVER and t not in able] or able
         if able:
-            return self.policy.choose(able, self.step)
-        paused = [task for task in self._tasks if task.process.paused_until > self.step]
-        if paused:
-            for task in paused:
-                task.process.paused_until = 0
-            return self._next()
-        waiting = [task for task in self._tasks if task.can_time_out]
-        if not waiting:
+            task = self.policy.choose(able, step)
+            task.has_timed_out = task.ready is not None and not task.ready()
+            return task
+        moments = [moment for task in self._tasks if (moment := task.goes_on_at(step)) < NEVER]
+        if not moments:
             names = ", ".join(f"{task.process.name}/{task.name}" for task in self._tasks)
             raise Violation(f"nothing can go on: {names} (I9)")
-        return self._timed_out(waiting)
-
-    def _timed_out(self, waiting: list[Task]) -> Task:
-        task = self.policy.choose(waiting, self.step)
-        task.has_timed_out = True
-        return task
+        self.step = min(moments)
+        return self._next()
 
     def _go(self, task: Task) -> None:
         self.current = task

@@ -7,15 +7,14 @@ what they get are the bookies and the metadata store in memory. The oracle looks
 from collections.abc import Callable
 from typing import TypeVar
 
-from bkspark.bookie import memory
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.errors import BookieUnavailableError, BookKeeperError
-from bkspark.format import cluster as cluster_format
-from bkspark.format import cookie as cookie_format
 from bkspark.metadata import memory as metadata_memory
 from bkspark.testing.faulty import Faults
 from bkspark.testing.faulty_cluster import METADATA, StorageFaults
 from bkspark.testing.faulty_os import Crash
+from bkspark.testing.simulation.dependence import Access
+from bkspark.testing.simulation.disks import URI, Disks
 from bkspark.testing.simulation.faults import (
     AFTER,
     AMBIENT,
@@ -31,9 +30,9 @@ from bkspark.testing.simulation.scheduler import Process, Scheduler
 
 T = TypeVar("T")
 
-URI = "memory://simulation"
 _PAUSE_STEPS = (5, 20, 80, 300)
 _DOWN_STEPS = (10, 40, 150)
+_UNEVENTFUL = ("bookies", "cluster", "lost", "recoveries")
 _WRITES = frozenset({"put_new", "append", "put", "open_journal", "finish", "sync"})
 
 
@@ -41,8 +40,11 @@ class Storage(StorageFaults):
     """Bookies ``bookie-1`` to ``bookie-n`` and a metadata store, all in memory.
 
     Attributes:
+        disks: of the bookies, which damage can be done to.
         operations: storage and metadata operations so far.
         on_loss: called when a bookie lost data; somebody may want to recover then.
+        losing: (process, bookie id) whose appends take effect without an answer.
+        silent: (process, place) that do not reach one another.
     """
 
     def __init__(
@@ -56,14 +58,15 @@ class Storage(StorageFaults):
         self._oracle = oracle
         self._network = Process("network")
         self._down_until: dict[str, int] = {}
-        self._urls = {f"bookie-{n}": f"memory://simulated-{n}" for n in range(1, bookie_count + 1)}
-        for url in self._urls.values():
-            memory.place_disk(url, None)
-        metadata_memory._stores.pop("simulation", None)
-        init_cluster(URI, list(self._urls.values()))
+        self._read_only_until: dict[str, int] = {}
+        self.losing: set[tuple[str, str]] = set()
+        self.silent: set[tuple[str, str]] = set()
+        self.disks = Disks(bookie_count, oracle, chance.random)
+        self.clear()
+        init_cluster(URI, list(self.disks.urls.values()))
         with Cluster(URI) as cluster:
             for bookie_id, record in cluster.bookies().items():
-                oracle.place(bookie_id, record.incarnation, self._disk(bookie_id))
+                oracle.place(bookie_id, record.incarnation, self.disks.at(bookie_id))
 
     def at(self, place: str) -> "_Stepped":
         return _Stepped(self, place)
@@ -72,11 +75,11 @@ class Storage(StorageFaults):
         """No more faults; every bookie answers."""
         self.chance.is_over = True
         self._down_until.clear()
+        self._read_only_until.clear()
 
     def clear(self) -> None:
         """Leave nothing behind in the process."""
-        for url in self._urls.values():
-            memory.place_disk(url, None)
+        self.disks.clear()
         metadata_memory._stores.pop("simulation", None)
 
     def operate(
@@ -89,15 +92,23 @@ class Storage(StorageFaults):
     ) -> T:
         """One operation: wait for the turn, draw a fault, do it, let the oracle look."""
         task = self._scheduler.current
-        if task is None or (place == METADATA and name.startswith(("bookies", "cluster"))):
+        if task is None or (place == METADATA and name.startswith(_UNEVENTFUL)):
             return effect()
+        task.pending = (place, call, name)
         self._scheduler.pause()
+        task.pending = None
         self.operations += 1
         what = f"{call} {name} on {place}"
         kind = self._fault(task.process, place, call)
-        if kind is None and self._down_until.get(place, 0) > self._scheduler.step:
+        if call == "append" and (task.process.name, place) in self.losing:
+            kind = Kind.ANSWER_LOST
+        is_down = self._down_until.get(place, 0) > self._scheduler.step
+        if kind is None and (is_down or (task.process.name, place) in self.silent):
             self._scheduler.note(f"{what}: no answer")
             raise BookieUnavailableError(f"bookie {place} does not answer")
+        if kind is None and call in _WRITES and self._is_read_only(place):
+            self._scheduler.note(f"{what}: read-only")
+            raise BookieUnavailableError(f"bookie {place} cannot be written to")
         if kind is None:
             return self._done(task.process, place, call, name, effect, what)
         self._scheduler.note(f"{what}: {kind.value}")
@@ -120,7 +131,9 @@ class Storage(StorageFaults):
             result = effect()
         except BookKeeperError as error:
             self._scheduler.note(f"{what}: {type(error).__name__}")
+            self._touch(process, place, call, name, has_changed=False)
             raise
+        self._touch(process, place, call, name, has_changed=result is not False)
         shown = f"{len(result)} bytes" if isinstance(result, bytes) else result
         if isinstance(result, int | bytes | None):
             self._scheduler.note(f"{what}: {shown}")
@@ -131,6 +144,22 @@ class Storage(StorageFaults):
             return result  # In search of a record that is known to exist: no absence is believed.
         self._oracle.after(self._scheduler.step, process.name, place, call, name, result)
         return result
+
+    def _touch(
+        self, process: Process, place: str, call: str, name: str, *, has_changed: bool
+    ) -> None:
+        """Tell what an operation looked at and changed; no cookie ever changes meanwhile."""
+        touch = self._scheduler.touch
+        if call in ("open_root", "has_journal"):
+            return
+        if not has_changed or call not in _WRITES:
+            if not (call == "put_new" and "/terms/" in name):
+                touch(f"{place} {name}", Access.READ)
+            return
+        touch(f"life of {process.name}", Access.READ)
+        touch(f"{place} {name}", Access.ADD if "/terms/" in name else Access.WRITE)
+        if call in ("put_new", "open_journal", "finish"):
+            touch(f"{place} {name.rpartition('/')[0]}", Access.ADD)
 
     def _fail(
         self,
@@ -147,6 +176,7 @@ class Storage(StorageFaults):
             return
         if kind in AFTER:
             effect()
+            self._touch(process, place, call, name, has_changed=True)
             self._oracle.after(self._scheduler.step, process.name, place, call, name, None)
         elif kind in HALF and half_effect is not None:
             half_effect()
@@ -170,7 +200,7 @@ class Storage(StorageFaults):
         self, place: str, name: str, effect: Callable[[], object]
     ) -> Callable[[], object]:
         """What an append writes, to be written when the journal is long closed."""
-        file = self._disk(place).files.get(name)
+        file = self.disks.at(place).files.get(name)
         if file is None:
             return effect
         begin = len(file.data)
@@ -189,79 +219,44 @@ class Storage(StorageFaults):
         step, source = self._scheduler.step, self.chance.random
         if kind in LOSSES and not self._oracle.acks and source.random() < 0.7:
             return None
-        bookie_id = place if place in self._urls else source.choice(list(self._urls))
+        bookie_id = place if place in self.disks.urls else source.choice(list(self.disks))
         if kind is Kind.PAUSED:
             process.paused_until = step + source.choice(_PAUSE_STEPS)
         elif kind is Kind.DOWN:
             self._down_until[bookie_id] = step + source.choice(_DOWN_STEPS)
+        elif kind is Kind.READ_ONLY:
+            self._read_only_until[bookie_id] = step + source.choice(_DOWN_STEPS)
         elif kind is Kind.FENCE_LOST:
-            if not self._forget_fences():
+            if not self.disks.forget_some_fences():
                 return None
-        elif kind is Kind.CUT:
-            cut = next((one for one in (bookie_id, *self._urls) if self._cut(one)), None)
-            if cut is None:
+        elif kind in (Kind.CUT, Kind.FLIPPED):
+            damage = self.disks.cut if kind is Kind.CUT else self.disks.flip
+            hit = next((one for one in (bookie_id, *self.disks) if damage(one)), None)
+            if hit is None:
                 return None
-            bookie_id = cut
+            bookie_id = hit
             self._silence_others(bookie_id)
         else:
-            self._lose(bookie_id, is_replaced=kind is Kind.REPLACED)
+            self.disks.lose(bookie_id, is_replaced=kind is Kind.REPLACED)
             self._silence_others(bookie_id)
         self.chance.counts[kind] += 1
         who = process.name if kind is Kind.PAUSED else bookie_id
         self._scheduler.note(f"{who}: {kind.value}")
         return None
 
-    def _forget_fences(self) -> bool:
-        """Take away all markers but the first from about half of the bookies."""
-        has_forgotten = False
-        for bookie_id in self._urls:
-            files = self._disk(bookie_id).files
-            fences = [n for n in files if "/terms/" in n and not n.endswith("/00000001")]
-            if fences and self.chance.random.random() < 0.6:
-                has_forgotten = True
-                for name in fences:
-                    del files[name]
-                    self._oracle.forget_name(bookie_id, name)
-        return has_forgotten
-
     def _silence_others(self, bookie_id: str) -> None:
         """A loss shows while those that could make up for it do not answer."""
         self.chance.losses_left -= 1
         source = self.chance.random
         until = self._scheduler.step + source.choice((0, 40, 150, 400))
-        for other in self._urls:
+        for other in self.disks:
             if other != bookie_id and source.random() < 0.6:
                 self._down_until[other] = until
         if source.random() < 0.6:
             self.on_loss()
 
-    def _cut(self, bookie_id: str) -> bool:
-        """Take away some of the last bytes of a journal."""
-        files = self._disk(bookie_id).files
-        journals = sorted(name for name, file in files.items() if "/journal/" in name and file.data)
-        if not journals:
-            return False
-        name = journals[0]
-        del files[name].data[-self.chance.random.randint(1, 40) :]
-        self._oracle.cut(bookie_id, name)
-        return True
-
-    def _lose(self, bookie_id: str, *, is_replaced: bool) -> None:
-        url = self._urls[bookie_id]
-        memory.place_disk(url, memory.MemoryDisk())
-        incarnation = f"{self.chance.random.getrandbits(128):032x}"
-        if is_replaced:
-            with Cluster(URI) as cluster:
-                cookie = cookie_format.Cookie(cluster.cluster_id, bookie_id, incarnation, 0)
-                record = cluster_format.BookieRecord(bookie_id, incarnation, url, bookie_id)
-                memory.MemoryStorage(url).format(cookie_format.encode(cookie))
-                cluster._bookies.update(bookie_id, lambda _before: record)
-        self._oracle.place(bookie_id, incarnation, self._disk(bookie_id))
-
-    def _disk(self, bookie_id: str) -> memory.MemoryDisk:
-        disk = memory.find_disk(self._urls[bookie_id])
-        assert disk is not None
-        return disk
+    def _is_read_only(self, place: str) -> bool:
+        return self._read_only_until.get(place, 0) > self._scheduler.step
 
 
 class _Stepped(Faults):

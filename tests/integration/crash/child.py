@@ -1,0 +1,174 @@
+"""The processes that are killed, or whose system calls fail: a fork server, and what it forks.
+
+    python -m tests.integration.crash.child          # a line of JSON on its standard input: a child
+
+Python takes a third of a second to import all that a client needs; a fork of a process that has it
+takes a hundredth. A child speaks with the test through a socket of its own, because what it says
+must be neither one of the calls that are made to fail nor be lost when it is killed.
+"""
+
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.cluster import Cluster
+from bkspark.client.handles.settings import WriterSettings
+from bkspark.client.password import Password
+from bkspark.client.recovery.recover import recover
+from bkspark.errors import BookKeeperError
+
+APPENDS = 3
+# So that the calls of one run are those of every other one.
+NEVER_IDLE = WriterSettings(explicit_lac_ms=0)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a child is to do.
+
+    Attributes:
+        address: of the socket on which the test listens.
+        work: name of one of the functions in ``WORK``.
+        role: of the thread that the test wants to watch from its beginning on; may be empty.
+        first: the first ledger that is of interest.
+    """
+
+    address: str
+    work: str
+    uri: str
+    role: str = ""
+    first: int = 0
+
+
+class Line:
+    """A child's end of its socket."""
+
+    def __init__(self, order: Order) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(order.address)
+        self._role = order.role
+        self.say(process=os.getpid())
+
+    def say(self, **event: Any) -> None:
+        self._socket.sendall(json.dumps(event).encode() + b"\n")
+
+    def hold(self, role: str, thread_id: int | None = None) -> None:
+        """Wait until the test watches the thread in this role, if it wants to."""
+        if role == self._role:
+            self.say(thread=thread_id or threading.get_native_id())
+            self._socket.recv(1)
+
+
+def value_of(number: int) -> bytes:
+    return b"entry %d" % number
+
+
+def append(line: Line, order: Order) -> None:
+    """Make a ledger, add to it, seal it; says what is acknowledged when it is."""
+    line.hold("caller")
+    with BookKeeper(order.uri) as keeper:
+        handle = keeper.create_ledger(settings=NEVER_IDLE)
+        line.say(ledger=handle.ledger_id)
+        threads = {thread.name: thread.native_id for thread in threading.enumerate()}
+        line.hold("committer", threads[f"ledger-{handle.ledger_id}"])
+        for member in handle.metadata.last_fragment.ensemble:
+            name = f"ledger-{handle.ledger_id}-{member.bookie_id}"
+            line.hold(member.bookie_id, threads[name])
+        for number in range(APPENDS):
+            handle.append(value_of(number))
+            line.say(acked=number)
+        handle.close()
+        line.say(closed=handle.last_add_confirmed)
+
+
+def take_over(line: Line, order: Order) -> None:
+    """Recover ledger 0, one instruction after the other, all in one thread."""
+    line.hold("caller")
+    with Cluster(order.uri) as cluster:
+        report = recover(cluster, 0, Password(), run=_in_turn)
+    line.say(closed=report.last_entry_id)
+
+
+def read(line: Line, order: Order) -> None:
+    """Read ledger 0 to its end."""
+    line.hold("caller")
+    with BookKeeper(order.uri) as keeper:
+        reader = keeper.open_ledger(0, recovery=False)
+        line.say(values=[entry.value.decode() for entry in reader.read()])
+
+
+def keep_adding(line: Line, order: Order) -> None:
+    """Make a ledger and add to it for ever, one to three entries at a time."""
+    with BookKeeper(order.uri) as keeper:
+        handle = keeper.create_ledger()
+        line.say(ledger=handle.ledger_id)
+        acked = -1
+        for turn in count():
+            group = range(acked + 1, acked + 2 + turn % 3)
+            _, acked = handle.append_many([value_of(number) for number in group])
+            line.say(acked=acked)
+
+
+def settle(line: Line, order: Order) -> None:
+    """Recover and read whatever is there."""
+    with BookKeeper(order.uri) as keeper:
+        for ledger_id in keeper.list_ledgers():
+            if ledger_id >= order.first:
+                values = [entry.value.decode() for entry in keeper.open_ledger(ledger_id).read()]
+                line.say(ledger=ledger_id, values=values)
+    line.say(settled=True)
+
+
+def go_on(line: Line, order: Order) -> None:
+    """Recover and read whatever is there, and then write another ledger on the same bookies."""
+    settle(line, order)
+    with BookKeeper(order.uri) as keeper, keeper.create_ledger(ack_quorum_size=3) as handle:
+        handle.append(value_of(0))
+    line.say(closed=handle.last_add_confirmed)
+
+
+WORK: dict[str, Callable[[Line, Order], None]] = {
+    work.__name__: work for work in (append, take_over, read, keep_adding, settle, go_on)
+}
+
+
+def _in_turn(instructions: Sequence[Any]) -> list[Any]:
+    return [instruction.run() for instruction in instructions]
+
+
+def _run(order: Order) -> None:
+    line = Line(order)
+    try:
+        WORK[order.work](line, order)
+    except BookKeeperError as error:
+        line.say(error=type(error).__name__, text=str(error))
+    except BaseException:
+        line.say(traceback=traceback.format_exc())
+
+
+def serve() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
+    pa.array([b""])  # imports pandas, with thousands of calls that are not ours
+    importlib.import_module("s3fs")
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if os.fork() == 0:
+            _run(Order(**json.loads(line)))
+            # Without a word to threads that may hang in a call: the process is over.
+            os._exit(0)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,61 @@
+"""Logs with an open tail, and looking at them as a reader does."""
+
+import pyarrow as pa
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.handles.settings import WriterSettings
+from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.client.logs.log_writer import LogWriter
+from bkspark.client.password import Password, make_digester
+from bkspark.client.reading.log_view import LogView, look_at
+from bkspark.client.reading.plan import OffsetRange, plan_view
+from bkspark.client.reading.slice_reader import SliceReader
+from bkspark.format import arrow_schema
+from bkspark.protocol.ledger import DigestSpec
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.quorum import Quorum
+
+from .rig import LOG, SCHEMA, rows_from
+
+NO_PASSWORD = Password()
+SILENT = WriterSettings(explicit_lac_ms=0)
+"""Says no LAC but in the next record, so that the last entry is never seen to be confirmed."""
+PROMPT = WriterSettings(explicit_lac_ms=1)
+
+
+def found_log(cluster: Cluster, quorum: tuple[int, int, int] = (3, 3, 2)) -> None:
+    sizes = Quorum(*quorum)
+
+    def founded(record: LogRecord | None) -> LogRecord:
+        log = record or LogRecord.vacant(LOG, sizes)
+        return log.founded(sizes, DigestSpec(), arrow_schema.encode(SCHEMA))
+
+    cluster.logs.update(LOG, founded)
+
+
+def table(first: int, count: int) -> pa.Table:
+    return pa.Table.from_batches([rows_from(first, count)])
+
+
+def look(cluster: Cluster) -> LogView:
+    return look_at(cluster, LOG, NO_PASSWORD)
+
+
+def numbers(cluster: Cluster, view: LogView, begin: int, end: int) -> list[int]:
+    """``n`` of each row, which must be its offset."""
+    wanted = pa.schema([("n", pa.int64()), ("_offset", pa.int64())])
+    tasks = plan_view(cluster, view, OffsetRange(begin, end), NO_PASSWORD, None)
+    reader = SliceReader(wanted)
+    rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
+    assert all(row["n"] == row["_offset"] for row in rows)
+    return sorted(row["n"] for row in rows)
+
+
+def opened(cluster: Cluster, settings: WriterSettings = SILENT) -> LogWriter:
+    return LogWriter(cluster, LOG, NO_PASSWORD, settings=settings)
+
+
+def by_hand(cluster: Cluster, ledger_id: int, settings: WriterSettings = SILENT) -> WriteHandle:
+    seen = cluster.ledger(ledger_id)
+    digester = make_digester(seen.value.digest, NO_PASSWORD)
+    return WriteHandle(cluster, seen, digester, settings=settings)

@@ -1,0 +1,239 @@
+"""Where each historical bug and each hazard of passive storage has its test.
+
+The numbers are those of two lists that the project was made with: protocol bugs that lost data
+elsewhere (RB; fencing, recovery, ensemble changes, reads and metadata), and what a bookie that is a
+folder brings with it (H). What is about parts that do not exist yet has no line here.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+BUGS = "integration/test_recovery_bugs.py"
+CHANGES = "integration/test_ensemble_changes.py"
+HANDLES = "integration/test_handles.py"
+LOGS = "integration/test_log_upkeep.py"
+TAKEOVERS = "integration/test_log_takeovers.py"
+PASSIVE = "integration/test_passive_storage.py"
+RECOVERY = "integration/test_recovery.py"
+COMMITS = "integration/test_interrupted_commits.py"
+FAILING = "integration/test_failing_bookies.py"
+SETTLED = "integration/test_settled_decisions.py"
+CONFLICTS = "conformance/test_conflicts.py"
+FACTS = "conformance/test_s3_facts.py"
+DUELS = "integration/test_duelling_recoverers.py"
+SPARES = "integration/test_recovery_spares.py"
+CALLS = "unit/bookie/test_posix_calls.py"
+
+INDEX: dict[str, tuple[str, ...]] = {
+    # --- fencing
+    "RB-01": (f"{BUGS}::test_rb_01_an_absence_counts_only_behind_a_fence",),
+    "RB-02": (f"{BUGS}::test_rb_02_nothing_below_the_last_fragment_is_looked_for",),
+    "RB-03": (
+        f"{BUGS}::test_rb_03_a_writer_checks_behind_its_write",
+        f"{BUGS}::test_rb_03_a_fence_between_the_write_and_the_check_refuses",
+    ),
+    "RB-04": (
+        f"{BUGS}::test_rb_04_a_recovery_keeps_its_ensemble_to_itself",
+        f"{SPARES}::test_rb_04_no_spare_shows_before_the_closing_cas",
+        f"{SPARES}::test_rb_04_the_new_ensemble_and_the_end_are_one_change",
+    ),
+    "RB-05": (f"{BUGS}::test_rb_05_every_recovery_asks_the_ensemble_of_the_writer",),
+    "RB-36": (
+        f"{BUGS}::test_rb_36_a_marker_found_in_place_is_made_durable_again_before_anything_is_read",
+    ),
+    "RB-37": (
+        f"{BUGS}::test_rb_37_answers_are_counted_in_each_window",
+        f"{BUGS}::test_rb_37_two_of_two_with_one_dead_is_enough_to_see_that_nothing_was_added",
+    ),
+    "RB-46": (f"{BUGS}::test_rb_46_a_missing_marker_is_a_fence",),
+    # --- what recovery decides
+    "RB-09": (f"{BUGS}::test_rb_09_a_wiped_bookie_has_no_vote",),
+    "RB-10": (f"{BUGS}::test_rb_10_wiped_bookies_do_not_forget_that_the_ledger_is_closed",),
+    "RB-11": (f"{BUGS}::test_rb_11_damage_is_not_an_absence",),
+    "RB-14": (f"{BUGS}::test_rb_09_a_wiped_bookie_has_no_vote",),
+    "RB-15": (
+        f"{BUGS}::test_rb_15_a_recovery_that_cannot_write_back_does_not_close",
+        f"{BUGS}::test_rb_15_closing_after_an_add_failed_leaves_the_entries_in_doubt_to_recovery",
+    ),
+    "RB-17": (
+        f"{BUGS}::test_rb_17_a_recovery_that_was_overtaken_adopts_what_the_other_decided",
+        f"{BUGS}::test_rb_17_nobody_can_change_the_ensemble_of_a_ledger_in_recovery",
+    ),
+    "RB-31": (f"{BUGS}::test_rb_31_an_end_is_computed_from_answers_only",),
+    "RB-33": (f"{BUGS}::test_rb_33_a_copy_made_by_a_recovery_is_no_ack_for_the_writer",),
+    "RB-38": (f"{BUGS}::test_rb_38_recovery_stops_at_a_gap",),
+    # --- ensemble changes and closing
+    "RB-06": (
+        f"{CHANGES}::test_rb_06_no_ack_counts_from_a_bookie_that_the_metadata_does_not_name",
+    ),
+    "RB-07": (
+        f"{CHANGES}::test_rb_07_what_a_replaced_bookie_had_counted_is_taken_back",
+        f"{CHANGES}::test_rb_07_a_late_report_of_a_replaced_bookie_counts_for_nothing",
+    ),
+    "RB-08": (f"{CHANGES}::test_rb_08_everything_is_taken_back_before_anything_completes",),
+    "RB-16": (
+        f"{CHANGES}::test_rb_16_without_a_spare_the_writer_goes_on_while_an_ack_quorum_is_left",
+    ),
+    "RB-18": (f"{CHANGES}::test_rb_18_a_change_by_somebody_else_is_kept",),
+    "RB-19": (f"{HANDLES}::test_rb_19_closing_a_ledger_that_somebody_has_changed",),
+    "RB-35": (
+        f"{CHANGES}::test_rb_35_a_ledger_taken_away_during_a_change_leaves_the_outcome_unknown",
+        f"{TAKEOVERS}::test_rb_35_what_is_undecided_is_said_and_resolved",
+    ),
+    "RB-43": (
+        f"{CHANGES}::test_rb_43_a_bookie_that_fails_behind_the_ack_is_replaced_all_the_same",
+    ),
+    # --- last-add-confirmed and reads
+    "RB-12": (
+        "integration/test_explicit_lac.py"
+        "::test_a_reader_in_another_process_sees_the_last_entry_of_an_idle_writer",
+        f"{HANDLES}::test_rb_41_a_last_add_confirmed_counts_whichever_bookie_knows_it",
+    ),
+    "RB-13": (f"{HANDLES}::test_rb_13_a_last_add_confirmed_never_goes_back",),
+    "RB-22": (f"{CHANGES}::test_rb_22_a_reader_follows_the_ledger_to_its_new_bookies",),
+    "RB-23": (f"{HANDLES}::test_rb_41_a_last_add_confirmed_counts_whichever_bookie_knows_it",),
+    "RB-40": (f"{HANDLES}::test_rb_40_an_empty_ledger_and_one_with_a_single_entry",),
+    "RB-41": (f"{HANDLES}::test_rb_41_a_last_add_confirmed_counts_whichever_bookie_knows_it",),
+    # --- compare-and-set of metadata
+    "RB-27": (
+        f"{CHANGES}::test_rb_27_a_lost_answer_of_the_metadata_store_is_recognised_as_ones_own",
+    ),
+    "RB-27c": (
+        f"{CONFLICTS}::test_rb_27c_is_unknown_and_not_lost",
+        f"{CONFLICTS}::test_rb_27c_what_was_applied_is_ones_own",
+        f"{CONFLICTS}::test_rb_27c_taken_is_lost",
+        f"{CONFLICTS}::test_rb_27c_a_change_in_doubt_is_read_back",
+    ),
+    "RB-27d": (
+        f"{CONFLICTS}::test_rb_27d_a_name_that_is_taken_is_not_a_version_that_changed",
+        f"{CONFLICTS}::test_rb_27d_the_key_stays_taken_once_its_record_is_gone",
+    ),
+    "RB-27e": (f"{CHANGES}::test_rb_18_a_change_by_somebody_else_is_kept",),
+    # --- logs of ledgers
+    "RB-20": (
+        f"{TAKEOVERS}::test_rb_20_a_writer_that_rolls_cannot_acknowledge_in_the_ledger_before",
+        f"{TAKEOVERS}::test_rb_20_a_roll_lists_the_next_before_it_closes_the_last",
+    ),
+    "RB-20b": (
+        f"{TAKEOVERS}::test_rb_20b_who_loses_the_list_starts_again_and_leaves_no_orphan",
+        f"{TAKEOVERS}::test_rb_20b_who_gives_up_leaves_no_orphan_either",
+    ),
+    "RB-21": (f"{TAKEOVERS}::test_rb_21_a_writer_that_dies_before_its_first_entry_stops_nobody",),
+    "RB-32": (f"{LOGS}::test_truncation_under_a_writer_disturbs_nobody",),
+    "RB-39": (f"{TAKEOVERS}::test_rb_39_a_reader_skips_nothing_at_any_moment_of_a_roll",),
+    "RB-44": (
+        f"{TAKEOVERS}::test_rb_44_reading_does_not_fence_ones_own_writer",
+        f"{TAKEOVERS}::test_rb_44_the_tail_of_the_one_before_is_recovered_whole",
+    ),
+    # --- what passive storage adds
+    "H1": (f"{FACTS}::test_default_s3fs_hides_a_fence_that_another_process_made",),
+    "H2": ("unit/bookie/test_posix.py::test_format_refuses_network_file_systems",),
+    "H3": (f"{PASSIVE}::test_h3_a_marker_that_comes_late_moves_no_bookie_back",),
+    "H4": (f"{PASSIVE}::test_h4_nobody_writes_over_what_another_one_wrote",),
+    "H5": (
+        f"{COMMITS}::test_abort_after_a_lost_answer_deletes_nothing",
+        f"{COMMITS}::test_a_commit_that_hung_and_wakes_after_abort_changes_nothing",
+    ),
+    "H6": (
+        f"{FACTS}::test_botocore_reports_a_lost_race_for_its_own_object",
+        f"{FACTS}::test_default_s3fs_overwrites_when_an_exclusive_file_is_empty",
+        "unit/metadata/test_zookeeper_faults.py::test_records_recognise_their_own_change",
+    ),
+    "H7": (
+        "unit/protocol/test_adding.py::test_only_members_of_the_own_write_set_count",
+        f"{SETTLED}::test_rotation_a_record_of_entry_logs_counts_only_with_qa_copies_in_every_window",
+    ),
+    "H8": (f"{PASSIVE}::test_h8_a_recovery_copies_records_as_they_are",),
+    "H10": ("unit/protocol/test_adding.py::test_a_replacement_voids_a_check_that_is_under_way",),
+    "H11": (f"{PASSIVE}::test_h11_nothing_is_acknowledged_behind_the_close",),
+    "H12": (
+        "integration/test_logs.py::test_a_second_commit_of_one_target_does_not_double_its_rows",
+    ),
+    "H13": (f"{FAILING}::test_tasks_that_used_different_spares_end_on_one_ensemble",),
+    "H15": (f"{BUGS}::test_rb_03_a_writer_checks_behind_its_write",),
+    "H16": (f"{COMMITS}::test_a_marker_of_the_next_term_stops_the_commit",),
+    "H17": (f"{COMMITS}::test_the_order_of_a_commit",),
+    "H18": (
+        f"{FAILING}::test_a_wiped_bookie_is_neither_counted_nor_believed",
+        f"{FAILING}::test_a_place_without_a_cookie_is_no_bookie",
+        "unit/metadata/test_files.py::test_store_that_was_unmounted_is_not_empty",
+    ),
+    "H19": (f"{SETTLED}::test_a_root_moved_away_under_an_open_journal_is_not_counted",),
+    "H22": (
+        f"{BUGS}::test_rb_11_damage_is_not_an_absence",
+        f"{RECOVERY}::test_torn_ends_are_decided_once_everybody_has_answered",
+    ),
+    "H23": (
+        f"{BUGS}::test_rb_36_a_marker_found_in_place_is_made_durable_again_before_anything_is_read",
+        "unit/metadata/test_files_faults.py::test_get_makes_durable_what_it_gives_out",
+    ),
+    "H24": (
+        f"{CALLS}::test_journal_ends_at_its_first_error",
+        "unit/metadata/test_files_faults.py::test_failed_fsync_is_never_success",
+    ),
+    "H25": (f"{BUGS}::test_rb_17_nobody_can_change_the_ensemble_of_a_ledger_in_recovery",),
+    "H26": (
+        f"{DUELS}::test_recoverers_in_threads_all_find_the_same_end",
+        f"{DUELS}::test_recoverers_in_processes_all_find_the_same_end",
+    ),
+    "H27": (f"{BUGS}::test_rb_15_a_recovery_that_cannot_write_back_does_not_close",),
+    "H28": (
+        "integration/test_write_and_read.py::test_only_the_reported_attempt_of_a_partition_counts",
+    ),
+    "H29": (
+        "spark/test_cluster_faults.py"
+        "::test_a_killed_executor_with_a_shuffle_that_cannot_be_repeated_gives_all_or_nothing",
+    ),
+    "H31": (
+        "integration/test_reads_with_faults.py"
+        "::test_without_a_good_replica_the_error_names_offset_and_reasons",
+    ),
+    "H32": (f"{SETTLED}::test_a_tail_reader_across_a_change_of_term_never_goes_back_nor_too_far",),
+    "H34": ("unit/metadata/test_zookeeper_faults.py::test_expired_session_is_replaced",),
+    "H35": (
+        "unit/metadata/test_zookeeper_ensemble.py::test_leader_that_slept_confirms_nothing_old",
+    ),
+    "H42": ("integration/test_appenders.py::test_four_processes_found_a_log_and_append_to_it",),
+    # --- what was settled last
+    "rotation": (
+        f"{SETTLED}::test_rotation_a_record_of_entry_logs_is_found_whichever_bookie_is_silent",
+        f"{SETTLED}::test_rotation_a_record_of_entry_logs_counts_only_with_qa_copies_in_every_window",
+    ),
+    "keep or drop": (f"{SETTLED}::test_a_partly_written_group_is_kept_or_dropped_as_a_whole",),
+    "next, then own, with pruning": (
+        "unit/metadata/test_versions_interleaved.py::test_no_interleaving_breaks_a_promise",
+        "unit/metadata/test_versions_interleaved.py"
+        "::test_the_exploration_finds_what_a_missing_guard_breaks",
+    ),
+    "root moved away": (f"{SETTLED}::test_a_root_moved_away_under_an_open_journal_is_not_counted",),
+    "torn everywhere": (f"{RECOVERY}::test_torn_ends_are_decided_once_everybody_has_answered",),
+    "tail reader and terms": (
+        f"{SETTLED}::test_a_tail_reader_across_a_change_of_term_never_goes_back_nor_too_far",
+    ),
+}
+
+# Sections A to D, F and G of the list of bugs.
+BUG_NUMBERS = (
+    *("01", "02", "03", "04", "05", "36", "37", "46"),
+    *("09", "10", "11", "14", "15", "17", "31", "33", "38"),
+    *("06", "07", "08", "16", "18", "19", "43"),
+    *("12", "13", "22", "23", "40", "41"),
+    *("27", "27c", "27d", "27e"),
+    *("20", "20b", "21", "39", "44"),
+)
+
+
+def test_every_bug_of_the_list_has_a_test() -> None:
+    assert {f"RB-{number}" for number in BUG_NUMBERS} <= set(INDEX)
+
+
+@pytest.mark.parametrize("case", INDEX)
+def test_the_tests_that_the_index_names_exist(case: str) -> None:
+    for node_id in INDEX[case]:
+        path, _, name = node_id.partition("::")
+        source = (ROOT / "tests" / path).read_text(encoding="utf-8")
+        assert re.search(rf"^ *def {name}\(", source, re.MULTILINE), node_id

@@ -1,0 +1,182 @@
+"""Mutants of reading a log that is written to, and of following it as a stream."""
+
+from .mutant import Mutant
+
+TAILS = "tests/integration/test_open_tails.py"
+JOURNALS = "tests/integration/test_journal_ends.py"
+SOURCE = "tests/unit/spark/test_stream_reader.py"
+POSITION = "tests/unit/protocol/test_stream_position.py"
+
+MUTANTS = (
+    # --- journals and the confirmed end ----------------------------------------------------------
+    Mutant(
+        "a journal that lacks records is good enough",
+        "client/reading/ledger_files.py",
+        "        if record.last_entry_id + 1 >= end:\n",
+        "        if record:\n",
+        (f"{JOURNALS}::test_a_journal_that_lacks_records_is_not_all_there_is",),
+    ),
+    Mutant(
+        "records of another writer of the same term count",
+        "client/reading/ledger_files.py",
+        "    is_live = is_own or record.term < ledger.term\n",
+        "    is_live = is_own or record.term <= ledger.term\n",
+        (f"{JOURNALS}::test_records_of_another_writer_of_the_same_term_are_left_out",),
+    ),
+    Mutant(
+        "a plan reads whole journals",
+        "client/reading/journal_end.py",
+        "    if begin > 0:\n",
+        "    if begin < 0:\n",
+        (f"{JOURNALS}::test_the_end_of_a_long_journal_is_planned_without_the_rest",),
+    ),
+    Mutant(
+        "a look reads journals that have not grown",
+        "client/reading/journal_end.py",
+        "        if size != known.size:\n",
+        "        if size:\n",
+        (
+            f"{JOURNALS}::test_a_look_does_not_cost_more_in_a_long_ledger_and_costs_nothing_"
+            "without_news",
+        ),
+    ),
+    Mutant(
+        "a torn journal says nothing",
+        "client/reading/journal_end.py",
+        "        record = content.frames[-1].record if content.frames else known.record\n",
+        "        record = known.record\n",
+        (f"{JOURNALS}::test_a_torn_end_is_read_from_where_the_last_look_ended",),
+    ),
+    Mutant(
+        "the lowest lac of the bookies counts",
+        "client/reading/confirmed.py",
+        "    return max(records, key=",
+        "    return min(records, key=",
+        (f"{TAILS}::test_the_highest_lac_of_any_bookie_counts",),
+    ),
+    Mutant(
+        "no answer is taken for an empty ledger",
+        "client/reading/confirmed.py",
+        "    if not answers:\n",
+        "    if answers < 0:\n",
+        (f"{TAILS}::test_if_no_bookie_answers_the_end_is_unknown_and_the_closed_part_is_read",),
+    ),
+    Mutant(
+        "a lac is used with metadata from before it",
+        "client/reading/confirmed.py",
+        "        if not cluster.ledgers.is_current(str(ledger_id), seen):\n",
+        "        if record is None:\n",
+        (f"{TAILS}::test_the_metadata_used_is_read_after_the_lac",),
+    ),
+    Mutant(
+        "entries in front of the last fragment wait for a record",
+        "client/reading/confirmed.py",
+        "    least = ledger.last_fragment.first_entry_id - 1\n",
+        "    least = -1\n",
+        (f"{TAILS}::test_entries_in_front_of_the_last_fragment_are_confirmed_by_it",),
+    ),
+    # --- the view of a log -----------------------------------------------------------------------
+    Mutant(
+        "a reader goes past an open ledger",
+        "client/reading/log_view.py",
+        "                if is_open:\n",
+        "                if is_open and not count:\n",
+        (f"{TAILS}::test_rb_44_nothing_of_the_second_ledger_is_seen_before_the_first_is_closed",),
+    ),
+    Mutant(
+        "a tail that was deleted meanwhile is an error",
+        "client/reading/log_view.py",
+        "            except NoSuchLedgerError:",
+        "            except ZeroDivisionError:",
+        (f"{TAILS}::test_a_tail_that_is_deleted_between_two_look_ups_is_looked_up_anew",),
+    ),
+    Mutant(
+        "an end known from elsewhere reaches past a closed ledger",
+        "client/reading/log_view.py",
+        "        if end_offset <= self.end_offset or not self.has_open_end:\n",
+        "        if end_offset <= self.end_offset:\n",
+        (f"{TAILS}::test_an_end_that_is_known_from_elsewhere_reaches_only_into_the_open_ledger",),
+    ),
+    # --- positions of a query --------------------------------------------------------------------
+    Mutant(
+        "rows that are gone are stepped over in silence",
+        "protocol/stream_position.py",
+        "    if fails_on_loss:\n",
+        "    if not loss:\n",
+        (
+            f"{POSITION}::test_truncated_rows_are_an_error",
+            f"{POSITION}::test_another_generation_is_an_error_whatever_the_offset[0]",
+        ),
+    ),
+    Mutant(
+        "an offset means the same in every generation",
+        "protocol/stream_position.py",
+        "    if start >= first:\n",
+        "    if start.offset >= first.offset:\n",
+        (f"{POSITION}::test_another_generation_is_an_error_whatever_the_offset[30]",),
+    ),
+    Mutant(
+        "an offset in the future waits",
+        "protocol/stream_position.py",
+        "    if position > end and not is_perhaps_unseen:\n",
+        "    if position > end and is_perhaps_unseen:\n",
+        (f"{SOURCE}::test_an_offset_in_the_future[true-start0]",),
+    ),
+    Mutant(
+        "a batch may end before its start",
+        "protocol/stream_position.py",
+        "    if end < start:\n",
+        "    if end < Position(0, 0):\n",
+        (f"{SOURCE}::test_an_end_before_its_start",),
+    ),
+    # --- the source ------------------------------------------------------------------------------
+    Mutant(
+        "what is available now grows while it is read",
+        "spark/stream_reader.py",
+        "            end = min(end, target.offset)\n",
+        "            end = max(end, target.offset)\n",
+        (f"{SOURCE}::test_what_is_available_now_is_fixed_at_the_start",),
+    ),
+    Mutant(
+        "available now goes on in a newer generation",
+        "spark/stream_reader.py",
+        "            if target.generation != begin.generation:\n",
+        "            if target.generation > begin.generation:\n",
+        (f"{SOURCE}::test_available_now_does_not_go_on_in_a_newer_generation",),
+    ),
+    Mutant(
+        "the checkpoint's end is doubted",
+        "spark/stream_reader.py",
+        "        view = view.confirmed_to(past.offset)\n",
+        "        view = view.confirmed_to(0)\n",
+        (f"{SOURCE}::test_a_batch_of_the_checkpoint_is_read_though_its_last_lac_is_away",),
+    ),
+    Mutant(
+        "latest moves between the two times it is asked for",
+        "spark/stream_reader.py",
+        "        if progress.initial is None:\n",
+        "        if progress:\n",
+        (f"{SOURCE}::test_latest_is_asked_for_twice_and_is_the_same",),
+    ),
+    Mutant(
+        "a loss is not reported",
+        "spark/stream_reader.py",
+        "            progress.loss = found.loss\n",
+        "",
+        (f"{SOURCE}::test_or_a_skip_that_is_reported",),
+    ),
+    Mutant(
+        "new columns under a running query are left out in silence",
+        "spark/schema.py",
+        "    if changes:\n",
+        "    if not names and changes == 0:\n",
+        (f"{SOURCE}::test_new_columns_under_a_running_query_need_a_restart",),
+    ),
+    Mutant(
+        "a limit is ignored",
+        "spark/stream_reader.py",
+        "                end = min(end, begin.offset + self._options.trigger_entries)\n",
+        "                end = min(end, begin.offset + 10 * self._options.trigger_entries)\n",
+        (f"{SOURCE}::test_entries_per_trigger",),
+    ),
+)

@@ -1,0 +1,222 @@
+"""Mutants of the write handle: what a writer counts, tells, waits for and replaces."""
+
+from .mutant import Mutant
+
+ADDING = "tests/unit/protocol/test_adding.py"
+LAC = "tests/integration/test_explicit_lac.py"
+CALLBACKS = "tests/integration/test_callbacks.py"
+HANGING = "tests/integration/test_hanging_bookies.py"
+CHANGES = "tests/integration/test_ensemble_changes.py"
+CHANGE = "tests/unit/protocol/test_ensemble_change.py"
+PLACEMENT = "tests/unit/protocol/test_placement.py"
+QUARANTINE = "tests/unit/protocol/test_quarantine.py"
+SMALL = "tests/unit/format/test_small_records.py"
+
+MUTANTS = (
+    # --- explicit LAC ----------------------------------------------------------------------------
+    Mutant(
+        "a confirmation is said while adds are on their way",
+        "protocol/adding.py",
+        "return not self._pending and self.last_add_confirmed > self._said",
+        "return self.last_add_confirmed > self._said",
+        (
+            f"{ADDING}::test_a_lac_is_said_by_the_next_record_or_by_a_confirmation_when_nothing_is_pending",
+        ),
+    ),
+    Mutant(
+        "a confirmation is said again and again",
+        "protocol/adding.py",
+        '        """A confirmation says the LAC now."""\n'
+        "        self._said = self.last_add_confirmed\n",
+        '        """A confirmation says the LAC now."""\n',
+        (
+            f"{ADDING}::test_a_lac_is_said_by_the_next_record_or_by_a_confirmation_when_nothing_is_pending",
+        ),
+    ),
+    Mutant(
+        "a confirmation goes to no bookie",
+        "protocol/record.py",
+        "if self.attempts or self.is_confirmation:",
+        "if self.attempts:",
+        (f"{LAC}::test_it_is_told_once_to_every_bookie_of_the_ensemble",),
+    ),
+    Mutant(
+        "a confirmation counts as a copy of the add behind it",
+        "client/handles/lane.py",
+        "if not record.record.is_confirmation:  # it would be taken for the add behind it",
+        "if True:",
+        (f"{LAC}::test_it_does_not_count_as_a_copy_of_the_entry_behind_it",),
+    ),
+    Mutant(
+        "a confirmation is a group",
+        "format/journal.py",
+        "return tuple(f.record for f in self.frames if not f.record.is_confirmation)",
+        "return tuple(f.record for f in self.frames)",
+        (f"{SMALL}::test_a_confirmation_comes_back_and_is_no_group",),
+    ),
+    Mutant(
+        "recovery takes a confirmation for a group",
+        "client/recovery/journal_tail.py",
+        "if frame.record.first_entry_id > floor and not frame.record.is_confirmation",
+        "if frame.record.first_entry_id > floor",
+        (f"{LAC}::test_the_end_of_a_journal_has_its_lac_and_no_group_for_it",),
+    ),
+    Mutant(
+        "a confirmation may say anything",
+        "format/add_record.py",
+        "says_its_lac = first - 1 == last == record.last_add_confirmed >= -1",
+        "says_its_lac = True",
+        (f"{SMALL}::test_a_confirmation_says_its_lac_and_nothing_else",),
+    ),
+    # --- bookies that hang -----------------------------------------------------------------------
+    Mutant(
+        "a bookie may hang for ever",
+        "client/handles/committer.py",
+        "if due is None or limit < due:",
+        "if False:",
+        (f"{HANGING}::test_bookies_that_hang_are_replaced[1-append]",),
+    ),
+    Mutant(
+        "a late answer of a bookie that was replaced counts",
+        "client/handles/committer.py",
+        "if not self._ensemble.has(stored.ensemble_index, stored.bookie_id):",
+        "if False:",
+        (f"{HANGING}::test_a_late_answer_of_a_bookie_that_was_replaced_counts_for_nothing",),
+    ),
+    Mutant(
+        "answers do not end the wait for a bookie",
+        "client/handles/lane.py",
+        "            self.waiting_bytes -= self._sent.popleft()[1]\n",
+        "            break\n",
+        (f"{HANGING}::test_a_slow_bookie_slows_its_writer_down_and_does_not_fill_the_memory",),
+    ),
+    Mutant(
+        "what waits for a slow bookie fills the memory",
+        "client/handles/committer.py",
+        "len(self._groups) < GROUPS_IN_FLIGHT_MAX and not self._ensemble.is_congested",
+        "len(self._groups) < GROUPS_IN_FLIGHT_MAX",
+        (f"{HANGING}::test_a_slow_bookie_slows_its_writer_down_and_does_not_fill_the_memory",),
+    ),
+    Mutant(
+        "a writer waits for a spare that hangs",
+        "client/handles/asking.py",
+        "task.join(max(0.0, deadline - time.monotonic()))",
+        "task.join()",
+        (
+            f"{HANGING}::test_a_spare_that_hangs_is_passed_over",
+            f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[seal]",
+        ),
+    ),
+    Mutant(
+        "a spare that did not answer about its markers joins",
+        "client/handles/choosing.py",
+        "return answer is not None and answer.result()",
+        "return answer is None or answer.result()",
+        (f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",),
+    ),
+    Mutant(
+        "a caller waits for ever for room",
+        "client/handles/committer.py",
+        "            self._settings.wait_seconds_max,\n        ):",
+        "            None,\n        ):",
+        (f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_room",),
+    ),
+    Mutant(
+        "a caller waits for ever for an acknowledgement",
+        "client/handles/write_handle.py",
+        "return future.result(self._settings.wait_seconds_max)",
+        "return future.result()",
+        (
+            f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[append]",
+        ),
+    ),
+    Mutant(
+        "closing waits for ever for the writer",
+        "client/handles/write_handle.py",
+        "self._task.join(self._settings.wait_seconds_max)",
+        "self._task.join()",
+        (
+            f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[close]",
+        ),
+    ),
+    Mutant(
+        "a ledger is sealed although its writer has not ended",
+        "client/handles/write_handle.py",
+        "if self._task.is_alive():\n            raise",
+        "if False:\n            raise",
+        (
+            f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[close]",
+        ),
+    ),
+    # --- callbacks -------------------------------------------------------------------------------
+    Mutant(
+        "a callback waits for room",
+        "client/handles/committer.py",
+        "if self._outstanding >= OUTSTANDING_BYTES_MAX and not self.is_telling_here:",
+        "if self._outstanding >= OUTSTANDING_BYTES_MAX:",
+        (f"{CALLBACKS}::test_a_callback_may_append_too",),
+    ),
+    Mutant(
+        "a callback may wait for itself",
+        "client/handles/write_handle.py",
+        "if self._committer.is_telling_here:",
+        "if False:",
+        (f"{CALLBACKS}::test_what_would_wait_for_itself_in_a_callback_is_refused[append]",),
+    ),
+    # --- whom a writer replaces and chooses ------------------------------------------------------
+    Mutant(
+        "with delay a write set below its ack quorum is good enough",
+        "protocol/ensemble_change.py",
+        "if is_delayed and quorum.is_ack_quorum_of_all(live):",
+        "if is_delayed and len(live) >= quorum.ack_quorum_size:",
+        (f"{CHANGE}::test_with_delay_all_are_as_soon_as_some_entry_would_miss_its_ack_quorum",),
+    ),
+    Mutant(
+        "a delay nobody asked for",
+        "protocol/ensemble_change.py",
+        "if is_delayed and quorum.is_ack_quorum_of_all(live):",
+        "if quorum.is_ack_quorum_of_all(live):",
+        (f"{CHANGE}::test_without_delay_all_are",),
+    ),
+    Mutant(
+        "with delay only the last that failed is replaced",
+        "client/handles/committer.py",
+        "            self._ensemble.failed,\n",
+        "            {broken.ensemble_index},\n",
+        (
+            f"{CHANGES}::"
+            "test_with_delay_nobody_is_replaced_while_every_entry_reaches_its_ack_quorum",
+        ),
+    ),
+    Mutant(
+        "failures are not noted",
+        "client/handles/ensemble.py",
+        "            self._cluster.note_failure(member)\n",
+        "",
+        (f"{CHANGES}::test_a_failure_is_noted_with_the_bookie",),
+    ),
+    Mutant(
+        "bookies that keep failing are chosen like others",
+        "protocol/placement.py",
+        "pool = [c for c in open_ if c.member.bookie_id not in last] or open_",
+        "pool = open_",
+        (
+            f"{CHANGES}::test_bookies_that_keep_failing_are_chosen_last",
+            f"{PLACEMENT}::test_bookies_to_be_taken_last_are_taken_only_where_there_is_no_other",
+        ),
+    ),
+    Mutant(
+        "a quarantine never ends",
+        "protocol/quarantine.py",
+        "            and now - times[-1] < QUARANTINE_SECONDS\n",
+        "",
+        (f"{QUARANTINE}::test_it_ends_and_the_next_failure_alone_does_not_renew_it",),
+    ),
+    Mutant(
+        "failures far apart count together",
+        "protocol/quarantine.py",
+        "            and times[-1] - times[0] <= WINDOW_SECONDS\n",
+        "",
+        (f"{QUARANTINE}::test_failures_far_apart_are_none",),
+    ),
+)

@@ -1,0 +1,261 @@
+"""Mutants of the read handle, and of the write handle whose user chooses the ids."""
+
+from .mutant import Mutant
+
+HANDLE = "tests/integration/test_read_handle.py"
+CHANGING = "tests/integration/test_readers_of_changing_ledgers.py"
+PAGES = "tests/integration/test_journal_pages.py"
+GROWTH = "tests/integration/test_read_growth.py"
+ADV = "tests/integration/test_adv_handle.py"
+HEADS = "tests/unit/format/test_journal_heads.py"
+GROUP = "tests/unit/client/test_group.py"
+HEDGING = "tests/unit/client/test_hedging.py"
+
+HEDGING_FILE = "client/handles/hedging.py"
+FINDER_FILE = "client/handles/group_finder.py"
+PAGES_FILE = "client/handles/journal_pages.py"
+READER_FILE = "client/handles/read_handle.py"
+ADV_FILE = "client/handles/adv_handle.py"
+
+MUTANTS = (
+    # --- whom to ask, and for how long -----------------------------------------------------------
+    Mutant(
+        "a reader asks the next bookie only when the first has failed",
+        HEDGING_FILE,
+        "return min(self.read_timeout_seconds, self.speculative_read_ms / 1000)",
+        "return self.read_timeout_seconds",
+        (f"{HANDLE}::test_2_4_3_a_slow_bookie_is_not_waited_for",),
+    ),
+    Mutant(
+        "a bookie that was slow has no answer",
+        HEDGING_FILE,
+        "        while turn or asked:\n",
+        "        while turn:\n",
+        (f"{HANDLE}::test_2_4_3_a_slow_answer_counts_if_no_other_is_good",),
+    ),
+    Mutant(
+        "a bookie that hangs is said to be good",
+        HEDGING_FILE,
+        "            self.faults[member] = "
+        'f"bookie {member.bookie_id} gave no answer within {seconds:g} s"\n',
+        "            del seconds\n",
+        (f"{HANDLE}::test_a_bookie_that_hangs_is_stepped_over_and_named",),
+    ),
+    Mutant(
+        "a last add confirmed needs the answer of everybody",
+        FINDER_FILE,
+        "return ledger.quorum.coverage(answered) is Coverage.COVERED",
+        "return False",
+        (f"{HANDLE}::test_2_3_2_the_last_add_confirmed_needs_no_answer_of_a_bookie_that_hangs",),
+    ),
+    Mutant(
+        "a last add confirmed needs one answer",
+        FINDER_FILE,
+        "return ledger.quorum.coverage(answered) is Coverage.COVERED",
+        "return True",
+        (f"{HANDLE}::test_2_3_2_it_waits_for_enough_of_every_write_set",),
+    ),
+    Mutant(
+        "a reader does not keep to a good bookie",
+        FINDER_FILE,
+        "            order.sort(key=lambda member: member != self._favourite)\n",
+        "",
+        (f"{HANDLE}::test_2_4_5_after_a_fault_the_next_good_one_is_kept",),
+    ),
+    Mutant(
+        "a reader is sticky although it must not",
+        FINDER_FILE,
+        "if holds_all and self._settings.is_sticky:",
+        "if holds_all:",
+        (f"{HANDLE}::test_2_4_5_reads_may_be_spread_over_the_write_sets[sizes0]",),
+    ),
+    Mutant(
+        "a bookie that failed is asked first again",
+        FINDER_FILE,
+        "return sorted(order, key=self._asker.faults.__contains__)",
+        "return order",
+        (f"{HANDLE}::test_2_4_4_a_bookie_that_failed_is_asked_last",),
+    ),
+    Mutant(
+        "a bookie is asked several things at once",
+        HEDGING_FILE,
+        "                if member not in self._under_way:\n"
+        "                    own.add(self._begin(member, ask))\n",
+        "                own.add(self._begin(member, ask))\n",
+        (f"{HEDGING}::test_a_bookie_is_asked_one_thing_at_a_time",),
+    ),
+    Mutant(
+        "a bookie that still gets on is given up",
+        HEDGING_FILE,
+        "            if seen != before:\n",
+        "            if False:\n",
+        (f"{HEDGING}::test_one_that_gets_on_is_waited_for",),
+    ),
+    Mutant(
+        "one that is busy is not waited for although it is needed",
+        HEDGING_FILE,
+        "        asked = dict.fromkeys(members, until)\n",
+        "        asked = dict.fromkeys([m for m in members if m not in self._under_way], until)\n",
+        (f"{HEDGING}::test_everybody_waits_for_one_that_is_busy_if_it_is_needed",),
+    ),
+    # --- what to believe -------------------------------------------------------------------------
+    Mutant(
+        "parts of two records are put together",
+        FINDER_FILE,
+        "if stored.record == self.record:",
+        "if True:",
+        (f"{GROUP}::test_of_two_records_the_later_terms_is_the_one_and_parts_are_not_mixed",),
+    ),
+    Mutant(
+        "a record of a term that is not open is read",
+        FINDER_FILE,
+        "if stored is None or stored.record.term > self.term:",
+        "if stored is None:",
+        (f"{GROUP}::test_a_record_of_a_term_that_is_not_open_is_none",),
+    ),
+    Mutant(
+        "a last add confirmed of a term that is not open is believed",
+        READER_FILE,
+        "said = (r.last_add_confirmed for r in records if r.term <= self._metadata.term)",
+        "said = (r.last_add_confirmed for r in records)",
+        (f"{CHANGING}::test_a_reader_across_a_change_of_term_believes_only_terms_that_are_open",),
+    ),
+    Mutant(
+        "what lies in front of the last fragment is not confirmed",
+        READER_FILE,
+        "known = self._metadata.last_fragment.first_entry_id - 1",
+        "known = INVALID_ENTRY_ID",
+        (f"{HANDLE}::test_2_3_10_what_lies_in_front_of_the_last_fragment_is_confirmed",),
+    ),
+    Mutant(
+        "a reader does not look where an entry has moved to",
+        READER_FILE,
+        "self._found(entry_id) or self._found_elsewhere(entry_id)",
+        "self._found(entry_id)",
+        (
+            f"{CHANGING}::test_rb_22_a_reader_follows_its_entries_to_bookies_that_joined",
+            f"{CHANGING}::test_h33_a_reader_of_a_ledger_that_is_deleted_says_so_and_skips_nothing",
+        ),
+    ),
+    Mutant(
+        "a prefix is believed unchecked",
+        "format/journal.py",
+        "    if not is_frame or data[body - 4 : body] != _checksum("
+        "data[begin : body - 4], position):\n        return None\n",
+        "    if not is_frame:\n        return None\n",
+        (
+            f"{HEADS}::test_no_flipped_bit_of_a_head_passes",
+            f"{PAGES}::test_behind_a_damaged_prefix_nothing_is_believed",
+        ),
+    ),
+    Mutant(
+        "a header is believed unchecked",
+        "format/journal.py",
+        "        if not digester.matches(expected, _context(ledger_id, position), header):\n"
+        "            return None\n",
+        "",
+        (f"{HEADS}::test_another_password_reads_no_head",),
+    ),
+    # --- journals by pages -----------------------------------------------------------------------
+    Mutant(
+        "a torn end is not looked at again",
+        PAGES_FILE,
+        "if self._blocked is not None and root.size(self.name) == self._blocked[0]:",
+        "if self._blocked is not None:",
+        (f"{PAGES}::test_a_record_that_is_being_appended_is_found_when_it_is_whole",),
+    ),
+    Mutant(
+        "the next good record is looked for in the same window only",
+        PAGES_FILE,
+        "        while passed <= max(self._last, entry_id):\n",
+        "        if passed <= max(self._last, entry_id):\n",
+        (f"{PAGES}::test_a_gap_ends_at_the_next_good_record_however_far",),
+    ),
+    Mutant(
+        "what lies in front of where a reader began is not found",
+        PAGES_FILE,
+        "            self._begin_at(None)\n",
+        "            return\n",
+        (f"{PAGES}::test_an_entry_near_the_end_of_a_long_journal_is_found_from_its_end",),
+    ),
+    Mutant(
+        "large records are read to pass them",
+        PAGES_FILE,
+        "                self._remember(self._head(data, 0))\n"
+        "                self._pass(self._last_head(data, frames), sum(frames[-1]))\n"
+        "            elif not self._pass_long_frame(root, data):\n"
+        "                return\n",
+        "                self._remember(self._head(data, 0))\n"
+        "                self._pass(self._last_head(data, frames), sum(frames[-1]))\n"
+        "            elif self._next_page(root) is None:\n"
+        "                return\n",
+        (f"{PAGES}::test_large_records_are_passed_without_being_read",),
+    ),
+    Mutant(
+        "a reader keeps all it has read",
+        FINDER_FILE,
+        "while len(self._pages) > 1 and (size > CACHE_BYTES or len(self._pages) > CACHE_PAGES):",
+        "while False:",
+        (f"{GROWTH}::test_a_ledger_of_200_megabytes_needs_no_more_memory_than_one_of_10",),
+    ),
+    Mutant(
+        "tasks that share a ledger begin at its start",
+        "client/reading/inline_slices.py",
+        "return replace(item, marks=tuple(last.values()))",
+        "return replace(item, marks=())",
+        (f"{GROWTH}::test_tasks_that_share_a_ledger_read_each_its_part",),
+    ),
+    Mutant(
+        "a hole in a journal of objects is passed over",
+        "bookie/object_journal.py",
+        "if not (is_dense and fits) or",
+        "if not fits or",
+        (
+            "tests/conformance/test_s3_ranges.py::"
+            "test_a_record_that_is_missing_anywhere_is_in_doubt[2]",
+        ),
+    ),
+    # --- ids of the user's choice ----------------------------------------------------------------
+    Mutant(
+        "an id that was handed over is taken again",
+        ADV_FILE,
+        "entry_id < self._next or entry_id in self._waiting",
+        "entry_id in self._waiting",
+        (f"{ADV}::test_2_1_4_an_id_is_given_once",),
+    ),
+    Mutant(
+        "an id that waits is taken again",
+        ADV_FILE,
+        "entry_id < self._next or entry_id in self._waiting",
+        "entry_id < self._next",
+        (f"{ADV}::test_2_1_4_an_id_is_given_once",),
+    ),
+    Mutant(
+        "what waits for a missing entry has no bound",
+        ADV_FILE,
+        "has_room = self._waiting_bytes + byte_count <= self._waiting_bytes_max",
+        "has_room = byte_count >= 0",
+        (f"{ADV}::test_what_waits_is_bounded_and_the_missing_entry_always_passes",),
+    ),
+    Mutant(
+        "the missing entry is held up by those that wait for it",
+        ADV_FILE,
+        "is_next = entry_id == self._next",
+        "is_next = False",
+        (f"{ADV}::test_what_waits_is_bounded_and_the_missing_entry_always_passes",),
+    ),
+    Mutant(
+        "what waits behind a gap is never told",
+        ADV_FILE,
+        "for entry_id, (_, future) in sorted(given_up.items()):",
+        "for entry_id, (_, future) in sorted(given_up.items())[:0]:",
+        (f"{ADV}::test_close_ends_at_the_last_dense_entry_and_fails_what_waits",),
+    ),
+    Mutant(
+        "two threads hand over at once",
+        ADV_FILE,
+        "            if self._is_handing_over:\n                return\n",
+        "",
+        (f"{ADV}::test_while_one_thread_hands_over_no_other_does",),
+    ),
+)

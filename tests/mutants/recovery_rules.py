@@ -1,0 +1,244 @@
+"""Mutants of recovery: what it concludes, writes back, waits for and says."""
+
+from .mutant import Mutant
+
+UNIT = "tests/unit/protocol/test_recovery.py"
+BUGS = "tests/integration/test_recovery_bugs.py"
+DUELS = "tests/integration/test_duelling_recoverers.py"
+LOST = "tests/unit/cli/test_lost.py"
+SPARES = "tests/integration/test_recovery_spares.py"
+TAILS = "tests/integration/test_journal_tails.py"
+
+IS_LOST = f"{UNIT}::test_a_lost_member_has_answered_but_proves_nothing"
+TWO_WORDS = f"{LOST}::test_entries_are_given_up_by_two_words_of_the_operator_and_named"
+
+MUTANTS = (
+    # --- decisions -------------------------------------------------------------------------------
+    Mutant(
+        "damage in the middle is an absence once everybody has answered",
+        "protocol/recovery.py",
+        " and Doubt.DAMAGED not in doubts.values()",
+        "",
+        (f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",),
+    ),
+    Mutant(
+        "a damaged journal in the writer's term is a torn one",
+        "client/recovery/fencing.py",
+        "Tail.CORRUPT: Doubt.DAMAGED}",
+        "Tail.CORRUPT: Doubt.TORN}",
+        (f"{TAILS}::test_rb_11_damage_on_every_bookie_that_has_an_entry_is_not_its_absence",),
+    ),
+    Mutant(
+        "a journal that ends badly leaves no doubt",
+        "client/recovery/fencing.py",
+        "if is_of_writer and tail.tail is not Tail.CLEAN and doubt is not Doubt.DAMAGED:",
+        "if False:",
+        (f"{BUGS}::test_rb_11_damage_is_not_an_absence",),
+    ),
+    Mutant(
+        "damage in a dead recovery's journal silences its bookie",
+        "client/recovery/fencing.py",
+        "is_of_writer = layout.journal_term(name) <= self.writer_term",
+        "is_of_writer = True",
+        (f"{TAILS}::test_damage_in_what_a_dead_recovery_wrote_silences_nobody[False]",),
+    ),
+    Mutant(
+        "a torn end is an absence while others are silent",
+        "protocol/recovery.py",
+        "if is_shown_nowhere else (None,)",
+        "if is_shown_nowhere else (None, Doubt.TORN)",
+        (f"{UNIT}::test_torn_ends_everywhere_are_an_absence_but_not_while_one_member_is_silent",),
+    ),
+    Mutant(
+        "a lost bookie proves an absence",
+        "protocol/recovery.py",
+        "proofs = (None, Doubt.TORN) if",
+        "proofs = (None, Doubt.TORN, Doubt.LOST) if",
+        (IS_LOST,),
+    ),
+    Mutant(
+        "lost bookies are waited for",
+        "protocol/recovery.py",
+        "if lost and not waiting:",
+        "if False:",
+        (IS_LOST, TWO_WORDS),
+    ),
+    Mutant(
+        "entries are lost while somebody could still tell of them",
+        "protocol/recovery.py",
+        "if lost and not waiting:",
+        "if lost:",
+        (IS_LOST, TWO_WORDS),
+    ),
+    Mutant(
+        "entries are given up without the operator's word",
+        "client/recovery/recover.py",
+        "elif decision.verdict is Verdict.LOST and accepts_loss:",
+        "elif decision.verdict is Verdict.LOST:",
+        (TWO_WORDS,),
+    ),
+    Mutant(
+        "a bookie that answers is declared lost",
+        "client/upkeep/lost_bookies.py",
+        "if _answers(cluster, cluster.bookies()[bookie_id], member):",
+        "if False:",
+        (f"{LOST}::test_a_bookie_that_answers_is_not_lost",),
+    ),
+    Mutant(
+        "a lost bookie gets into a new ensemble",
+        "client/cluster.py",
+        "return [candidate for candidate in found if candidate.member not in lost]",
+        "return found",
+        (f"{LOST}::test_a_lost_bookie_is_lost_for_ever_and_is_chosen_no_more",),
+    ),
+    # --- reading ends ----------------------------------------------------------------------------
+    Mutant(
+        "what an entry holds is taken for a record",
+        "client/recovery/journal_tail.py",
+        "if not self._is_by_its_writer(frame.record):",
+        "if False:",
+        (f"{TAILS}::test_what_an_entry_holds_is_not_taken_for_a_record[False]",),
+    ),
+    Mutant(
+        "a torn journal is read from its start",
+        "client/recovery/journal_tail.py",
+        "end = self._end_in_front_of(end)",
+        "end = 0",
+        (f"{TAILS}::test_what_is_read_of_a_torn_journal_does_not_grow_with_it[cut]",),
+    ),
+    # --- writing back ----------------------------------------------------------------------------
+    Mutant(
+        "what recovery cannot write back it closes",
+        "client/recovery/replication.py",
+        "if not all(quorum.is_ack_quorum(ws, written) for ws in group.write_sets()):",
+        "if False:",
+        (f"{BUGS}::test_rb_15_a_recovery_that_cannot_write_back_does_not_close",),
+    ),
+    Mutant(
+        "a replacement is visible before the closing CAS",
+        "client/recovery/recover.py",
+        "        self._placed = replication.ensemble\n",
+        "        self._placed = replication.ensemble\n"
+        "        if self._placed != self._ensemble:\n"
+        "            self._cluster.ledgers.update(\n"
+        "                str(self._metadata.ledger_id),\n"
+        "                lambda ledger: ledger.with_recovered_ensemble(\n"
+        "                    groups[0].first_entry_id, self._placed\n"
+        "                ),\n"
+        "            )\n",
+        (f"{SPARES}::test_rb_04_the_new_ensemble_and_the_end_are_one_change",),
+    ),
+    Mutant(
+        "the ledger is closed on the ensemble that failed",
+        "client/recovery/recover.py",
+        "if self._placed != self._ensemble:",
+        "if False:",
+        (f"{SPARES}::test_2_2_13_spares_stand_in_for_members_that_cannot_be_written",),
+    ),
+    Mutant(
+        "a spare that failed is in the ensemble",
+        "client/recovery/replication.py",
+        "new if i in written else old",
+        "new",
+        (f"{SPARES}::test_2_2_6_a_spare_that_fails_is_followed_by_another",),
+    ),
+    Mutant(
+        "spares get their copies without markers",
+        "client/recovery/replication.py",
+        "must_fence=not is_fenced",
+        "must_fence=False",
+        (
+            f"{SPARES}::test_a_spare_has_its_markers_before_anything_else_is_written_to_it",
+            f"{SPARES}::test_a_member_that_was_silent_gets_its_markers_with_its_copies",
+        ),
+    ),
+    Mutant(
+        "a lost bookie stands in",
+        "client/recovery/replication.py",
+        "        self._candidates = [c for c in self._candidates if c.member not in lost]\n",
+        "",
+        (f"{SPARES}::test_bookies_that_are_lost_or_read_only_stand_in_for_nobody[True]",),
+    ),
+    Mutant(
+        "a read-only bookie stands in",
+        "client/recovery/replication.py",
+        "            if not record.is_read_only\n",
+        "",
+        (f"{SPARES}::test_bookies_that_are_lost_or_read_only_stand_in_for_nobody[False]",),
+    ),
+    Mutant(
+        "copies are counted unchecked",
+        "client/recovery/fencing.py",
+        "            post_check(self.address, file, ledger_id=self.ledger_id, term=self.term)\n",
+        "",
+        (
+            f"{SPARES}::test_r6_copies_in_a_place_that_was_made_anew_meanwhile_do_not_count",
+            f"{SPARES}::test_a_recovery_that_was_displaced_sees_it_when_it_writes_back",
+        ),
+    ),
+    Mutant(
+        "an instruction that runs twice fails",
+        "client/recovery/fencing.py",
+        "            return root.open_journal(layout.journal(self.ledger_id, self.term, "
+        "token_hex(16)))\n",
+        "            raise\n",
+        (f"{SPARES}::test_an_instruction_that_runs_twice_writes_twice_and_both_count",),
+    ),
+    Mutant(
+        "a copy that another attempt has made is a failure",
+        "client/recovery/fencing.py",
+        "        except BookieUnavailableError:\n            copy_entry_log(",
+        "        except ZeroDivisionError:\n            copy_entry_log(",
+        (f"{SPARES}::test_entry_logs_are_copied_to_the_spares",),
+    ),
+    # --- duels, and what is said -----------------------------------------------------------------
+    Mutant(
+        "whoever is displaced tries again at once",
+        "client/recovery/displacement.py",
+        "while seen.value.state is not LedgerState.CLOSED and unchanged < _LOOKS:",
+        "while False:",
+        (f"{DUELS}::test_whoever_is_displaced_looks_first_whether_it_is_done",),
+    ),
+    Mutant(
+        "whoever is displaced takes the bookies for failed",
+        "client/recovery/replication.py",
+        "if isinstance(result, Displaced):",
+        "if False:",
+        (f"{DUELS}::test_whoever_is_displaced_looks_for_no_spares",),
+    ),
+    Mutant(
+        "a displaced recovery does not notice when it closes",
+        "client/recovery/recover.py",
+        "            self._require_mine(metadata)\n",
+        "",
+        (f"{DUELS}::test_whoever_is_displaced_waits_longer_every_time",),
+    ),
+    Mutant(
+        "one that cannot decide does not ask whether another has",
+        "client/recovery/recover.py",
+        "        work.require_current()\n",
+        "",
+        (f"{DUELS}::test_one_that_cannot_decide_adopts_what_another_decided_meanwhile",),
+    ),
+    Mutant(
+        "a stuck recovery leaves no reason",
+        "client/recovery/recover.py",
+        "        work.leave_reason(error)\n",
+        "",
+        (f"{LOST}::test_a_stuck_recovery_is_told_by_status_until_it_is_done",),
+    ),
+    Mutant(
+        "a reason of an earlier term is shown",
+        "client/upkeep/stuck_recoveries.py",
+        "seen.value.term == ledger.term",
+        "True",
+        (f"{LOST}::test_a_reason_of_an_earlier_term_is_not_shown",),
+    ),
+    Mutant(
+        "a bookie that hangs is waited for in silence",
+        "client/recovery/running.py",
+        "            _tell_of(instructions, results, tell)\n",
+        "",
+        (f"{TAILS}::test_a_bookie_that_hangs_is_told_of_and_then_silent",),
+    ),
+)

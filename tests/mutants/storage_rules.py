@@ -1,0 +1,65 @@
+"""Mutants of what is done with files and records behind the protocol's back."""
+
+from .mutant import Mutant
+
+LEFTOVERS = "tests/integration/test_leftovers.py"
+CONFLICTS = "tests/conformance/test_conflicts.py"
+POSIX = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
+
+MUTANTS = (
+    Mutant(
+        "the folders of an open ledger are swept",
+        "client/upkeep/leftovers.py",
+        "_SEALED = {LedgerState.CLOSED, LedgerState.DELETING}",
+        "_SEALED = {LedgerState.CLOSED, LedgerState.DELETING, LedgerState.OPEN}",
+        (f"{LEFTOVERS}::test_an_open_ledger_is_left_alone",),
+    ),
+    Mutant(
+        "a deleted ledger is not swept",
+        "client/upkeep/leftovers.py",
+        "_SEALED = {LedgerState.CLOSED, LedgerState.DELETING}",
+        "_SEALED = {LedgerState.CLOSED}",
+        (f"{LEFTOVERS}::test_a_deleted_ledger_is_swept_too",),
+    ),
+    Mutant(
+        "a bookie that is away ends the sweep",
+        "client/upkeep/leftovers.py",
+        "        except BookieUnavailableError as error:",
+        "        except ZeroDivisionError as error:",
+        (f"{LEFTOVERS}::test_a_bookie_that_is_away_is_reported_and_stops_no_other",),
+    ),
+    Mutant(
+        "sweeping takes finished files too",
+        "bookie/posix_calls.py",
+        "        temps = [entry.name for entry in found if entry.name.startswith(TEMP_PREFIX)]",
+        "        temps = [entry.name for entry in found if entry.is_file()]",
+        (
+            f"{LEFTOVERS}::test_sealed_ledgers_are_swept_and_keep_every_file_that_has_a_name",
+            f"{POSIX}::test_sweeping_leaves_what_is_finished",
+        ),
+    ),
+    Mutant(
+        "a sweep finds nothing in a place that was wiped",
+        "bookie/posix.py",
+        "                self._confirm_cookie()\n                return 0",
+        "                return 0",
+        (f"{POSIX}::test_sweeping_leaves_what_is_finished",),
+    ),
+    Mutant(
+        "a journal of the same name and length is the own one",
+        "bookie/posix.py",
+        "(found.st_dev, found.st_ino) == self._identity and ",
+        "",
+        (f"{POSIX}::test_journal_replaced_by_a_copy_is_lost",),
+    ),
+    Mutant(
+        "a name that is taken is a version that changed",
+        "client/records.py",
+        "        except MetadataVersionError as error:\n            raise LedgerExistsError(",
+        "        except ZeroDivisionError as error:\n            raise LedgerExistsError(",
+        (
+            f"{CONFLICTS}::test_rb_27d_a_name_that_is_taken_is_not_a_version_that_changed[file]",
+            f"{CONFLICTS}::test_rb_27d_a_name_that_is_taken_is_not_a_version_that_changed[s3]",
+        ),
+    ),
+)

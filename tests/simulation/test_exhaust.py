@@ -1,0 +1,64 @@
+"""Every schedule of small scopes, with the real client code; and proof that it would notice."""
+
+import pytest
+
+from bkspark.protocol.quorum import Quorum
+from bkspark.testing.simulation.__main__ import main
+from bkspark.testing.simulation.exhaust import Scope, exhaust
+from bkspark.testing.simulation.story import told
+
+from . import mutants
+
+WHOLE = (
+    Scope(Quorum(2, 2, 2)),
+    Scope(Quorum(2, 2, 2), closes=True),
+    Scope(Quorum(2, 2, 2), dies=True),
+    Scope(Quorum(2, 2, 2), changes=True),
+    Scope(Quorum(3, 3, 2)),
+)
+"""Every schedule that differs in more than the order of steps that commute."""
+
+BOUNDED = (
+    Scope(Quorum(3, 3, 2), recoverers=2, changes=True, interruptions=1),
+    Scope(Quorum(4, 3, 2), recoverers=2, changes=True, interruptions=1),
+)
+"""All of these would be too many; the command ``--exhaust`` runs as many as one has time for."""
+
+BROKEN = (
+    ("ack at Qa - 1", Scope(Quorum(2, 2, 2))),
+    ("post-check skipped", Scope(Quorum(2, 2, 2))),
+    ("post-check before the append", Scope(Quorum(2, 2, 2))),
+    ("fence after read", Scope(Quorum(2, 2, 2))),
+    ("recovery reads without a fence", Scope(Quorum(2, 2, 2))),
+    ("metadata check skipped", Scope(Quorum(2, 2, 2))),
+    ("close without write-back", Scope(Quorum(2, 2, 2), dies=True)),
+    ("replacement counted without CAS", Scope(Quorum(2, 2, 2), changes=True)),
+)
+
+
+@pytest.mark.parametrize("scope", [*WHOLE, *BOUNDED], ids=str)
+def test_no_schedule_of_a_small_scope_breaks_a_promise(
+    scope: Scope, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = exhaust(scope)
+    with capsys.disabled():
+        print(f"\n{result}")
+    assert result.failed is None, told(result.failed)
+    assert result.is_complete
+    assert result.ends > 1
+
+
+@pytest.mark.parametrize(("name", "scope"), BROKEN, ids=[name for name, _ in BROKEN])
+def test_a_broken_rule_is_noticed_in_a_small_scope(name: str, scope: Scope) -> None:
+    with mutants.changed(*mutants.MUTANTS[name]):
+        assert exhaust(scope).failed is not None
+
+
+def test_the_command_says_what_was_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--exhaust", "2/2/2", "--change"]) == 0
+    assert "2/2/2, one entry, one ensemble change, 1 recoverer" in capsys.readouterr().out
+    assert main(["--exhaust", "2/2/2", "--limit", "5"]) == 0
+    assert "not all" in capsys.readouterr().out
+    with mutants.changed(*mutants.MUTANTS["post-check skipped"]):
+        assert main(["--exhaust", "2/2/2"]) == 1
+    assert "VIOLATION" in capsys.readouterr().out
