@@ -1,0 +1,174 @@
+"""How fast the write handle is, beside bare appends to a file on the same disk, in one run.
+
+    python -m tests.benchmarks.handles [--rounds 7] [--dir DIR]
+
+Entries of 1 KiB to three bookies, acknowledged by two of them. The bare append is one write and one
+fdatasync of the same size: what a log on one disk costs at least. Rounds take turns, figures are
+medians, and what counts is the ratio, because all else depends on the disk.
+"""
+
+import argparse
+import datetime
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.cluster import init_cluster
+from bkspark.client.handles.write_handle import WriteHandle
+
+VALUE = os.urandom(1024)
+SINGLE_APPENDS = 300
+PIPELINED_ENTRIES = 40_000
+GROUP_ENTRIES = 1_000
+
+BARE = "bare append + fdatasync"
+SINGLE = "append"
+ASYNC = "append_async"
+MANY = "append_many, groups of 1,000"
+
+SINGLE_TARGET = 4.5
+RATE_TARGETS = {ASYNC: 90_000, MANY: 150_000}
+
+
+@dataclass
+class Bench:
+    """The contenders, on one disk."""
+
+    folder: Path
+    keeper: BookKeeper
+
+    def bare(self) -> float:
+        """Median seconds of one append."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        descriptor = os.open(self.folder / "bare", flags, 0o600)
+        try:
+
+            def append() -> None:
+                os.write(descriptor, VALUE)
+                os.fdatasync(descriptor)
+
+            return median_seconds(append)
+        finally:
+            os.close(descriptor)
+
+    def single(self) -> float:
+        """Median seconds of one ``append``."""
+        with self.keeper.create_ledger() as handle:
+            handle.append(VALUE)
+            return median_seconds(lambda: handle.append(VALUE))
+
+    def pipelined(self) -> float:
+        """Entries per second by ``append_async``, until the last one is acknowledged."""
+
+        def work(handle: WriteHandle) -> None:
+            futures = [handle.append_async(VALUE) for _ in range(PIPELINED_ENTRIES)]
+            assert futures[-1].result() == PIPELINED_ENTRIES
+
+        return self._rate(work)
+
+    def grouped(self) -> float:
+        """Entries per second by one ``append_many`` behind the other."""
+        group = [VALUE] * GROUP_ENTRIES
+
+        def work(handle: WriteHandle) -> None:
+            for _ in range(PIPELINED_ENTRIES // GROUP_ENTRIES):
+                handle.append_many(group)
+
+        return self._rate(work)
+
+    def _rate(self, work: Callable[[WriteHandle], None]) -> float:
+        with self.keeper.create_ledger() as handle:
+            handle.append(VALUE)
+            begin = time.perf_counter()
+            work(handle)
+            return PIPELINED_ENTRIES / (time.perf_counter() - begin)
+
+
+def median_seconds(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(SINGLE_APPENDS):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def measure(bench: Bench, rounds: int) -> dict[str, list[float]]:
+    """A figure for each round, after one of warming up that does not count."""
+    contenders = {
+        BARE: bench.bare,
+        SINGLE: bench.single,
+        ASYNC: bench.pipelined,
+        MANY: bench.grouped,
+    }
+    found: dict[str, list[float]] = {name: [] for name in contenders}
+    for number in range(rounds + 1):
+        for name, contender in contenders.items():
+            os.sync()
+            figure = contender()
+            if number:
+                found[name].append(figure)
+    return found
+
+
+def report(found: dict[str, list[float]]) -> int:
+    """Print the table; returns the number of targets missed."""
+    table = Table(title=f"entries of 1 KiB, three bookies, Qa = 2; {len(found[BARE])} rounds")
+    for column in ("what", "median", "min to max", "target"):
+        table.add_column(column)
+    missed = 0
+    for name in (BARE, SINGLE):
+        low, middle, high = (f"{value * 1e3:.2f} ms" for value in spread(found[name]))
+        table.add_row(name, middle, f"{low} to {high}", "")
+    ratios = [single / bare for single, bare in zip(found[SINGLE], found[BARE])]
+    low, middle, high = spread(ratios)
+    missed += middle > SINGLE_TARGET
+    target = f"at most {SINGLE_TARGET}x: {verdict(middle <= SINGLE_TARGET)}"
+    table.add_row("append / bare append", f"{middle:.2f}x", f"{low:.2f}x to {high:.2f}x", target)
+    for name, least in RATE_TARGETS.items():
+        low, middle, high = spread(found[name])
+        missed += middle < least
+        target = f"at least {least:,}/s: {verdict(middle >= least)}"
+        table.add_row(name, f"{middle:,.0f}/s", f"{low:,.0f} to {high:,.0f}", target)
+    console = Console(width=110)
+    console.print(table)
+    console.print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, {datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+    )
+    return missed
+
+
+def spread(values: list[float]) -> tuple[float, float, float]:
+    return min(values), statistics.median(values), max(values)
+
+
+def verdict(is_met: bool) -> str:
+    return "met" if is_met else "MISSED"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--dir", type=Path, help="on the disk to measure; default: a temporary one")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.dir) as name:
+        folder = Path(name)
+        uri = (folder / "metadata").as_uri()
+        init_cluster(uri, [(folder / f"bookie{number}").as_uri() for number in range(3)])
+        with BookKeeper(uri) as keeper:
+            return report(measure(Bench(folder, keeper), arguments.rounds))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""What a micro-batch costs with the log as a sink, beside Spark's own file sink, in one run.
+
+    python -m tests.benchmarks.streaming [--batches 60] [--runs 3] [--dir DIR]
+
+The queries have nothing to do: one row per partition and the next trigger at once, so that what is
+measured is Spark's micro-batch itself and what the sink adds. Rounds take turns, figures are
+medians of the batches behind the first ten of each query, and what counts is the ratio.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.table import Table
+
+from bkspark.client.cluster import Cluster, init_cluster
+
+TARGET = 1.5
+WARM_UP_BATCHES = 10
+PARTITIONS = 2
+SINKS = ("parquet", "bookkeeper")
+
+
+class Bench:
+    """The same query into one sink or the other, each time a new one."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._queries = 0
+        self.uri = f"file://{folder}/metadata"
+        init_cluster(self.uri, [f"file://{folder}/bookie{i}" for i in range(3)])
+
+    def batch_seconds(self, sink: str, batches: int) -> list[float]:
+        """How long each of ``batches`` micro-batches took, warmed up."""
+        self._queries += 1
+        name = f"query{self._queries}"
+        rows = self._spark.readStream.format("rate-micro-batch")
+        rows = rows.option("rowsPerBatch", PARTITIONS).option("numPartitions", PARTITIONS)
+        writer = rows.load().writeStream.format(sink)
+        writer.option("metadataServiceUri", self.uri)
+        writer.option("checkpointLocation", f"{self._folder}/checkpoint/{name}")
+        query = writer.start(name if sink == "bookkeeper" else f"{self._folder}/files/{name}")
+        taken: dict[int, float] = {}
+        try:
+            while len(taken) < WARM_UP_BATCHES + batches:
+                assert query.exception() is None
+                for progress in query.recentProgress:
+                    if progress["numInputRows"]:
+                        milliseconds = progress["durationMs"]["triggerExecution"]
+                        taken[progress["batchId"]] = milliseconds / 1000
+                time.sleep(0.2)
+        finally:
+            query.stop()
+        return [taken[batch_id] for batch_id in sorted(taken)][WARM_UP_BATCHES:]
+
+    def ledger_count(self) -> int:
+        with Cluster(self.uri) as cluster:
+            return len(cluster.ledger_ids())
+
+
+def report(seconds: dict[str, list[float]], ledger_count: int) -> int:
+    """Print the table; returns the number of targets missed."""
+    median = {sink: statistics.median(values) for sink, values in seconds.items()}
+    ratio = median["bookkeeper"] / median["parquet"]
+    table = Table(title=f"micro-batches of {PARTITIONS} rows in {PARTITIONS} partitions, medians")
+    for column in ("sink", "ms per batch", "10 % to 90 %", "batches"):
+        table.add_column(column)
+    for sink, values in seconds.items():
+        deciles = statistics.quantiles(values, n=10)
+        spread = f"{deciles[0] * 1000:.0f} to {deciles[-1] * 1000:.0f}"
+        table.add_row(sink, f"{median[sink] * 1000:.0f}", spread, str(len(values)))
+    is_met = ratio <= TARGET
+    verdict = f"at most {TARGET}x: {'met' if is_met else 'MISSED'}"
+    table.add_row("bookkeeper / parquet", f"{ratio:.2f}x", verdict, "")
+    console = Console(width=100)
+    console.print(table)
+    console.print(f"{ledger_count} ledgers for {len(seconds['bookkeeper'])} batches and warming up")
+    return not is_met
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batches", type=int, default=60)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--dir", type=Path, help="on the disk to measure; default: a temporary one")
+    arguments = parser.parse_args()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.log.level", "ERROR")
+            .getOrCreate()
+        )
+        try:
+            bench = Bench(spark, Path(folder))
+            seconds: dict[str, list[float]] = {sink: [] for sink in SINKS}
+            for _ in range(arguments.runs):
+                for sink in SINKS:
+                    seconds[sink] += bench.batch_seconds(sink, arguments.batches)
+            return report(seconds, bench.ledger_count())
+        finally:
+            spark.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
