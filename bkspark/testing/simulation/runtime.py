@@ -8,6 +8,7 @@ import queue
 import random
 import secrets
 import sys
+import threading
 import time
 import uuid
 from collections import deque
@@ -150,12 +151,12 @@ def determined(
         return f"{source().getrandbits(8 * byte_count):0{2 * byte_count}x}"
 
     replacements: list[tuple[object, str, object]] = [
-        (random, "random", lambda: source().random()),
-        (time, "sleep", sleep),
-        (time, "monotonic", clock or (lambda: next(ticks) / 1e6)),
-        (time, "time_ns", lambda: 1_700_000_000_000_000_000 + next(ticks)),
+        (random, "random", _for_us(random.random, lambda: source().random())),
+        (time, "sleep", _for_us(time.sleep, sleep)),
+        (time, "monotonic", _for_us(time.monotonic, clock or (lambda: next(ticks) / 1e6))),
+        (time, "time_ns", _for_us(time.time_ns, lambda: 1_700_000_000_000_000_000 + next(ticks))),
         (attempt_writer, "ThreadPoolExecutor", _InlinePool),
-        (secrets, "token_hex", token_hex),
+        (secrets, "token_hex", _for_us(secrets.token_hex, token_hex)),
         *_REMEMBERED,
     ]
     tokens, uuids = _users_of_chance(len(sys.modules))
@@ -163,6 +164,16 @@ def determined(
     replacements += [(owner, key, lambda: uuid.UUID(token_hex(16))) for owner, key in uuids]
     with replaced(replacements):
         yield
+
+
+def _for_us(real: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """``ours`` in this thread, in which all simulated clients run; other threads are not meant."""
+    home = threading.get_ident()
+
+    def chosen(*arguments: Any) -> Any:
+        return (ours if threading.get_ident() == home else real)(*arguments)
+
+    return chosen
 
 
 @contextmanager
