@@ -76,7 +76,7 @@ class BookKeeper:
         """
         quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
         spec = digest.new_spec(digest_type, password)
-        seen = create_ledger(
+        created = create_ledger(
             self._cluster,
             quorum=quorum,
             digest=spec,
@@ -84,7 +84,7 @@ class BookKeeper:
             custom_metadata=custom_metadata or {},
         )
         digester = make_digester(spec, Password(literal=password or ""))
-        return WriteHandle(self._cluster, seen, digester, settings=settings)
+        return WriteHandle(self._cluster, created.seen, digester, settings=settings)
 
     def create_ledger_adv(
         self,

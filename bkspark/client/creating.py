@@ -1,8 +1,10 @@
 """Making a ledger: its id, its first ensemble with the markers of term 1, its metadata record."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from secrets import token_hex
 
+from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.placing import place
 from bkspark.client.records import Seen
@@ -17,6 +19,15 @@ from bkspark.protocol.ledger import (
 from bkspark.protocol.quorum import Quorum
 
 
+@dataclass(frozen=True, slots=True)
+class CreatedLedger:
+    """A new ledger, where its members are, and the bookies that may step in, preferred first."""
+
+    seen: Seen[LedgerMetadata]
+    ensemble: tuple[BookieAddress, ...]
+    spares: tuple[BookieAddress, ...]
+
+
 def create_ledger(
     cluster: Cluster,
     *,
@@ -24,16 +35,16 @@ def create_ledger(
     digest: DigestSpec,
     schema: bytes,
     custom_metadata: Mapping[str, str],
-) -> Seen[LedgerMetadata]:
+) -> CreatedLedger:
     """A new OPEN ledger whose one writer is the caller: it knows the token.
 
     Raises:
         NotEnoughBookiesError: too few usable bookies.
     """
     ledger_id = cluster.new_ledger_id()
-    ensemble, _ = place(cluster, ledger_id, quorum)
+    ensemble, spares = place(cluster, ledger_id, quorum)
     members = tuple(Member(address.bookie_id, address.incarnation) for address in ensemble)
-    return cluster.ledgers.create(
+    seen = cluster.ledgers.create(
         str(ledger_id),
         LedgerMetadata(
             ledger_id=ledger_id,
@@ -48,3 +59,4 @@ def create_ledger(
             created_ms=now_ms(),
         ),
     )
+    return CreatedLedger(seen, tuple(ensemble), tuple(spares))

@@ -20,6 +20,15 @@ UPDATE_TRIES_MAX = 200
 _BACKOFF_SECONDS_MAX = 0.05
 
 
+def back_off(attempt: int) -> None:
+    """Wait a while, by chance, so that one of those who change the same record gets ahead.
+
+    Args:
+        attempt: how often one has lost before, >= 0.
+    """
+    time.sleep(random.random() * min(_BACKOFF_SECONDS_MAX, 0.001 * 2**attempt))
+
+
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[T]):
     """A record as it was read: its value, and what to compare against."""
@@ -90,7 +99,7 @@ class Records(Generic[T]):
             try:
                 return self._put(name, changed, None if seen is None else seen.stored.version)
             except MetadataVersionError:
-                time.sleep(random.random() * min(_BACKOFF_SECONDS_MAX, 0.001 * 2**attempt))
+                back_off(attempt)
         raise MetadataVersionError(
             f"{self._key(name)} kept changing while it was updated", hint="try again later"
         )

@@ -14,7 +14,6 @@ import platform
 import shutil
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ from rich.table import Table
 
 from bkspark.client.cluster import Cluster, init_cluster
 from tests.benchmarks.bare_pipe import BarePipe
+from tests.benchmarks.stage import stage
 
 TARGETS = {
     "write: parquet x3 / log": (2.0, "at least"),
@@ -34,6 +34,12 @@ TARGETS = {
 
 READS_PER_ROUND = 3
 """A read is short, so that one alone says little."""
+
+SETTINGS = {
+    "spark.driver.memory": "4g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.python.unix.domain.socket.enabled": "true",
+}
 
 
 class Bench:
@@ -168,23 +174,9 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--dir", type=Path, help="on the disk to measure; default: a temporary one")
     arguments = parser.parse_args()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
-        spark = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.memory", "4g")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.python.unix.domain.socket.enabled", "true")
-            .config("spark.log.level", "ERROR")
-            .getOrCreate()
-        )
-        try:
-            bench = Bench(spark, Path(folder), arguments.rows)
-            return report(measure(bench, arguments.runs), arguments.rows)
-        finally:
-            spark.stop()
+    with stage(arguments.dir, SETTINGS) as (spark, folder):
+        bench = Bench(spark, folder, arguments.rows)
+        return report(measure(bench, arguments.runs), arguments.rows)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,8 @@ look at it when its record is known already: how long the record takes to read i
 """
 
 import argparse
-import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,6 +24,7 @@ from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.password import Password
 from bkspark.client.reading.log_view import LogWatch
 from bkspark.protocol.log import LoggedLedger, LogRecord
+from tests.benchmarks.stage import stage
 
 STREAM_TARGET = 1.5
 OPENING_TARGET = 2.0
@@ -126,36 +125,25 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--dir", type=Path, help="on the disk to measure; default: a temporary one")
     arguments = parser.parse_args()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
-        spark = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.log.level", "ERROR")
-            .getOrCreate()
-        )
-        try:
-            bench = Bench(spark, Path(folder))
-            bench.fill("events", arguments.rows, arguments.ledgers)
-            bench.fill("two-rows", 2, 1)
-            bench.fill_parquet()
-            work: dict[str, Callable[[], None]] = {
-                "batch": bench.batch,
-                "stream": bench.stream,
-                "stream of two rows": lambda: bench.stream("two-rows"),
-                "stream of parquet": bench.stream_parquet,
-            }
-            reads: dict[str, list[float]] = {name: [] for name in work}
-            for number in range(arguments.runs + 1):
-                for name, read in work.items():
-                    taken = seconds(read)
-                    if number:
-                        reads[name].append(taken)
-            opening = {count: opening_seconds(bench.uri, count) for count in LEDGER_COUNTS}
-            return report(reads, opening)
-        finally:
-            spark.stop()
+    with stage(arguments.dir, {}) as (spark, folder):
+        bench = Bench(spark, folder)
+        bench.fill("events", arguments.rows, arguments.ledgers)
+        bench.fill("two-rows", 2, 1)
+        bench.fill_parquet()
+        work: dict[str, Callable[[], None]] = {
+            "batch": bench.batch,
+            "stream": bench.stream,
+            "stream of two rows": lambda: bench.stream("two-rows"),
+            "stream of parquet": bench.stream_parquet,
+        }
+        reads: dict[str, list[float]] = {name: [] for name in work}
+        for number in range(arguments.runs + 1):
+            for name, read in work.items():
+                taken = seconds(read)
+                if number:
+                    reads[name].append(taken)
+        opening = {count: opening_seconds(bench.uri, count) for count in LEDGER_COUNTS}
+        return report(reads, opening)
 
 
 if __name__ == "__main__":

@@ -8,10 +8,8 @@ medians of the batches behind the first ten of each query, and what counts is th
 """
 
 import argparse
-import os
 import statistics
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -20,11 +18,17 @@ from rich.console import Console
 from rich.table import Table
 
 from bkspark.client.cluster import Cluster, init_cluster
+from tests.benchmarks.stage import stage
 
 TARGET = 1.5
 WARM_UP_BATCHES = 10
 PARTITIONS = 2
 SINKS = ("parquet", "bookkeeper")
+
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+}
 
 
 class Bench:
@@ -91,26 +95,13 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--dir", type=Path, help="on the disk to measure; default: a temporary one")
     arguments = parser.parse_args()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
-        spark = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.log.level", "ERROR")
-            .getOrCreate()
-        )
-        try:
-            bench = Bench(spark, Path(folder))
-            seconds: dict[str, list[float]] = {sink: [] for sink in SINKS}
-            for _ in range(arguments.runs):
-                for sink in SINKS:
-                    seconds[sink] += bench.batch_seconds(sink, arguments.batches)
-            return report(seconds, bench.ledger_count())
-        finally:
-            spark.stop()
+    with stage(arguments.dir, SETTINGS) as (spark, folder):
+        bench = Bench(spark, folder)
+        seconds: dict[str, list[float]] = {sink: [] for sink in SINKS}
+        for _ in range(arguments.runs):
+            for sink in SINKS:
+                seconds[sink] += bench.batch_seconds(sink, arguments.batches)
+        return report(seconds, bench.ledger_count())
 
 
 if __name__ == "__main__":

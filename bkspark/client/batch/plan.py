@@ -5,23 +5,20 @@ Everything that can be refused is refused here, before a task runs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from secrets import token_hex
 
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.batch.target import BatchTarget, BlockSettings, member_of
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.batch.target import BatchTarget, BlockSettings
+from bkspark.client.cluster import Cluster
+from bkspark.client.creating import create_ledger
 from bkspark.client.password import Password, make_digester
-from bkspark.client.placing import place
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout
 from bkspark.protocol.ledger import (
     FIRST_TERM,
     DigestSpec,
-    Fragment,
     LedgerMetadata,
-    LedgerState,
 )
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.quorum import Quorum
@@ -71,22 +68,14 @@ def prepare(request: WriteRequest) -> BatchTarget:
 
 def private_target(cluster: Cluster, request: WriteRequest, agreed: "Agreed") -> BatchTarget:
     """A new ledger that is on no log's list, with its ensemble and spares."""
-    ledger_id = cluster.new_ledger_id()
-    ensemble, spares = place(cluster, ledger_id, agreed.quorum)
-    ledger = LedgerMetadata(
-        ledger_id=ledger_id,
+    created = create_ledger(
+        cluster,
         quorum=agreed.quorum,
-        state=LedgerState.OPEN,
-        term=FIRST_TERM,
-        token=token_hex(16),
-        fragments=(Fragment(0, FIRST_TERM, tuple(map(member_of, ensemble))),),
-        schema=arrow_schema.encode(request.schema),
         digest=agreed.digest,
+        schema=arrow_schema.encode(request.schema),
         custom_metadata={"log": request.log_name},
-        created_ms=now_ms(),
     )
-    cluster.ledgers.create(str(ledger_id), ledger)
-    return target_of(request, ledger, ensemble, spares)
+    return target_of(request, created.seen.value, created.ensemble, created.spares)
 
 
 def target_of(

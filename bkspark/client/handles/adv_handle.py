@@ -8,9 +8,9 @@ behind it, and nothing of these is on any bookie (features 2.1.4).
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from types import TracebackType
 
 from bkspark.client.handles.settings import USUAL
+from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.errors import (
     BookKeeperError,
@@ -24,7 +24,7 @@ WAITING_BYTES_MAX = 64 * 2**20
 GAP_TIMEOUT_SECONDS = 60.0
 
 
-class AdvWriteHandle:
+class AdvWriteHandle(ClosedAtEnd):
     """Adds entries of chosen ids to one ledger; made by ``BookKeeper.create_ledger_adv``.
 
     Ids are dense from 0 in the end: they may come out of order and from several threads, each
@@ -135,20 +135,6 @@ class AdvWriteHandle:
         """Let go without sealing: whoever opens the ledger next recovers it."""
         self._stop()
         self._inner.release()
-
-    def __enter__(self) -> "AdvWriteHandle":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.release()
 
     def _admit(self, entry_id: int, byte_count: int) -> None:
         """Wait until the entry may be kept, and refuse one that may not; called with the lock."""

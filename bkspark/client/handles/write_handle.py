@@ -6,7 +6,6 @@ and when, is in ``committer``.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from types import TracebackType
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from bkspark.client.handles.committer import Committer, Stop
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.handles.grouping import Submitted
 from bkspark.client.handles.settings import USUAL, WriterSettings
+from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import InvalidRequestError, LedgerFencedError, OutcomeUnknownError
@@ -24,7 +24,7 @@ from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import LedgerMetadata
 
 
-class WriteHandle:
+class WriteHandle(ClosedAtEnd):
     """Adds entries to one ledger; made by ``BookKeeper.create_ledger``.
 
     A ``with`` block closes the ledger at its end, or, if it ends by an exception, only releases
@@ -151,20 +151,6 @@ class WriteHandle:
         if self._task.is_alive():
             self._committer.inbox.put(Stop())
         self._task.join(self._settings.wait_seconds_max)
-
-    def __enter__(self) -> "WriteHandle":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.release()
 
     def _submit(
         self, rows: Sequence[bytes] | pa.RecordBatch, row_count: int, byte_count: int

@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.handles.settings import USUAL, WriterSettings
+from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs.opening import create_log_ledger, drop_unlisted, open_tail
 from bkspark.client.logs.rolling import NEVER, Filling, RollPolicy
@@ -59,7 +59,7 @@ class _Add:
     future: "Future[int]"
 
 
-class LogWriter:
+class LogWriter(ClosedAtEnd):
     """Adds entries to one log; made by ``LogHandle.writer``, which fences whoever wrote before.
 
     A ``with`` block closes the log's last ledger at its end, or, if it ends by an exception, only
@@ -338,20 +338,6 @@ class LogWriter:
             add.future.set_exception(
                 LedgerClosedError(f"the writer of log {self.log_name} ended before this was sent")
             )
-
-    def __enter__(self) -> "LogWriter":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.release()
 
 
 def _size_of(entries: Entries) -> int:

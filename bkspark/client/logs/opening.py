@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from bkspark.client.batch.plan import schema_after
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.creating import create_ledger
-from bkspark.client.logs.settling import TRIES_MAX, back_off, duel, with_closed_tail
+from bkspark.client.logs.settling import TRIES_MAX, duel, with_closed_tail
 from bkspark.client.password import Password, make_digester
-from bkspark.client.records import Seen
+from bkspark.client.records import Seen, back_off
 from bkspark.errors import (
     BookKeeperError,
     LedgerClosedError,
@@ -177,7 +177,7 @@ def create_log_ledger(
         digest=log.digest,
         schema=schema or log.schema,
         custom_metadata={LOG_KEY: log.name},
-    )
+    ).seen
 
 
 def drop_unlisted(cluster: Cluster, log_name: str, ledger: Seen[LedgerMetadata]) -> None:

@@ -5,21 +5,17 @@ adding to the first of them when the second is on the list (protocol document, "
 RB-20).
 """
 
-import random
-import time
 from collections.abc import Callable
 
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.password import Password
-from bkspark.client.records import Seen
+from bkspark.client.records import Seen, back_off
 from bkspark.client.recovery.recover import recover
 from bkspark.errors import LedgerExistsError, MetadataVersionError
 from bkspark.protocol.log import LogRecord
 
 TRIES_MAX = 200
 """Two who duel for a log are safe and slow; after so many tries somebody should look at them."""
-
-_BACKOFF_SECONDS_MAX = 0.05
 
 
 def settle(cluster: Cluster, log_name: str, password: Password) -> Seen[LogRecord]:
@@ -68,11 +64,6 @@ def with_closed_tail(cluster: Cluster, log: LogRecord, password: Password) -> Lo
     for ledger_id in log.tail:
         recover(cluster, ledger_id, password)
     return log.settled(*(cluster.ledger(ledger_id).value for ledger_id in log.tail))
-
-
-def back_off(attempt: int) -> None:
-    """Wait a while, by chance, so that one of two who duel gets ahead."""
-    time.sleep(random.random() * min(_BACKOFF_SECONDS_MAX, 0.001 * 2**attempt))
 
 
 def duel(log_name: str) -> MetadataVersionError:

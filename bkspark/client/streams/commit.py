@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from bkspark.client.batch.plan import WriteRequest
 from bkspark.client.cluster import Cluster
-from bkspark.client.logs.settling import back_off
+from bkspark.client.records import back_off
 from bkspark.client.streams.micro_batch import MicroBatch, StreamPart
 from bkspark.client.streams.tail_writer import RollLimits, TailWriter, drop_private
 from bkspark.errors import (
