@@ -8,7 +8,7 @@ from ..simulation import counterexamples  # noqa: TID252
 from ..simulation import mutants as simulated  # noqa: TID252
 from .catalog import MUTANTS
 from .required import EQUIVALENT, REQUIRED, Killer
-from .test_mutants import ROOT
+from .running import ROOT
 
 COUNT = 62
 CATALOGUE = {mutant.name for mutant in MUTANTS}
