@@ -163,6 +163,18 @@ class Bookie(Protocol):
         """
         ...
 
+    def has_kept(self, journal: Journal, *, absent: str, present: str) -> bool:
+        """Whether a writer's permission stands: ``absent`` is absent, then ``present`` is there.
+
+        The whole post-check in one question (R6), because every append waits for the answer. It is
+        of one place, found by its path anew, with the expected cookie and with ``journal`` in it,
+        as ``has_journal`` says. The names are looked up one behind the other, in this order.
+
+        Raises:
+            BookieUnavailableError: the place cannot answer, or does not show the journal.
+        """
+        ...
+
 
 class BookieStorage(Protocol):
     """Storage that is not a bookie yet, or may be somebody else's; for ``init`` and ``doctor``."""

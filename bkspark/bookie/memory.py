@@ -11,7 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from bkspark.bookie.checks import check_cookie, check_range, split_name, without_credentials
+from bkspark.bookie.checks import (
+    check_cookie,
+    check_range,
+    has_kept,
+    split_name,
+    without_credentials,
+)
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
@@ -69,6 +75,9 @@ class MemoryBookie:
 
     def open_root(self) -> AbstractContextManager["MemoryRoot"]:
         return _opened_root(self.address)
+
+    def has_kept(self, journal: Journal, *, absent: str, present: str) -> bool:
+        return has_kept(self, journal, absent=absent, present=present)
 
 
 @contextmanager

@@ -19,7 +19,13 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from bkspark.bookie import object_journal
-from bkspark.bookie.checks import check_cookie, check_range, split_name, without_credentials
+from bkspark.bookie.checks import (
+    check_cookie,
+    check_range,
+    has_kept,
+    split_name,
+    without_credentials,
+)
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.bookie.doubt import Doubt
 from bkspark.bookie.object_journal import HEAD, S3Journal
@@ -39,6 +45,9 @@ class S3Bookie:
 
     def open_root(self) -> AbstractContextManager["S3Root"]:
         return _opened_root(self.address)
+
+    def has_kept(self, journal: Journal, *, absent: str, present: str) -> bool:
+        return has_kept(self, journal, absent=absent, present=present)
 
 
 @contextmanager

@@ -6,9 +6,9 @@
 
 ``link`` fails if the name exists, so of many racers one wins, and the name never shows a part of
 its bytes. Everything is reached from a folder's descriptor, one part at a time and through no
-symbolic link: a dangling one would look like an absent file. An fsync that failed is never
-repeated, because the kernel forgets the error and the data with it. All functions raise plain
-``OSError``.
+symbolic link: a dangling one would look like an absent file (``posix_post_check`` says why it may
+go a shorter way). An fsync that failed is never repeated, because the kernel forgets the error and
+the data with it. All functions raise plain ``OSError``.
 """
 
 import errno
@@ -49,6 +49,14 @@ class closing:
 
     def __exit__(self, *_raised: object) -> None:
         os.close(self._descriptor)
+
+
+def open_root(path: str) -> int:
+    """Descriptor of the directory at ``path``.
+
+    This one may be a link: where the directory is, is the operator's choice.
+    """
+    return os.open(path, FOLDER_FLAGS & ~os.O_NOFOLLOW)
 
 
 def open_folder(root: int, parts: Sequence[str]) -> int:
@@ -199,9 +207,16 @@ def read_range(folder: int, name: str, begin: int = 0, length: int | None = None
     """``length`` bytes of a file from ``begin`` on, fewer at its end."""
     descriptor, status = open_file(folder, name)
     with closing(descriptor):
-        behind = max(status.st_size - begin, 0)
-        wanted = behind if length is None else min(length, behind)
-        return _read_all(descriptor, begin, wanted)
+        return read_open(descriptor, status, begin, length)
+
+
+def read_open(
+    descriptor: int, status: os.stat_result, begin: int = 0, length: int | None = None
+) -> bytes:
+    """As ``read_range``, of an open file with that ``status``."""
+    behind = max(status.st_size - begin, 0)
+    wanted = behind if length is None else min(length, behind)
+    return _read_all(descriptor, begin, wanted)
 
 
 def file_names(folder: int) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bkspark.bookie import posix_calls
 from bkspark.bookie.checks import without_credentials
 from bkspark.bookie.doubt import Doubt
-from bkspark.bookie.posix import path_of, read_cookie
+from bkspark.bookie.posix_place import path_of, read_cookie
 from bkspark.errors import InvalidRequestError
 from bkspark.format.layout import COOKIE
 
@@ -80,8 +80,7 @@ class PosixStorage:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[int]:
-        descriptor = os.open(path, posix_calls.FOLDER_FLAGS & ~os.O_NOFOLLOW)
-        with posix_calls.closing(descriptor):
+        with posix_calls.closing(posix_calls.open_root(path)) as descriptor:
             yield descriptor
 
 

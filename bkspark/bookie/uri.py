@@ -1,24 +1,51 @@
-"""From a URL to the kind of storage that it names; the list of kinds is here and nowhere else."""
+"""From a URL to the kind of storage that it names; the list of kinds is here and nowhere else.
+
+A kind is loaded when it is first named: the client of an object store is large, and each process
+that Spark starts would load it.
+"""
 
 from collections.abc import Callable
 
 from bkspark.bookie.checks import without_credentials
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieStorage
-from bkspark.bookie.memory import MemoryBookie, MemoryStorage
-from bkspark.bookie.object_store import S3Bookie, S3Storage
 from bkspark.bookie.posix import PosixBookie
 from bkspark.bookie.posix_storage import PosixStorage
 from bkspark.errors import InvalidRequestError
 
+
+def _memory_bookie(address: BookieAddress) -> Bookie:
+    from bkspark.bookie.memory import MemoryBookie
+
+    return MemoryBookie(address)
+
+
+def _memory_storage(url: str) -> BookieStorage:
+    from bkspark.bookie.memory import MemoryStorage
+
+    return MemoryStorage(url)
+
+
+def _s3_bookie(address: BookieAddress) -> Bookie:
+    from bkspark.bookie.object_store import S3Bookie
+
+    return S3Bookie(address)
+
+
+def _s3_storage(url: str) -> BookieStorage:
+    from bkspark.bookie.object_store import S3Storage
+
+    return S3Storage(url)
+
+
 _BOOKIES: dict[str, Callable[[BookieAddress], Bookie]] = {
     "file": PosixBookie,
-    "memory": MemoryBookie,
-    "s3": S3Bookie,
+    "memory": _memory_bookie,
+    "s3": _s3_bookie,
 }
 _STORAGES: dict[str, Callable[[str], BookieStorage]] = {
     "file": PosixStorage,
-    "memory": MemoryStorage,
-    "s3": S3Storage,
+    "memory": _memory_storage,
+    "s3": _s3_storage,
 }
 
 

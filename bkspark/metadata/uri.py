@@ -1,15 +1,20 @@
 """The metadata store for a URI. The scheme picks the kind, and no message shows credentials.
 
-Nothing is opened here: a store connects when it is first used.
+Nothing is opened here: a store connects when it is first used. A kind is loaded when it is first
+named: each process that Spark starts would load them all.
 """
+
+from typing import TYPE_CHECKING
 
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata import names
 from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.files import FileMetadataStore
-from bkspark.metadata.memory import MemoryMetadataStore
-from bkspark.metadata.object_store import S3MetadataStore
-from bkspark.metadata.zookeeper import ZooKeeperMetadataStore
+
+if TYPE_CHECKING:
+    from bkspark.metadata.memory import MemoryMetadataStore
+    from bkspark.metadata.object_store import S3MetadataStore
+    from bkspark.metadata.zookeeper import ZooKeeperMetadataStore
 
 _SUPPORTED = "file:///directory, s3://bucket/prefix, zk://host:port/path or memory://name"
 
@@ -32,15 +37,21 @@ def format_store(uri: str) -> MetadataStore:
 
 def _store(
     uri: str,
-) -> FileMetadataStore | MemoryMetadataStore | S3MetadataStore | ZooKeeperMetadataStore:
+) -> "FileMetadataStore | MemoryMetadataStore | S3MetadataStore | ZooKeeperMetadataStore":
     match names.split_uri(uri).scheme:
         case "file":
             return FileMetadataStore(uri)
         case "memory":
+            from bkspark.metadata.memory import MemoryMetadataStore
+
             return MemoryMetadataStore(uri)
         case "s3":
+            from bkspark.metadata.object_store import S3MetadataStore
+
             return S3MetadataStore(uri)
         case "zk":
+            from bkspark.metadata.zookeeper import ZooKeeperMetadataStore
+
             return ZooKeeperMetadataStore(uri)
         case "":
             raise _no_scheme(uri)

@@ -29,6 +29,7 @@ from bkspark.testing.bookie_place import (
     a_cookie,
     address_of,
 )
+from bkspark.testing.bookie_post_check_conformance import PostCheckTests
 
 
 class JournalTests(BookieFixtures):
@@ -212,5 +213,5 @@ class CookieTests(BookieFixtures):
             assert other.read(MARKER) == b"x"
 
 
-class BookieTests(FileTests, JournalTests, CookieTests):
+class BookieTests(FileTests, JournalTests, PostCheckTests, CookieTests):
     """All of the contract."""

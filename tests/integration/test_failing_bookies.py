@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.bookie import posix_calls
+from bkspark.bookie import posix, posix_calls, posix_files, posix_post_check
 from bkspark.client.batch import commit as batch_commit
 from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
@@ -246,8 +246,8 @@ def test_an_error_of_the_system_on_one_disk_is_a_failed_bookie(
     target = rig.target((3, 3, 2))
     reports = rig.tasks(target, partitions_of(5))
     faulty = FaultyOs()
-    monkeypatch.setattr(posix_calls, "os", faulty)
-    monkeypatch.setattr("bkspark.bookie.posix.os", faulty)
+    for module in (posix, posix_calls, posix_files, posix_post_check):
+        monkeypatch.setattr(module, "os", faulty)
     is_done = False
 
     def fault(_now: int, _effect: object, _arguments: object) -> None:

@@ -56,34 +56,61 @@ MUTANTS = (
         (ORDER,),
     ),
     Mutant(
+        "the post-check believes whatever it is told",
+        "client/post_check.py",
+        "    if not open_bookie(address).has_kept(",
+        "    if None is open_bookie(address).has_kept(",
+        (
+            f"{POST_CHECK}::test_the_next_term_s_marker_is_a_fence",
+            f"{POST_CHECK}::test_the_own_marker_must_be_there",
+        ),
+    ),
+    Mutant(
         "the post-check does not look for the next term",
         "client/post_check.py",
-        "is_fenced = root.size(layout.term_marker(ledger_id, term + 1)) is not None",
-        "is_fenced = False",
-        (f"{POST_CHECK}::test_the_next_term_s_marker_is_a_fence",),
+        "layout.term_marker(ledger_id, term + 1)",
+        "layout.term_marker(ledger_id, term + 2)",
+        (
+            f"{POST_CHECK}::test_the_next_term_s_marker_is_a_fence",
+            f"{POST_CHECK}::test_the_order_of_its_looks",
+        ),
+    ),
+    Mutant(
+        "a fence is not looked for",
+        "bookie/checks.py",
+        "return root.size(absent) is None and root.size(present) is not None",
+        "return root.size(present) is not None",
+        (
+            f"{POST_CHECK}::test_the_next_term_s_marker_is_a_fence",
+            f"{MEMORY}::test_fence_is_seen_at_once",
+        ),
     ),
     Mutant(
         "the post-check does not need the own marker",
-        "client/post_check.py",
-        "if is_fenced or root.size(layout.term_marker(ledger_id, term)) is None:",
-        "if is_fenced:",
-        (f"{POST_CHECK}::test_the_own_marker_must_be_there",),
+        "bookie/checks.py",
+        "return root.size(absent) is None and root.size(present) is not None",
+        "return root.size(absent) is None",
+        (
+            f"{POST_CHECK}::test_the_own_marker_must_be_there",
+            f"{MEMORY}::test_permission_must_be_there",
+        ),
     ),
     Mutant(
         "the post-check looks for the own marker first",
-        "client/post_check.py",
-        "is_fenced = root.size(layout.term_marker(ledger_id, term + 1)) is not None\n"
-        "        if is_fenced or root.size(layout.term_marker(ledger_id, term)) is None:",
-        "is_lost = root.size(layout.term_marker(ledger_id, term)) is None\n"
-        "        if is_lost or root.size(layout.term_marker(ledger_id, term + 1)) is not None:",
+        "bookie/checks.py",
+        "return root.size(absent) is None and root.size(present) is not None",
+        "return root.size(present) is not None and root.size(absent) is None",
         (f"{POST_CHECK}::test_the_order_of_its_looks",),
     ),
     Mutant(
         "the post-check does not look for the journal",
-        "client/post_check.py",
-        "if not root.has_journal(journal):",
-        "if False:",
-        (f"{POST_CHECK}::test_the_journal_must_be_the_one_that_was_written",),
+        "bookie/checks.py",
+        "        if not root.has_journal(journal):\n",
+        "        if False:\n",
+        (
+            f"{POST_CHECK}::test_the_journal_must_be_the_one_that_was_written",
+            f"{MEMORY}::test_journal_must_be_shown",
+        ),
     ),
     # --- commit ----------------------------------------------------------------------------------
     Mutant(

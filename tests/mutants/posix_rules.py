@@ -5,6 +5,8 @@ from .mutant import Mutant
 CALLS = "tests/unit/bookie/test_posix_calls.py"
 CASES = "tests/integration/test_recovery_bugs.py"
 CRASHES = f"{CALLS}::test_error_at_every_call_of_a_write"
+POST_CHECK = "tests/unit/bookie/test_posix_post_check.py"
+KEPT = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
 
 MUTANTS = (
     Mutant(
@@ -41,14 +43,134 @@ MUTANTS = (
     ),
     Mutant(
         "a record counts before it is on disk",
-        "bookie/posix.py",
+        "bookie/posix_files.py",
         "            os.fdatasync(self._fd)\n",
         "            pass\n",
         (f"{CALLS}::test_order_of_an_append",),
     ),
     Mutant(
+        "the post-check does not look whose directory it is",
+        "bookie/posix_post_check.py",
+        "                check_cookie(address, found)\n",
+        "",
+        (f"{KEPT}::test_cookie_must_be_there",),
+    ),
+    Mutant(
+        "the post-check does not look whether the cookie stayed",
+        "bookie/posix_post_check.py",
+        "now = posix_calls.status_of(root, COOKIE)",
+        "now = status",
+        (
+            f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
+            f"{POST_CHECK}::test_cookie_that_goes_during_the_check_is_missed",
+        ),
+    ),
+    Mutant(
+        "the post-check takes any cookie for the one that was there",
+        "bookie/posix_post_check.py",
+        " and os.path.samestat(status, now)",
+        "",
+        (f"{POST_CHECK}::test_cookie_that_was_exchanged_during_the_check_is_no_good",),
+    ),
+    Mutant(
+        "the post-check takes any journal of that name",
+        "bookie/posix_post_check.py",
+        "        if not journal.is_written_to(seen):\n            return False\n",
+        "",
+        (
+            f"{KEPT}::test_journal_must_be_shown",
+            f"{KEPT}::test_place_is_found_anew",
+        ),
+    ),
+    Mutant(
+        "the post-check looks for the journal from the root once more",
+        "bookie/posix_post_check.py",
+        'status_of(folder, f"{records[-1]}/{name}")',
+        "status_of(root, journal.name)",
+        (
+            f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
+            f"{POST_CHECK}::test_journal_and_markers_are_of_one_ledger_folder",
+        ),
+    ),
+    Mutant(
+        "the post-check looks for the markers from the root once more",
+        "bookie/posix_post_check.py",
+        "open_folder(folder, markers[-1:])",
+        "open_folder(root, markers)",
+        (
+            f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
+            f"{POST_CHECK}::test_journal_and_markers_are_of_one_ledger_folder",
+        ),
+    ),
+    Mutant(
+        "the post-check sees no fence in a directory",
+        "bookie/posix_post_check.py",
+        "            if not _is_absent(terms, fence):\n                return False\n",
+        "",
+        (f"{KEPT}::test_fence_is_seen_at_once",),
+    ),
+    Mutant(
+        "the post-check needs no permission in a directory",
+        "bookie/posix_post_check.py",
+        "            posix_calls.status_of(terms, permission)\n",
+        "",
+        (
+            f"{KEPT}::test_permission_must_be_there",
+            f"{POST_CHECK}::test_markers_are_of_one_folder",
+        ),
+    ),
+    Mutant(
+        "the post-check looks for its permission first",
+        "bookie/posix_post_check.py",
+        "            if not _is_absent(terms, fence):\n"
+        "                return False\n"
+        "            posix_calls.status_of(terms, permission)\n",
+        "            posix_calls.status_of(terms, permission)\n"
+        "            if not _is_absent(terms, fence):\n"
+        "                return False\n",
+        (f"{POST_CHECK}::test_order_and_number_of_its_system_calls",),
+    ),
+    Mutant(
+        "the post-check finds a folder for each marker",
+        "bookie/posix_post_check.py",
+        "status_of(terms, permission)",
+        "status_of(root, present)",
+        (
+            f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
+            f"{POST_CHECK}::test_markers_are_of_one_folder",
+        ),
+    ),
+    Mutant(
+        "the post-check takes one folder for another",
+        "bookie/posix_post_check.py",
+        "others != markers or ",
+        "",
+        (f"{POST_CHECK}::test_names_in_different_folders",),
+    ),
+    Mutant(
+        "the post-check follows a link to the ledger",
+        "bookie/posix_post_check.py",
+        "posix_calls.open_folder(root, ledger)",
+        'os.open("/".join(ledger), posix_calls.FOLDER_FLAGS, dir_fd=root)',
+        (f"{POST_CHECK}::test_link_to_the_very_same_files_is_no_answer",),
+    ),
+    Mutant(
+        "an error in the post-check is an absence",
+        "bookie/posix_post_check.py",
+        "    except FileNotFoundError:\n        return True\n",
+        "    except OSError:\n        return True\n",
+        (f"{POST_CHECK}::test_error_is_never_an_answer[True-EIO]",),
+    ),
+    Mutant(
+        "the post-check always takes the long way",
+        "bookie/posix_post_check.py",
+        "is_kept = _shows(root, journal, absent, present)",
+        "is_kept = False",
+        (f"{POST_CHECK}::test_order_and_number_of_its_system_calls",),
+    ),
+    Mutant(
         "a recovery looks below the last fragment",
-        "client/recovery/recover.py",
+        "client/recovery/one_term.py",
         "self._floor = metadata.last_fragment.first_entry_id - 1",
         "self._floor = -1",
         (f"{CASES}::test_rb_02_nothing_below_the_last_fragment_is_looked_for[True]",),

@@ -47,7 +47,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal of the same name and length is the own one",
-        "bookie/posix.py",
+        "bookie/posix_files.py",
         "(found.st_dev, found.st_ino) == self._identity and ",
         "",
         (f"{POSIX}::test_journal_replaced_by_a_copy_is_lost",),

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.bookie import posix, posix_calls, posix_storage, uri
+from bkspark.bookie import (
+    posix,
+    posix_calls,
+    posix_files,
+    posix_post_check,
+    posix_storage,
+    uri,
+)
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
 from bkspark.bookie.posix import PosixBookie
 from bkspark.errors import BookieUnavailableError
@@ -31,7 +38,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyOs]:
 
 
 def use(patch: pytest.MonkeyPatch, system: FaultyOs) -> None:
-    for module in (posix, posix_calls, posix_storage):
+    for module in (posix, posix_calls, posix_files, posix_post_check, posix_storage):
         patch.setattr(module, "os", system)
 
 

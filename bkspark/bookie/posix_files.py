@@ -1,0 +1,152 @@
+"""The two kinds of files that a POSIX bookie hands out: entry files and journals.
+
+An entry file appears when it is whole, a journal grows at its end. The order of system calls is
+said in ``posix_calls``.
+"""
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from bkspark.bookie import posix_calls
+from bkspark.bookie.contract import Buffer, Journal
+from bkspark.bookie.doubt import Doubt
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+
+# The most parts that one writev takes: IOV_MAX of Linux and the BSDs.
+_PARTS_MAX = 1024
+
+
+@dataclass(slots=True)
+class Temp:
+    """A file under a temporary name, and where it is to go."""
+
+    folder: int
+    temp: str
+    last: str
+    descriptor: int
+
+
+class PosixEntryFile:
+    """A file written under a temporary name and linked to its own when it is whole.
+
+    Nothing is buffered here: the caller writes megabytes at a time.
+    """
+
+    def __init__(self, who: str, name: str, temp: Temp) -> None:
+        self._who = who
+        self._name = name
+        self._temp: Temp | None = temp
+        self._length = 0
+
+    def write(self, data: Buffer) -> None:
+        temp = self._require()
+        with Doubt(self._who, "write", self._name):
+            try:
+                posix_calls.write_all(temp.descriptor, data)
+                length = memoryview(data).nbytes
+                posix_calls.start_writeback(temp.descriptor, self._length, length)
+                self._length += length
+            except BaseException:
+                self.discard()
+                raise
+
+    def finish(self) -> None:
+        temp = self._require()
+        with Doubt(self._who, "finish", self._name):
+            try:
+                os.fsync(temp.descriptor)
+                posix_calls.link(temp.folder, temp.temp, temp.last)
+                os.unlink(temp.temp, dir_fd=temp.folder)
+                os.fsync(temp.folder)
+            except BaseException:
+                self.discard()
+                raise
+        self._close(temp)
+
+    def discard(self) -> None:
+        temp = self._temp
+        if temp is not None:
+            posix_calls.remove_quietly(temp.folder, temp.temp)
+            self._close(temp)
+
+    def _require(self) -> Temp:
+        if self._temp is None:
+            raise BookieUnavailableError(
+                f"{self._who}: {self._name} was finished, discarded or failed before",
+                hint="start a new file under a new name",
+            )
+        return self._temp
+
+    def _close(self, temp: Temp) -> None:
+        self._temp = None
+        for descriptor in (temp.descriptor, temp.folder):
+            with suppress(OSError):
+                os.close(descriptor)
+
+
+class PosixJournal:
+    """A file that grows at its end; one record, one fdatasync."""
+
+    def __init__(self, who: str, name: str, descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        self._who = who
+        self._name = name
+        self._fd = descriptor
+        self._identity = (status.st_dev, status.st_ino)
+        self._end = 0
+        self._is_over = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    def append(self, parts: Sequence[Buffer]) -> None:
+        if self._is_over:
+            raise BookieUnavailableError(
+                f"{self._who}: journal {self._name} takes no more records "
+                "after an error or after it was closed",
+                hint="go on in a new journal",
+            )
+        views = [memoryview(part).cast("B") for part in parts]
+        # Over until proven durable, so that whatever gets out of here, even an interrupt, ends it.
+        self._is_over = True
+        with Doubt(self._who, "append to", self._name):
+            for first in range(0, len(views), _PARTS_MAX):
+                self._write(views[first : first + _PARTS_MAX])
+            os.fdatasync(self._fd)
+        self._end += sum(len(view) for view in views)
+        self._is_over = False
+
+    def close(self) -> None:
+        self._is_over = True
+        descriptor, self._fd = self._fd, -1
+        if descriptor >= 0:
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def is_written_to(self, found: os.stat_result) -> bool:
+        """Whether ``found`` is the file of this journal, with all that is durable of it."""
+        if self._fd < 0:
+            # Only an open file keeps its inode number from being given to another.
+            raise BookieUnavailableError(f"{self._who}: journal {self._name} is closed")
+        return (found.st_dev, found.st_ino) == self._identity and found.st_size >= self._end
+
+    def _write(self, views: Sequence[memoryview]) -> None:
+        length = sum(len(view) for view in views)
+        written = os.writev(self._fd, views)
+        if written != length:
+            raise OSError(errno.ENOSPC, f"only {written} of {length} bytes were written")
+
+
+def own_journal(journal: Journal) -> PosixJournal:
+    """``journal`` itself if a POSIX bookie handed it out."""
+    if not isinstance(journal, PosixJournal):
+        raise InvalidRequestError(f"journal {journal.name} is not one of a POSIX bookie")
+    return journal

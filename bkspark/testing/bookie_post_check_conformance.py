@@ -1,0 +1,118 @@
+"""What every backend must answer to the post-check's question, ``Bookie.has_kept``.
+
+Part of ``bookie_conformance.BookieTests``, by which a backend inherits it.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from bkspark.bookie import uri
+from bkspark.bookie.contract import Bookie, Journal
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.format import layout
+from bkspark.testing.bookie_place import (
+    JOURNAL,
+    LEDGER,
+    MARKER,
+    OTHER_INCARNATION,
+    BookieFixtures,
+    Place,
+    a_cookie,
+)
+
+FENCE = layout.term_marker(LEDGER, 2)
+
+
+def has_kept(bookie: Bookie, journal: Journal) -> bool:
+    return bookie.has_kept(journal, absent=FENCE, present=MARKER)
+
+
+def put(bookie: Bookie, name: str) -> None:
+    with bookie.open_root() as root:
+        root.put_new(name, b"")
+
+
+def delete(bookie: Bookie, name: str) -> None:
+    with bookie.open_root() as root:
+        assert root.delete(name)
+
+
+def expect_refusal(bookie: Bookie, journal: Journal, words: str) -> None:
+    with pytest.raises(BookieUnavailableError, match=words):
+        has_kept(bookie, journal)
+
+
+class PostCheckTests(BookieFixtures):
+    """``has_kept``, of a writer of term 1 that has written one record."""
+
+    @pytest.fixture
+    def journal(self, bookie: Bookie) -> Iterator[Journal]:
+        put(bookie, MARKER)
+        with bookie.open_root() as root:
+            journal = root.open_journal(JOURNAL)
+        journal.append([b"record"])
+        yield journal
+        journal.close()
+
+    def test_what_is_in_order_is_kept(self, bookie: Bookie, journal: Journal) -> None:
+        assert has_kept(bookie, journal)
+        journal.append([b"another record"])
+        assert has_kept(bookie, journal)
+
+    def test_fence_is_seen_at_once(self, bookie: Bookie, journal: Journal) -> None:
+        """Also by who looked before and saw none (C2)."""
+        assert has_kept(bookie, journal)
+        put(bookie, FENCE)
+        assert not has_kept(bookie, journal)
+
+    def test_permission_must_be_there(self, bookie: Bookie, journal: Journal) -> None:
+        assert has_kept(bookie, journal)
+        delete(bookie, MARKER)
+        assert not has_kept(bookie, journal)
+        put(bookie, FENCE)
+        assert not has_kept(bookie, journal)
+
+    def test_folder_of_markers_must_be_there(self, bookie: Bookie) -> None:
+        with bookie.open_root() as root:
+            journal = root.open_journal(JOURNAL)
+        assert not has_kept(bookie, journal)
+        journal.close()
+
+    def test_journal_must_be_shown(self, bookie: Bookie, journal: Journal, place: Place) -> None:
+        place.truncate(JOURNAL, 3)
+        expect_refusal(bookie, journal, "does not show")
+        place.set(JOURNAL, b"record")
+        expect_refusal(bookie, journal, "does not show")
+        delete(bookie, JOURNAL)
+        expect_refusal(bookie, journal, "does not show")
+
+    def test_cookie_must_be_there(self, bookie: Bookie, journal: Journal, place: Place) -> None:
+        delete(bookie, layout.COOKIE)
+        expect_refusal(bookie, journal, "no cookie")
+        place.set(layout.COOKIE, a_cookie(incarnation=OTHER_INCARNATION))
+        expect_refusal(bookie, journal, "initialised again")
+        place.set(layout.COOKIE, b"x")
+        expect_refusal(bookie, journal, "unreadable cookie")
+        place.set(layout.COOKIE, a_cookie())
+        assert has_kept(bookie, journal)
+
+    def test_wiped_place_is_not_a_fence(
+        self, bookie: Bookie, journal: Journal, place: Place
+    ) -> None:
+        place.wipe()
+        expect_refusal(bookie, journal, "no cookie")
+
+    def test_place_is_found_anew(self, bookie: Bookie, journal: Journal, place: Place) -> None:
+        assert has_kept(bookie, journal)
+        place.move_away()
+        expect_refusal(bookie, journal, "b1")
+        uri.storage(place.url).format(a_cookie())
+        place.set(MARKER, b"")
+        place.set(JOURNAL, b"record")
+        expect_refusal(bookie, journal, "does not show")
+
+    def test_names_stay_inside(self, bookie: Bookie, journal: Journal) -> None:
+        for absent, present in (("../x", MARKER), (FENCE, "/etc/passwd")):
+            with pytest.raises(InvalidRequestError, match="not a name"):
+                bookie.has_kept(journal, absent=absent, present=present)
