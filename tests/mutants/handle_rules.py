@@ -4,9 +4,12 @@ from .mutant import Mutant
 
 ADDING = "tests/unit/protocol/test_adding.py"
 LAC = "tests/integration/test_explicit_lac.py"
+HANDLES = "tests/integration/test_handles.py"
 CALLBACKS = "tests/integration/test_callbacks.py"
 HANGING = "tests/integration/test_hanging_bookies.py"
 CHANGES = "tests/integration/test_ensemble_changes.py"
+DEFERRED = "tests/integration/test_deferred_sync.py"
+PROMISE = "tests/unit/client/test_promise.py"
 CHANGE = "tests/unit/protocol/test_ensemble_change.py"
 PLACEMENT = "tests/unit/protocol/test_placement.py"
 QUARANTINE = "tests/unit/protocol/test_quarantine.py"
@@ -99,20 +102,13 @@ MUTANTS = (
     ),
     Mutant(
         "a writer waits for a spare that hangs",
-        "client/handles/asking.py",
+        "client/asking.py",
         "task.join(max(0.0, deadline - time.monotonic()))",
         "task.join()",
         (
             f"{HANGING}::test_a_spare_that_hangs_is_passed_over",
             f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[seal]",
         ),
-    ),
-    Mutant(
-        "a spare that did not answer about its markers joins",
-        "client/handles/choosing.py",
-        "return answer is not None and answer.result()",
-        "return answer is None or answer.result()",
-        (f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",),
     ),
     Mutant(
         "a caller waits for ever for room",
@@ -162,6 +158,106 @@ MUTANTS = (
         "if self._committer.is_telling_here:",
         "if False:",
         (f"{CALLBACKS}::test_what_would_wait_for_itself_in_a_callback_is_refused[append]",),
+    ),
+    # --- what an append is answered --------------------------------------------------------------
+    Mutant(
+        "who waits for an append is not woken",
+        "client/handles/promise.py",
+        "if promise.is_awaited:",
+        "if False:",
+        (f"{PROMISE}::test_callbacks_run_once_each_before_and_after",),
+    ),
+    Mutant(
+        "an append that nobody looks at is never done",
+        "client/handles/promise.py",
+        "            promise._state = _FINISHED\n    return None",
+        "            continue\n    return None",
+        (f"{PROMISE}::test_they_complete_in_order_whether_awaited_or_not",),
+    ),
+    Mutant(
+        "an append is answered before it is durable",
+        "client/handles/write_handle.py",
+        "return kept(last) if self._settings.is_sync_deferred else promise",
+        "return kept(last)",
+        (f"{HANDLES}::test_a_writer_learns_that_it_was_fenced_with_its_next_entry",),
+    ),
+    Mutant(
+        "a writer hopes for bookies that it does not have",
+        "client/handles/committer.py",
+        "        if not failed:\n            return\n",
+        "        if failed or not failed:\n            return\n",
+        (f"{DEFERRED}::test_force_without_enough_bookies_fails_and_so_does_the_next_append",),
+    ),
+    # --- deferred sync ---------------------------------------------------------------------------
+    Mutant(
+        "with deferred sync everything is sent at once",
+        "client/handles/grouping.py",
+        "            not self._is_held\n",
+        "            True\n",
+        (
+            f"{DEFERRED}::test_2_1_7_an_append_is_answered_although_no_bookie_has_it",
+            f"{DEFERRED}::test_force_writes_few_records",
+        ),
+    ),
+    Mutant(
+        "a deferred append is given the id of another entry",
+        "client/handles/committer.py",
+        "            self.last_taken += submitted.row_count\n",
+        "            self.last_taken += 1\n",
+        (f"{DEFERRED}::test_2_1_7_an_append_is_answered_although_no_bookie_has_it",),
+    ),
+    Mutant(
+        "force does not wait",
+        "client/handles/write_handle.py",
+        "        if last is not None:\n            self._wait_for(last)\n",
+        "",
+        (
+            f"{DEFERRED}::test_2_1_8_force_makes_all_of_it_durable_in_order",
+            f"{DEFERRED}::test_force_returns_behind_the_ack_quorum_and_not_before",
+            f"{DEFERRED}::test_a_writer_fenced_before_force_loses_what_was_not_forced",
+        ),
+    ),
+    Mutant(
+        "force leaves what is held where it is",
+        "client/handles/committer.py",
+        "            case Force():\n                self._gathered.let_go()\n",
+        "            case Force():\n                pass\n",
+        (f"{DEFERRED}::test_force_writes_few_records",),
+    ),
+    Mutant(
+        "the end of a writer leaves what is held where it is",
+        "client/handles/committer.py",
+        "                self._is_stopping = True\n                self._gathered.hold_no_more()\n",
+        "                self._is_stopping = True\n",
+        (f"{DEFERRED}::test_the_end_of_a_writer_writes_what_it_took",),
+    ),
+    Mutant(
+        "what is held may have any size",
+        "client/handles/grouping.py",
+        "            or self._byte_count >= HELD_BYTES_MAX\n",
+        "",
+        (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
+    ),
+    Mutant(
+        "any number of small entries is held",
+        "client/handles/grouping.py",
+        "            or len(self._waiting) >= HELD_SUBMISSIONS_MAX\n",
+        "",
+        (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
+    ),
+    Mutant(
+        "what was sent is still counted as held",
+        "client/handles/grouping.py",
+        "        self._byte_count -= submitted.byte_count\n",
+        "",
+        (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
+    ),
+    Mutant(
+        "a writer that goes on never tells what was forced",
+        "client/handles/committer.py",
+        "return self._acknowledged_at + self._settings",
+        "return time.monotonic() + self._settings",
+        (f"{DEFERRED}::test_readers_learn_of_a_force_although_the_writer_goes_on",),
     ),
     # --- whom a writer replaces and chooses ------------------------------------------------------
     Mutant(

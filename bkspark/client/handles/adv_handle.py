@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from bkspark.client.handles.promise import Promise
 from bkspark.client.handles.settings import USUAL
 from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.handles.write_handle import WriteHandle
@@ -28,7 +29,8 @@ class AdvWriteHandle(ClosedAtEnd):
     """Adds entries of chosen ids to one ledger; made by ``BookKeeper.create_ledger_adv``.
 
     Ids are dense from 0 in the end: they may come out of order and from several threads, each
-    once. A ``with`` block ends as that of a ``WriteHandle`` does.
+    once. A ``with`` block ends as that of a ``WriteHandle`` does. With deferred sync an id is
+    answered as soon as it and all in front of it were taken.
 
     Args:
         inner: the writer of a ledger without entries.
@@ -52,7 +54,7 @@ class AdvWriteHandle(ClosedAtEnd):
         self._gap_timeout_seconds = gap_timeout_seconds
         self._wait_seconds_max = wait_seconds_max
         self._changed = threading.Condition()
-        self._waiting: dict[int, tuple[bytes, Future[int]]] = {}
+        self._waiting: dict[int, tuple[bytes, Promise]] = {}
         self._waiting_bytes = 0
         self._next = 0
         self._is_handing_over = False
@@ -109,8 +111,7 @@ class AdvWriteHandle(ClosedAtEnd):
             raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
         if entry_id < 0:
             raise InvalidRequestError(f"entry id {entry_id} is below 0")
-        future: Future[int] = Future()
-        future.set_running_or_notify_cancel()
+        future = Promise()
         with self._changed:
             self._admit(entry_id, len(value))
             self._waiting[entry_id] = (value, future)
@@ -179,7 +180,7 @@ class AdvWriteHandle(ClosedAtEnd):
                 future.set_exception(error)
                 self._fail(error)
 
-    def _take(self) -> "tuple[bytes, Future[int]] | None":
+    def _take(self) -> tuple[bytes, Promise] | None:
         with self._changed:
             found = self._waiting.pop(self._next, None)
             if found is None:
@@ -214,7 +215,7 @@ class AdvWriteHandle(ClosedAtEnd):
                 )
             )
 
-    def _passed_on_to(self, future: "Future[int]") -> "Callable[[Future[int]], None]":
+    def _passed_on_to(self, future: Promise) -> "Callable[[Future[int]], None]":
         def tell(inner: "Future[int]") -> None:
             error = inner.exception()
             self._telling = threading.get_ident()

@@ -17,8 +17,9 @@ import pyarrow as pa
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.ensemble import Ensemble
 from bkspark.client.handles.entries import encode_parts
-from bkspark.client.handles.grouping import Group, Submitted, batch_of, take
+from bkspark.client.handles.grouping import Gathered, Group, Submitted, batch_of
 from bkspark.client.handles.lane import Broken, Lane, Stored
+from bkspark.client.handles.promise import Promise
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Inbox, Runtime
@@ -47,7 +48,12 @@ LANES_END_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing happened for as long as a writer is silent about its LAC."""
+    """Nothing was sent for as long as a writer is silent about its LAC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Force:
+    """Write what was submitted before, also what a deferred sync holds back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class Stop:
     """End after what was submitted before."""
 
 
-Event = Submitted | Stored | Broken | Idle | Stop
+Event = Submitted | Stored | Broken | Idle | Force | Stop
 
 
 class Committer:
@@ -74,38 +80,57 @@ class Committer:
         self.pending = PendingAdds(seen.value.quorum)
         self.error: BookKeeperError | None = None
         self.length_bytes = 0
+        self.last_taken = self.pending.last_add_pushed
         self._ledger_id = seen.value.ledger_id
         self._term, self._token = seen.value.term, seen.value.token
         self._digester = digester
         self._schema = schema
         self._settings = settings
         self._ensemble = Ensemble(cluster, seen, self.inbox.put, runtime)
-        self._gathered: deque[Submitted] = deque()
+        self._gathered = Gathered(is_held=settings.is_sync_deferred)
+        self._last_promise: Promise | None = None
         self._groups: deque[Group] = deque()
         self._pushed_bytes = 0
         self._outstanding = 0
-        self._room = threading.Condition()
+        self._acknowledged_at = 0.0
+        self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
         self._is_stopping = False
         self._is_telling = False
         self._thread = 0
 
     # --- called by others ------------------------------------------------------------------
 
-    def submit(self, submitted: Submitted) -> None:
-        """Hand rows over; waits while too much is not acknowledged, but never in a callback.
+    def submit(self, submitted: Submitted) -> int:
+        """Hand rows over; returns the id that the last of them gets, if nothing goes wrong.
+
+        Waits while too much is not acknowledged, but never in a callback.
 
         Raises:
             LedgerClosedError: the handle was closed.
             NotEnoughBookiesError: nothing was acknowledged for so long that it was not taken.
             BookKeeperError: what ended the writer.
         """
-        with self._room:
+        with self._lock:
             if self._outstanding >= OUTSTANDING_BYTES_MAX and not self.is_telling_here:
                 self._wait_for_room()
             if self._has_ended:
                 raise self.error or LedgerClosedError(f"ledger {self._ledger_id} is closed")
             self._outstanding += submitted.byte_count
+            self.last_taken += submitted.row_count
+            self._last_promise = submitted.promise
             self.inbox.put(submitted)  # inside: behind the end nobody would look at it
+            return self.last_taken
+
+    def force(self) -> Promise | None:
+        """Have all written that was submitted; the promise of the last of it, if there is one.
+
+        Acknowledgements come in entry order, so whoever has that one has all.
+        """
+        with self._lock:  # the promise and all before it lie in front of the event
+            if self._settings.is_sync_deferred:
+                self.inbox.put(Force())
+            return self._last_promise
 
     def _wait_for_room(self) -> None:
         if not self._room.wait_for(
@@ -150,7 +175,7 @@ class Committer:
     def _next_event(self) -> Event:
         """The next event; that nothing happened in time is one too."""
         now, lane = time.monotonic(), self._ensemble.slowest()
-        due, event = self._next_due(now)
+        due, event = self._next_due()
         if lane is not None:
             limit = lane.since + self._settings.add_entry_timeout_seconds
             if due is None or limit < due:
@@ -160,12 +185,12 @@ class Committer:
         except queue.Empty:
             return event()
 
-    def _next_due(self, now: float) -> tuple[float | None, Callable[[], Event]]:
+    def _next_due(self) -> tuple[float | None, Callable[[], Event]]:
         """Until when to wait, in monotonic seconds, and what has happened if nothing has."""
         if self._groups:
             return self._groups[0].deadline, self._quorum_timeout
         if self._settings.explicit_lac_ms and self.pending.has_unsaid_lac:
-            return now + self._settings.explicit_lac_ms / 1000, Idle
+            return self._acknowledged_at + self._settings.explicit_lac_ms / 1000, Idle
         return None, Idle
 
     def _too_slow(self, lane: Lane) -> Event:
@@ -201,15 +226,18 @@ class Committer:
     def _handle(self, event: Event) -> None:
         match event:
             case Submitted():
-                self._gathered.append(event)
+                self._gathered.add(event)
             case Stored():
                 self._count(event)
             case Broken():
                 self._replace(event)
             case Idle():
                 self._say_lac()
+            case Force():
+                self._gathered.let_go()
             case Stop():
                 self._is_stopping = True
+                self._gathered.hold_no_more()
 
     def _count(self, stored: Stored) -> None:
         if not self._ensemble.has(stored.ensemble_index, stored.bookie_id):
@@ -242,7 +270,7 @@ class Committer:
 
     def _advance(self) -> None:
         self._acknowledge()
-        while self._gathered and self._can_send:
+        while self._gathered.has_next and self._can_send:
             self._send_group()
         self._require_hope()
 
@@ -259,6 +287,7 @@ class Committer:
         if not done:
             return
         self.length_bytes = done[-1].record.record.length_bytes
+        self._acknowledged_at = time.monotonic()
         with self._room:
             self._outstanding -= sum(group.byte_count for group in done)
             self._room.notify_all()
@@ -269,7 +298,7 @@ class Committer:
 
     def _send_group(self) -> None:
         """Put what has gathered, up to the limits, into one record and send it."""
-        taken = take(self._gathered)
+        taken = self._gathered.take()
         confirmed = self.pending.last_add_confirmed
         add = self.pending.push(sum(submitted.row_count for submitted in taken))
         self._pushed_bytes += sum(submitted.byte_count for submitted in taken)
@@ -299,7 +328,10 @@ class Committer:
 
     def _require_hope(self) -> None:
         """Fail at once what can no longer be acknowledged."""
-        live = {index for index in range(self.pending.quorum.ensemble_size) if self._is_live(index)}
+        failed = self._ensemble.failed
+        if not failed:
+            return
+        live = set(range(self.pending.quorum.ensemble_size)) - failed
         for group in self._groups:
             reachable = group.add.counted | live
             if not all(
@@ -311,10 +343,6 @@ class Committer:
                     f"{self.pending.quorum.ack_quorum_size} bookies ({reasons})",
                     hint="recovery decides about it; add bookies and open the ledger",
                 )
-
-    def _is_live(self, index: int) -> bool:
-        member = self.metadata.last_fragment.ensemble[index]
-        return self._ensemble.has(index, member.bookie_id)
 
     # --- the end ---------------------------------------------------------------------------
 
@@ -337,16 +365,16 @@ class Committer:
         self._drain_quietly()
         self._is_telling = True
         for submitted in [s for group in self._groups for s in group.submitted]:
-            submitted.future.set_exception(self.error or self._never_sent())
+            submitted.promise.set_exception(self.error or self._never_sent())
         for submitted in self._gathered:
-            submitted.future.set_exception(self._never_sent())
+            submitted.promise.set_exception(self._never_sent())
         self._is_telling = False
 
     def _drain_quietly(self) -> None:
         while not self.inbox.empty():
             event = self.inbox.get()
             if isinstance(event, Submitted):
-                self._gathered.append(event)
+                self._gathered.add(event)
 
     def _never_sent(self) -> BookKeeperError:
         return self.error or LedgerClosedError(f"ledger {self._ledger_id} is closed")

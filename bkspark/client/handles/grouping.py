@@ -1,27 +1,32 @@
 """Group commit: what was submitted while the last record was on its way becomes one record."""
 
 from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from bkspark.client.handles.promise import Promise, settle
 from bkspark.format import journal
 from bkspark.protocol.adding import PendingAdd
 
 GROUP_ENTRIES_MAX = 10_000
 GROUP_BYTES_MAX = 4 * 2**20
 
+HELD_BYTES_MAX = 32 * 2**20
+HELD_SUBMISSIONS_MAX = 50_000
+"""What a writer with deferred sync keeps to itself; more it writes unasked. Half of what may be
+without an acknowledgement at all, so that nobody waits for room that only ``force`` would make."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)  # not frozen: that makes it five times as dear, and there is one per append
 class Submitted:
-    """Rows that get neighbouring ids in one record; ``future`` gets the last one."""
+    """Rows that get neighbouring ids in one record; ``promise`` gets the last one."""
 
     rows: Sequence[bytes] | pa.RecordBatch
     row_count: int
     byte_count: int
-    future: "Future[int]"
+    promise: Promise
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +48,72 @@ class Group:
 
     def complete(self) -> None:
         """Tell everybody the id of his last entry, in entry order."""
+        settle(self._last_ids())
+
+    def _last_ids(self) -> Iterator[tuple[Promise, int]]:
         entry_id = self.add.first_entry_id - 1
         for submitted in self.submitted:
             entry_id += submitted.row_count
-            submitted.future.set_result(entry_id)
+            yield submitted.promise, entry_id
 
 
-def take(gathered: "deque[Submitted]") -> list[Submitted]:
-    """Take the next group, of at least one submission, from the left of ``gathered``."""
-    taken = [gathered.popleft()]
-    rows, size = taken[0].row_count, taken[0].byte_count
-    while gathered and _fits(taken[0], gathered[0], rows, size):
-        taken.append(gathered.popleft())
-        rows, size = rows + taken[-1].row_count, size + taken[-1].byte_count
-    return taken
+class Gathered:
+    """Submissions that are in no record yet, in entry order.
+
+    Args:
+        is_held: keep them until ``let_go``, or until there are too many (deferred sync).
+    """
+
+    def __init__(self, *, is_held: bool) -> None:
+        self._is_held = is_held
+        self._waiting: deque[Submitted] = deque()
+        self._byte_count = 0
+        self._free_count = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[Submitted]:
+        return iter(self._waiting)
+
+    @property
+    def has_next(self) -> bool:
+        """Whether there is something to send."""
+        return self._free_count > 0
+
+    def add(self, submitted: Submitted) -> None:
+        self._waiting.append(submitted)
+        self._byte_count += submitted.byte_count
+        if (
+            not self._is_held
+            or self._byte_count >= HELD_BYTES_MAX
+            or len(self._waiting) >= HELD_SUBMISSIONS_MAX
+        ):
+            self.let_go()
+
+    def let_go(self) -> None:
+        """What is here now may be sent."""
+        self._free_count = len(self._waiting)
+
+    def hold_no_more(self) -> None:
+        """What is here now, and what comes, may be sent."""
+        self._is_held = False
+        self.let_go()
+
+    def take(self) -> list[Submitted]:
+        """Remove the next group, of at least one submission; only if ``has_next``."""
+        first = self._remove_first()
+        taken, rows, size = [first], first.row_count, first.byte_count
+        while self._free_count and _fits(first, self._waiting[0], rows, size):
+            taken.append(self._remove_first())
+            rows, size = rows + taken[-1].row_count, size + taken[-1].byte_count
+        return taken
+
+    def _remove_first(self) -> Submitted:
+        submitted = self._waiting.popleft()
+        self._byte_count -= submitted.byte_count
+        self._free_count -= 1
+        return submitted
 
 
 def batch_of(taken: Sequence[Submitted], schema: pa.Schema) -> pa.RecordBatch:

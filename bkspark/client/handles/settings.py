@@ -18,6 +18,8 @@ class WriterSettings:
             sent ends the writer (features 2.1.19).
         is_change_delayed: leave a bookie that failed in the ensemble as long as every entry
             reaches its ack quorum without it (features 2.2.9).
+        is_sync_deferred: an append is answered as soon as the handle has taken the entry, and is
+            promised nothing until ``force`` returns (features 2.1.7; see ``WriteHandle``).
 
     Raises:
         InvalidRequestError: a value is out of its range.
@@ -27,6 +29,7 @@ class WriterSettings:
     add_entry_timeout_seconds: float = 10.0
     add_entry_quorum_timeout_seconds: float = 60.0
     is_change_delayed: bool = False
+    is_sync_deferred: bool = False
 
     def __post_init__(self) -> None:
         if self.explicit_lac_ms < 0:

@@ -9,11 +9,12 @@ from concurrent.futures import Future
 
 import pyarrow as pa
 
+from bkspark.client.asking import ask_all
 from bkspark.client.cluster import Cluster
-from bkspark.client.handles.asking import ask_all
 from bkspark.client.handles.committer import Committer, Stop
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.handles.grouping import Submitted
+from bkspark.client.handles.promise import Promise, kept
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.records import Seen
@@ -29,6 +30,20 @@ class WriteHandle(ClosedAtEnd):
 
     A ``with`` block closes the ledger at its end, or, if it ends by an exception, only releases
     resources: the ledger stays open for recovery.
+
+    **Deferred sync** (``WriterSettings(is_sync_deferred=True)``; features 2.1.7, 2.1.8).
+    ``append``, ``append_many`` and their futures answer with an entry's id as soon as this handle
+    has the entry in memory. That is no acknowledgement: no bookie has the entry,
+    ``last_add_confirmed`` does not cover it, and if this process dies it is gone. ``force``,
+    ``close`` and the roll of a log write everything that was taken, in order and like any entries;
+    when they return all of it is durable on ack quorums and confirmed. (``release`` writes it too,
+    but does not tell whether that worked.) What is too much to be kept (``HELD_BYTES_MAX``) is
+    written, and confirmed, unasked. Whatever goes wrong is told by the next append and by
+    ``force``, which cannot tell then how much of it recovery will keep.
+
+    This is not quite BookKeeper's DEFERRED_SYNC: there entries lie on the bookies, without a sync,
+    and mostly outlive their writer; here no bookie ever has bytes that are not durable, and only
+    ``force`` makes entries outlive the writer.
     """
 
     def __init__(
@@ -45,8 +60,8 @@ class WriteHandle(ClosedAtEnd):
         self._settings = settings
         self._schema = arrow_schema.decode(seen.value.schema)
         self._committer = Committer(cluster, seen, digester, self._schema, runtime, settings)
+        self._is_of_bytes = self._schema == VALUE_SCHEMA
         self._is_sealed = False
-        self._last: Future[int] | None = None
         self._task = runtime.start(self._committer.run, f"ledger-{self.ledger_id}")
 
     @property
@@ -57,6 +72,8 @@ class WriteHandle(ClosedAtEnd):
     @property
     def last_add_pushed(self) -> int:
         """The last entry that was given an id, -1 if there is none."""
+        if self._settings.is_sync_deferred:
+            return self._committer.last_taken
         return self._committer.pending.last_add_pushed
 
     @property
@@ -66,6 +83,8 @@ class WriteHandle(ClosedAtEnd):
 
     def append(self, value: bytes) -> int:
         """Add one entry and return its id once it is durable on an ack quorum.
+
+        With deferred sync it returns at once, and nothing is promised before ``force``.
 
         Raises:
             LedgerFencedError: another client recovers the ledger; the outcome is unknown.
@@ -82,7 +101,7 @@ class WriteHandle(ClosedAtEnd):
         Callbacks of the future may append too, by this method: what waits for an acknowledgement,
         as ``append`` does, would wait for itself in a callback, and raises.
         """
-        self._require_bytes([value])
+        self._require_bytes(is_bytes=isinstance(value, bytes))
         return self._submit([value], 1, len(value))
 
     def append_many(self, entries: Sequence[bytes] | pa.Table) -> tuple[int, int]:
@@ -103,19 +122,24 @@ class WriteHandle(ClosedAtEnd):
             rows = arrow_schema.relabel(pa.concat_batches(entries.to_batches()), self._schema)
             return self._submit(rows, rows.num_rows, rows.nbytes)
         values = list(entries)
-        self._require_bytes(values)
+        self._require_bytes(is_bytes=all(isinstance(value, bytes) for value in values))
         return self._submit(values, len(values), sum(map(len, values)))
 
     def force(self) -> None:
-        """Return once everything added so far is acknowledged, which means durable on Qa bookies.
+        """Return once everything added so far, by any thread, is acknowledged.
+
+        Acknowledged means durable on Qa bookies of its write set, with and without deferred sync.
+        (BookKeeper's ``force`` waits for all E; here a bookie that hangs holds nobody up.)
 
         Raises:
             OutcomeUnknownError: there was no answer in time.
-            BookKeeperError: what ended the writer.
+            BookKeeperError: what ended the writer; of what was added since the last ``force``
+                nothing is known, until recovery decides.
         """
         self._require_may_wait("force")
-        if self._last is not None:
-            self._wait_for(self._last)
+        last = self._committer.force()
+        if last is not None:
+            self._wait_for(last)
 
     def close(self) -> None:
         """Wait for what was added, then seal the ledger at its last acknowledged entry.
@@ -155,11 +179,9 @@ class WriteHandle(ClosedAtEnd):
     def _submit(
         self, rows: Sequence[bytes] | pa.RecordBatch, row_count: int, byte_count: int
     ) -> "Future[int]":
-        future: Future[int] = Future()
-        future.set_running_or_notify_cancel()  # what was submitted cannot be taken back
-        self._committer.submit(Submitted(rows, row_count, byte_count, future))
-        self._last = future
-        return future
+        promise = Promise()
+        last = self._committer.submit(Submitted(rows, row_count, byte_count, promise))
+        return kept(last) if self._settings.is_sync_deferred else promise
 
     def _require_may_wait(self, what: str) -> None:
         if self._committer.is_telling_here:
@@ -184,12 +206,12 @@ class WriteHandle(ClosedAtEnd):
     def _seal(self, term: int, token: str) -> None:
         self._cluster.ledgers.update(str(self.ledger_id), self._sealed(term, token))
 
-    def _require_bytes(self, values: Sequence[bytes]) -> None:
-        if self._schema != VALUE_SCHEMA:
+    def _require_bytes(self, *, is_bytes: bool) -> None:
+        if not self._is_of_bytes:
             raise InvalidRequestError(
                 "this ledger holds rows, not bytes", hint="append a pyarrow.Table by append_many"
             )
-        if not all(isinstance(value, bytes) for value in values):
+        if not is_bytes:
             raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
 
     def _sealed(self, term: int, token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
