@@ -25,7 +25,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--accept-loss",
         action="store_true",
-        help="give up entries that only bookies declared lost could tell of",
+        help="close the ledger even if entries are lost, which are named; only where all that "
+        "could prevent it is declared lost or damaged",
     )
     arguments = parser.parse_args(argv)
 

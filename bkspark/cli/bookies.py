@@ -1,24 +1,43 @@
-"""Commands about one bookie."""
+"""Commands about bookies one by one: add one, declare one lost, sweep some."""
 
+from itertools import count
 from typing import Annotated
 
 import typer
 
-from bkspark.cli.output import note, print_json
+from bkspark.cli.output import Column, note, plural, print_done, print_rows
 from bkspark.cli.session import COMMON, require_consent, session_of
+from bkspark.client.upkeep.leftovers import sweep_leftovers
 from bkspark.client.upkeep.lost_bookies import declare_lost
 
 
 def add_to(app: typer.Typer) -> None:
     """Declare the commands."""
-    one = typer.Typer(name="bookie", help="One bookie.", rich_markup_mode=None)
-    one.callback()(_one)
+    one = typer.Typer(name="bookie", help="Looking after bookies.", rich_markup_mode=None)
+    one.command("add", epilog=COMMON)(add)
     one.command("lost", epilog=COMMON)(lost)
+    one.command("sweep", epilog=COMMON)(sweep)
     app.add_typer(one)
 
 
-def _one() -> None:
-    """One bookie."""
+def add(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="An empty place: file:///directory.")],
+    bookie_id: Annotated[
+        str, typer.Option("--id", metavar="ID", help="Default: bookie-N, the next that is free.")
+    ] = "",
+) -> None:
+    """Make an empty place a bookie of the cluster; new ledgers and recoveries use it at once."""
+    session = session_of(context)
+    with session.cluster() as cluster:
+        taken = cluster.bookies()
+        free = (name for n in count(1) if (name := f"bookie-{n}") not in taken)
+        record = cluster.add_bookie(bookie_id or next(free), url)
+    print_done(
+        {"added_bookie": record.bookie_id, "incarnation": record.incarnation},
+        f"added bookie {record.bookie_id}",
+        as_json=session.as_json,
+    )
 
 
 def lost(
@@ -41,7 +60,38 @@ def lost(
     with session.cluster() as cluster:
         require_consent(f"Is bookie {bookie_id} lost for ever, with all its data?", yes=yes)
         member = declare_lost(cluster, bookie_id, incarnation)
-    if session.as_json:
-        print_json({"lost_bookie": member.bookie_id, "incarnation": member.incarnation})
-    else:
-        note(f"bookie {member.bookie_id} is lost (incarnation {member.incarnation})")
+    print_done(
+        {"lost_bookie": member.bookie_id, "incarnation": member.incarnation},
+        f"bookie {member.bookie_id} is lost (incarnation {member.incarnation})",
+        as_json=session.as_json,
+    )
+
+
+def sweep(
+    context: typer.Context,
+    bookie_ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Which; all if none is given.")
+    ] = None,
+) -> None:
+    """Remove unfinished files that killed writers left behind. Exit status 1 if a bookie fails.
+
+    Only ledgers that are closed or deleted are swept, so no writer at work is disturbed, and no
+    file that has its name yet is touched. It can be run at any time, and again.
+    """
+    session = session_of(context)
+    with session.cluster() as cluster:
+        report = sweep_leftovers(cluster, bookie_ids or (), tell=note)
+    rows = [
+        {"bookie_id": name, "removed_files": count, "problem": report.problems.get(name)}
+        for name, count in report.removed.items()
+    ]
+    print_rows(rows, _SWEPT_COLUMNS, as_json=session.as_json)
+    note(f"removed {plural(sum(report.removed.values()), 'unfinished file')}")
+    raise typer.Exit(1 if report.problems else 0)
+
+
+_SWEPT_COLUMNS = (
+    Column("bookie", "bookie_id"),
+    Column("removed", "removed_files"),
+    Column("problem", "problem"),
+)

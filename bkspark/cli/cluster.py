@@ -1,15 +1,16 @@
 """Commands about the cluster as a whole: init, demo, doctor, bookies, status."""
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from bkspark.cli import findings, health
-from bkspark.cli.output import Column, note, plural, print_json, print_table
+from bkspark.cli.output import Column, note, plural, print_json, print_rows
 from bkspark.cli.session import COMMON, METADATA_URI_VARIABLE, session_of
 from bkspark.client.batch.plan import DEFAULT_QUORUM
 from bkspark.client.cluster import Cluster, init_cluster
@@ -18,7 +19,7 @@ from bkspark.protocol.placement import shared_domains
 
 _BOOKIE_COLUMNS = (
     Column("bookie", "bookie_id"),
-    Column("state", lambda row: _state(row["is_usable"], row["is_read_only"])),
+    Column("state", lambda row: _state(row)),
     Column("free", "free_bytes", is_size=True),
     Column("domain", "domain"),
     Column("url", "url"),
@@ -112,10 +113,7 @@ def bookies(context: typer.Context) -> None:
     session = session_of(context)
     with session.cluster() as cluster:
         rows = views.bookies(cluster, None)
-    if session.as_json:
-        print_json(rows)
-    else:
-        print_table(rows, _BOOKIE_COLUMNS)
+    print_rows(rows, _BOOKIE_COLUMNS, as_json=session.as_json)
 
 
 def status(context: typer.Context) -> None:
@@ -128,7 +126,9 @@ def status(context: typer.Context) -> None:
     )
 
 
-def _state(is_usable: bool, is_read_only: bool) -> str:
-    if not is_usable:
+def _state(row: Mapping[str, Any]) -> str:
+    if row["is_lost"]:
+        return "lost"
+    if not row["is_usable"]:
         return "unavailable"
-    return "read-only" if is_read_only else "usable"
+    return "read-only" if row["is_read_only"] else "usable"

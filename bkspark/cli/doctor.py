@@ -162,12 +162,12 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
         return
     try:
         with Cluster(metadata_uri) as cluster:
-            statuses = cluster.probe()
+            statuses, lost = cluster.probe(), cluster.lost_members()
     except BookKeeperError as error:
         yield Finding(Level.FAIL, "cluster", error.args[0], error.hint)
         return
     yield Finding(Level.OK, "cluster", f"answers at {shown_uri(metadata_uri)}")
-    yield from health.bookie_findings(statuses)
+    yield from health.bookie_findings(statuses, lost)
 
 
 def _spark_home_conf() -> str | None:

@@ -1,7 +1,7 @@
 """``bkspark status``: what is wrong with a cluster now."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ def examine(cluster: Cluster, shown_uri: str) -> Health:
     missing = views.underreplicated(cluster, None)
     found = [
         Finding(Level.OK, "cluster", f"{cluster.cluster_id} at {shown_uri}"),
-        *bookie_findings(statuses),
+        *bookie_findings(statuses, cluster.lost_members()),
         *_domains(statuses),
         *_replication(ledgers, missing),
     ]
@@ -48,14 +48,24 @@ def examine(cluster: Cluster, shown_uri: str) -> Health:
     )
 
 
-def bookie_findings(statuses: list[BookieStatus]) -> Iterator[Finding]:
-    """Whether every bookie can be used, and enough of them."""
-    usable = [status for status in statuses if not status.problem]
-    level = Level.OK if len(usable) == len(statuses) else Level.FAIL
-    yield Finding(level, "bookies", f"{len(usable)} of {len(statuses)} can be used")
-    for status in statuses:
+def bookie_findings(statuses: list[BookieStatus], lost: Collection[Member]) -> Iterator[Finding]:
+    """Whether every bookie can be used, and enough of them; those declared lost are told apart."""
+    alive = [status for status in statuses if status.member not in lost]
+    usable = [status for status in alive if not status.problem]
+    level = Level.OK if len(usable) == len(alive) else Level.FAIL
+    yield Finding(level, "bookies", f"{len(usable)} of {len(alive)} can be used")
+    for status in alive:
         if status.problem:
-            yield Finding(Level.FAIL, status.record.bookie_id, status.problem)
+            yield Finding(
+                Level.FAIL,
+                status.record.bookie_id,
+                status.problem,
+                "bring it back, or, if it will never come back, say so: "
+                f"`bkspark bookie lost {status.record.bookie_id}`",
+            )
+    for status in statuses:
+        if status.member in lost:
+            yield _lost_finding(status)
     writable = [status for status in usable if not status.record.is_read_only]
     if len(writable) < DEFAULT_QUORUM.ensemble_size:
         yield Finding(
@@ -63,8 +73,18 @@ def bookie_findings(statuses: list[BookieStatus]) -> Iterator[Finding]:
             "writes",
             f"{plural(len(writable), 'bookie')} for new ledgers, fewer than the default "
             f"ensembleSize {DEFAULT_QUORUM.ensemble_size}",
-            "add bookies, or write with a smaller ensembleSize",
+            "add bookies (`bkspark bookie add URL`), or write with a smaller ensembleSize",
         )
+
+
+def _lost_finding(status: BookieStatus) -> Finding:
+    answers = "" if status.problem else ", and answers all the same"
+    return Finding(
+        Level.WARN,
+        status.record.bookie_id,
+        f"declared lost{answers}: no recovery waits for it, and nothing new is placed on it",
+        "copies that only it had are listed as missing",
+    )
 
 
 def _domains(statuses: list[BookieStatus]) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bkspark.cli.output import Column, note, print_json, print_pairs, print_table
+from bkspark.cli.output import Column, note, print_done, print_json, print_pairs, print_rows
 from bkspark.cli.rows import (
     Format,
     FormatOption,
@@ -14,11 +14,18 @@ from bkspark.cli.rows import (
     limited_end,
     print_entries,
 )
-from bkspark.cli.session import COMMON, password_of, require_consent, session_of
+from bkspark.cli.session import (
+    COMMON,
+    has_consent,
+    password_of,
+    require_consent,
+    require_somebody,
+    session_of,
+)
 from bkspark.client.reading.ordered_read import read_ledger_in_order
 from bkspark.client.recovery.recover import recover as recover_ledger
 from bkspark.client.upkeep import maintenance, views
-from bkspark.protocol.ledger import LedgerState
+from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 
 LedgerId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The ledger's id.")]
 
@@ -50,10 +57,7 @@ def show_all(context: typer.Context) -> None:
     session = session_of(context)
     with session.cluster() as cluster:
         rows = views.ledgers(cluster, None)
-    if session.as_json:
-        print_json(rows)
-    else:
-        print_table(rows, _COLUMNS)
+    print_rows(rows, _COLUMNS, as_json=session.as_json)
 
 
 def show(context: typer.Context, ledger_id: LedgerId) -> None:
@@ -112,7 +116,8 @@ def recover(
         bool,
         typer.Option(
             "--accept-loss",
-            help="Give up entries that only bookies declared lost could tell of.",
+            help="Close the ledger even if entries are lost: asked for each loss, which is named, "
+            "and only where all that could prevent it is declared lost or damaged.",
         ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about a loss.")] = False,
@@ -120,15 +125,20 @@ def recover(
     """Fence a ledger's writer and close it, without losing an acknowledged entry.
 
     Its writer, if it still runs, is refused from now on. Steps are told on stderr. If it cannot be
-    decided yet what was acknowledged, the last line says what would help; try again then.
+    decided yet what was acknowledged, the last line says what would help; try again then. A bookie
+    that will never come back is named with `bkspark bookie lost`.
     """
     session = session_of(context)
     password = password_of(password_file, password_env)
+    if accept_loss:
+        require_somebody(yes=yes)
+
+    def accepts(loss: str) -> bool:
+        question = f"Close ledger {ledger_id} with this loss: {loss}?"
+        return accept_loss and has_consent(question, yes=yes)
+
     with session.cluster() as cluster:
-        if accept_loss:
-            question = f"Give up entries of ledger {ledger_id} that may have been acknowledged?"
-            require_consent(question, yes=yes)
-        report = recover_ledger(cluster, ledger_id, password, tell=note, accepts_loss=accept_loss)
+        report = recover_ledger(cluster, ledger_id, password, tell=note, accepts_loss=accepts)
     facts = {
         "ledger_id": report.ledger_id,
         "state": LedgerState.CLOSED.value,
@@ -151,10 +161,14 @@ def delete(
     """Delete a ledger that is in no log, for good."""
     session = session_of(context)
     with session.cluster() as cluster:
-        cluster.ledger(ledger_id)
-        require_consent(f"Delete ledger {ledger_id}?", yes=yes)
+        require_consent(_question(cluster.ledger(ledger_id).value), yes=yes)
         maintenance.delete_ledger(cluster, ledger_id)
-    if session.as_json:
-        print_json({"deleted_ledger": ledger_id})
-    else:
-        note(f"deleted ledger {ledger_id}")
+    print_done(
+        {"deleted_ledger": ledger_id}, f"deleted ledger {ledger_id}", as_json=session.as_json
+    )
+
+
+def _question(ledger: LedgerMetadata) -> str:
+    if ledger.last_entry_id is None:
+        return f"Delete ledger {ledger.ledger_id}, {ledger.state.value}: somebody may write to it?"
+    return f"Delete ledger {ledger.ledger_id}, CLOSED at entry {ledger.last_entry_id}?"

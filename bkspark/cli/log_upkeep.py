@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bkspark.cli.output import Column, note, plural, print_json, print_table
+from bkspark.cli.output import Column, plural, print_done, print_rows
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, Session, password_of, require_consent, session_of
 from bkspark.client.logs import cursors as log_cursors
@@ -61,10 +61,11 @@ def seal(
         require_consent(f"Seal log {name} for ever?", yes=yes)
         log.seal()
         end = log.record.end_offset
-    if session.as_json:
-        print_json({"log": name, "end_offset": end})
-    else:
-        note(f"sealed log {name} at offset {end}")
+    print_done(
+        {"log": name, "end_offset": end},
+        f"sealed log {name} at offset {end}",
+        as_json=session.as_json,
+    )
 
 
 def retain(
@@ -108,15 +109,13 @@ def cursors(
             log_cursors.delete(cluster, name, delete)
         found = log_cursors.cursors_of(cluster, name)
     rows = [{"cursor": x.name, "offset": x.offset, "generation": x.generation} for x in found]
-    if session.as_json:
-        print_json(rows)
-    else:
-        print_table(rows, _COLUMNS)
+    print_rows(rows, _COLUMNS, as_json=session.as_json)
 
 
 def _tell(session: Session, name: str, done: Trimmed) -> None:
-    if session.as_json:
-        print_json({"log": name, "first_offset": done.first_offset, "deleted": list(done.deleted)})
-    else:
-        gone = plural(len(done.deleted), "ledger")
-        note(f"log {name} begins at offset {done.first_offset}; deleted {gone}")
+    gone = plural(len(done.deleted), "ledger")
+    print_done(
+        {"log": name, "first_offset": done.first_offset, "deleted": list(done.deleted)},
+        f"log {name} begins at offset {done.first_offset}; deleted {gone}",
+        as_json=session.as_json,
+    )

@@ -6,7 +6,7 @@ import typer
 from rich.filesize import decimal
 
 from bkspark.cli import log_upkeep
-from bkspark.cli.output import Column, note, plural, print_json, print_pairs, print_table
+from bkspark.cli.output import Column, plural, print_done, print_json, print_pairs, print_rows
 from bkspark.cli.rows import (
     Format,
     FormatOption,
@@ -67,10 +67,7 @@ def create(
     spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
     with session.cluster() as cluster:
         found_log(cluster, name, quorum, spec, VALUE_SCHEMA)
-    if session.as_json:
-        print_json({"log": name})
-    else:
-        note(f"created log {name}")
+    print_done({"log": name}, f"created log {name}", as_json=session.as_json)
 
 
 def show_all(context: typer.Context) -> None:
@@ -78,10 +75,7 @@ def show_all(context: typer.Context) -> None:
     session = session_of(context)
     with session.cluster() as cluster:
         rows = views.logs(cluster, None)
-    if session.as_json:
-        print_json(rows)
-    else:
-        print_table(rows, _COLUMNS)
+    print_rows(rows, _COLUMNS, as_json=session.as_json)
 
 
 def show(context: typer.Context, name: Name) -> None:
@@ -133,10 +127,11 @@ def delete(
     with session.cluster() as cluster:
         require_consent(_question(cluster, name), yes=yes)
         gone = maintenance.delete_log(cluster, name)
-    if session.as_json:
-        print_json({"log": name, "deleted_ledgers": gone})
-    else:
-        note(f"deleted log {name} with {plural(len(gone), 'ledger')}")
+    print_done(
+        {"log": name, "deleted_ledgers": gone},
+        f"deleted log {name} with {plural(len(gone), 'ledger')}",
+        as_json=session.as_json,
+    )
 
 
 def _question(cluster: Cluster, name: str) -> str:

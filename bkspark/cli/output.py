@@ -54,6 +54,22 @@ def print_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     Console().print(table)
 
 
+def print_rows(rows: Sequence[Row], columns: Sequence[Column], *, as_json: bool) -> None:
+    """``rows`` on stdout: all of them as JSON, or ``columns`` as a table."""
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows, columns)
+
+
+def print_done(facts: Row, text: str, *, as_json: bool) -> None:
+    """What was done: as JSON on stdout, or in one line for people on stderr."""
+    if as_json:
+        print_json(facts)
+    else:
+        note(text)
+
+
 def print_pairs(pairs: Mapping[str, Any]) -> None:
     """One line per name and value."""
     if not sys.stdout.isatty():

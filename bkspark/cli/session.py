@@ -57,12 +57,28 @@ def require_consent(question: str, *, yes: bool) -> None:
         InvalidRequestError: nobody can be asked.
         typer.Exit: they said no.
     """
-    if yes:
-        return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise InvalidRequestError(f"nobody is here to answer: {question}", hint="give --yes")
-    if not typer.confirm(question, err=True):
+    if not has_consent(question, yes=yes):
         raise typer.Exit(1)
+
+
+def has_consent(question: str, *, yes: bool) -> bool:
+    """Whether the user wants it.
+
+    Raises:
+        InvalidRequestError: nobody can be asked.
+    """
+    require_somebody(question, yes=yes)
+    return yes or typer.confirm(question, err=True)
+
+
+def require_somebody(question: str = "is that wanted?", *, yes: bool) -> None:
+    """Return if the user can be asked, or need not be; before work of which this is a part.
+
+    Raises:
+        InvalidRequestError: nobody can be asked.
+    """
+    if not (yes or (sys.stdin.isatty() and sys.stderr.isatty())):
+        raise InvalidRequestError(f"nobody is here to answer: {question}", hint="give --yes")
 
 
 def password_of(file: str, env: str) -> Password:

@@ -144,9 +144,14 @@ class BookKeeper:
     def recover_ledger(
         self, ledger_id: int, *, password: str | None = None, accepts_loss: bool = False
     ) -> RecoveryReport:
-        """Fence the ledger's writer and close it; see ``bkspark.client.recovery.recover``."""
+        """Fence the ledger's writer and close it; see ``bkspark.client.recovery.recover``.
+
+        Args:
+            accepts_loss: the word that entries may be lost if only what was declared lost, or is
+                damaged, could tell whether they were acknowledged; the report says which were.
+        """
         secret = Password(literal=password or "")
-        return recover(self._cluster, ledger_id, secret, accepts_loss=accepts_loss)
+        return recover(self._cluster, ledger_id, secret, accepts_loss=lambda _loss: accepts_loss)
 
     def declare_bookie_lost(self, bookie_id: str, *, incarnation: str = "") -> None:
         """Say that a bookie will never come back; see ``bkspark.client.upkeep.lost_bookies``."""

@@ -1,14 +1,18 @@
 """A cluster as its clients see it: the records in its metadata store and its bookies."""
 
+import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from secrets import token_hex
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie, storage
+from bkspark.client import asking
 from bkspark.client.records import Records, Seen
+from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import (
     BookieUnavailableError,
     InvalidRequestError,
@@ -40,6 +44,10 @@ class BookieStatus:
     problem: str = ""
     free_bytes: int = 0
 
+    @property
+    def member(self) -> Member:
+        return Member(self.record.bookie_id, self.record.incarnation)
+
 
 class Cluster:
     """Typed access to one cluster. Holds a connection; use it in a ``with`` block.
@@ -52,6 +60,7 @@ class Cluster:
         self.store = metadata_stores.open_store(metadata_uri)
         self.uri = metadata_uri
         self._quarantine = Quarantine()
+        self._unanswered: dict[Member, Future[BookieStatus]] = {}
         self.ledgers: Records[LedgerMetadata] = Records(
             self.store,
             lambda name: layout.ledger_key(int(name)),
@@ -164,23 +173,47 @@ class Cluster:
             for incarnation in seen.value.incarnations
         )
 
-    def probe(self) -> list[BookieStatus]:
-        """Look at every bookie: its cookie and its free space."""
-        return [self._probe_one(record) for record in self.bookies().values()]
+    def probe(
+        self, *, exclude: Collection[str] = (), runtime: Runtime = THREADS
+    ) -> list[BookieStatus]:
+        """Look at every bookie, all at once: its cookie and its free space.
 
-    def candidates(self) -> list[Candidate]:
-        """Bookies that may get into an ensemble now; none that was declared lost."""
-        lost = self.lost_members()
-        found = [
-            Candidate(
-                Member(status.record.bookie_id, status.record.incarnation),
-                status.record.domain,
-                status.free_bytes,
-            )
-            for status in self.probe()
-            if not status.problem and not status.record.is_read_only
+        One that does not answer in time cannot be used now; nothing else is concluded. It is not
+        asked again, nor waited for, until it has answered: what hangs costs its time once.
+
+        Args:
+            exclude: bookie ids that are not looked at.
+            runtime: what the questions run on.
+        """
+        found = [BookieStatus(r) for r in self.bookies().values() if r.bookie_id not in exclude]
+        hanging = {m: answer for m, answer in self._unanswered.items() if not answer.done()}
+        questions = {s.member: self._look_at(s.record) for s in found if s.member not in hanging}
+        answers = asking.ask(
+            runtime, questions, seconds=asking.ANSWER_SECONDS, name="look-at-bookie"
+        )
+        silent = hanging | {m: answer for m, answer in answers.items() if not answer.done()}
+        self._unanswered = silent
+        return [
+            BookieStatus(s.record, f"bookie {s.record.bookie_id} does not answer")
+            if s.member in silent
+            else answers[s.member].result()
+            for s in found
         ]
-        return [candidate for candidate in found if candidate.member not in lost]
+
+    def candidates(
+        self, *, exclude: Collection[str] = (), runtime: Runtime = THREADS
+    ) -> list[Candidate]:
+        """Bookies that may get into an ensemble now; none that was declared lost.
+
+        Args:
+            exclude, runtime: see ``probe``.
+        """
+        lost = self.lost_members()
+        return [
+            Candidate(status.member, status.record.domain, status.free_bytes)
+            for status in self.probe(exclude=exclude, runtime=runtime)
+            if not (status.problem or status.record.is_read_only or status.member in lost)
+        ]
 
     def note_failure(self, member: Member) -> None:
         """A writer could not use a bookie; after some failures others are chosen first."""
@@ -190,16 +223,28 @@ class Cluster:
         """Bookies that failed so often lately that placement takes them last."""
         return self._quarantine.bookie_ids(time.monotonic())
 
-    def _probe_one(self, record: BookieRecord) -> BookieStatus:
-        try:
-            with open_bookie(self.address(record)).open_root() as root:
-                return BookieStatus(record, "", root.free_bytes())
-        except BookieUnavailableError as error:
-            return BookieStatus(record, str(error))
+    def _look_at(self, record: BookieRecord) -> Callable[[], BookieStatus]:
+        def look() -> BookieStatus:
+            try:
+                with open_bookie(self.address(record)).open_root() as root:
+                    return BookieStatus(record, "", root.free_bytes())
+            except BookieUnavailableError as error:
+                return BookieStatus(record, str(error))
+
+        return look
 
     def add_bookie(self, bookie_id: str, url: str) -> BookieRecord:
-        """Make the empty place at ``url`` a bookie of this cluster and register it."""
+        """Make the empty place at ``url`` a bookie of this cluster and register it.
+
+        Raises:
+            InvalidRequestError: the id or the place is taken, or unsuitable; nothing was made.
+        """
+        if layout.bookie_id(bookie_id) in self.bookies():
+            raise InvalidRequestError(
+                f"there is a bookie {bookie_id!r} already", hint="`bkspark bookies` lists them"
+            )
         place = storage(url)
+        place.require_suitable()
         incarnation = token_hex(16)
         cookie = cookie_format.Cookie(self.cluster_id, bookie_id, incarnation, now_ms())
         record = BookieRecord(layout.bookie_id(bookie_id), incarnation, url, place.failure_domain())
@@ -222,8 +267,10 @@ def init_cluster(metadata_uri: str, bookie_urls: Sequence[str]) -> None:
     Raises:
         InvalidRequestError: a place is taken, missing or named twice.
     """
-    if len(set(bookie_urls)) != len(bookie_urls):
-        raise InvalidRequestError("a bookie URL is given twice")
+    if len({_real_place(url) for url in bookie_urls}) != len(bookie_urls):
+        raise InvalidRequestError(
+            "a bookie is given twice", hint="two names of one directory are one bookie"
+        )
     for url in bookie_urls:
         storage(url).require_suitable()
     store = metadata_stores.format_store(metadata_uri)
@@ -233,6 +280,12 @@ def init_cluster(metadata_uri: str, bookie_urls: Sequence[str]) -> None:
     with Cluster(metadata_uri) as cluster:
         for number, url in enumerate(bookie_urls, start=1):
             cluster.add_bookie(f"bookie-{number}", url)
+
+
+def _real_place(url: str) -> str:
+    """Where the URL leads, links followed: two bookies there would be one disk (H39)."""
+    prefix = "file://"
+    return os.path.realpath(url.removeprefix(prefix)) if url.startswith(prefix) else url
 
 
 def now_ms() -> int:

@@ -1,6 +1,6 @@
 """Copying an entry log to another bookie: byte for byte, every block checked on the way."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
@@ -18,10 +18,14 @@ def copy_entry_log(
     digester: Digester,
     *,
     ledger_id: int,
+    beat: Callable[[], None] = lambda: None,
 ) -> None:
     """Make a durable copy of ``log`` on ``target`` from the first of ``sources`` that is good.
 
     A copy found in place counts if it is good, because the name is the log's alone.
+
+    Args:
+        beat: called after each block, as a sign that storage answers.
 
     Raises:
         BookieUnavailableError: ``target`` fails, or no source is good.
@@ -30,11 +34,11 @@ def copy_entry_log(
     problems: list[str] = []
     with open_bookie(target).open_root() as into:
         if into.size(name) is not None:
-            _require_good(into, log, digester, ledger_id)
+            _require_good(into, log, digester, ledger_id, beat)
             return
         for source in sources:
             try:
-                _copy(name, _checked_bytes(source, log, digester, ledger_id), into)
+                _copy(name, _checked_bytes(source, log, digester, ledger_id), into, beat)
                 return
             except _SourceError as error:
                 problems.append(f"{source.bookie_id}: {error}")
@@ -43,12 +47,19 @@ def copy_entry_log(
     )
 
 
-def _require_good(root: BookieRoot, log: EntryLog, digester: Digester, ledger_id: int) -> None:
+def _require_good(
+    root: BookieRoot,
+    log: EntryLog,
+    digester: Digester,
+    ledger_id: int,
+    beat: Callable[[], None],
+) -> None:
     """Check every byte of the copy in place, and make it durable: its maker may have died (H23)."""
     try:
         replica = EntryLogFile(root, log, digester, ledger_id=ledger_id)
         for block in replica.blocks:
             replica.block_bytes(block)
+            beat()
         root.sync(replica.name)
     except CorruptDataError as error:
         raise BookieUnavailableError(f"there is a damaged copy in place: {error}") from error
@@ -73,11 +84,12 @@ def _checked_bytes(
         raise _SourceError(str(error)) from error
 
 
-def _copy(name: str, pieces: Iterator[bytes], into: BookieRoot) -> None:
+def _copy(name: str, pieces: Iterator[bytes], into: BookieRoot, beat: Callable[[], None]) -> None:
     copy = into.create(name)
     try:
         for piece in pieces:
             copy.write(piece)
+            beat()
         copy.finish()
     finally:
         copy.discard()

@@ -1,10 +1,16 @@
-"""Choosing the bookies of a new ledger, and making them members of its term."""
+"""Choosing the bookies of a new ledger, and making them members of its term.
 
-from collections.abc import Sequence
+Bookies are asked all at once, and one that does not answer in time is not chosen: one disk that
+hangs keeps nobody from writing.
+"""
+
+from collections.abc import Callable, Collection, Sequence
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
+from bkspark.client import asking
 from bkspark.client.cluster import Cluster, draw
+from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
 from bkspark.protocol import placement
@@ -26,11 +32,8 @@ def place(
         chosen = placement.choose(
             candidates, quorum.ensemble_size, draw=draw, exclude=refused, last=cluster.suspects()
         )
-        failed = {
-            candidate.member.bookie_id
-            for candidate in chosen
-            if not has_markers(addresses[candidate.member], ledger_id, FIRST_TERM)
-        }
+        ensemble = [addresses[candidate.member] for candidate in chosen]
+        failed = {a.bookie_id for a in ensemble} - joined(THREADS, ensemble, ledger_id, FIRST_TERM)
         if not failed:
             break
         refused |= failed
@@ -61,6 +64,23 @@ def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[Booki
         candidates, count, draw=draw, exclude=used, near=near, last=cluster.suspects()
     )
     return _located(addresses, chosen)
+
+
+def joined(
+    runtime: Runtime, addresses: Collection[BookieAddress], ledger_id: int, term: int
+) -> set[str]:
+    """Bookie ids of those that have taken all markers up to ``term``, in time."""
+
+    def taking(address: BookieAddress) -> Callable[[], bool]:
+        return lambda: has_markers(address, ledger_id, term)
+
+    answers = asking.ask_all(
+        runtime,
+        {address.bookie_id: taking(address) for address in addresses},
+        seconds=asking.ANSWER_SECONDS,
+        name="put-markers-on",
+    )
+    return {bookie_id for bookie_id, answer in answers.items() if answer.result()}
 
 
 def has_markers(address: BookieAddress, ledger_id: int, term: int) -> bool:

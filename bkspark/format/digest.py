@@ -134,7 +134,8 @@ def _derive_key(salt: str, password: str | None) -> bytes:
     if not password:
         raise UnauthorizedError(
             "this ledger is protected by a password and none was given",
-            hint="set the option passwordFile or passwordEnv",
+            hint="set the option passwordFile or passwordEnv; for commands --password-file or "
+            "--password-env",
         )
     return hashlib.scrypt(password.encode(), salt=bytes.fromhex(salt), n=2**14, r=8, p=1, dklen=32)
 

@@ -10,14 +10,15 @@ Rule 3. A group is *absent* if some write set that it needs has (Qw - Qa) + 1 pr
 each from a bookie that was fenced before it was looked at ("negative strict"). It then never was,
 and never can be, acknowledged.
 
-Rule 4. Anything else is undecided: recovery stops and says whom it waits for. A torn last record is
-such a doubt too; it becomes an absence only when every member of the write set has answered and
-none has the record. Damage in the middle of a journal never becomes one: what stands before it is
-believed, because digests tell, and what it may have held is unknown.
+Rule 4. Anything else is undecided while a member is silent: recovery stops and says whom it waits
+for. A torn last record is such a doubt too; it becomes an absence only when every member of the
+write set has answered and none has the record. Damage in the middle of a journal never becomes one:
+what stands before it is believed, because digests tell, and what it may have held is unknown.
 
 Rule 5. A member that an operator declared lost for ever has answered, but its answer says nothing:
-it is waited for no more, and is no proof of an absence. Where only lost members could tell, the
-group is *lost*: nothing but the operator's explicit word may close the ledger in front of it.
+it is waited for no more, and is no proof of an absence. Where everybody has answered and only
+members that are lost or damaged could tell, the group is *lost*: no answer will ever decide, and
+nothing but the operator's explicit word may close the ledger in front of it.
 
 Rule 6. The ledger is never closed below a last-add-confirmed that was seen anywhere (R14).
 """
@@ -36,7 +37,7 @@ class Verdict(Enum):
     KEEP = "every row has a good copy"
     ABSENT = "it never was acknowledged and never can be"
     UNDECIDED = "more bookies must answer"
-    LOST = "it may have been acknowledged, and only bookies that are lost for ever could tell"
+    LOST = "it may have been acknowledged, and only what is lost or damaged could tell"
 
 
 class Doubt(Enum):
@@ -68,7 +69,7 @@ class GroupDecision:
     Attributes:
         record: the group's record if any member has it.
         waiting_for: ensemble indexes whose answers could still decide; if it is lost, those that
-            cannot answer any more.
+            are lost or damaged.
     """
 
     first_entry_id: int
@@ -98,11 +99,12 @@ def decide_group(
     if any(_is_absent(write_set, holders, answers, quorum) for write_set in write_sets):
         return GroupDecision(first_entry_id, Verdict.ABSENT, record)
     needed = sorted({index for write_set in write_sets for index in write_set})
-    waiting = tuple(i for i in needed if i not in answers or answers[i].doubt is Doubt.DAMAGED)
-    lost = tuple(i for i in needed if i in answers and answers[i].doubt is Doubt.LOST)
-    if lost and not waiting:
-        return GroupDecision(first_entry_id, Verdict.LOST, record, lost)
-    return GroupDecision(first_entry_id, Verdict.UNDECIDED, record, waiting)
+    silent = tuple(index for index in needed if index not in answers)
+    if silent:
+        return GroupDecision(first_entry_id, Verdict.UNDECIDED, record, silent)
+    told_all = (None, Doubt.TORN)
+    unable = tuple(i for i in needed if i in holders or answers[i].doubt not in told_all)
+    return GroupDecision(first_entry_id, Verdict.LOST, record, unable)
 
 
 def last_add_confirmed(answers: Mapping[int, MemberAnswer], floor: int) -> int:

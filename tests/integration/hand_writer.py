@@ -15,8 +15,9 @@ from bkspark.client.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.client.password import Password, make_digester
 from bkspark.client.placing import has_markers
 from bkspark.client.post_check import post_check
-from bkspark.client.recovery.fencing import Failure, WriteBack
+from bkspark.client.recovery.fencing import WriteBack
 from bkspark.client.recovery.recover import RecoveryReport, recover
+from bkspark.client.recovery.running import Failure
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,

@@ -6,14 +6,21 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 
 import pytest
 
+from bkspark.client import asking
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import choosing, committer, ensemble, settings
+from bkspark.client.handles import committer, ensemble, settings
 from bkspark.client.handles.lane import Broken, Stored
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.client.password import Password
+from bkspark.client.recovery import running
+from bkspark.client.recovery.recover import recover
+from bkspark.client.recovery.running import in_threads
+from bkspark.client.upkeep import views
 from bkspark.errors import (
     BookieUnavailableError,
     InvalidRequestError,
@@ -120,7 +127,7 @@ def test_a_late_answer_of_a_bookie_that_was_replaced_counts_for_nothing(
 def test_a_spare_that_hangs_is_passed_over(
     call: str, memory_rig: Rig, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choosing, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.2)
     handle = keeper.create_ledger(settings=QUICK)
     members = names_of(handle)
     good, *bad = sorted(set(memory_rig.urls) - set(members))
@@ -135,7 +142,7 @@ def test_a_spare_that_hangs_is_passed_over(
 def test_where_all_spares_hang_nobody_joins(
     call: str, memory_rig: Rig, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choosing, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.2)
     handle = keeper.create_ledger(settings=QUICK)
     members = names_of(handle)
     gates.closed = {*((name, call) for name in set(memory_rig.urls) - set(members))}
@@ -219,6 +226,99 @@ def test_closing_does_not_wait_for_a_copy_that_nobody_needs(
     handle.close()
     assert time.monotonic() - began < 5
     assert memory_rig.ledger(handle.ledger_id).last_entry_id == 0
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.2)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("call", ["open_root", "put_new"])
+def test_a_new_ledger_is_placed_on_bookies_that_answer(
+    call: str, memory_rig: Rig, keeper: BookKeeper, gates: Gates
+) -> None:
+    hanging, *_ = sorted(memory_rig.urls)[2:]
+    gates.closed = {(hanging, call), (sorted(memory_rig.urls)[0], call)}
+    began = time.monotonic()
+    for _ in range(3):
+        with keeper.create_ledger() as handle:
+            assert handle.append(b"0") == 0
+        assert not {name for name, _ in gates.closed} & set(names_of(handle))
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.usefixtures("impatient")
+def test_too_few_bookies_that_answer_are_an_error_in_time(
+    memory_rig: Rig, keeper: BookKeeper, gates: Gates
+) -> None:
+    gates.closed = {(name, "open_root") for name in sorted(memory_rig.urls)[2:]}
+    with pytest.raises(NotEnoughBookiesError, match="only 2 can be used"):
+        keeper.create_ledger()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_list_of_bookies_says_which_hang_and_waits_for_them_once(
+    memory_rig: Rig, keeper: BookKeeper, gates: Gates
+) -> None:
+    first, second, *others = sorted(memory_rig.urls)
+    gates.closed = {(first, "open_root"), (second, "open_root")}
+    for seconds_max in (5.0, asking.ANSWER_SECONDS):
+        asked, began = len(memory_rig.faults.trace), time.monotonic()
+        found = {status.record.bookie_id: status.problem for status in keeper.list_bookies()}
+        assert time.monotonic() - began < seconds_max
+        assert found == dict.fromkeys(others, "") | {
+            name: f"bookie {name} does not answer" for name in (first, second)
+        }
+    places = {operation.place for operation in memory_rig.faults.trace[asked:]}
+    assert first not in places  # one question is on its way
+    gates.open()
+    deadline = time.monotonic() + 10
+    while any(status.problem for status in keeper.list_bookies()):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_bookie_that_hangs_can_be_declared_lost_and_the_others_are_looked_at(
+    memory_rig: Rig, keeper: BookKeeper, gates: Gates
+) -> None:
+    with keeper.create_ledger() as handle:
+        handle.append(b"0")
+    hanging = names_of(handle)[0]
+    gates.closed = {(hanging, "open_root")}
+    missing = views.underreplicated(keeper._cluster, None)
+    assert {row["bookie_id"] for row in missing} == {hanging}
+    assert {row["reason"] for row in missing} == {f"bookie {hanging} does not answer"}
+    keeper.declare_bookie_lost(hanging)
+    assert hanging not in {c.member.bookie_id for c in keeper._cluster.candidates()}
+
+
+@pytest.mark.parametrize("call", ["open_root", "put_new", "list"])
+def test_a_recovery_goes_on_without_a_bookie_that_hangs(
+    call: str, memory_rig: Rig, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hangs in the middle of being fenced or read; it is not asked again to take copies."""
+    monkeypatch.setattr(running, "TELLS_MAX", 2)
+    handle = keeper.create_ledger()
+    sent = {handle.append(b"0"): b"0"}
+    handle.release()
+    hanging = names_of(handle)[0]
+    gates.closed = {(hanging, call)}
+    report = recover(
+        keeper._cluster,
+        handle.ledger_id,
+        Password(),
+        run=partial(in_threads, tell_seconds=0.1),
+    )
+    assert report.last_entry_id == 0
+    assert f"no answer: bookie {hanging} does not answer" in report.notes
+    after = len(memory_rig.faults.trace)
+    gates.open()
+    time.sleep(0.1)  # what it does now is too late
+    late = {(o.place, o.call) for o in memory_rig.faults.trace[after:]}
+    assert (hanging, "append") not in late
+    assert not violations(memory_rig, handle.ledger_id, sent, list(sent))
 
 
 HANGING = """

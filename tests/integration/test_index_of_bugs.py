@@ -2,7 +2,7 @@
 
 The numbers are those of two lists that the project was made with: protocol bugs that lost data
 elsewhere (RB; fencing, recovery, ensemble changes, reads and metadata), and what a bookie that is a
-folder brings with it (H). What is about parts that do not exist yet has no line here.
+folder brings with it (H). A hazard of a part that does not exist has its reason here.
 """
 
 import re
@@ -26,6 +26,9 @@ CONFLICTS = "conformance/test_conflicts.py"
 FACTS = "conformance/test_s3_facts.py"
 DUELS = "integration/test_duelling_recoverers.py"
 SPARES = "integration/test_recovery_spares.py"
+HAZARDS = "integration/test_storage_hazards.py"
+CONTRACT = "unit/cli/test_contract.py"
+SPARK = "spark/test_recover.py"
 CALLS = "unit/bookie/test_posix_calls.py"
 
 INDEX: dict[str, tuple[str, ...]] = {
@@ -148,12 +151,22 @@ INDEX: dict[str, tuple[str, ...]] = {
         f"{SETTLED}::test_rotation_a_record_of_entry_logs_counts_only_with_qa_copies_in_every_window",
     ),
     "H8": (f"{PASSIVE}::test_h8_a_recovery_copies_records_as_they_are",),
+    "H9": (
+        # No entry counts as fully replicated early: every member of the write set gets every entry,
+        # and one that fails is replaced, also behind the ack.
+        f"{CHANGES}::test_rb_43_a_bookie_that_fails_behind_the_ack_is_replaced_all_the_same",
+    ),
     "H10": ("unit/protocol/test_adding.py::test_a_replacement_voids_a_check_that_is_under_way",),
     "H11": (f"{PASSIVE}::test_h11_nothing_is_acknowledged_behind_the_close",),
     "H12": (
         "integration/test_logs.py::test_a_second_commit_of_one_target_does_not_double_its_rows",
     ),
     "H13": (f"{FAILING}::test_tasks_that_used_different_spares_end_on_one_ensemble",),
+    "H14": (
+        "integration/test_leftovers.py::test_an_open_ledger_is_left_alone",
+        "integration/test_leftovers.py::test_h14_what_no_listing_names_is_left_alone",
+        "style/test_tidy.py::test_decisions_never_look_at_file_times",
+    ),
     "H15": (f"{BUGS}::test_rb_03_a_writer_checks_behind_its_write",),
     "H16": (f"{COMMITS}::test_a_marker_of_the_next_term_stops_the_commit",),
     "H17": (f"{COMMITS}::test_the_order_of_a_commit",),
@@ -163,6 +176,11 @@ INDEX: dict[str, tuple[str, ...]] = {
         "unit/metadata/test_files.py::test_store_that_was_unmounted_is_not_empty",
     ),
     "H19": (f"{SETTLED}::test_a_root_moved_away_under_an_open_journal_is_not_counted",),
+    "H20": (
+        f"{HAZARDS}::test_h20_bookies_that_forget_a_fence_are_made_up_for_by_the_metadata",
+        f"{HAZARDS}::test_h20_what_went_back_in_time_is_a_hole_and_not_an_end",
+    ),
+    "H21": (f"{HAZARDS}::test_h21_what_a_listing_misses_is_not_counted_by_its_writer_either",),
     "H22": (
         f"{BUGS}::test_rb_11_damage_is_not_an_absence",
         f"{RECOVERY}::test_torn_ends_are_decided_once_everybody_has_answered",
@@ -188,6 +206,10 @@ INDEX: dict[str, tuple[str, ...]] = {
         "spark/test_cluster_faults.py"
         "::test_a_killed_executor_with_a_shuffle_that_cannot_be_repeated_gives_all_or_nothing",
     ),
+    "H30": (
+        f"{SPARK}::test_each_step_is_one_job_with_a_task_for_each_bookie",
+        f"{SPARK}::test_a_missing_result_is_a_failure_and_never_an_absence",
+    ),
     "H31": (
         "integration/test_reads_with_faults.py"
         "::test_without_a_good_replica_the_error_names_offset_and_reasons",
@@ -197,7 +219,26 @@ INDEX: dict[str, tuple[str, ...]] = {
     "H35": (
         "unit/metadata/test_zookeeper_ensemble.py::test_leader_that_slept_confirms_nothing_old",
     ),
+    "H37": (f"{HAZARDS}::test_h37_a_metadata_store_from_a_backup_gives_no_writer_its_ledger_back",),
+    "H38": (
+        f"{HAZARDS}::test_h38_a_full_disk_is_fenced_all_the_same",
+        f"{HAZARDS}::test_h38_bookies_that_cannot_be_written_do_not_stop_a_recovery",
+    ),
+    "H39": (
+        f"{CONTRACT}::test_h39_two_names_of_one_directory_are_one_bookie_and_nothing_is_made",
+        f"{CONTRACT}::test_init_prints_the_line_to_export_and_nothing_else",
+    ),
+    "H40": (
+        f"{HAZARDS}::test_h40_the_same_path_on_another_machine_is_no_bookie",
+        f"{FAILING}::test_a_wiped_bookie_is_neither_counted_nor_believed",
+    ),
+    "H41": (
+        f"{TAKEOVERS}::test_rb_20_a_writer_that_rolls_cannot_acknowledge_in_the_ledger_before",
+        f"{TAKEOVERS}::test_rb_44_the_tail_of_the_one_before_is_recovered_whole",
+    ),
     "H42": ("integration/test_appenders.py::test_four_processes_found_a_log_and_append_to_it",),
+    "H43": (f"{SETTLED}::test_a_tail_reader_across_a_change_of_term_never_goes_back_nor_too_far",),
+    "H44": (f"{HAZARDS}::test_h44_processes_that_were_forked_never_share_a_name",),
     # --- what was settled last
     "rotation": (
         f"{SETTLED}::test_rotation_a_record_of_entry_logs_is_found_whichever_bookie_is_silent",
@@ -216,6 +257,14 @@ INDEX: dict[str, tuple[str, ...]] = {
     ),
 }
 
+NOTHING_TO_HOLD_FOR = {
+    "H33": "no file of a ledger is collected under its readers",
+    "H36": "no metadata store is a database file: versioned files, ZooKeeper or an object store",
+}
+"""Hazards of parts that do not exist, each with the reason."""
+
+HAZARD_COUNT = 44
+
 # Sections A to D, F and G of the list of bugs.
 BUG_NUMBERS = (
     *("01", "02", "03", "04", "05", "36", "37", "46"),
@@ -229,6 +278,11 @@ BUG_NUMBERS = (
 
 def test_every_bug_of_the_list_has_a_test() -> None:
     assert {f"RB-{number}" for number in BUG_NUMBERS} <= set(INDEX)
+
+
+def test_every_hazard_has_a_test_or_a_reason() -> None:
+    numbers = {f"H{number}" for number in range(1, HAZARD_COUNT + 1)}
+    assert numbers == {case for case in INDEX if case in numbers} | set(NOTHING_TO_HOLD_FOR)
 
 
 @pytest.mark.parametrize("case", INDEX)

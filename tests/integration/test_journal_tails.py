@@ -10,9 +10,9 @@ from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.recovery import fencing, journal_tail, running
-from bkspark.client.recovery.fencing import Failure, WriteBack
-from bkspark.client.recovery.journal_tail import JournalTail, find_record, read_tail
-from bkspark.client.recovery.running import in_threads
+from bkspark.client.recovery.fencing import WriteBack
+from bkspark.client.recovery.journal_tail import JournalTail, newest_record, read_tail
+from bkspark.client.recovery.running import Silence, in_threads
 from bkspark.errors import NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
@@ -73,8 +73,10 @@ def test_a_journal_cut_at_any_byte_is_read_from_its_end_as_from_its_start(
         assert (firsts(tail), tail.tail) == (expected, content.tail), length
         assert tail.last_add_confirmed == confirmed
         last = content.records[-1].last_entry_id if content.records else -1
-        found = find_record(root, writer.ledger_id, DIGESTER, last)
-        assert (found is None) is (last == -1)
+        found = newest_record(root, writer.ledger_id, DIGESTER, last)
+        assert (-1 if found is None else found.last_entry_id) == last
+        in_front = newest_record(root, writer.ledger_id, DIGESTER, last - 1)
+        assert (-1 if in_front is None else in_front.last_entry_id) == max(-1, last - 1)
 
 
 def test_a_journal_with_any_byte_damaged_gives_nothing_wrong_and_hides_nothing_in_silence(
@@ -255,7 +257,7 @@ def test_damage_in_what_a_dead_recovery_wrote_silences_nobody(
 class Instruction:
     """Answers when it is let go."""
 
-    def __init__(self, address: Any, run: Callable[[], Any]) -> None:
+    def __init__(self, address: Any, run: Callable[[Callable[[], None]], Any]) -> None:
         self.address = address
         self.run = run
 
@@ -266,18 +268,40 @@ def test_a_bookie_that_hangs_is_told_of_and_then_silent(
     monkeypatch.setattr(running, "TELLS_MAX", 3)
     hangs = threading.Event()
     address, told = writer._address(0), list[str]()
-    instructions = [Instruction(address, hangs.wait), Instruction(address, lambda: "answer")]
+    work = (lambda _beat: hangs.wait(), lambda _beat: "answer")
+    instructions = [Instruction(address, run) for run in work]
     try:
         silent, answer = in_threads(instructions, tell=told.append, tell_seconds=0.05)
     finally:
         hangs.set()
     assert answer == "answer"
-    assert isinstance(silent, Failure)
+    assert isinstance(silent, Silence)
     assert told == [f"still waiting for {writer.names[0]}"] * 3
 
 
+def test_one_that_is_long_at_work_is_waited_for_and_one_that_hangs_is_not(
+    writer: HandWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "TELLS_MAX", 2)
+    hangs, told = threading.Event(), list[str]()
+
+    def slow(beat: Callable[[], None]) -> str:
+        while len(told) < 6:
+            beat()
+            hangs.wait(0.01)
+        return "done"
+
+    work = (slow, lambda _beat: hangs.wait())
+    instructions = [Instruction(writer._address(0), run) for run in work]
+    try:
+        done, silent = in_threads(instructions, tell=told.append, tell_seconds=0.05)
+    finally:
+        hangs.set()
+    assert (done, str(silent)) == ("done", f"bookie {writer.names[0]} does not answer")
+
+
 def test_an_error_of_an_instruction_is_raised(writer: HandWriter) -> None:
-    def fail() -> None:
+    def fail(_beat: Callable[[], None]) -> None:
         raise OutcomeUnknownError("on purpose")
 
     instructions = [Instruction(writer._address(0), fail)]

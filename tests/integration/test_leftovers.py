@@ -11,7 +11,7 @@ from bkspark.client.batch import commit as batch_commit
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.upkeep.leftovers import sweep_leftovers
-from bkspark.errors import BookieUnavailableError
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 
 from .rig import Rig, flat, partitions_of
@@ -43,7 +43,7 @@ def swept(rig: Rig) -> int:
     with Cluster(rig.uri) as cluster:
         report = sweep_leftovers(cluster)
     assert not report.problems
-    return report.removed
+    return sum(report.removed.values())
 
 
 def test_sealed_ledgers_are_swept_and_keep_every_file_that_has_a_name(files: Rig) -> None:
@@ -98,6 +98,26 @@ def test_a_bookie_that_is_away_is_reported_and_stops_no_other(files: Rig) -> Non
     away = files.lose("bookie-2")
     with Cluster(files.uri) as cluster:
         report = sweep_leftovers(cluster)
-    assert (report.removed, list(report.problems)) == (3, ["bookie-2"])
+    assert report.removed == {"bookie-1": 1, "bookie-2": 0, "bookie-3": 1, "bookie-4": 1}
+    assert list(report.problems) == ["bookie-2"]
     files.bring_back("bookie-2", away)
     assert swept(files) == 1
+
+
+def test_h14_what_no_listing_names_is_left_alone(files: Rig) -> None:
+    """Files of a ledger that the metadata does not list are none of a sealed ledger's."""
+    files.write(PARTITIONS, (3, 3, 2))
+    leave_behind(files, 77)
+    before = {name: files.names(name) for name in files.urls}
+    assert swept(files) == 0
+    assert {name: files.names(name) for name in files.urls} == before
+
+
+def test_one_bookie_is_swept_alone(files: Rig) -> None:
+    ledger_id = files.write(PARTITIONS, (3, 3, 2)).ledger_id
+    leave_behind(files, ledger_id)
+    with Cluster(files.uri) as cluster:
+        assert sweep_leftovers(cluster, ["bookie-3"]).removed == {"bookie-3": 1}
+        with pytest.raises(InvalidRequestError, match="no bookie 'bookie-9'"):
+            sweep_leftovers(cluster, ["bookie-9"])
+    assert len(temps(files)) == 3

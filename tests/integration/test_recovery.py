@@ -10,7 +10,9 @@ from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
+from bkspark.client.upkeep.lost_bookies import declare_lost
 from bkspark.errors import (
+    CorruptDataError,
     NoSuchLedgerError,
     NotEnoughBookiesError,
     UnauthorizedError,
@@ -182,6 +184,44 @@ def test_a_ledger_whose_last_fragment_is_empty_is_closed_from_the_one_before(
     memory_rig.bring_back(old, disk)
     assert writer.recover().last_entry_id == 0
     assert not violations(memory_rig, writer.ledger_id, writer.sent, writer.acked)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_behind_it(
+    count: int, memory_rig: Rig
+) -> None:
+    """1/1/1: each entry was written to a bookie of its own, and the last of them is lost."""
+    writer = HandWriter(memory_rig, (1, 1, 1))
+    others = [name for name in memory_rig.urls if name != writer.names[0]]
+    for number in range(count):
+        writer.add(0, acknowledges=True)
+        old = writer.names[0]
+        writer.replace(0, others[number])
+    memory_rig.lose(old)
+    with pytest.raises(NotEnoughBookiesError, match=f"`bkspark bookie lost {old}`"):
+        writer.recover(accepts_loss=lambda _loss: True)  # it may come back
+    declare_lost(writer.cluster, old)
+    with pytest.raises(NotEnoughBookiesError, match="--accept-loss") as caught:
+        writer.recover()
+    last = count - 1
+    loss = f"entry {last} was acknowledged and cannot be read any more"
+    assert loss in str(caught.value)
+    seen = writer.cluster.recoveries.get(str(writer.ledger_id))
+    assert seen is not None
+    assert "--accept-loss" in seen.value.hint
+    report = writer.recover(accepts_loss=lambda told: told == loss)
+    assert (report.last_entry_id, report.lost_from) == (last, last)
+    assert any(note.startswith(f"DATA LOSS: {loss}") for note in report.notes)
+    ledger = memory_rig.ledger(writer.ledger_id)
+    known = [value for n, value in writer.sent.items() if n < last]
+    assert ledger.length_bytes == sum(map(len, known))
+    with BookKeeper(memory_rig.uri) as keeper:
+        reader = keeper.open_ledger(writer.ledger_id)
+        assert reader.last_add_confirmed == last
+        if known:
+            assert [entry.value for entry in reader.read(0, last - 1)] == known
+        with pytest.raises(CorruptDataError, match=f"entry {last}"):
+            list(reader.read(last, last))
 
 
 def test_a_new_bookie_alone_decides_about_what_was_added_to_it(memory_rig: Rig) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from bkspark.bookie import memory
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.recovery import fencing, journal_tail, recover
+from bkspark.client.recovery import fencing, journal_tail, one_term
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
@@ -254,13 +254,13 @@ def test_rb_02_nothing_below_the_last_fragment_is_looked_for(
     assert [f.first_entry_id for f in writer.metadata.fragments] == [0, 1, 2]
     writer.replace(0, spares[2])
     if not knows_floor:
-        made = recover._Recovery.__init__
+        made = one_term.Recovery.__init__
 
-        def forgetful(self: recover._Recovery, *args: object) -> None:
+        def forgetful(self: one_term.Recovery, *args: object) -> None:
             made(self, *args)
             self._floor = -1
 
-        monkeypatch.setattr(recover._Recovery, "__init__", forgetful)
+        monkeypatch.setattr(one_term.Recovery, "__init__", forgetful)
         with pytest.raises(InvalidRequestError, match="cannot end at"):
             writer.recover()
         return

@@ -5,11 +5,16 @@ from .mutant import Mutant
 UNIT = "tests/unit/protocol/test_recovery.py"
 BUGS = "tests/integration/test_recovery_bugs.py"
 DUELS = "tests/integration/test_duelling_recoverers.py"
+HANGING = "tests/integration/test_hanging_bookies.py"
 LOST = "tests/unit/cli/test_lost.py"
 SPARES = "tests/integration/test_recovery_spares.py"
 TAILS = "tests/integration/test_journal_tails.py"
 
 IS_LOST = f"{UNIT}::test_a_lost_member_has_answered_but_proves_nothing"
+NO_RECORD = (
+    "tests/integration/test_recovery.py"
+    "::test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_behind_it"
+)
 TWO_WORDS = f"{LOST}::test_entries_are_given_up_by_two_words_of_the_operator_and_named"
 
 MUTANTS = (
@@ -59,23 +64,61 @@ MUTANTS = (
     Mutant(
         "lost bookies are waited for",
         "protocol/recovery.py",
-        "if lost and not waiting:",
-        "if False:",
+        "if index not in answers)\n",
+        "if index not in answers or answers[index].doubt is Doubt.LOST)\n",
         (IS_LOST, TWO_WORDS),
+    ),
+    Mutant(
+        "the repair of a damaged journal is waited for",
+        "protocol/recovery.py",
+        "if index not in answers)\n",
+        "if index not in answers or answers[index].doubt is Doubt.DAMAGED)\n",
+        (
+            f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",
+            f"{LOST}::test_a_damaged_journal_is_waited_for_by_nobody_and_given_up_by_one_word",
+        ),
     ),
     Mutant(
         "entries are lost while somebody could still tell of them",
         "protocol/recovery.py",
-        "if lost and not waiting:",
-        "if lost:",
+        "    silent = tuple(index for index in needed if index not in answers)\n",
+        "    silent, needed = (), [index for index in needed if index in answers]\n",
         (IS_LOST, TWO_WORDS),
     ),
     Mutant(
         "entries are given up without the operator's word",
-        "client/recovery/recover.py",
-        "elif decision.verdict is Verdict.LOST and accepts_loss:",
-        "elif decision.verdict is Verdict.LOST:",
-        (TWO_WORDS,),
+        "client/recovery/one_term.py",
+        "if decision.verdict is not Verdict.LOST or not accepts_loss(loss):",
+        "if decision.verdict is not Verdict.LOST:",
+        (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
+    ),
+    Mutant(
+        "the operator's word gives up what a silent bookie may have",
+        "client/recovery/one_term.py",
+        "if decision.verdict is not Verdict.LOST or not accepts_loss(loss):",
+        "if not accepts_loss(loss):",
+        (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
+    ),
+    Mutant(
+        "the last confirmed record is given up without a word",
+        "client/recovery/one_term.py",
+        "        if not accepts_loss(loss):\n",
+        "        if False:\n",
+        (NO_RECORD,),
+    ),
+    Mutant(
+        "the last confirmed record is given up while a bookie is silent",
+        "client/recovery/last_confirmed.py",
+        "if member not in lost}",
+        "if False}",
+        (NO_RECORD,),
+    ),
+    Mutant(
+        "a lost bookie's copy of the last confirmed record is waited for",
+        "client/recovery/last_confirmed.py",
+        "if member not in lost}",
+        "}",
+        (NO_RECORD,),
     ),
     Mutant(
         "a bookie that answers is declared lost",
@@ -87,8 +130,8 @@ MUTANTS = (
     Mutant(
         "a lost bookie gets into a new ensemble",
         "client/cluster.py",
-        "return [candidate for candidate in found if candidate.member not in lost]",
-        "return found",
+        " or status.member in lost)",
+        ")",
         (f"{LOST}::test_a_lost_bookie_is_lost_for_ever_and_is_chosen_no_more",),
     ),
     # --- reading ends ----------------------------------------------------------------------------
@@ -116,7 +159,7 @@ MUTANTS = (
     ),
     Mutant(
         "a replacement is visible before the closing CAS",
-        "client/recovery/recover.py",
+        "client/recovery/one_term.py",
         "        self._placed = replication.ensemble\n",
         "        self._placed = replication.ensemble\n"
         "        if self._placed != self._ensemble:\n"
@@ -130,7 +173,7 @@ MUTANTS = (
     ),
     Mutant(
         "the ledger is closed on the ensemble that failed",
-        "client/recovery/recover.py",
+        "client/recovery/one_term.py",
         "if self._placed != self._ensemble:",
         "if False:",
         (f"{SPARES}::test_2_2_13_spares_stand_in_for_members_that_cannot_be_written",),
@@ -187,8 +230,8 @@ MUTANTS = (
     Mutant(
         "a copy that another attempt has made is a failure",
         "client/recovery/fencing.py",
-        "        except BookieUnavailableError:\n            copy_entry_log(",
-        "        except ZeroDivisionError:\n            copy_entry_log(",
+        "        except BookieUnavailableError:\n            copy()",
+        "        except ZeroDivisionError:\n            copy()",
         (f"{SPARES}::test_entry_logs_are_copied_to_the_spares",),
     ),
     # --- duels, and what is said -----------------------------------------------------------------
@@ -208,7 +251,7 @@ MUTANTS = (
     ),
     Mutant(
         "a displaced recovery does not notice when it closes",
-        "client/recovery/recover.py",
+        "client/recovery/one_term.py",
         "            self._require_mine(metadata)\n",
         "",
         (f"{DUELS}::test_whoever_is_displaced_waits_longer_every_time",),
@@ -235,10 +278,66 @@ MUTANTS = (
         (f"{LOST}::test_a_reason_of_an_earlier_term_is_not_shown",),
     ),
     Mutant(
+        "a lost bookie is a failure that status shows",
+        "cli/health.py",
+        "alive = [status for status in statuses if status.member not in lost]",
+        "alive = statuses",
+        (f"{LOST}::test_status_tells_a_lost_bookie_from_one_that_fails",),
+    ),
+    # --- bookies that hang -----------------------------------------------------------------------
+    Mutant(
         "a bookie that hangs is waited for in silence",
         "client/recovery/running.py",
-        "            _tell_of(instructions, results, tell)\n",
-        "",
+        "            if tell is not None:\n",
+        "            if False:\n",
         (f"{TAILS}::test_a_bookie_that_hangs_is_told_of_and_then_silent",),
+    ),
+    Mutant(
+        "one that is long at work is taken for one that hangs",
+        "client/recovery/running.py",
+        "self._quiet[number] + 1 if is_quiet else 0",
+        "self._quiet[number] + 1",
+        (f"{TAILS}::test_one_that_is_long_at_work_is_waited_for_and_one_that_hangs_is_not",),
+    ),
+    Mutant(
+        "one that was waited for in vain is asked to take copies",
+        "client/recovery/replication.py",
+        "turn = [index for index in owners if index not in silent]",
+        "turn = owners",
+        (f"{HANGING}::test_a_recovery_goes_on_without_a_bookie_that_hangs[open_root]",),
+    ),
+    Mutant(
+        "a task of a recovery waits for ever for a bookie that hangs",
+        "spark/actions.py",
+        "        [result] = in_threads([instruction])\n",
+        "        result = instruction.run(lambda: None)\n",
+        (
+            "tests/unit/spark/test_actions.py"
+            "::test_a_task_does_not_wait_for_ever_for_a_bookie_that_hangs",
+        ),
+    ),
+    Mutant(
+        "a ledger is placed on a bookie that does not answer",
+        "client/placing.py",
+        "return {bookie_id for bookie_id, answer in answers.items() if answer.result()}",
+        "return {address.bookie_id for address in addresses}",
+        (
+            f"{HANGING}::test_a_new_ledger_is_placed_on_bookies_that_answer[put_new]",
+            f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",
+        ),
+    ),
+    Mutant(
+        "a bookie that does not answer is usable",
+        "client/cluster.py",
+        'BookieStatus(s.record, f"bookie {s.record.bookie_id} does not answer")',
+        "BookieStatus(s.record)",
+        (f"{HANGING}::test_a_list_of_bookies_says_which_hang_and_waits_for_them_once",),
+    ),
+    Mutant(
+        "what hangs is waited for again and again",
+        "client/cluster.py",
+        "for s in found if s.member not in hanging}",
+        "for s in found}",
+        (f"{HANGING}::test_a_list_of_bookies_says_which_hang_and_waits_for_them_once",),
     ),
 )

@@ -151,7 +151,13 @@ REQUIRED: dict[int, tuple[str, tuple[Killer, ...]]] = {
     ),
     32: (
         "what is fully replicated is worked out from the LAC",
-        (("none", "nothing is left out because it is fully replicated: all members get all"),),
+        (
+            (
+                "test",
+                "tests/integration/test_ensemble_changes.py"
+                "::test_rb_43_a_bookie_that_fails_behind_the_ack_is_replaced_all_the_same",
+            ),
+        ),
     ),
     33: (
         "equal bytes under a taken name are one's own ack",
@@ -174,14 +180,25 @@ REQUIRED: dict[int, tuple[str, tuple[Killer, ...]]] = {
         ),
     ),
     38: ("an abort deletes", (("mutant", "abort deletes the files of the write"),)),
-    39: ("files are collected by age", (("none", "no file of a ledger is collected yet"),)),
+    39: (
+        "files are collected by age",
+        (
+            ("test", "tests/style/test_tidy.py::test_decisions_never_look_at_file_times"),
+            ("mutant", "the folders of an open ledger are swept"),
+        ),
+    ),
     40: (
         "files are collected because a listing lacks their ledger",
         (("mutant", "the folders of an open ledger are swept"),),
     ),
     41: (
         "a collection reads the metadata before it looks at the bookie",
-        (("none", "no file of a ledger is collected yet; sweeping takes unfinished files only"),),
+        (
+            (
+                "none",
+                "sweeping takes ledgers that were sealed before it began, and sealed they stay",
+            ),
+        ),
     ),
     42: (
         "a collection removes fences with the data",

@@ -14,7 +14,7 @@ from bkspark.bookie import memory
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles import lane
-from bkspark.client.recovery import recover
+from bkspark.client.recovery import one_term, recover
 from bkspark.errors import LedgerFencedError
 from bkspark.format import layout
 from bkspark.protocol import recovery
@@ -93,7 +93,7 @@ def take_over_as_read_before(
     before = cluster.ledger(ledger_id).value
     taken = REAL_TAKE_OVER(cluster, ledger_id, password, run, note)._metadata
     stale = replace(taken, fragments=before.fragments)
-    return recover._Recovery(cluster, stale, password, run, note)
+    return one_term.Recovery(cluster, stale, password, run, note)
 
 
 REAL_TAKE_OVER = recover._take_over
@@ -254,7 +254,7 @@ EXAMPLES: dict[str, Counterexample] = {
             *(writes(1), checks(1), Settle(W)),
             *(lists(2), Silent(R, 0), CLOSE),
         ],
-        ((recover.FenceAndRead, "run", only_read), *NO_METADATA_CHECK),
+        ((one_term.FenceAndRead, "run", only_read), *NO_METADATA_CHECK),
     ),
 }
 """Not here: M8 and M8b, a record acked on any Qa of E, which inline entries cannot be (see the

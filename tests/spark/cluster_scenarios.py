@@ -1,6 +1,7 @@
 """Faults that need real executors; run as a program with spark-submit, prints JSON.
 
-Arguments: the metadata URI, and the folder with its bookies, where marks are left too.
+Arguments: the metadata URI, the folder with its bookies, where marks are left too, and which:
+``writes`` or ``recoveries``.
 """
 
 import json
@@ -8,14 +9,25 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
 from places import Place
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+
+import bkspark
+from bkspark.bookie.contract import BookieAddress
+from bkspark.client.cluster import Cluster
+from bkspark.client.password import Password
+from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
+from bkspark.client.recovery.recover import recover
+from bkspark.client.upkeep.replication_check import missing_replicas
+from bkspark.spark.actions import SparkRunner
 
 ROWS = 3000
 Mapper = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -102,12 +114,82 @@ def run(place: Place, name: str, marks: Path) -> dict[str, Any]:
     }
 
 
-def main(uri: str, folder: Path) -> None:
+@dataclass(frozen=True)
+class Interrupted:
+    """An instruction of a recovery; the first attempt does its work, and ``action`` follows.
+
+    Each attempt that has done its work leaves a mark of its own beside ``mark``.
+    """
+
+    instruction: Any
+    mark: Path
+    action: Callable[[Path], None]
+
+    @property
+    def address(self) -> BookieAddress:
+        return self.instruction.address
+
+    def run(self, beat: Callable[[], None]) -> Any:
+        result = self.instruction.run(beat)
+        Path(f"{self.mark}.{token_hex(4)}").touch()
+        once(self.mark, lambda: self.action(self.mark))()
+        return result
+
+
+def attempts(mark: Path) -> int:
+    return len(list(mark.parent.glob(f"{mark.name}.*")))
+
+
+def await_another(mark: Path) -> None:
+    """Be slow until a speculative attempt has done the same work."""
+    for _ in range(600):
+        if attempts(mark) > 1:
+            return
+        time.sleep(0.1)
+
+
+RECOVERIES: dict[str, tuple[type, Callable[[Path], None]]] = {
+    "fence-failing": (FenceAndRead, lambda _mark: fail()),
+    "copy-speculative": (WriteBack, await_another),
+    "copy-killed": (WriteBack, lambda _mark: kill_executor()),
+}
+
+
+def recovered(place: Place, name: str, marks: Path) -> dict[str, Any]:
+    """A ledger whose writer ended is recovered, and one task of it is run twice."""
+    kind, action = RECOVERIES[name]
+    mark, on_cluster = marks / name, SparkRunner(place.spark.sparkContext)
+
+    def runner(instructions: Sequence[Any]) -> list[Any]:
+        first, *others = instructions
+        if isinstance(first, kind):
+            first = Interrupted(first, mark, action)
+        return on_cluster([first, *others])
+
+    with bkspark.BookKeeper(place.uri) as keeper, Cluster(place.uri) as cluster:
+        handle = keeper.create_ledger(settings=bkspark.WriterSettings(explicit_lac_ms=0))
+        for number in range(5):
+            handle.append(b"%d" % number)
+        handle.release()
+        report = recover(cluster, handle.ledger_id, Password(), run=runner)
+        found = keeper.open_ledger(handle.ledger_id, recovery=False)
+        values = [entry.value.decode() for entry in found.read()]
+        missing = [str(x) for x in missing_replicas(cluster, [found.metadata])]
+    return {
+        "attempts": attempts(mark),
+        "end": report.last_entry_id,
+        "values": values,
+        "missing": missing,
+    }
+
+
+def main(uri: str, folder: Path, which: str) -> None:
     spark = SparkSession.builder.getOrCreate()
     place = Place(spark, uri, sorted(folder.glob("bookie-*")))
-    print(json.dumps({name: run(place, name, folder) for name in SCENARIOS}))
+    names, play = (SCENARIOS, run) if which == "writes" else (RECOVERIES, recovered)
+    print(json.dumps({name: play(place, name, folder) for name in names}))
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

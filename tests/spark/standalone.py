@@ -23,7 +23,8 @@ def standalone_cluster(folder: Path) -> Iterator[str]:
         address = _await(log, r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
         for number in (1, 2):
             limits = ["--cores", "1", "--memory", "600M", "--work-dir", str(folder / "work")]
-            ports = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+            # Spark starts no speculative attempt on a host that has one already.
+            ports = ["--host", f"127.0.0.{number}", "--port", "0", "--webui-port", "0"]
             worker = ["deploy.worker.Worker", *ports, *limits, address]
             log = _start(cleanup, folder / f"worker-{number}.log", worker)
             _await(log, r"(Successfully registered with master)")

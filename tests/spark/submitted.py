@@ -52,7 +52,7 @@ def run(
         env=environment(extra),
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=400,
         check=False,
     )
     print([line for line in done.stdout.splitlines() if "TIMED" in line])

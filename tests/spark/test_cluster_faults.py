@@ -30,9 +30,13 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     place = make_place(spark, folder)
     script = Path(cluster_scenarios.__file__)
     (folder / "cluster").mkdir()
+    found: dict[str, Any] = {}
     with standalone_cluster(folder / "cluster") as address:
         settings = {**CONF, "spark.master": address}
-        return run(submission(script, folder, settings, [place.uri, str(folder)]), folder)
+        for which in ("writes", "recoveries"):
+            arguments = [place.uri, str(folder), which]
+            found |= run(submission(script, folder, settings, arguments), folder)
+    return found
 
 
 def _is_whole(found: dict[str, Any]) -> bool:
@@ -53,6 +57,15 @@ def test_a_killed_executor_with_a_shuffle_that_cannot_be_repeated_gives_all_or_n
     found = outcome["killed-shuffled"]
     assert found["interrupted"]
     assert _is_whole(found) if not found["error"] else found["ids"] == []
+
+
+@pytest.mark.parametrize("name", cluster_scenarios.RECOVERIES)
+def test_a_recovery_whose_tasks_are_run_twice_keeps_every_entry_and_copy(outcome, name):
+    found = outcome[name]
+    assert found["attempts"] == 2
+    assert found["end"] == 4
+    assert found["values"] == [str(number) for number in range(5)]
+    assert found["missing"] == []
 
 
 def test_speculation_gives_all_or_nothing(outcome):

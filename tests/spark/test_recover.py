@@ -14,6 +14,7 @@ from local_session import REPOSITORY
 from places import refusal
 
 import bkspark
+from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
@@ -157,19 +158,25 @@ def test_a_wrong_password_fences_nobody(spark, place, opened):
 # --- the runner ----------------------------------------------------------------------------
 
 
+ADDRESS = BookieAddress("bookie-1", "0" * 32, "0" * 32, "memory://none")
+
+
 @dataclass(frozen=True)
 class Say:
     what: object
+    address: BookieAddress = ADDRESS
 
-    def run(self):
+    def run(self, _beat):
         if isinstance(self.what, Exception):
             raise self.what
         return self.what
 
 
 @dataclass(frozen=True)
-class Die:
-    def run(self):
+class Die(Say):
+    what: object = None
+
+    def run(self, _beat):
         os._exit(3)
 
 

@@ -38,14 +38,19 @@ class JournalName:
         )
 
 
-def records_after(root: BookieRoot, source: JournalName, begin: int) -> Records:
+def records_after(
+    root: BookieRoot, source: JournalName, begin: int, problems: list[str]
+) -> Records:
     """The records of a journal that may commit entries from ``begin`` on, in its order.
 
     One whose rows are inline is given up as soon as it shows: they are no business of a plan.
 
+    Args:
+        problems: gets a line if the journal is damaged. The records in front of the damage are
+            given all the same: they are whole, and a gap shows by their ids.
+
     Raises:
-        CorruptDataError: there is no such journal, or it is damaged; the records in front of the
-            damage are not given, because another bookie has them too.
+        CorruptDataError: there is no such journal.
         BookieUnavailableError: the bookie gives no sure answer.
     """
 
@@ -57,7 +62,7 @@ def records_after(root: BookieRoot, source: JournalName, begin: int) -> Records:
         found = last_records(root, source, is_enough)
         if found is not None:
             return found
-    return _first_records(root, source)
+    return _first_records(root, source, problems)
 
 
 def last_records(
@@ -105,7 +110,7 @@ def _first_frame(data: bytes, size: int) -> int | None:
     return 0
 
 
-def _first_records(root: BookieRoot, source: JournalName) -> Records:
+def _first_records(root: BookieRoot, source: JournalName, problems: list[str]) -> Records:
     length = CHUNK_BYTES
     while True:
         data = root.read(source.name, 0, length)
@@ -116,9 +121,9 @@ def _first_records(root: BookieRoot, source: JournalName) -> Records:
         if is_inline or (len(data) < length and content.tail is Tail.CLEAN):
             return content.records
         if len(data) < length:
-            raise CorruptDataError(
-                f"the journal on bookie {source.member.bookie_id} ends {content.tail.value}"
-            )
+            bookie_id = source.member.bookie_id
+            problems.append(f"the journal on bookie {bookie_id} ends {content.tail.value}")
+            return content.records
         length *= _GROWTH
 
 

@@ -16,12 +16,18 @@ from bkspark.protocol.record import AddRecord, EntryLog, first_entry_of
 
 
 class OpenBookies:
-    """The bookies of a cluster, each opened at most once, when first needed."""
+    """The bookies of a cluster, each opened at most once, when first needed.
 
-    def __init__(self, cluster: Cluster) -> None:
+    Args:
+        away: why some of them cannot be used, where that is known already.
+    """
+
+    def __init__(self, cluster: Cluster, away: Mapping[Member, str] | None = None) -> None:
         self._addresses = cluster.addresses()
         self._cleanup = ExitStack()
-        self._roots: dict[Member, BookieRoot | BookieUnavailableError] = {}
+        self._roots: dict[Member, BookieRoot | BookieUnavailableError] = {
+            member: BookieUnavailableError(why) for member, why in (away or {}).items()
+        }
 
     def __enter__(self) -> "OpenBookies":
         return self
@@ -131,7 +137,7 @@ def _journals(
             for name in _journal_names(root, ledger):
                 source = JournalName(ledger.ledger_id, member, name, digester)
                 try:
-                    yield records_after(root, source, begin)
+                    yield records_after(root, source, begin, problems)
                 except CorruptDataError as error:
                     problems.append(str(error))
         except BookieUnavailableError as error:

@@ -1,12 +1,13 @@
-"""What a recovery does on one bookie: fence and read, and later write back.
+"""What a recovery does on one bookie: fence and read, look something up, and later write back.
 
-Both are picklable instructions that touch one bookie and nothing else, so that Spark tasks can
+All are picklable instructions that touch one bookie and nothing else, so that Spark tasks can
 carry them out next to the data. They return what they found or why they could not; they do not
 raise for a bookie that fails.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from secrets import token_hex
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
@@ -15,7 +16,8 @@ from bkspark.client.copying import copy_entry_log
 from bkspark.client.password import Password, make_digester
 from bkspark.client.post_check import post_check
 from bkspark.client.reading.entry_log_file import EntryLogFile
-from bkspark.client.recovery.journal_tail import StoredRecord, read_tail
+from bkspark.client.recovery.journal_tail import StoredRecord, later, newest_record, read_tail
+from bkspark.client.recovery.running import Beat, Failure, unheard
 from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFencedError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
@@ -23,16 +25,6 @@ from bkspark.format.journal import Tail
 from bkspark.protocol.ledger import FIRST_TERM, DigestSpec
 from bkspark.protocol.record import AddRecord, EntryLog
 from bkspark.protocol.recovery import Doubt, MemberAnswer
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a bookie gave no sure answer, in one line."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +66,17 @@ class FenceAndRead:
     after: int
     writer_term: int
 
-    def run(self) -> MemberTail | Failure:
+    def run(self, beat: Beat = unheard) -> MemberTail | Failure:
         """Runs on: driver thread | executor."""
         digester = make_digester(self.digest, self.password)
         try:
             with open_bookie(self.address).open_root() as root:
                 _fence(root, self.ledger_id, self.term)
-                return self._read(root, digester)
+                return self._read(root, digester, beat)
         except (BookieUnavailableError, CorruptDataError) as error:
             return Failure(str(error))
 
-    def _read(self, root: BookieRoot, digester: Digester) -> MemberTail:
+    def _read(self, root: BookieRoot, digester: Digester, beat: Beat = unheard) -> MemberTail:
         records: dict[int, tuple[AddRecord, frozenset[int]]] = {}
         parts: dict[int, Mapping[int, bytes]] = {}
         confirmed: AddRecord | None = None
@@ -98,40 +90,70 @@ class FenceAndRead:
                 ledger_id=self.ledger_id,
                 after=self.after,
             )
+            beat()
             is_of_writer = layout.journal_term(name) <= self.writer_term
             if is_of_writer and tail.tail is not Tail.CLEAN and doubt is not Doubt.DAMAGED:
                 doubt = _DOUBTS[tail.tail]
                 where = f"journal {name} on bookie {self.address.bookie_id}"
                 problem = f"{where} ends {tail.tail.value}"
             highest = max(highest, tail.last_add_confirmed)
-            confirmed = _later(confirmed, tail.confirmed)
+            confirmed = later(confirmed, tail.confirmed)
             for stored in tail.records:
                 first = stored.record.first_entry_id
-                records[first] = (stored.record, self._good_stripes(root, stored, digester))
+                good = self._good_stripes(root, stored, digester, beat)
+                records[first] = (stored.record, good)
                 parts[first] = stored.parts
         answer = MemberAnswer(records, doubt)
         return MemberTail(answer, parts, highest, confirmed, problem)
 
     def _good_stripes(
-        self, root: BookieRoot, stored: StoredRecord, digester: Digester
+        self, root: BookieRoot, stored: StoredRecord, digester: Digester, beat: Beat
     ) -> frozenset[int]:
         """Stripes of which this bookie has every row of the record, checked."""
         if stored.record.parts:
             return frozenset(stored.parts)
         by_stripe: dict[int, bool] = {}
         for log in _entry_logs(stored.record):
-            is_good = self._is_good(root, log, digester)
+            is_good = self._is_good(root, log, digester, beat)
             by_stripe[log.stripe] = by_stripe.get(log.stripe, True) and is_good
         return frozenset(stripe for stripe, is_good in by_stripe.items() if is_good)
 
-    def _is_good(self, root: BookieRoot, log: EntryLog, digester: Digester) -> bool:
+    def _is_good(self, root: BookieRoot, log: EntryLog, digester: Digester, beat: Beat) -> bool:
         try:
             replica = EntryLogFile(root, log, digester, ledger_id=self.ledger_id)
             for block in replica.blocks:
                 replica.block_bytes(block)
+                beat()
         except CorruptDataError:
             return False
         return root.sync(replica.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The newest record that a bookie shows up to some entry; None if it shows none."""
+
+    record: AddRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Find the newest record that ends at ``entry_id`` or in front of it; changes nothing."""
+
+    ledger_id: int
+    address: BookieAddress
+    digest: DigestSpec
+    password: Password
+    entry_id: int
+
+    def run(self, beat: Beat = unheard) -> Shown | Failure:
+        """Runs on: driver thread | executor."""
+        digester = make_digester(self.digest, self.password)
+        try:
+            with open_bookie(self.address).open_root() as root:
+                return Shown(newest_record(root, self.ledger_id, digester, self.entry_id, beat))
+        except (BookieUnavailableError, CorruptDataError) as error:
+            return Failure(str(error))
 
 
 _DOUBTS = {Tail.INCOMPLETE: Doubt.TORN, Tail.CORRUPT: Doubt.DAMAGED}
@@ -183,7 +205,7 @@ class WriteBack:
     groups: tuple[RecoveredGroup, ...]
     must_fence: bool = False
 
-    def run(self) -> WrittenBack | Displaced | Failure:
+    def run(self, beat: Beat = unheard) -> WrittenBack | Displaced | Failure:
         """Runs on: driver thread | executor."""
         digester = make_digester(self.digest, self.password)
         try:
@@ -191,7 +213,7 @@ class WriteBack:
                 with open_bookie(self.address).open_root() as root:
                     _fence(root, self.ledger_id, self.term)
             for group in self.groups:
-                self._copy_entry_logs(group, digester)
+                self._copy_entry_logs(group, digester, beat)
             self._write_records(digester)
         except LedgerFencedError as error:
             return Displaced(str(error))
@@ -199,17 +221,28 @@ class WriteBack:
             return Failure(str(error))
         return WrittenBack(len(self.groups))
 
-    def _copy_entry_logs(self, group: RecoveredGroup, digester: Digester) -> None:
+    def _copy_entry_logs(self, group: RecoveredGroup, digester: Digester, beat: Beat) -> None:
         for log in _entry_logs(group.record):
             if self.ensemble_index in group.record.quorum.write_set(log.stripe):
-                self._copy(log, group.sources, digester)
+                self._copy(log, group.sources, digester, beat)
 
-    def _copy(self, log: EntryLog, sources: Sequence[BookieAddress], digester: Digester) -> None:
+    def _copy(
+        self, log: EntryLog, sources: Sequence[BookieAddress], digester: Digester, beat: Beat
+    ) -> None:
         """Another attempt may have made the copy just now: the second look finds it in place."""
+        copy = partial(
+            copy_entry_log,
+            log,
+            sources,
+            self.address,
+            digester,
+            ledger_id=self.ledger_id,
+            beat=beat,
+        )
         try:
-            copy_entry_log(log, sources, self.address, digester, ledger_id=self.ledger_id)
+            copy()
         except BookieUnavailableError:
-            copy_entry_log(log, sources, self.address, digester, ledger_id=self.ledger_id)
+            copy()
 
     def _write_records(self, digester: Digester) -> None:
         with open_bookie(self.address).open_root() as root:
@@ -245,9 +278,3 @@ def _fence(root: BookieRoot, ledger_id: int, term: int) -> None:
 def _entry_logs(record: AddRecord) -> Iterator[EntryLog]:
     for attempt in record.attempts:
         yield from attempt.entry_logs
-
-
-def _later(one: AddRecord | None, other: AddRecord | None) -> AddRecord | None:
-    if one is None or other is None:
-        return one or other
-    return other if other.last_entry_id > one.last_entry_id else one

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieRoot
+from bkspark.client.recovery.running import Beat, unheard
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import JournalContent, Tail
@@ -71,23 +72,32 @@ def read_tail(
     return JournalTail(records, content.tail, confirmed, done[-1] if done else None)
 
 
-def find_record(
-    root: BookieRoot, ledger_id: int, digester: Digester, last_entry_id: int
+def newest_record(
+    root: BookieRoot, ledger_id: int, digester: Digester, entry_id: int, beat: Beat = unheard
 ) -> AddRecord | None:
-    """A record that ends at ``last_entry_id``; None if no journal shows one.
+    """The last record that ends at ``entry_id`` or in front of it; None if no journal shows one.
 
     Raises:
         BookieUnavailableError: the bookie gives no sure answer.
     """
-    folder = layout.journal_folder(ledger_id)
+    folder, newest = layout.journal_folder(ledger_id), None
     for name in root.list(folder):
         source = _Journal(root, f"{folder}/{name}", digester, ledger_id)
-        begin = _begin_in_front_of(source, last_entry_id)
+        begin = _begin_in_front_of(source, entry_id)
         data = root.read(source.name, begin, source.size - begin) or b""
+        beat()
         for frame in source.decode(data, begin).frames:
-            if frame.record.last_entry_id == last_entry_id:
-                return frame.record
-    return None
+            found = frame.record
+            if found.last_entry_id <= entry_id:
+                newest = later(newest, found)
+    return newest
+
+
+def later(one: AddRecord | None, other: AddRecord | None) -> AddRecord | None:
+    """The record that ends later, if there is any."""
+    if one is None or other is None:
+        return one or other
+    return other if other.last_entry_id > one.last_entry_id else one
 
 
 def _begin_of_tail(source: "_Journal", after: int) -> int:

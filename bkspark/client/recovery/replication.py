@@ -16,6 +16,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster, draw
 from bkspark.client.password import Password
 from bkspark.client.recovery.displacement import DisplacedError
+from bkspark.client.recovery.explaining import entries
 from bkspark.client.recovery.fencing import (
     Displaced,
     MemberTail,
@@ -54,6 +55,7 @@ class Replication:
         self._run = run
         self._note = note
         self._known = cluster.addresses()
+        self._suspects = cluster.suspects()
         lost = cluster.lost_members()
         self._candidates = [
             Candidate(Member(record.bookie_id, record.incarnation), record.domain)
@@ -62,8 +64,17 @@ class Replication:
         ]
         self._candidates = [c for c in self._candidates if c.member not in lost]
 
-    def give(self, groups: Sequence[AddRecord], tails: Mapping[int, MemberTail]) -> None:
+    def give(
+        self,
+        groups: Sequence[AddRecord],
+        tails: Mapping[int, MemberTail],
+        *,
+        silent: Collection[int] = (),
+    ) -> None:
         """Make ``groups`` durable on their write sets, on Qa members of each at least.
+
+        Args:
+            silent: indexes of members that were waited for in vain; not again.
 
         Raises:
             NotEnoughBookiesError: too few members and spares take them.
@@ -71,7 +82,10 @@ class Replication:
         """
         owners = [i for i in range(len(self.ensemble)) if any(_belongs_on(g, i) for g in groups)]
         recovered = [self._recovered(group, tails) for group in groups]
-        before, written, turn = self.ensemble, set[int](), owners
+        before, written = self.ensemble, set[int]()
+        turn = [index for index in owners if index not in silent]
+        names = [self.ensemble[index].bookie_id for index in owners if index in silent]
+        self.problems.update({name: f"bookie {name} does not answer" for name in names})
         while True:
             written |= self._write(turn, recovered, fenced=tails)
             short = self._first_short(groups, written)
@@ -82,7 +96,8 @@ class Replication:
                 raise self._too_few(short)
         pairs = enumerate(zip(before, self.ensemble))
         self.ensemble = tuple(new if i in written else old for i, (old, new) in pairs)
-        self._note(f"wrote back {len(groups)} groups to {len(written)} bookies")
+        plural = "" if len(groups) == 1 else "s"
+        self._note(f"wrote back {len(groups)} group{plural} to {len(written)} bookies")
 
     def _write(
         self, turn: Iterable[int], groups: Sequence[RecoveredGroup], *, fenced: Collection[int]
@@ -124,7 +139,9 @@ class Replication:
         near = [c for c in self._candidates if c.member in good]
         exclude = used | set(self.problems)
         try:
-            chosen = placement.choose(self._candidates, 1, draw=draw, exclude=exclude, near=near)
+            chosen = placement.choose(
+                self._candidates, 1, draw=draw, exclude=exclude, near=near, last=self._suspects
+            )
         except NotEnoughBookiesError:
             return None
         return chosen[0].member
@@ -140,12 +157,14 @@ class Replication:
         return None
 
     def _too_few(self, group: AddRecord) -> NotEnoughBookiesError:
+        what = entries(group.first_entry_id, group.last_entry_id)
+        verb = "was" if group.entry_count == 1 else "were"
         return NotEnoughBookiesError(
-            f"ledger {self._metadata.ledger_id}: entries {group.first_entry_id} to "
-            f"{group.last_entry_id} were found but cannot be written to "
-            f"{self._metadata.quorum.ack_quorum_size} bookies "
+            f"ledger {self._metadata.ledger_id} cannot be closed yet: {what} {verb} found but "
+            f"cannot be written to {self._metadata.quorum.ack_quorum_size} bookies "
             f"({'; '.join(self.problems.values())})",
-            hint="bring back one of these bookies or add one, then recover again",
+            hint="bring back one of these bookies, or add one (`bkspark bookie add URL`), then "
+            "recover again",
         )
 
     def _recovered(self, group: AddRecord, tails: Mapping[int, MemberTail]) -> RecoveredGroup:

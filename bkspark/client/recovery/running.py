@@ -1,24 +1,45 @@
 """Carrying out what a recovery wants done on bookies: by threads here, or by tasks elsewhere.
 
-Rule: a bookie that does not answer is told of while it is waited for, and is silent when it was
-waited for long enough. Silence is no answer: nothing is concluded from it.
+Rule 1. A bookie that does not answer is told of while it is waited for, and is silent when nothing
+was heard of it for long enough. Silence is no answer: nothing is concluded from it.
+
+Rule 2. An instruction that has much to read gives a sign of life after each piece. So one that is
+long at work is waited for, and storage that hangs is not.
 """
 
 import queue
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.recovery.fencing import Failure
 from bkspark.client.runtime import THREADS, Runtime
 
 R = TypeVar("R", covariant=True)
 
+Beat = Callable[[], None]
+"""A sign of life."""
+
 TELL_SECONDS = 5.0
 """A wait that lasts longer is told of, and told of again."""
 
-TELLS_MAX = 24
-"""Where nobody has answered between so many of them, those that are left are silent."""
+TELLS_MAX = 12
+"""A bookie of which nothing was heard between so many of them is silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a bookie gave no sure answer, in one line."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Silence(Failure):
+    """It gave none at all in all the time that it was waited for."""
 
 
 class Instruction(Protocol[R]):
@@ -27,13 +48,17 @@ class Instruction(Protocol[R]):
     @property
     def address(self) -> BookieAddress: ...
 
-    def run(self) -> R: ...
+    def run(self, beat: Beat = ...) -> R: ...
 
 
 class Runner(Protocol):
     """Carries out instructions, all of them, and returns the results in order."""
 
     def __call__(self, instructions: Sequence[Instruction[Any]]) -> list[Any]: ...
+
+
+def unheard() -> None:
+    """In place of a sign of life, where nobody listens."""
 
 
 def in_threads(
@@ -43,48 +68,63 @@ def in_threads(
     tell_seconds: float = TELL_SECONDS,
     runtime: Runtime = THREADS,
 ) -> list[Any]:
-    """Carry out ``instructions`` at once, a thread each; one that hangs becomes a ``Failure``.
+    """Carry out ``instructions`` at once, a thread each; one that hangs becomes a ``Silence``.
 
     Args:
         tell: called with a line about those that are waited for, every ``tell_seconds``.
     """
     inbox = runtime.inbox()
+    beats = [0] * len(instructions)
     results: dict[int, Any] = {}
     errors: dict[int, BaseException] = {}
 
     def carry_out(number: int) -> None:
+        def beat() -> None:
+            beats[number] += 1
+
         try:
-            inbox.put((number, instructions[number].run(), None))
+            inbox.put((number, instructions[number].run(beat), None))
         except BaseException as error:
             inbox.put((number, None, error))
 
     for number, instruction in enumerate(instructions):
-        name = f"recovery on {instruction.address.bookie_id}"
+        name = f"work on {instruction.address.bookie_id}"
         runtime.start(lambda number=number: carry_out(number), name)  # type: ignore[misc]
-    tells = 0
-    while len(results) < len(instructions) and tells < TELLS_MAX:
+    patience = _Patience(beats)
+    left = set(range(len(instructions)))
+    while left and not patience.is_over(left):
         try:
             number, results[number], error = inbox.get(timeout=tell_seconds)
         except queue.Empty:
-            tells += 1
-            _tell_of(instructions, results, tell)
+            patience.tick()
+            if tell is not None:
+                names = [instructions[n].address.bookie_id for n in sorted(left)]
+                tell(f"still waiting for {', '.join(names)}")
             continue
-        tells = 0
+        left.discard(number)
         if error is not None:
             errors[number] = error
     if errors:
         raise errors[min(errors)]
     return [
-        results.get(number, Failure(f"bookie {instruction.address.bookie_id} does not answer"))
+        results.get(number, Silence(f"bookie {instruction.address.bookie_id} does not answer"))
         for number, instruction in enumerate(instructions)
     ]
 
 
-def _tell_of(
-    instructions: Sequence[Instruction[Any]],
-    results: dict[int, Any],
-    tell: Callable[[str], None] | None,
-) -> None:
-    if tell is not None:
-        left = [i.address.bookie_id for n, i in enumerate(instructions) if n not in results]
-        tell(f"still waiting for {', '.join(left)}")
+class _Patience:
+    """For how many ticks nothing was heard of each."""
+
+    def __init__(self, beats: Sequence[int]) -> None:
+        self._beats = beats
+        self._heard = list(beats)
+        self._quiet = [0] * len(beats)
+
+    def tick(self) -> None:
+        for number, count in enumerate(self._beats):
+            is_quiet = count == self._heard[number]
+            self._quiet[number] = self._quiet[number] + 1 if is_quiet else 0
+            self._heard[number] = count
+
+    def is_over(self, left: set[int]) -> bool:
+        return all(self._quiet[number] >= TELLS_MAX for number in left)

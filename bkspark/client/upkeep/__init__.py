@@ -1,1 +1,1 @@
-"""Looking after a cluster: views of it, a check of its replicas, deleting."""
+"""Looking after a cluster: views, a check of its replicas, lost bookies, sweeping, deleting."""

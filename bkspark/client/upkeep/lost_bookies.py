@@ -7,7 +7,9 @@ entries that only lost bookies could tell of are given up only by a second word,
 """
 
 from bkspark.bookie.uri import open_bookie
+from bkspark.client import asking
 from bkspark.client.cluster import Cluster
+from bkspark.client.runtime import THREADS
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
@@ -65,9 +67,20 @@ def _is_named(cluster: Cluster, member: Member) -> bool:
 
 
 def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
+    """Whether it does now; storage that hangs does not."""
     meant = BookieRecord(record.bookie_id, member.incarnation, record.url, record.domain)
-    try:
-        with open_bookie(cluster.address(meant)).open_root():
-            return True
-    except BookieUnavailableError:
-        return False
+
+    def is_there() -> bool:
+        try:
+            with open_bookie(cluster.address(meant)).open_root():
+                return True
+        except BookieUnavailableError:
+            return False
+
+    answers = asking.ask_all(
+        THREADS,
+        {record.bookie_id: is_there},
+        seconds=asking.ANSWER_SECONDS,
+        name="look-at-bookie",
+    )
+    return any(answer.result() for answer in answers.values())

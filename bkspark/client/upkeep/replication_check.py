@@ -52,7 +52,8 @@ def missing_replicas(
     The records of a ledger with a password cannot be read without it; then the files that they
     name are not looked at.
     """
-    with OpenBookies(cluster) as bookies:
+    away = {status.member: status.problem for status in cluster.probe() if status.problem}
+    with OpenBookies(cluster, away) as bookies:
         for ledger in ledgers:
             yield from _missing_of(bookies, ledger, password or Password())
 

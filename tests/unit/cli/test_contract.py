@@ -117,6 +117,17 @@ def test_init_prints_the_line_to_export_and_nothing_else(run, tmp_path):
     assert (status, out) == (2, "")
 
 
+def test_h39_two_names_of_one_directory_are_one_bookie_and_nothing_is_made(run, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    bookies = [f"--bookie={(tmp_path / name).as_uri()}" for name in ("disk", "link")]
+    status, out, err = run("init", (tmp_path / "m").as_uri(), *bookies)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "a bookie is given twice" in err
+    assert list((tmp_path / "disk").iterdir()) == []
+    assert not (tmp_path / "m").exists()
+
+
 def test_init_as_json(run, tmp_path):
     status, out, _ = run(
         "init", (tmp_path / "m").as_uri(), "--bookie", (tmp_path / "b").as_uri(), "--json"

@@ -10,6 +10,7 @@ from bkspark.cli import main
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
+from bkspark.client.upkeep.lost_bookies import declare_lost
 from bkspark.protocol.ledger import LedgerState
 
 
@@ -115,7 +116,8 @@ def test_a_stuck_recovery_is_told_by_status_until_it_is_done(run, small_cluster,
     assert finding["subject"] == f"ledger {ledger_id}"
     assert "entry 3 is in doubt" in finding["message"]
     assert all(bookie_id in finding["message"] for bookie_id in away)
-    assert finding["fix"] == "bring back one of these bookies, then recover again"
+    assert finding["fix"].startswith("bring back one of these bookies, then recover again")
+    assert all(f"`bkspark bookie lost {bookie_id}`" in finding["fix"] for bookie_id in away)
     [row] = [row["recovery"] for row in found["unclosed"]]
     assert (row["entry_id"], sorted(row["waiting_for"])) == (3, sorted(away))
     assert row["told"]
@@ -164,6 +166,108 @@ def test_entries_are_given_up_by_two_words_of_the_operator_and_named(run, small_
     assert "entries from 3 on may have been acknowledged and are given up" in line
     assert state_of(small_cluster, ledger_id) is LedgerState.CLOSED
     assert run("ledger", "read", ledger_id)[1].count("\n") == 3
+
+
+def journals(cluster, handle):
+    """The journals of a ledger, by the index of their bookie."""
+    found = (cluster.bookie(name).glob("ledgers/*/*/journal/*") for name in ensemble_of(handle))
+    return [next(file for file in files if handle.metadata.token in file.name) for files in found]
+
+
+def test_a_damaged_journal_is_waited_for_by_nobody_and_given_up_by_one_word(
+    run, small_cluster, left_open
+):
+    """Two of three are damaged in front of entry 0; everybody answers, and nobody can tell."""
+    for file in journals(small_cluster, left_open)[:2]:
+        data = bytearray(file.read_bytes())
+        for at in range(100, len(data), 50):
+            data[at] ^= 1
+        file.write_bytes(data)
+    words = ("ledger", "recover", left_open.ledger_id)
+    journals(small_cluster, left_open)[2].unlink()
+    status, _, err = run(*words)
+    last = err.splitlines()[-1]
+    assert status == 1
+    assert "entry 0 is in doubt (it may have been acknowledged), and only " in last
+    assert all(bookie_id in last for bookie_id in ensemble_of(left_open)[:2])
+    assert "ends in bytes that are wrong" in last
+    assert f"`bkspark ledger recover {left_open.ledger_id} --accept-loss` closes it" in last
+    assert "this loss: entries from 0 on may have been acknowledged and are given up" in last
+    [row] = [row["recovery"] for row in json.loads(run("status", "--json")[1])["unclosed"]]
+    assert "--accept-loss" in row["hint"]
+
+    take_away(small_cluster, ensemble_of(left_open)[2])
+    assert run(*words, "--accept-loss", "--yes")[0] == 1  # the third may have them
+    (small_cluster.folder / f"{ensemble_of(left_open)[2]}.away").rename(
+        small_cluster.bookie(ensemble_of(left_open)[2])
+    )
+    status, out, err = run(*words, "--accept-loss", "--yes", "--json")
+    assert (status, json.loads(out)["last_entry_id"], json.loads(out)["lost_from"]) == (0, -1, 0)
+    [line] = [line for line in err.splitlines() if line.startswith("DATA LOSS")]
+    assert "ends in bytes that are wrong" in line
+
+
+def test_a_loss_that_nobody_agrees_to_is_none(small_cluster, left_open):
+    gone = ensemble_of(left_open)[:2]
+    take_away(small_cluster, *gone)
+    asked = []
+
+    def refuses(loss):
+        asked.append(loss)
+        return False
+
+    with Cluster(small_cluster.uri) as cluster:
+        with pytest.raises(bkspark.NotEnoughBookiesError):
+            recover(cluster, left_open.ledger_id, Password(), accepts_loss=refuses)
+        assert asked == []  # somebody may still come back
+        for bookie_id in gone:
+            declare_lost(cluster, bookie_id)
+        with pytest.raises(bkspark.NotEnoughBookiesError):
+            recover(cluster, left_open.ledger_id, Password(), accepts_loss=refuses)
+    assert asked == ["entries from 3 on may have been acknowledged and are given up"]
+    assert state_of(small_cluster, left_open.ledger_id) is LedgerState.IN_RECOVERY
+
+
+def test_where_too_few_are_left_another_bookie_lets_the_ledger_be_closed(tmp_path, run):
+    """Of three bookies two are lost: what the third has must be on two before it is closed."""
+    uri = (tmp_path / "meta").as_uri()
+    urls = [(tmp_path / f"disk{n}").as_uri() for n in range(4)]
+    assert run("init", uri, *[f"--bookie={url}" for url in urls[:3]])[0] == 0
+    with bkspark.BookKeeper(uri) as bookkeeper:
+        handle = bookkeeper.create_ledger(settings=bkspark.WriterSettings(explicit_lac_ms=0))
+        handle.append(b"a")
+        handle.release()
+    on = ("--metadata", uri)
+    for number in (1, 2):
+        (tmp_path / f"disk{number - 1}").rename(tmp_path / f"away{number}")
+        assert run("bookie", "lost", f"bookie-{number}", "--yes", *on)[0] == 0
+    words = ("ledger", "recover", handle.ledger_id, "--accept-loss", "--yes", *on)
+    status, _, err = run(*words)
+    assert status == 1
+    assert "entry 0 was found but cannot be written to 2 bookies" in err.splitlines()[-1]
+    assert "`bkspark bookie add URL`" in err.splitlines()[-1]
+
+    assert run("bookie", "add", urls[2], *on)[0] == 2  # it is one already
+    assert run("bookie", "add", urls[3], "--id", "bookie-3", *on)[0] == 2
+    status, _, err = run("bookie", "add", urls[3], *on)
+    assert (status, err) == (0, "added bookie bookie-4\n")
+    status, out, _ = run(*words, "--json")
+    assert (status, json.loads(out)["last_entry_id"]) == (0, 0)
+    assert run("ledger", "read", handle.ledger_id, *on)[1].count("\n") == 1
+
+
+def test_status_tells_a_lost_bookie_from_one_that_fails(run, small_cluster):
+    take_away(small_cluster, "bookie-1", "bookie-2")
+    assert run("bookie", "lost", "bookie-1", "--yes")[0] == 0
+    found = {item["subject"]: item for item in json.loads(run("status", "--json")[1])["findings"]}
+    assert found["bookies"]["message"] == "4 of 5 can be used"
+    assert found["bookie-1"]["level"] == "warn"
+    assert found["bookie-1"]["message"].startswith("declared lost: no recovery waits for it")
+    assert found["bookie-2"]["level"] == "fail"
+    assert "`bkspark bookie lost bookie-2`" in found["bookie-2"]["fix"]
+    states = [line.split("\t")[:2] for line in run("bookies")[1].splitlines()]
+    assert ["bookie-1", "lost"] in states
+    assert ["bookie-2", "unavailable"] in states
 
 
 def test_what_the_others_have_is_kept_whoever_is_lost(run, small_cluster, left_open):

@@ -85,7 +85,8 @@ def test_undecided_is_status_1_and_one_line_that_says_whom_it_waits_for(
     [last] = [line for line in err.splitlines() if line.startswith("bkspark: ")]
     assert last == err.splitlines()[-1]
     assert all(bookie_id in last for bookie_id in away)
-    assert last.endswith("bring back one of these bookies, then recover again")
+    assert "bring back one of these bookies, then recover again" in last
+    assert all(f"`bkspark bookie lost {bookie_id}`" in last for bookie_id in away)
     assert state_of(small_cluster, left_open.ledger_id) is LedgerState.IN_RECOVERY
 
     status, out, _ = run("status", "--json")

@@ -94,9 +94,8 @@ class Situation:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether somebody's answer, or the repair of his journal, could still decide."""
-        heard = {self.given[i] for window in self.windows for i in window}
-        return bool(heard & {Answer.SILENT, Answer.CORRUPT}) or Answer.LOST not in heard
+        """Whether somebody's answer could still decide."""
+        return any(self.given[i] is Answer.SILENT for window in self.windows for i in window)
 
     @property
     def can_have_been_acknowledged(self) -> bool:
@@ -201,13 +200,13 @@ def test_an_undecided_group_names_whom_it_waits_for() -> None:
 def test_damaged_rows_everywhere_are_a_doubt_that_no_answer_can_lift() -> None:
     quorum = Quorum(3, 3, 2)
     record = inline_record(quorum, 0, 1)
-    answers = answers_of(dict.fromkeys(range(3), Answer.DAMAGED), record)
-    decision = decide_group(0, answers, quorum)
-    assert (decision.verdict, decision.record, decision.waiting_for) == (
-        Verdict.UNDECIDED,
-        record,
-        (),
-    )
+    given = dict.fromkeys(range(3), Answer.DAMAGED)
+    decision = decide_group(0, answers_of(given, record), quorum)
+    assert (decision.verdict, decision.record) == (Verdict.LOST, record)
+    assert decision.waiting_for == (0, 1, 2)
+    given[1] = Answer.SILENT
+    decision = decide_group(0, answers_of(given, record), quorum)
+    assert (decision.verdict, decision.waiting_for) == (Verdict.UNDECIDED, (1,))
 
 
 def test_torn_ends_everywhere_are_an_absence_but_not_while_one_member_is_silent() -> None:
@@ -225,7 +224,10 @@ def test_damage_in_the_middle_of_a_journal_never_becomes_an_absence() -> None:
     record = inline_record(quorum, 0, 1)
     given = {0: Answer.CORRUPT, 1: Answer.TORN, 2: Answer.ABSENT}
     decision = decide_group(0, answers_of(given, record), quorum)
-    assert (decision.verdict, decision.waiting_for) == (Verdict.UNDECIDED, (0,))
+    assert (decision.verdict, decision.waiting_for) == (Verdict.LOST, (0,))
+    given[2] = Answer.SILENT
+    decision = decide_group(0, answers_of(given, record), quorum)
+    assert (decision.verdict, decision.waiting_for) == (Verdict.UNDECIDED, (2,))
 
 
 def test_a_lost_member_has_answered_but_proves_nothing() -> None:

@@ -1,7 +1,8 @@
 """Questions to storage that may never answer.
 
 A system call on storage that hangs does not come back, and cannot be called off. So each question
-is asked by a task of its own, and whoever asks waits only so long.
+is asked by a task of its own, and whoever asks waits only so long. No answer in time is no answer:
+whoever asked knows nothing, and above all no absence.
 """
 
 import time
@@ -14,11 +15,14 @@ from bkspark.client.runtime import Runtime
 K = TypeVar("K")
 T = TypeVar("T")
 
+ANSWER_SECONDS = 5.0
+"""A bookie that needs longer to be opened would be no help to whoever looks for one."""
 
-def ask_all(
+
+def ask(
     runtime: Runtime, questions: Mapping[K, Callable[[], T]], *, seconds: float, name: str
 ) -> "dict[K, Future[T]]":
-    """Ask everything at once; the answers that came within ``seconds``, and how each ended."""
+    """Ask everything at once and wait ``seconds`` at most; those that answered are done."""
     answers: dict[K, Future[T]] = {key: Future() for key in questions}
     tasks = [
         runtime.start(_asking(question, answers[key]), f"{name}-{key}")
@@ -27,14 +31,22 @@ def ask_all(
     deadline = time.monotonic() + seconds
     for task in tasks:
         task.join(max(0.0, deadline - time.monotonic()))
-    return {key: future for key, future in answers.items() if future.done()}
+    return answers
+
+
+def ask_all(
+    runtime: Runtime, questions: Mapping[K, Callable[[], T]], *, seconds: float, name: str
+) -> "dict[K, Future[T]]":
+    """The answers that came within ``seconds``, and how each ended."""
+    answers = ask(runtime, questions, seconds=seconds, name=name)
+    return {key: answer for key, answer in answers.items() if answer.done()}
 
 
 def _asking(question: Callable[[], T], answer: "Future[T]") -> Callable[[], None]:
-    def ask() -> None:
+    def tell() -> None:
         try:
             answer.set_result(question())
         except BaseException as error:
             answer.set_exception(error)
 
-    return ask
+    return tell

@@ -1,0 +1,100 @@
+"""What a recovery that cannot decide says: whom it waits for, what is in doubt, what would help.
+
+Stuck recoveries that explain nothing are the oldest complaint about systems of this kind. So each
+sentence names the entry, the bookies and the command.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from bkspark.errors import NotEnoughBookiesError
+from bkspark.format.cluster import BookieRecord
+from bkspark.protocol.ledger import LedgerMetadata, Member
+from bkspark.protocol.recovery import Doubt, GroupDecision, MemberAnswer, Verdict
+
+
+def entries(first: int, last: int) -> str:
+    """A range of entries in words."""
+    return f"entry {last}" if first == last else f"entries {first} to {last}"
+
+
+def bring_back(silent: Iterable[Member], known: Mapping[str, BookieRecord]) -> str:
+    """The hint where bookies are waited for."""
+    words = ", ".join(_lost_command(member, known) for member in silent)
+    return f"bring back one of these bookies, then recover again; one that is gone: {words}"
+
+
+def _lost_command(member: Member, known: Mapping[str, BookieRecord]) -> str:
+    record = known.get(member.bookie_id)
+    is_older = record is not None and record.incarnation != member.incarnation
+    which = f" --incarnation {member.incarnation}" if is_older else ""
+    return f"`bkspark bookie lost {member.bookie_id}{which}`"
+
+
+def accept(ledger_id: int, loss: str) -> str:
+    """The hint where only the operator's word helps."""
+    return f"`bkspark ledger recover {ledger_id} --accept-loss` closes it with this loss: {loss}"
+
+
+def unconfirmed_loss(decision: GroupDecision, answers: Mapping[int, MemberAnswer]) -> str:
+    """What is given up if the ledger is closed in front of a group that is lost."""
+    first = decision.first_entry_id
+    shown = [
+        record.last_entry_id
+        for answer in answers.values()
+        for record, _ in answer.records.values()
+        if record.last_entry_id >= first
+    ]
+    extent = f"{first} to {max(shown)}, and what followed," if shown else f"from {first} on"
+    return f"entries {extent} may have been acknowledged and are given up"
+
+
+def confirmed_loss(first: int, last: int) -> str:
+    """What is lost if the record of the last confirmed entry is."""
+    verb = "was" if first == last else "were"
+    return f"{entries(first, last)} {verb} acknowledged and cannot be read any more"
+
+
+def stuck(
+    ledger: LedgerMetadata,
+    decision: GroupDecision,
+    answers: Mapping[int, MemberAnswer],
+    problems: Mapping[int, str],
+    known: Mapping[str, BookieRecord],
+) -> NotEnoughBookiesError:
+    """Why the ledger cannot be closed.
+
+    Args:
+        problems: by ensemble index, in one line each.
+    """
+    first = decision.first_entry_id
+    what = "not all its rows are found" if decision.record else "it may have been acknowledged"
+    in_doubt = f"ledger {ledger.ledger_id} cannot be closed yet: entry {first} is in doubt ({what})"
+    members = [ledger.last_fragment.ensemble[index] for index in decision.waiting_for]
+    names = ", ".join(member.bookie_id for member in members)
+    if decision.verdict is Verdict.LOST:
+        why = why_nobody_tells(decision, answers, problems)
+        return NotEnoughBookiesError(
+            f"{in_doubt}, and only {names} could tell ({why})",
+            hint=accept(ledger.ledger_id, unconfirmed_loss(decision, answers)),
+        )
+    reasons = [problems.get(index, "it is silent") for index in decision.waiting_for]
+    reasons += [problems[i] for i, answer in answers.items() if answer.doubt is Doubt.DAMAGED]
+    return NotEnoughBookiesError(
+        f"{in_doubt}, no sure answer from {names} ({'; '.join(reasons)})",
+        hint=bring_back(members, known),
+    )
+
+
+def why_nobody_tells(
+    decision: GroupDecision, answers: Mapping[int, MemberAnswer], problems: Mapping[int, str]
+) -> str:
+    """Of a group that is lost: why none of these bookies will ever decide."""
+
+    def why(index: int) -> str:
+        if answers[index].doubt is Doubt.LOST:
+            return "declared lost"
+        if decision.first_entry_id in answers[index].records:
+            return "its rows are damaged"
+        return problems[index]
+
+    return "; ".join(dict.fromkeys(why(index) for index in decision.waiting_for))

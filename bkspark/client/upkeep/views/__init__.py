@@ -1,0 +1,74 @@
+"""Metadata as tables, for the ``view`` option of a read and for the command line.
+
+Every view is a schema and a function that makes its rows. Views are small: their rows grow with
+ledgers and bookies, not with entries. All are for people: times come from clocks that nothing else
+looks at.
+"""
+
+import pyarrow as pa
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.upkeep.stuck_recoveries import STUCK_SCHEMA
+from bkspark.client.upkeep.views import bookie_views, ledger_views, log_views
+from bkspark.client.upkeep.views.bookie_views import bookies
+from bkspark.client.upkeep.views.ledger_views import (
+    fragments,
+    fragments_of,
+    ledgers,
+    recoveries,
+    underreplicated,
+)
+from bkspark.client.upkeep.views.log_views import history, logs
+from bkspark.client.upkeep.views.sharing import (
+    DROPPED,
+    LISTED,
+    LOG_KEY,
+    Row,
+    View,
+    columns_of,
+    log_of,
+    sizes_of,
+    timestamp,
+)
+
+__all__ = [
+    "DROPPED",
+    "LISTED",
+    "LOG_KEY",
+    "VIEWS",
+    "Row",
+    "View",
+    "bookies",
+    "columns_of",
+    "fragments",
+    "fragments_of",
+    "history",
+    "ledgers",
+    "log_of",
+    "logs",
+    "recoveries",
+    "sizes_of",
+    "table",
+    "timestamp",
+    "underreplicated",
+]
+
+VIEWS: dict[str, View] = {
+    "logs": View(log_views.LOGS, logs),
+    "ledgers": View(ledger_views.LEDGERS, ledgers),
+    "fragments": View(ledger_views.FRAGMENTS, fragments),
+    "bookies": View(bookie_views.BOOKIES, bookies),
+    "history": View(log_views.HISTORY, history),
+    "underreplicated": View(ledger_views.UNDERREPLICATED, underreplicated),
+    "recoveries": View(STUCK_SCHEMA, recoveries),
+}
+
+
+def table(view: str, cluster: Cluster, log_name: str | None) -> pa.Table:
+    """The rows of the view with this name.
+
+    Raises:
+        NoSuchLedgerError: there is no log ``log_name``.
+    """
+    found = VIEWS[view]
+    return pa.Table.from_pylist(found.rows(cluster, log_name), schema=found.schema)

@@ -1,0 +1,143 @@
+"""Views of ledgers: where they are, what is missing of them, and which recoveries are stuck."""
+
+import pyarrow as pa
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.upkeep.replication_check import missing_replicas
+from bkspark.client.upkeep.stuck_recoveries import unfinished_recoveries
+from bkspark.client.upkeep.views.sharing import (
+    DROPPED,
+    QUORUM_FIELDS,
+    TIME,
+    Row,
+    all_ledgers,
+    log_of,
+    places_of_ledgers,
+    quorum_of,
+    timestamp,
+)
+from bkspark.protocol.ledger import LedgerMetadata, LedgerState
+
+LEDGERS = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("log", pa.string()),
+        ("place", pa.string()),
+        ("state", pa.string()),
+        ("entries", pa.int64()),
+        ("bytes", pa.int64()),
+        ("term", pa.int64()),
+        ("fragments", pa.int32()),
+        *QUORUM_FIELDS,
+        ("digest_type", pa.string()),
+        ("created", TIME),
+    ]
+)
+
+FRAGMENTS = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("log", pa.string()),
+        ("first_entry_id", pa.int64()),
+        ("last_entry_id", pa.int64()),
+        ("term", pa.int64()),
+        ("ensemble", pa.list_(pa.string())),
+    ]
+)
+
+UNDERREPLICATED = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("log", pa.string()),
+        ("first_entry_id", pa.int64()),
+        ("bookie_id", pa.string()),
+        ("missing", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+
+
+def ledgers(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per ledger, tombstones included."""
+    places = places_of_ledgers(cluster)
+    return [
+        {
+            "ledger_id": ledger.ledger_id,
+            "log": log_of(ledger),
+            "place": places.get(ledger.ledger_id),
+            "state": ledger.state.value,
+            "entries": None if ledger.last_entry_id is None else ledger.last_entry_id + 1,
+            "bytes": ledger.length_bytes,
+            "term": ledger.term,
+            "fragments": len(ledger.fragments),
+            **quorum_of(ledger),
+            "digest_type": ledger.digest.digest_type,
+            "created": timestamp(ledger.created_ms),
+        }
+        for ledger in all_ledgers(cluster, log_name)
+    ]
+
+
+def fragments(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per fragment: a range of entries and the bookies that hold them."""
+    return [
+        row
+        for ledger in all_ledgers(cluster, log_name)
+        if ledger.state is not LedgerState.DELETING
+        for row in fragments_of(ledger)
+    ]
+
+
+def fragments_of(ledger: LedgerMetadata) -> list[Row]:
+    """The rows of ``fragments`` for one ledger."""
+    firsts = [fragment.first_entry_id for fragment in ledger.fragments]
+    lasts = [*(first - 1 for first in firsts[1:]), ledger.last_entry_id]
+    return [
+        {
+            "ledger_id": ledger.ledger_id,
+            "log": log_of(ledger),
+            "first_entry_id": fragment.first_entry_id,
+            "last_entry_id": last,
+            "term": fragment.term,
+            "ensemble": [member.bookie_id for member in fragment.ensemble],
+        }
+        for fragment, last in zip(ledger.fragments, lasts)
+    ]
+
+
+def underreplicated(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per missing copy, of all ledgers but those dropped from their log or deleted."""
+    places = places_of_ledgers(cluster)
+    looked_at = {
+        ledger.ledger_id: ledger
+        for ledger in all_ledgers(cluster, log_name)
+        if ledger.state is not LedgerState.DELETING and places.get(ledger.ledger_id) != DROPPED
+    }
+    return [
+        {
+            "ledger_id": found.ledger_id,
+            "log": log_of(looked_at[found.ledger_id]),
+            "first_entry_id": found.first_entry_id,
+            "bookie_id": found.bookie_id,
+            "missing": found.missing,
+            "reason": found.reason,
+        }
+        for found in missing_replicas(cluster, looked_at.values())
+    ]
+
+
+def recoveries(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """One row per ledger that is IN_RECOVERY, and why it cannot be closed."""
+    return [
+        {
+            "ledger_id": found.ledger.ledger_id,
+            "log": log_of(found.ledger),
+            "term": found.ledger.term,
+            "entry_id": found.stuck and found.stuck.entry_id,
+            "waiting_for": list(found.stuck.waiting_for) if found.stuck else [],
+            "reason": found.stuck and found.stuck.reason,
+            "hint": found.stuck and found.stuck.hint,
+            "told": found.stuck and timestamp(found.stuck.told_ms),
+        }
+        for found in unfinished_recoveries(cluster, all_ledgers(cluster, log_name))
+    ]
