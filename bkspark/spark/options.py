@@ -6,7 +6,7 @@ case), an unknown one is an error that names the nearest, and all problems are r
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import Transaction
+from bkspark.spark.option_uses import Use, belonging, misplaced
 
 T = TypeVar("T")
 
@@ -96,13 +97,25 @@ class Options:
     view: str
 
 
-def parse(given: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> Options:
+def parse(
+    given: Mapping[str, str],
+    defaults: Mapping[str, str] | None = None,
+    use: Use | None = None,
+) -> Options:
     """Check ``given``, over ``defaults``, over the environment.
+
+    Args:
+        use: what they are given for; None if Spark does not say yet.
 
     Raises:
         InvalidRequestError: names every problem in one line.
     """
-    return _Parser({**_lowered(defaults or {}), **_lowered(given)}).parse()
+    own, usual = _lowered(given), _lowered(defaults or {})
+    if use is Use.BATCH_READ and "view" in {**usual, **own}:
+        use = Use.VIEW
+    if use is None:
+        return _Parser({**usual, **own}).parse()
+    return _Parser({**belonging(usual, use), **own}, misplaced(own, use)).parse()
 
 
 def _lowered(options: Mapping[str, str]) -> dict[str, str]:
@@ -112,9 +125,9 @@ def _lowered(options: Mapping[str, str]) -> dict[str, str]:
 class _Parser:
     """Collects problems while it takes options one by one."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str], problems: Iterable[str] = ()) -> None:
         self._options = options
-        self._problems: list[str] = []
+        self._problems = list(problems)
 
     def parse(self) -> Options:
         self._refuse_unknown()

@@ -3,6 +3,9 @@
 Partitions are planned once per DataFrame, from one version of the log, so every action on it sees
 the same rows. Ranges come from options: filters are not pushed down, because a pushed filter leaks
 into other queries on the same DataFrame in Spark 4.1 to 4.3.
+
+Rows come in the order of the plan (see ``bkspark.client.reading.plan``), which is not that of their
+offsets: order by ``_offset`` for the log's.
 """
 
 from collections.abc import Iterator
@@ -19,7 +22,6 @@ from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.client.reading.log_view import LogView, look_at
 from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.client.reading.slice_reader import SliceReader
-from bkspark.client.upkeep import views
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema, layout
 from bkspark.spark.options import Options
@@ -91,6 +93,8 @@ class BookKeeperReader(DataSourceReader):
         """Runs on: driver. Never empty, because Spark would make up a partition."""
         with Cluster(self._options.metadata_uri) as cluster:
             if self._options.view:
+                from bkspark.client.upkeep import views
+
                 log_name = self._options.log_name or None
                 return [TaskPartition(views.table(self._options.view, cluster, log_name))]
             tasks = _tasks(cluster, self._options)
@@ -108,6 +112,8 @@ class BookKeeperReader(DataSourceReader):
 def schema_there(options: Options) -> StructType:
     """The columns of a log, a ledger or a view, without metadata columns."""
     if options.view:
+        from bkspark.client.upkeep import views
+
         return from_arrow_schema(views.VIEWS[options.view].schema)
     with Cluster(options.metadata_uri) as cluster:
         return from_stored(arrow_schema.decode(_stored_schema(cluster, options)))

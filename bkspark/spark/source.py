@@ -13,6 +13,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from bkspark.spark import options as options_module
+from bkspark.spark.option_uses import Use
 from bkspark.spark.options import Options
 
 
@@ -34,22 +35,22 @@ class BookKeeperDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         from bkspark.spark.reader import BookKeeperReader
 
-        return BookKeeperReader(self._parsed(), schema)
+        return BookKeeperReader(self._parsed(Use.BATCH_READ), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from bkspark.spark.writer import BookKeeperWriter
 
-        return BookKeeperWriter(self._parsed(), schema, overwrite)
+        return BookKeeperWriter(self._parsed(Use.BATCH_WRITE), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         from bkspark.spark.stream_writer import BookKeeperStreamWriter
 
-        return BookKeeperStreamWriter(self._parsed(), schema, overwrite)
+        return BookKeeperStreamWriter(self._parsed(Use.STREAM_WRITE), schema, overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from bkspark.spark.stream_reader import BookKeeperStreamReader
 
-        return BookKeeperStreamReader(self._parsed(), schema)
+        return BookKeeperStreamReader(self._parsed(Use.STREAM_READ), schema)
 
-    def _parsed(self) -> Options:
-        return options_module.parse(self.options, self.defaults)
+    def _parsed(self, use: Use | None = None) -> Options:
+        return options_module.parse(self.options, self.defaults, use)

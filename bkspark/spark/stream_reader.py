@@ -2,7 +2,12 @@
 
 One instance lives as long as the query, in a process of its own, and answers once per trigger: how
 far the log goes, and what the next micro-batch is. Nothing that is read depends on its memory: a
-batch is a range of offsets of one generation, so a re-run has the same rows in the same order.
+batch is a range of offsets of one generation, so a re-run has the same rows. They come in the order
+of the plan, as in a batch read: order by ``_offset`` within a micro-batch for the log's.
+
+What a query costs at its start is mostly Spark's: it starts a new Python process for each query,
+and that loads pyspark out of a zip file. This module and what it needs are loaded there, in a
+planning process and in each task's worker, so they load nothing that a query does not need.
 """
 
 import logging
@@ -74,7 +79,6 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     """One streaming query's source. Also pickled to the tasks, then without its progress."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        _require_streamable(options)
         self._options = options
         self._there = schema_there(options)
         self._rows = RowReader.of(options, schema, with_metadata_columns(self._there))
@@ -151,7 +155,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     # --- rows ------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """What the tasks of the micro-batch ``[start, end)`` read, in order.
+        """What the tasks of the micro-batch ``[start, end)`` read.
 
         Raises:
             NoSuchEntryError: some of its rows are gone.
@@ -227,19 +231,6 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             if self._options.trigger_bytes is not None:
                 end = min(end, view.offset_after(begin.offset, self._options.trigger_bytes))
         return Position(begin.generation, end)
-
-
-def _require_streamable(options: Options) -> None:
-    problems = {
-        "a view cannot be followed": bool(options.view),
-        "a stream reads a log, not a ledger": options.ledger_id is not None,
-        "endingOffsets belongs to batch reads": options.ending_offset is not None,
-        "truncate belongs to overwrites": options.truncates,
-        "txnAppId and txnVersion belong to writes": options.transaction is not None,
-    }
-    found = [problem for problem, is_there in problems.items() if is_there]
-    if found:
-        raise InvalidRequestError("; ".join(found), hint="leave these options out of readStream")
 
 
 def _extent(view: LogView) -> Extent:

@@ -69,12 +69,6 @@ class BookKeeperWriter(DataSourceArrowWriter):
 
 
 def _require_writable(options: Options, overwrite: bool) -> None:
-    if options.ledger_id is not None:
-        raise InvalidRequestError(
-            "a single ledger cannot be written as a DataFrame", hint="write to a log: save(NAME)"
-        )
-    if options.view:
-        raise InvalidRequestError("view belongs to reading")
     if overwrite and not options.truncates:
         raise InvalidRequestError(
             "overwrite replaces the whole log",

@@ -1,10 +1,12 @@
 """The bare pipe: a Python data source that throws away what it gets and reads from memory.
 
-It is as fast as any data source in Python can be; what lies above it is Spark's.
+It is as fast as any data source in Python can be, as a batch and as a stream; what it costs is
+Spark's.
 """
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +14,20 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
 )
 from pyspark.sql.types import StructType
 
 BATCH_ROWS = 10_000
 TASKS = 2
+SCHEMA = "id bigint, ts timestamp, key string, payload binary"
 
 
 class BarePipeWriter(DataSourceArrowWriter):
@@ -45,6 +54,32 @@ class BarePipeReader(DataSourceReader):
         yield from rows_in_memory(partition.value, self._rows_per_task)
 
 
+class BarePipeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """All rows in one micro-batch."""
+
+    def __init__(self, rows: int) -> None:
+        self._reader = BarePipeReader(rows)
+        self._end = {"offset": rows}
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"offset": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        return self._end
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        pass
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        return self._reader.partitions()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._reader.read(partition)
+
+
 class BarePipe(DataSource):
     """Option ``rows``: how many to read."""
 
@@ -53,10 +88,13 @@ class BarePipe(DataSource):
         return "barepipe"
 
     def schema(self) -> str:
-        return "id bigint, ts timestamp, key string, payload binary"
+        return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return BarePipeReader(int(self.options["rows"]))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return BarePipeStreamReader(int(self.options["rows"]))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         return BarePipeWriter()
@@ -65,15 +103,16 @@ class BarePipe(DataSource):
 @cache
 def rows_in_memory(begin: int, count: int) -> list[pa.RecordBatch]:
     """``count`` rows of 136 bytes, made once per Python worker, each batch in its own memory."""
-    return [make_batch(first) for first in range(begin, begin + count, BATCH_ROWS)]
+    end = begin + count
+    return [make_batch(n, min(n + BATCH_ROWS, end)) for n in range(begin, end, BATCH_ROWS)]
 
 
-def make_batch(first: int) -> pa.RecordBatch:
-    ids = np.arange(first, first + BATCH_ROWS)
+def make_batch(first: int, end: int) -> pa.RecordBatch:
+    ids = np.arange(first, end)
     columns = {
         "id": pa.array(ids),
         "ts": pa.array(ids * 1000).cast(pa.timestamp("us", tz="UTC")),
-        "key": pa.array(["key-00000000"] * BATCH_ROWS),
-        "payload": pa.array([bytes(100)] * BATCH_ROWS),
+        "key": pa.array(["key-00000000"] * len(ids)),
+        "payload": pa.array([bytes(100)] * len(ids)),
     }
     return pa.RecordBatch.from_pydict(columns)

@@ -3,9 +3,12 @@
     python -m tests.benchmarks.following [--rows 2000000] [--ledgers 100] [--runs 5] [--dir DIR]
 
 A query that reads what is available now and a batch read give the same rows of the same log to
-``noop``; rounds take turns, and what counts is the ratio of the medians. What any query costs
-is shown by one over a log of two rows and one over as many rows in parquet. Opening a log is to
-look at it when its record is known already: how long the record takes to read is shown beside it.
+``noop``; rounds take turns, and what counts is the ratio of the medians. The bare pipe gives rows
+of the same size from memory: its stream beside its batch is what Spark takes to run a source in
+Python as a stream, above all for a new Python process of each query, whatever the source. A log
+and a pipe of two rows show that alone, and parquet what a source without Python takes. Opening a
+log is to look at it when its record is known already: how long the record takes to read is shown
+beside it.
 """
 
 import argparse
@@ -17,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamReader
 from rich.console import Console
 from rich.table import Table
 
@@ -24,6 +28,7 @@ from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.password import Password
 from bkspark.client.reading.log_view import LogWatch
 from bkspark.protocol.log import LoggedLedger, LogRecord
+from tests.benchmarks.bare_pipe import SCHEMA, BarePipe
 from tests.benchmarks.stage import stage
 
 STREAM_TARGET = 1.5
@@ -40,13 +45,19 @@ class Bench:
         self._folder = folder
         self._queries = 0
         self.uri = f"file://{folder}/metadata"
+        spark.dataSource.register(BarePipe)
         init_cluster(self.uri, [f"file://{folder}/bookie{i}" for i in range(3)])
 
     def fill(self, log: str, rows: int, ledgers: int) -> None:
         count = rows // ledgers
         for begin in range(0, count * ledgers, count):
             found = self._spark.range(begin, begin + count, 1, 2)
-            found = found.selectExpr("id", "id % 97 AS kind", "repeat('x', 100) AS text")
+            found = found.selectExpr(
+                "id",
+                "timestamp_micros(id * 1000) ts",
+                "'key-00000000' key",
+                "unhex(repeat('00', 100)) payload",
+            )
             writer = found.write.format("bookkeeper").option("metadataServiceUri", self.uri)
             writer.mode("append").save(log)
 
@@ -59,13 +70,23 @@ class Bench:
         reader = self._spark.read.format("bookkeeper").option("metadataServiceUri", self.uri)
         reader.load("events").write.format("noop").mode("overwrite").save()
 
+    def pipe(self, rows: int) -> None:
+        reader = self._spark.read.format("barepipe").option("rows", rows)
+        reader.load().write.format("noop").mode("overwrite").save()
+
     def stream(self, log: str = "events") -> None:
-        reader = self._spark.readStream.format("bookkeeper")
+        reader = self._stream.format("bookkeeper")
         self._drain(reader.option("metadataServiceUri", self.uri).load(log))
 
+    def stream_pipe(self, rows: int) -> None:
+        self._drain(self._stream.format("barepipe").option("rows", rows).load())
+
     def stream_parquet(self) -> None:
-        schema = "id bigint, kind bigint, text string"
-        self._drain(self._spark.readStream.schema(schema).parquet(f"{self._folder}/parquet"))
+        self._drain(self._stream.schema(SCHEMA).parquet(f"{self._folder}/parquet"))
+
+    @property
+    def _stream(self) -> DataStreamReader:
+        return self._spark.readStream
 
     def _drain(self, rows: DataFrame) -> None:
         self._queries += 1
@@ -110,6 +131,11 @@ def report(reads: dict[str, list[float]], opening: dict[int, tuple[float, float]
         table.add_row(name, f"{value:.2f}", "")
     stream = median["stream"] / median["batch"]
     table.add_row("stream / batch", f"{stream:.2f}x", f"at most {STREAM_TARGET}x")
+    for name in ("batch", "stream", "stream of two rows"):
+        share = median[name] / median[f"bare pipe: {name}"]
+        table.add_row(f"{name} / bare pipe", f"{share:.2f}x", "")
+    floor = median["bare pipe: stream"] / median["bare pipe: batch"]
+    table.add_row("bare pipe: stream / batch", f"{floor:.2f}x", "what is Spark's of it")
     for count, (look, read) in opening.items():
         table.add_row(f"look at {count:,} ledgers", f"{look:.5f}", f"its record: {read:.5f}")
     few, many = (opening[count][0] for count in LEDGER_COUNTS)
@@ -134,6 +160,9 @@ def main() -> int:
             "batch": bench.batch,
             "stream": bench.stream,
             "stream of two rows": lambda: bench.stream("two-rows"),
+            "bare pipe: batch": lambda: bench.pipe(arguments.rows),
+            "bare pipe: stream": lambda: bench.stream_pipe(arguments.rows),
+            "bare pipe: stream of two rows": lambda: bench.stream_pipe(2),
             "stream of parquet": bench.stream_parquet,
         }
         reads: dict[str, list[float]] = {name: [] for name in work}

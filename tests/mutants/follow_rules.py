@@ -6,6 +6,8 @@ TAILS = "tests/integration/test_open_tails.py"
 JOURNALS = "tests/integration/test_journal_ends.py"
 SOURCE = "tests/unit/spark/test_stream_reader.py"
 POSITION = "tests/unit/protocol/test_stream_position.py"
+USES = "tests/unit/spark/test_option_uses.py"
+PLANNING = "tests/unit/client/test_planning.py"
 
 MUTANTS = (
     # --- journals and the confirmed end ----------------------------------------------------------
@@ -178,5 +180,42 @@ MUTANTS = (
         "                end = min(end, begin.offset + self._options.trigger_entries)\n",
         "                end = min(end, begin.offset + 10 * self._options.trigger_entries)\n",
         (f"{SOURCE}::test_entries_per_trigger",),
+    ),
+    # --- options ---------------------------------------------------------------------------------
+    Mutant(
+        "a limit that cannot hold is left aside in silence",
+        "spark/option_uses.py",
+        '    "maxEntriesPerTrigger": (Use.STREAM_READ,),\n',
+        "",
+        (
+            f"{USES}::test_an_option_is_taken_where_it_belongs_and_refused_elsewhere"
+            "[BATCH_READ-maxEntriesPerTrigger]",
+            f"{USES}::test_spark_asks_with_the_use_in_mind",
+        ),
+    ),
+    Mutant(
+        "a write that names a ledger goes to a log",
+        "spark/option_uses.py",
+        "    return use in uses or (is_shared and name not in _ADDRESSES)\n",
+        "    return use in uses or is_shared\n",
+        (
+            f"{USES}::test_an_option_is_taken_where_it_belongs_and_refused_elsewhere"
+            "[BATCH_WRITE-ledgerId]",
+        ),
+    ),
+    Mutant(
+        "a session's default holds where it does not belong",
+        "spark/options.py",
+        "_Parser({**belonging(usual, use), **own}, ",
+        "_Parser({**usual, **own}, ",
+        (f"{USES}::test_defaults_of_a_session_hold_where_they_belong",),
+    ),
+    # --- planning --------------------------------------------------------------------------------
+    Mutant(
+        "ledgers are looked up one after the other",
+        "client/reading/plan.py",
+        "for seen in pool.map(cluster.ledger, unknown)}",
+        "for seen in map(cluster.ledger, unknown)}",
+        (f"{PLANNING}::test_ledgers_are_looked_up_several_at_once_and_read_in_order",),
     ),
 )

@@ -135,7 +135,7 @@ def test_a_range_past_the_end_of_a_ledger_is_refused(ten: Place):
 
 def test_a_ledger_is_not_written_as_a_dataframe(spark, ten: Place):
     text = refusal(InvalidRequestError, lambda: ten.write(spark.range(1), None, ledgerId=0))
-    assert text == "a single ledger cannot be written as a DataFrame; write to a log: save(NAME)"
+    assert text == "ledgerId belongs to a batch read: leave it out of a batch write"
 
 
 # What is not there.
@@ -201,6 +201,16 @@ READ_PROBLEMS = {
     "a flag": ({"includeMetadata": "yes"}, "includeMetadata must be true or false, not 'yes'"),
     "a view": ({"view": "fragment"}, "view must be one of ledgers, fragments, bookies"),
     "log and ledger": ({"ledgerId": 1}, "give either a log's name or ledgerId, not both"),
+    "limits of a stream": (
+        {"maxEntriesPerTrigger": 5, "maxBytesPerTrigger": 5},
+        "maxEntriesPerTrigger and maxBytesPerTrigger belong to a stream read: "
+        "leave them out of a batch read",
+    ),
+    "part of a view": (
+        {"view": "ledgers", "startingOffsets": 5},
+        "startingOffsets belongs to a batch read or a stream read: "
+        "leave it out of a batch read of a view",
+    ),
     "two passwords": (
         {"passwordFile": "/a", "passwordEnv": "B"},
         "give only one of passwordFile, passwordEnv and password",
@@ -230,7 +240,8 @@ WRITE_PROBLEMS = {
         "txnVersion must be a number >= 0, not '-1'",
     ),
     "block size": ({"rowsPerBlock": 0}, "rowsPerBlock must be a number from 1 to"),
-    "a view": ({"view": "bookies"}, "view belongs to reading"),
+    "a view": ({"view": "bookies"}, "view belongs to a batch read of a view: leave it out of"),
+    "a limit": ({"maxEntriesPerTrigger": 5}, "maxEntriesPerTrigger belongs to a stream read"),
 }
 
 

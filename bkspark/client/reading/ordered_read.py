@@ -14,7 +14,7 @@ from bkspark.client.handles.read_handle import ReadHandle
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.confirmed import readable
 from bkspark.client.reading.ledger_files import OpenBookies, stores_rows_inline
-from bkspark.client.reading.log_view import view_of
+from bkspark.client.reading.log_view import LogView, view_of
 from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.client.reading.slice_reader import (
     ENTRY_COLUMN,
@@ -105,7 +105,20 @@ def read_log_in_order(
         NoSuchEntryError: ``begin`` is truncated, or past the end.
         BookieUnavailableError: no bookie says how far the tail may be read.
     """
-    view = view_of(cluster, log, password)
+    return read_view_in_order(cluster, view_of(cluster, log, password), begin, end, password)
+
+
+def read_view_in_order(
+    cluster: Cluster, view: LogView, begin: int | None, end: int | None, password: Password
+) -> OrderedRead:
+    """Offsets ``[begin, end)`` of a log that was looked at; nothing else is looked at any more.
+
+    Another look may see less: the bookie that knew of the last entries may be away by then.
+
+    Raises:
+        NoSuchEntryError: ``begin`` is truncated, or past the end.
+    """
+    log = view.record
     return OrderedRead(
         _bounded(begin, end, view.first_offset, view.end_offset, f"log {log.name!r}"),
         OFFSET_COLUMN,

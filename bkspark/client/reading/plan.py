@@ -3,10 +3,15 @@
 The plan pins one version of the log's record and nothing is looked up again later, so every task
 and every retry of it reads the same rows (features 2.4.10, RB-39). Its cost grows with the add
 records, not with the rows.
+
+The order of rows is fixed by the plan: ledger by ledger, in each the task attempts of a DataFrame
+write by partition, and of each attempt stripe by stripe. So neighbours in a file are not neighbours
+in the log; only rows that were added through a handle or a log writer come by offset.
 """
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from bkspark.bookie.contract import BookieAddress
@@ -19,6 +24,10 @@ from bkspark.errors import NoSuchEntryError
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.record import EntryLog
+
+LOOK_UPS_AT_ONCE = 8
+"""A look at a record waits for a disk or for the network, so several take hardly longer than one.
+More would only queue there."""
 
 TASK_BYTES = 256 * 2**20
 TASK_BYTES_MIN = 16 * 2**20
@@ -67,7 +76,10 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class ReadTask:
-    """What one task reads, in order; picklable, needs no metadata store but for inline rows."""
+    """What one task reads, one slice after the other; picklable.
+
+    It needs no metadata store but for inline rows.
+    """
 
     slices: tuple[Slice | InlineSlice, ...]
     ledgers: Mapping[int, LedgerToRead]
@@ -88,7 +100,7 @@ def plan_log(
     password: Password,
     task_bytes: int | None,
 ) -> list[ReadTask]:
-    """Tasks that together read ``offsets`` of ``log``, in order.
+    """Tasks that together read ``offsets`` of ``log``.
 
     The log's tail is looked at only if ``offsets`` reach behind its closed ledgers.
 
@@ -109,7 +121,7 @@ def plan_view(
     password: Password,
     task_bytes: int | None,
 ) -> list[ReadTask]:
-    """Tasks that together read ``offsets`` of a log that was looked at, in order.
+    """Tasks that together read ``offsets`` of a log that was looked at.
 
     Args:
         task_bytes: about how much each task reads; None to decide by size and cores.
@@ -130,12 +142,14 @@ def plan_view(
             f"log {name!r} ends at offset {view.end_offset}, before {offsets.end}",
             hint="set endingOffsets to latest",
         )
+    listed = view.ledgers_in(offsets.begin, offsets.end)
+    metadata = _metadata(cluster, view, [logged.ledger_id for logged in listed])
     with _Planner(cluster, password) as planner:
         slices = [
             item
-            for logged in view.ledgers_in(offsets.begin, offsets.end)
+            for logged in listed
             for item in planner.slices(
-                view.metadata.get(logged.ledger_id) or cluster.ledger(logged.ledger_id).value,
+                metadata[logged.ledger_id],
                 first_offset=logged.first_offset,
                 begin=max(0, offsets.begin - logged.first_offset),
                 end=min(logged.entry_count, offsets.end - logged.first_offset),
@@ -145,6 +159,18 @@ def plan_view(
             )
         ]
         return planner.marked(_tasks(slices, planner.ledgers, task_bytes))
+
+
+def _metadata(
+    cluster: Cluster, view: LogView, ledger_ids: Sequence[int]
+) -> Mapping[int, LedgerMetadata]:
+    """By ledger id; what the view has not looked at is looked up, several at once."""
+    unknown = [ledger_id for ledger_id in ledger_ids if ledger_id not in view.metadata]
+    if not unknown:
+        return view.metadata
+    with ThreadPoolExecutor(min(LOOK_UPS_AT_ONCE, len(unknown))) as pool:
+        found = {seen.value.ledger_id: seen.value for seen in pool.map(cluster.ledger, unknown)}
+    return {**view.metadata, **found}
 
 
 def plan_ledger(

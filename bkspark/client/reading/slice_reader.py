@@ -15,7 +15,6 @@ import pyarrow as pa
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.cluster import Cluster
-from bkspark.client.handles.read_handle import ReadHandle
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.entry_log_file import EntryLogFile
 from bkspark.client.reading.inline_slices import InlineSlice
@@ -100,6 +99,9 @@ class SliceReader:
         self._lose(item, row, ledger)
 
     def _read_inline(self, item: InlineSlice, ledger: LedgerToRead) -> Iterator[pa.RecordBatch]:
+        # Late, because most tasks read no journals and each worker process loads its own modules.
+        from bkspark.client.handles.read_handle import ReadHandle
+
         last = item.end_entry - 1
         with Cluster(item.metadata_uri) as cluster:
             digester = make_digester(ledger.digest, self.password)

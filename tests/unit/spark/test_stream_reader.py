@@ -103,10 +103,10 @@ def test_a_start_below_the_truncation_point_is_an_error_or_a_skip(log):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"endingOffsets": "7"}, "endingOffsets belongs to batch reads"),
-        ({"truncate": "true"}, "truncate belongs to overwrites"),
-        ({"txnAppId": "x", "txnVersion": "1"}, "belong to writes"),
-        ({"view": "ledgers"}, "a view cannot be followed"),
+        ({"endingOffsets": "7"}, "endingOffsets belongs to a batch read: leave it out"),
+        ({"truncate": "true"}, "truncate belongs to a batch write"),
+        ({"txnAppId": "x", "txnVersion": "1"}, "txnAppId and txnVersion belong to a batch write"),
+        ({"view": "ledgers"}, "view belongs to a batch read of a view"),
     ],
 )
 def test_options_that_contradict_a_stream(log, options, problem):
@@ -116,7 +116,7 @@ def test_options_that_contradict_a_stream(log, options, problem):
 
 def test_a_ledger_is_no_log(log):
     source = BookKeeperDataSource({"metadataServiceUri": log.uri, "ledgerId": "0"})
-    with pytest.raises(InvalidRequestError, match="a stream reads a log, not a ledger"):
+    with pytest.raises(InvalidRequestError, match="ledgerId belongs to a batch read"):
         source.streamReader(source.schema())
 
 

@@ -1,0 +1,75 @@
+"""Which options belong to which read or write of a log.
+
+An option that has no effect hides a mistake: a limit that does not hold, a stream that was meant.
+So one that is given where it does not belong is an error. Two things are none:
+
+* How a log is stored (quorum sizes, digest, compression, blocks) and ``mergeSchema`` may be said
+  anywhere: one set of options then serves to write a log and to read it.
+* A temporary view in SQL has one set of options for ``SELECT`` and ``INSERT``: what belongs to a
+  batch read does no harm in a batch write, and the reverse, unless it says what is meant.
+
+The defaults of a session serve all its reads and writes: those that do not belong to one are left
+out of it.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from enum import Enum
+
+
+class Use(Enum):
+    """What a DataFrame does with a log; the value says it in messages."""
+
+    BATCH_READ = "a batch read"
+    VIEW = "a batch read of a view"
+    STREAM_READ = "a stream read"
+    BATCH_WRITE = "a batch write"
+    STREAM_WRITE = "a stream write"
+
+
+_READS = (Use.BATCH_READ, Use.STREAM_READ)
+_SHARE_OPTIONS = frozenset({Use.BATCH_READ, Use.BATCH_WRITE})
+_ADDRESSES = ("ledgerId", "view")
+
+_USES: Mapping[str, tuple[Use, ...]] = {
+    "ledgerId": (Use.BATCH_READ,),
+    "view": (Use.VIEW,),
+    "includeMetadata": _READS,
+    "startingOffsets": _READS,
+    "endingOffsets": (Use.BATCH_READ,),
+    "failOnDataLoss": _READS,
+    "maxBytesPerPartition": _READS,
+    "maxEntriesPerTrigger": (Use.STREAM_READ,),
+    "maxBytesPerTrigger": (Use.STREAM_READ,),
+    "txnAppId": (Use.BATCH_WRITE,),
+    "txnVersion": (Use.BATCH_WRITE,),
+    "truncate": (Use.BATCH_WRITE,),
+}
+"""Where an option has an effect; those that are not here may be given anywhere."""
+
+
+def belonging(options: Mapping[str, str], use: Use) -> dict[str, str]:
+    """Those of ``options`` (by name in lower case) that belong to ``use``."""
+    strange = {name.lower() for name in _strange(options, use)}
+    return {name: value for name, value in options.items() if name not in strange}
+
+
+def misplaced(names: Collection[str], use: Use) -> Iterator[str]:
+    """One line for each group of ``names`` (in lower case) that does not belong to ``use``."""
+    groups: dict[tuple[Use, ...], list[str]] = {}
+    for name in _strange(names, use):
+        groups.setdefault(_USES[name], []).append(name)
+    for uses, found in groups.items():
+        belong, it = ("belongs", "it") if len(found) == 1 else ("belong", "them")
+        there = " or ".join(one.value for one in uses)
+        yield f"{' and '.join(found)} {belong} to {there}: leave {it} out of {use.value}"
+
+
+def _strange(names: Collection[str], use: Use) -> list[str]:
+    """Those of ``names`` that do not belong to ``use``, as users spell them."""
+    return [name for name in _USES if name.lower() in names and not _may_be_given(name, use)]
+
+
+def _may_be_given(name: str, use: Use) -> bool:
+    uses = _USES[name]
+    is_shared = use in _SHARE_OPTIONS and not _SHARE_OPTIONS.isdisjoint(uses)
+    return use in uses or (is_shared and name not in _ADDRESSES)
