@@ -6,6 +6,7 @@ Nothing is decided here; whoever takes a ``Runtime`` behaves the same on all of 
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -38,6 +39,10 @@ class Runtime(Protocol):
 
     def inbox(self) -> Inbox[Any]: ...
 
+    def lock(self) -> AbstractContextManager[object]:
+        """What one task at a time may hold, more than once, while it does slow things."""
+        ...
+
 
 class Threads:
     """A thread for each task."""
@@ -49,6 +54,9 @@ class Threads:
 
     def inbox(self) -> Inbox[Any]:
         return queue.SimpleQueue()
+
+    def lock(self) -> AbstractContextManager[object]:
+        return threading.RLock()
 
 
 THREADS = Threads()

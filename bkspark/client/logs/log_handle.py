@@ -21,7 +21,11 @@ from bkspark.client.logs.settling import update_settled
 from bkspark.client.logs.undecided import Undecided, resolve
 from bkspark.client.password import Password
 from bkspark.client.reading.log_view import LogWatch
-from bkspark.client.reading.ordered_read import OrderedRead, read_log_in_order
+from bkspark.client.reading.ordered_read import (
+    OrderedRead,
+    read_log_in_order,
+    read_view_in_order,
+)
 from bkspark.client.reading.slice_reader import OFFSET_COLUMN
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema
@@ -104,7 +108,7 @@ class LogHandle:
             InvalidRequestError: the log holds rows, not bytes.
             CorruptDataError: no bookie gives an entry.
         """
-        return self._entries(self.record, start, end)
+        return self._entries(self._ordered(self.record, start, end))
 
     def read_arrow(self, start: int | None = None, end: int | None = None) -> pa.Table:
         """Entries ``[start, end)`` as a table, with ``_offset`` (int64) as its last column."""
@@ -133,7 +137,8 @@ class LogHandle:
                     hint="begin again with its new contents",
                 )
             if offset < view.end_offset or offset < view.first_offset:
-                yield from self._entries(view.record, offset, view.end_offset)
+                rows = read_view_in_order(self._cluster, view, offset, None, self._password)
+                yield from self._entries(rows)
                 offset, deadline = view.end_offset, _deadline(timeout)
             elif view.record.is_sealed or time.monotonic() >= deadline:
                 return
@@ -195,7 +200,10 @@ class LogHandle:
         trimming.truncate(self._cluster, self.name, before_offset)
 
     def keep(self, *, max_bytes: int | None = None, max_seconds: float | None = None) -> None:
-        """Say how much ``retain`` keeps of this log; None keeps for ever.
+        """Say how much is kept of this log; None keeps for ever.
+
+        Whoever writes lets go of what is older or more when a ledger is closed, but for what a
+        cursor has yet to read; ``retain`` does it now.
 
         Raises:
             InvalidRequestError: a value is negative.
@@ -221,8 +229,7 @@ class LogHandle:
 
         update_settled(self._cluster, self.name, self._password, sealed)
 
-    def _entries(self, log: LogRecord, start: int | None, end: int | None) -> Iterator[LogEntry]:
-        found = self._ordered(log, start, end)
+    def _entries(self, found: OrderedRead) -> Iterator[LogEntry]:
         if not found.schema.equals(VALUE_SCHEMA):
             raise InvalidRequestError(
                 f"log {self.name} holds rows, not bytes", hint="read it by read_arrow"

@@ -119,6 +119,7 @@ class _Opening:
         """All steps; None if somebody else changed the list meanwhile, or that is unknown."""
         seen = self._cluster.log(self._name)
         log = self._checked(seen.value)
+        self._look_at_own()
         if self._mine in log.tail:  # the last try has done it, and its answer was lost (RB-27)
             return self._opened(seen)
         settled = with_closed_tail(self._cluster, log, self._password)
@@ -157,6 +158,18 @@ class _Opening:
 
     def _opened(self, log: Seen[LogRecord]) -> OpenTail:
         return OpenTail(self._ledger(log.value), log)
+
+    def _look_at_own(self) -> None:
+        """Keep the ledger of the last try only if it still is as it was made (RB-20b, RB-27).
+
+        Its compare-and-set may have won without an answer. Then others may have taken the ledger
+        over, dropped it as an empty one, and deleted it: the list shows nothing of it any more.
+        """
+        if self._own is not None:
+            found = self._cluster.ledgers.get(str(self._own.value.ledger_id))
+            if found is None or found.value != self._own.value:
+                self.give_up()
+                self._own = None
 
     def _ledger(self, log: LogRecord) -> Seen[LedgerMetadata]:
         """The ledger to put on the list; read after the list was."""

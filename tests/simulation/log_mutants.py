@@ -1,0 +1,237 @@
+"""Single rules of logs and of the streaming sink, broken in the real code while a context lasts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.logs import log_handle, opening, settling, trimming
+from bkspark.client.logs.log_writer import LogWriter, _Segment
+from bkspark.client.logs.opening import _Opening
+from bkspark.client.logs.undecided import Undecided
+from bkspark.client.password import Password
+from bkspark.client.reading import log_view, ordered_read
+from bkspark.client.reading.confirmed import readable
+from bkspark.client.reading.ledger_files import OpenBookies
+from bkspark.client.recovery.recover import recover
+from bkspark.client.streams.micro_batch import MicroBatch
+from bkspark.client.streams.tail_writer import TailWriter
+from bkspark.client.upkeep.maintenance import make_tombstone
+from bkspark.errors import MetadataVersionError, OutcomeUnknownError
+from bkspark.protocol.ledger import LedgerMetadata, LedgerState
+from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.testing.simulation.runtime import SimulatedLock
+
+from .mutants import MUTANTS, Change, nothing
+
+
+def as_if_closed(cluster: Cluster, ledger_id: int, password: Password) -> LedgerMetadata:
+    """The ledger as a reader sees it, taken for its end."""
+    with OpenBookies(cluster) as bookies:
+        found = readable(bookies, cluster, ledger_id, password)
+    return replace(
+        found.ledger,
+        state=LedgerState.CLOSED,
+        last_entry_id=found.last_entry_id,
+        length_bytes=found.length_bytes,
+    )
+
+
+def tail_not_recovered(cluster: Cluster, log: LogRecord, password: Password) -> LogRecord:
+    return log.settled(*(as_if_closed(cluster, ledger_id, password) for ledger_id in log.tail))
+
+
+def last_recovered(cluster: Cluster, log: LogRecord, password: Password) -> LogRecord:
+    for ledger_id in log.tail[-1:]:
+        recover(cluster, ledger_id, password)
+    return tail_not_recovered(cluster, log, password)
+
+
+def first_recovered(cluster: Cluster, log: LogRecord, password: Password) -> LogRecord:
+    for ledger_id in log.tail[:1]:
+        recover(cluster, ledger_id, password)
+    return tail_not_recovered(cluster, log, password)
+
+
+def attempt_with_old_list(self: Any) -> Any:
+    """A lost compare-and-set is tried again with what was worked out for the list as it was."""
+    newest = self._cluster.log(self._name)
+    if not hasattr(self, "after"):
+        log = settling.with_closed_tail(self._cluster, self._checked(newest.value), self._password)
+        self.after = log.with_tail(self._ledger(log).value)
+    try:
+        joined = self._cluster.logs.replace(self._name, self.after.stamped(now_ms()), newest)
+    except (MetadataVersionError, OutcomeUnknownError):
+        return None
+    return opening.OpenTail(self._ledger(joined.value), joined)
+
+
+def opened_before_the_list(self: Any) -> Any:
+    """A compare-and-set that is lost counts as one that is won."""
+    seen = self._cluster.log(self._name)
+    settled = settling.with_closed_tail(self._cluster, self._checked(seen.value), self._password)
+    ledger = self._ledger(settled)
+    after = settled.with_tail(ledger.value)
+    try:
+        joined = self._cluster.logs.replace(self._name, after.stamped(now_ms()), seen)
+    except (MetadataVersionError, OutcomeUnknownError):
+        joined = replace(seen, value=after)
+    return opening.OpenTail(ledger, joined)
+
+
+def roll_without_close(self: Any, old: _Segment, following: Any) -> None:
+    """It goes on in the next ledger, and nobody has closed the one before."""
+    old.handle.release()
+    begun = self._begun(following, old.first_offset + old.handle.last_add_confirmed + 1)
+    with self._lock:
+        self._segment = begun
+
+
+def roll_before_the_list(self: Any) -> None:
+    """The next ledger is added to before it is on the list."""
+    with self._rolling:
+        with self._lock:
+            self._require_usable()
+        old = self._segment
+        log = self._cluster.log(self.log_name).value
+        following = self._next = opening.create_log_ledger(self._cluster, log)
+        self._switch(old, following)
+        self._cluster.logs.update(self.log_name, listed_behind(old, following))
+        self._next = None
+        self._settle(old)
+
+
+def listed_behind(old: _Segment, following: Any) -> Callable[[Any], LogRecord]:
+    return lambda record: record.with_tail(following.value, own=old.ledger_id)
+
+
+def trimmed_before_hidden(
+    cluster: Cluster, log_name: str, offset_of: Callable[[LogRecord], int]
+) -> Any:
+    log = cluster.log(log_name).value
+    for ledger in log.ledgers:
+        if ledger.end_offset <= offset_of(log):
+            make_tombstone(cluster, ledger.ledger_id)
+    cluster.logs.update(log_name, lambda record: record.truncated(offset_of(record)))  # type: ignore[union-attr]
+
+
+def truncated_too_far(self: LogRecord, before_offset: int) -> LogRecord:
+    """To the end of the ledger that holds the offset."""
+    ends = [ledger.end_offset for ledger in self.ledgers if ledger.first_offset < before_offset]
+    return REAL_TRUNCATED(self, max([before_offset, *ends[-1:]]))
+
+
+def truncated_from_zero(self: LogRecord, before_offset: int) -> LogRecord:
+    """What is left begins at offset 0 again."""
+    after = REAL_TRUNCATED(self, before_offset)
+    begin = 0
+    moved: list[LoggedLedger] = []
+    for ledger in after.ledgers:
+        moved.append(replace(ledger, first_offset=begin))
+        begin += ledger.entry_count
+    return replace(after, ledgers=tuple(moved), first_offset=0)
+
+
+def nothing_found(_cluster: Cluster, undecided: Undecided, _password: Password) -> range:
+    return range(undecided.first_offset, undecided.first_offset)
+
+
+def commit_again(real: Callable[..., bool]) -> Callable[..., bool]:
+    def commit(self: Any, batch: MicroBatch) -> bool:
+        self._last_batch_id = -1
+        return real(self, batch)
+
+    return commit
+
+
+def begun_from_an_old_list(real: Callable[..., None]) -> Callable[..., None]:
+    """What was committed is looked up before the tail is taken over."""
+
+    def begin(self: Any, request: Any, batch: MicroBatch, *, adopts: bool) -> None:
+        with Cluster(request.metadata_uri) as cluster:
+            seen = cluster.logs.get(request.log_name)
+        real(self, request, batch, adopts=adopts)
+        before = {} if seen is None else seen.value.transactions
+        self._last_batch_id = before.get(batch.transaction.app_id, -1)
+
+    return begin
+
+
+def joined_without_transactions(
+    self: LogRecord, ledger: LedgerMetadata, _done: Mapping[str, int]
+) -> LogRecord:
+    return REAL_JOINED(self, ledger, {})
+
+
+def settled_up_to_an_empty_ledger(self: LogRecord, *ledgers: LedgerMetadata) -> LogRecord:
+    return REAL_SETTLED(self, *takewhile(lambda ledger: ledger.last_entry_id != -1, ledgers))
+
+
+def view_of_two_versions(real: Callable[..., Any]) -> Callable[..., Any]:
+    def view(cluster: Cluster, record: LogRecord, password: Password, ends: Any = None) -> Any:
+        tail = cluster.log(record.name).value.tail
+        return real(cluster, replace(record, tail=tail), password, ends)
+
+    return view
+
+
+def readable_by_recovery(
+    bookies: Any, cluster: Cluster, ledger_id: int, password: Password, ends: Any = None
+) -> Any:
+    recover(cluster, ledger_id, password)
+    return readable(bookies, cluster, ledger_id, password, ends)
+
+
+def viewed(view: Callable[..., Any]) -> tuple[Change, ...]:
+    return ((log_view, "view_of", view), (ordered_read, "view_of", view))
+
+
+def settled_by(settle: Callable[..., LogRecord]) -> tuple[Change, ...]:
+    return ((settling, "with_closed_tail", settle), (opening, "with_closed_tail", settle))
+
+
+def no_positions(_cluster: Cluster, _log: LogRecord) -> list[int]:
+    return []
+
+
+REAL_TRUNCATED = LogRecord.truncated
+REAL_JOINED = LogRecord._joined
+REAL_SETTLED = LogRecord.settled
+
+LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
+    "opening recovers nothing": settled_by(tail_not_recovered),
+    "opening recovers only the last ledger": settled_by(last_recovered),
+    "opening recovers only the first of the tail": settled_by(first_recovered),
+    "opening does not begin again": ((_Opening, "attempt", attempt_with_old_list),),
+    "opening goes on with a list that it lost": ((_Opening, "attempt", opened_before_the_list),),
+    "who loses the list leaves its ledger": ((opening, "drop_unlisted", nothing),),
+    "a log is changed without compare": MUTANTS["a log is changed without compare"],
+    "an empty ledger stays in the tail": ((LogRecord, "settled", settled_up_to_an_empty_ledger),),
+    "a roll does not close": ((LogWriter, "_switch", roll_without_close),),
+    "a roll writes before it is listed": ((LogWriter, "roll", roll_before_the_list),),
+    "one writer rolls twice at once": ((SimulatedLock, "__enter__", nothing),),
+    "truncation deletes before it hides": ((trimming, "_trim", trimmed_before_hidden),),
+    "truncation takes a ledger that holds more": ((LogRecord, "truncated", truncated_too_far),),
+    "offsets begin at 0 behind a truncation": ((LogRecord, "truncated", truncated_from_zero),),
+    "retention ignores cursors": ((trimming, "positions_of", no_positions),),
+    "what was dropped may join": ((LogRecord, "_require_joinable", nothing),),
+    "undecided entries are taken for lost": ((log_handle, "resolve", nothing_found),),
+    "the batch id is not looked at": ((TailWriter, "commit", commit_again(TailWriter.commit)),),
+    "batches are looked up before the takeover": (
+        (TailWriter, "__init__", begun_from_an_old_list(TailWriter.__init__)),
+    ),
+    "recovered transactions are forgotten": ((LogRecord, "_joined", joined_without_transactions),),
+    "readers put two versions together": viewed(view_of_two_versions(log_view.view_of)),
+    "readers recover": ((log_view, "readable", readable_by_recovery),),
+}
+
+CASES = {
+    "RB-20": "a roll writes before it is listed",
+    "RB-20b": "who loses the list leaves its ledger",
+    "RB-21": "an empty ledger stays in the tail",
+    "RB-35": "undecided entries are taken for lost",
+    "RB-39": "readers put two versions together",
+    "RB-44": "readers recover",
+}
+"""What other systems got wrong with logs of ledgers, and a mutant that does."""

@@ -1,0 +1,90 @@
+"""Schedules of logs of ledgers and of streaming sinks, and proof that they would notice."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bkspark.testing.simulation.__main__ import main
+from bkspark.testing.simulation.log_schedule import run_log_schedule
+from bkspark.testing.simulation.many import run_many
+from bkspark.testing.simulation.story import told
+
+from .log_mutants import CASES, LOG_MUTANTS
+from .mutants import changed
+
+SCHEDULES = int(os.environ.get("BKSPARK_SIMULATION_LOG_SCHEDULES", "400"))
+FIRST_SEED = 1_000_000
+SCHEDULES_MAX = 1_000
+"""Within so many schedules every broken rule must be noticed; most need a hundredth of it."""
+
+
+@pytest.mark.timeout(900)
+def test_no_schedule_of_a_log_breaks_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
+    began = time.perf_counter()
+    total = run_many(FIRST_SEED, count=SCHEDULES, jobs=os.cpu_count() or 1, run=run_log_schedule)
+    with capsys.disabled():
+        print(f"\nlogs: {total.shown(time.perf_counter() - began)}")
+    assert total.failed is None, told(total.failed)
+    assert total.schedules == SCHEDULES
+    assert total.acks > SCHEDULES
+
+
+def digests(hash_seed: int) -> str:
+    script = (
+        "from bkspark.testing.simulation.log_schedule import run_log_schedule\n"
+        "print([run_log_schedule(seed).digest for seed in range(15)])"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": str(hash_seed)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_equal_seeds_make_equal_steps_in_any_process() -> None:
+    here = [run_log_schedule(seed).digest for seed in range(15)]
+    assert digests(1).strip() == digests(2).strip() == str(here)
+    assert len(set(here)) == len(here)
+
+
+def noticed(name: str, *, rule: str = "") -> tuple[int, str]:
+    """After how many schedules a mutant is noticed, by ``rule`` if one is named, and how."""
+    with changed(*LOG_MUTANTS[name]):
+        for seed in range(SCHEDULES_MAX):
+            violation = run_log_schedule(seed).violation
+            if violation and rule in violation:
+                return seed + 1, violation
+    raise AssertionError(f"{name} was not noticed in {SCHEDULES_MAX} schedules")
+
+
+@pytest.mark.parametrize("name", sorted(LOG_MUTANTS.keys() - CASES.values()))
+def test_a_broken_rule_of_logs_is_noticed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    count, violation = noticed(name)
+    with capsys.disabled():
+        print(f"\n{name}: schedule {count}: {violation}")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_known_case_is_a_rule_that_notices_it(
+    case: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    count, violation = noticed(CASES[case], rule=f"({case})")
+    with capsys.disabled():
+        print(f"\n{CASES[case]}: schedule {count}: {violation}")
+
+
+def test_a_failing_schedule_is_told_and_its_seed_brings_it_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with changed(*LOG_MUTANTS["truncation deletes before it hides"]):
+        assert main(["--logs", "--schedules", "50"]) == 1
+        story = capsys.readouterr().out
+        seed = story.partition("seed ")[2].partition(":")[0]
+        assert main(["--logs", "--schedules", "1", "--seed", seed]) == 1
+    again = capsys.readouterr().out
+    violation = story.partition("VIOLATION: ")[2].splitlines()[0]
+    assert "is deleted" in violation
+    assert f"VIOLATION: {violation}" in again
