@@ -15,8 +15,9 @@ from bkspark.client.handles.ensemble import Ensemble
 from bkspark.client.handles.lane import Lane
 from bkspark.client.password import make_digester
 from bkspark.client.records import Records
-from bkspark.client.recovery.fencing import Failure, FenceAndRead, WriteBack
-from bkspark.client.recovery.recover import _Recovery
+from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
+from bkspark.client.recovery.one_term import Recovery
+from bkspark.client.recovery.running import Failure
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
@@ -196,7 +197,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "replacement counted without CAS": ((Ensemble, "replace", replace_without_cas),),
     "torn record is absent": ((recovery, "_is_absent", torn_is_absent),),
     "cookie not checked": NO_COOKIES,
-    "close without write-back": ((_Recovery, "write_back", nothing),),
+    "close without write-back": ((Recovery, "write_back", nothing),),
     "write-back under its own LAC": ((WriteBack, "_write_records", write_with_own_lac(nothing)),),
     "update without compare": ((Records, "_put", put_without_version),),
 }

@@ -18,11 +18,20 @@ WHOLE = (
 )
 """Every schedule that differs in more than the order of steps that commute."""
 
+ALIKE = (
+    Scope(Quorum(2, 2, 1)),
+    Scope(Quorum(2, 2, 2), closes=True),
+    Scope(Quorum(2, 2, 2), dies=True),
+    Scope(Quorum(3, 3, 2)),
+    Scope(Quorum(1, 1, 1), recoverers=2),
+)
+"""Bookies or recoverers that are alike, and few enough schedules to run all for all names."""
+
 BOUNDED = (
     Scope(Quorum(3, 3, 2), recoverers=2, changes=True, interruptions=1),
     Scope(Quorum(4, 3, 2), recoverers=2, changes=True, interruptions=1),
 )
-"""All of these would be too many; the command ``--exhaust`` runs as many as one has time for."""
+"""All of these take too long here; the command ``--exhaust`` has the time."""
 
 BROKEN = (
     ("ack at Qa - 1", Scope(Quorum(2, 2, 2))),
@@ -30,9 +39,12 @@ BROKEN = (
     ("post-check before the append", Scope(Quorum(2, 2, 2))),
     ("fence after read", Scope(Quorum(2, 2, 2))),
     ("recovery reads without a fence", Scope(Quorum(2, 2, 2))),
+    ("a bookie that has nothing is not fenced", Scope(Quorum(2, 2, 2))),
+    ("a record confirms itself", Scope(Quorum(2, 2, 2))),
     ("metadata check skipped", Scope(Quorum(2, 2, 2))),
     ("close without write-back", Scope(Quorum(2, 2, 2), dies=True)),
     ("replacement counted without CAS", Scope(Quorum(2, 2, 2), changes=True)),
+    ("update without compare", Scope(Quorum(2, 2, 2), closes=True)),
 )
 
 
@@ -48,15 +60,32 @@ def test_no_schedule_of_a_small_scope_breaks_a_promise(
     assert result.ends > 1
 
 
+@pytest.mark.parametrize("scope", ALIKE, ids=str)
+def test_what_is_left_out_is_the_same_but_for_names(scope: Scope) -> None:
+    some, every = exhaust(scope), exhaust(scope, uses_symmetry=False)
+    assert some.is_complete
+    assert every.is_complete
+    assert some.schedules < every.schedules
+    assert some.shapes == every.shapes
+    assert len(some.shapes) > 1
+
+
 @pytest.mark.parametrize(("name", "scope"), BROKEN, ids=[name for name, _ in BROKEN])
-def test_a_broken_rule_is_noticed_in_a_small_scope(name: str, scope: Scope) -> None:
+def test_a_broken_rule_is_noticed_in_a_small_scope(
+    name: str, scope: Scope, capsys: pytest.CaptureFixture[str]
+) -> None:
     with mutants.changed(*mutants.MUTANTS[name]):
-        assert exhaust(scope).failed is not None
+        result = exhaust(scope)
+    assert result.failed is not None
+    with capsys.disabled():
+        print(f"\n{name}: noticed by schedule {result.schedules + result.redundant + 1}")
 
 
 def test_the_command_says_what_was_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--exhaust", "2/2/2", "--change"]) == 0
     assert "2/2/2, one entry, one ensemble change, 1 recoverer" in capsys.readouterr().out
+    assert main(["--exhaust", "2/2/2", "--all-names"]) == 0
+    assert "schedules (all" in capsys.readouterr().out
     assert main(["--exhaust", "2/2/2", "--limit", "5"]) == 0
     assert "not all" in capsys.readouterr().out
     with mutants.changed(*mutants.MUTANTS["post-check skipped"]):

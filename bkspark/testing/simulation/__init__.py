@@ -7,10 +7,12 @@ after every step.
 
     python -m bkspark.testing.simulation --seconds 60 --jobs 2
     python -m bkspark.testing.simulation --schedules 1 --seed 4711 --tell
+    python -m bkspark.testing.simulation --logs --seconds 60 --jobs 2
     python -m bkspark.testing.simulation --exhaust 3/3/2 --recoverers 1 --change
 
 Who is who: ``schedule`` (one, by chance), ``many`` and ``exhaust`` (all of a small scope, through
 ``explorer``, ``bounded`` and ``dependence``) drive a ``scheduler``; ``clients`` run on ``runtime``
 against ``storage`` and its ``disks``, with ``faults``; ``oracle``, ``known`` and ``log_watch`` look
-on; ``story`` tells what happened.
+on; ``story`` tells what happened. Logs of ledgers have schedules of their own: ``log_schedule``
+starts ``log_clients`` and ``log_batches``, on ``log_runtime``, and ``log_oracle`` looks on.
 """

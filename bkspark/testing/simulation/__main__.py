@@ -2,6 +2,7 @@
 
     python -m bkspark.testing.simulation --seconds 3600 --jobs 2
     python -m bkspark.testing.simulation --schedules 1 --seed 4711 --tell
+    python -m bkspark.testing.simulation --logs --seconds 3600 --jobs 2
     python -m bkspark.testing.simulation --exhaust 3/3/2 --recoverers 1 --crashes 1
 
 Exits 1 if a schedule breaks a promise, and prints it step by step; its seed alone brings it back.
@@ -13,6 +14,7 @@ import time
 
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.simulation.exhaust import Scope, exhaust
+from bkspark.testing.simulation.log_schedule import run_log_schedule
 from bkspark.testing.simulation.many import run_many
 from bkspark.testing.simulation.schedule import run_schedule
 from bkspark.testing.simulation.story import told
@@ -23,11 +25,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.exhaust:
         return _exhaust(options)
     count = options.schedules or (None if options.seconds else 1000)
+    run = run_log_schedule if options.logs else run_schedule
     if options.tell:
         for number in range(count or 1):
-            print(told(run_schedule(options.seed + number)))
+            print(told(run(options.seed + number)))
     began = time.perf_counter()
-    total = run_many(options.seed, count=count, seconds=options.seconds, jobs=options.jobs)
+    total = run_many(options.seed, count=count, seconds=options.seconds, jobs=options.jobs, run=run)
     if total.failed and not options.tell:
         print(told(total.failed))
     print(total.shown(time.perf_counter() - began))
@@ -44,7 +47,7 @@ def _exhaust(options: argparse.Namespace) -> int:
         interruptions=options.interruptions,
     )
     began = time.perf_counter()
-    result = exhaust(scope, options.limit)
+    result = exhaust(scope, options.limit, uses_symmetry=not options.all_names)
     if result.failed:
         print(told(result.failed))
     print(f"{result}, {time.perf_counter() - began:.1f} s")
@@ -58,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of the first schedule")
     parser.add_argument("--jobs", type=int, default=1, help="processes to run them in")
     parser.add_argument("--tell", action="store_true", help="print every step of every schedule")
+    parser.add_argument("--logs", action="store_true", help="logs of ledgers, in place of a ledger")
     small = parser.add_argument_group("every schedule of a small scope")
     small.add_argument("--exhaust", type=_quorum, metavar="E/Qw/Qa")
     small.add_argument("--recoverers", type=int, default=1)
@@ -65,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     small.add_argument("--change", action="store_true", help="the writer changes its ensemble")
     small.add_argument("--close", action="store_true", help="the writer closes the ledger")
     small.add_argument("--interruptions", type=int, help="not every schedule, but so far only")
+    small.add_argument("--all-names", action="store_true", help="also what differs in names only")
     small.add_argument("--limit", type=int, help="end after so many schedules")
     return parser
 

@@ -6,12 +6,16 @@ means the same schedule wherever it is run.
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 
 from bkspark.testing.simulation.faults import Kind
 from bkspark.testing.simulation.schedule import Outcome, run_schedule
+
+Run = Callable[[int], Outcome]
+"""Runs the schedule of a seed; a function that has a name, so that it reaches other processes."""
 
 OPERATIONS_MIN = 60
 """A schedule with fewer operations is run, but is not counted as one that shows something."""
@@ -66,15 +70,20 @@ class Total:
 
 
 def run_many(
-    first_seed: int, *, count: int | None = None, seconds: float | None = None, jobs: int = 1
+    first_seed: int,
+    *,
+    count: int | None = None,
+    seconds: float | None = None,
+    jobs: int = 1,
+    run: Run = run_schedule,
 ) -> Total:
     """Run schedules until there are ``count`` or ``seconds`` are over, or, on a core, one fails."""
     if jobs == 1:
-        return _run_some(first_seed, 1, count, seconds)
+        return _run_some(run, first_seed, 1, count, seconds)
     total = Total()
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         shares = [
-            pool.submit(_run_some, first_seed + job, jobs, _share(count, job, jobs), seconds)
+            pool.submit(_run_some, run, first_seed + job, jobs, _share(count, job, jobs), seconds)
             for job in range(jobs)
         ]
         for share in shares:
@@ -86,10 +95,12 @@ def _share(count: int | None, job: int, jobs: int) -> int | None:
     return None if count is None else (count - job + jobs - 1) // jobs
 
 
-def _run_some(first_seed: int, stride: int, count: int | None, seconds: float | None) -> Total:
+def _run_some(
+    run: Run, first_seed: int, stride: int, count: int | None, seconds: float | None
+) -> Total:
     total, began = Total(), time.perf_counter()
     while (count is None or total.schedules < count) and not total.failed:
         if seconds is not None and time.perf_counter() - began >= seconds:
             break
-        total.add(run_schedule(first_seed + stride * total.schedules))
+        total.add(run(first_seed + stride * total.schedules))
     return total

@@ -10,7 +10,7 @@ I4  entry ``n`` is what was submitted as ``n``, and equal on every bookie
 I5  fragments begin at increasing entries and name E bookies each; all but the last stay as they are
 I6  states only move OPEN, IN_RECOVERY, CLOSED; a term has one owner; CLOSED never changes
 I7  the LAC of one reader never decreases, and is never above what is acknowledged or closed
-I8  a log's list only grows, names closed ledgers, each once, and none that was dropped
+I8  a log's list only changes as it may (``log_watch``)
 J1  no name changes its bytes; a journal only grows
 J3  no ledger is closed below a LAC that was given out
 J4  an ack rests on Qa post-checks and on a metadata check after the last of them
@@ -64,7 +64,7 @@ class Oracle:
         self._fenced: dict[tuple[str, str, int, int], int] = {}
         self._looked: dict[tuple[str, int, int], dict[str, int]] = {}
         self._lacs: dict[tuple[str, int], int] = {}
-        self._logs = LogWatch(self._store)
+        self.logs = LogWatch(self._store, self.ledgers)
 
     # --- told by the simulation ------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class Oracle:
 
     def committed(self, process: str, ledger_id: int, row_count: int) -> None:
         """A DataFrame's writer learns that its rows are in the log."""
-        self._logs.require_listed(process, ledger_id, row_count)
+        self.logs.require_listed(process, ledger_id, row_count)
 
     def is_deleted(self, ledger_id: int) -> bool:
         return self.ledgers[ledger_id].metadata.state is LedgerState.DELETING
@@ -273,7 +273,7 @@ class Oracle:
         self, step: int, process: str, call: str, name: str, result: object
     ) -> None:
         if call == "put" and name.startswith("logs/"):
-            self._logs.see(name, lambda ledger_id: self.ledgers[ledger_id].metadata)
+            self.logs.see(process, name)
         match = _KEY.fullmatch(name)
         if match is None:
             return
@@ -292,6 +292,7 @@ class Oracle:
         ledger = self.ledgers.get(ledger_id)
         if ledger is None:
             self.ledgers[ledger_id] = Ledger(after)
+            self.logs.makers[ledger_id] = process
             return
         before, ledger.metadata = ledger.metadata, after
         if before == after:
@@ -299,6 +300,8 @@ class Oracle:
         self._require_legal_move(before, after)
         self._require_fragments(before, after)
         self._require_copies(ledger, 0, ledger.acked, "acked", "I2")
+        if after.state is LedgerState.DELETING:
+            self.logs.require_hidden(ledger_id)
         if after.state is CLOSED:
             self._require_end(process, ledger, was_open=before.state is OPEN)
 

@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import lru_cache
@@ -20,7 +20,10 @@ from random import Random
 from typing import Any
 
 from bkspark.client.batch import attempt_writer
+from bkspark.client.reading import plan as reading_plan
+from bkspark.client.recovery.fencing import LookUp
 from bkspark.client.recovery.running import Instruction
+from bkspark.client.runtime import Threads
 from bkspark.format import cluster as cluster_format
 from bkspark.format import ledger_metadata, strict_json
 from bkspark.testing.simulation.dependence import Access
@@ -40,6 +43,9 @@ class SimulatedRuntime:
     def inbox(self) -> "SimulatedInbox":
         return SimulatedInbox(self._scheduler)
 
+    def lock(self) -> "SimulatedLock":
+        return SimulatedLock(self._scheduler)
+
     def run_all(self, instructions: Sequence[Instruction[Any]]) -> list[Any]:
         """A ``Runner`` for recoveries: a task for each instruction."""
         results: list[Any] = [None] * len(instructions)
@@ -51,12 +57,16 @@ class SimulatedRuntime:
             return work
 
         tasks = [
-            self.start(carry_out(number), f"instruction-{number}")
+            self.start(carry_out(number), _name_of(instructions[number], number))
             for number in range(len(instructions))
         ]
         for task in tasks:
             task.join()
         return results
+
+
+def _name_of(instruction: Instruction[Any], number: int) -> str:
+    return f"{'look-up' if isinstance(instruction, LookUp) else 'instruction'}-{number}"
 
 
 class JoinableTask:
@@ -107,6 +117,44 @@ class SimulatedInbox:
         self._scheduler.touch(f"{self._name}, item {self._taken}", access)
 
 
+class SimulatedLock:
+    """Held by one task at a time, more than once if it wants; the others wait for their turn."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._name = scheduler.unique("lock")
+        self._holder: Task | None = None
+        self._depth = 0
+
+    def __enter__(self) -> "SimulatedLock":
+        if self._depth and self._holder is not self._scheduler.current:
+            self._scheduler.pause(lambda: not self._depth)
+        self._scheduler.touch(self._name, Access.WAIT)
+        self._holder, self._depth = self._scheduler.current, self._depth + 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scheduler.touch(self._name, Access.WRITE)
+        self._depth -= 1
+
+
+class _Done:
+    """A task whose work was done when it was started."""
+
+    def is_alive(self) -> bool:
+        return False
+
+    def join(self, timeout: float | None = None) -> None:
+        """There is nothing left to wait for."""
+
+
+def _at_once(_threads: Threads, work: Callable[[], None], name: str) -> _Done:
+    """Where client code was given no other runtime, its starter does the work itself."""
+    del name
+    work()
+    return _Done()
+
+
 class _InlinePool:
     """An executor that does everything at once, in the caller's task."""
 
@@ -126,6 +174,9 @@ class _InlinePool:
         except Exception as error:
             future.set_exception(error)
         return future
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        return [work(item) for item in items]
 
 
 @contextmanager
@@ -156,6 +207,8 @@ def determined(
         (time, "monotonic", _for_us(time.monotonic, clock or (lambda: next(ticks) / 1e6))),
         (time, "time_ns", _for_us(time.time_ns, lambda: 1_700_000_000_000_000_000 + next(ticks))),
         (attempt_writer, "ThreadPoolExecutor", _InlinePool),
+        (reading_plan, "ThreadPoolExecutor", _InlinePool),
+        (Threads, "start", _for_us(Threads.start, _at_once)),
         (secrets, "token_hex", _for_us(secrets.token_hex, token_hex)),
         *_REMEMBERED,
     ]

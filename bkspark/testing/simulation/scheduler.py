@@ -120,6 +120,7 @@ class Scheduler:
         step: counts moves, and what is slept through when nobody moves.
         log: every step, in order: (step, process, task, what).
         time_out_rate: how often a wait with a time limit ends before its time.
+        steps_max: a schedule that is longer does not end.
         touch: told what the step looks at and changes.
     """
 
@@ -132,6 +133,7 @@ class Scheduler:
     current: Task | None = None
     touch: Callable[[str, Access], None] = lambda _thing, _access: None
     moves: int = 0
+    steps_max: int = STEPS_MAX
     _tasks: list[Task] = field(default_factory=list)
     _names: Counter[str] = field(default_factory=Counter)
     _greenlet: greenlet = field(default_factory=getcurrent)
@@ -208,8 +210,8 @@ class Scheduler:
             while self._tasks:
                 self.step += 1
                 self.moves += 1
-                if self.moves > STEPS_MAX:
-                    raise Violation(f"no end after {STEPS_MAX} steps (I9)")
+                if self.moves > self.steps_max:
+                    raise Violation(f"no end after {self.steps_max} steps (I9)")
                 self._go(self._next())
         except BaseException:
             self._abandon()
