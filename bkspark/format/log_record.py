@@ -14,6 +14,7 @@ from bkspark.format.ledger_metadata import (
 )
 from bkspark.format.strict_json import Fields
 from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.stream_run import Streams
 
 KIND = "log"
 
@@ -84,10 +85,17 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "tail": list(record.tail) or None,
         "sealed": record.is_sealed or None,
         "streams": {query: list(runs) for query, runs in record.streams.items()} or None,
+        "streams_order": _order(record.streams),
         "retention_bytes": record.retention_bytes,
         "retention_ms": record.retention_ms,
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _order(streams: Streams) -> list[str] | None:
+    """The queries in their order, unless that of their ids says it: JSON objects have none."""
+    order = list(streams)
+    return None if order == sorted(order) else order
 
 
 def _decode_streams(fields: Fields) -> dict[str, tuple[str, ...]]:
@@ -96,7 +104,10 @@ def _decode_streams(fields: Fields) -> dict[str, tuple[str, ...]]:
     found = fields.mapping("streams", list)
     if any(type(run) is not str for runs in found.values() for run in runs):
         raise ValueError("not a list of runs")
-    return {query: tuple(runs) for query, runs in found.items()}
+    order = fields.take_or_none("streams_order", list) or sorted(found)
+    if any(type(query) is not str for query in order) or sorted(order) != sorted(found):
+        raise ValueError("the order of the queries is not one of them")
+    return {query: tuple(found[query]) for query in order}
 
 
 def _ledger(item: list[Any]) -> LoggedLedger:

@@ -9,7 +9,8 @@ Rule 2. A ledger that was dropped never joins: a commit that hung and wakes late
 refused, whatever it does (reliability H5).
 
 Rule 3. An application's transaction version only grows; a splice that carries one not above the
-last is already done (as in Delta): it changes nothing but that its ledger is dropped.
+last is already done (as in Delta): it changes nothing but that its ledger is dropped. Versions are
+never forgotten: applications should keep their names, for each is a line of the record.
 
 Rule 4. Overwriting starts a new generation with offsets from 0; transactions survive it.
 

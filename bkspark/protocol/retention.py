@@ -15,16 +15,29 @@ from collections.abc import Iterable
 from bkspark.protocol.log import LoggedLedger, LogRecord
 
 
-def retained_from(log: LogRecord, *, now_ms: int, positions: Iterable[int] = ()) -> int:
+def is_limited(log: LogRecord) -> bool:
+    """Whether the log keeps less than everything."""
+    return log.retention_bytes is not None or log.retention_ms is not None
+
+
+def retained_from(
+    log: LogRecord,
+    *,
+    now_ms: int,
+    positions: Iterable[int] = (),
+    ledger_count_max: int | None = None,
+) -> int:
     """The offset that ``log`` may be truncated to by its own settings.
 
     Args:
         positions: of the cursors to respect, the next offset that each will read.
+        ledger_count_max: so many ledgers go at most; None for as many as the settings say.
     """
     unread = min(positions, default=log.end_offset)
     rest = log.length_bytes
     offset = log.first_offset
-    for ledger in log.ledgers if log.tail else log.ledgers[:-1]:
+    candidates = log.ledgers if log.tail else log.ledgers[:-1]
+    for ledger in candidates[:ledger_count_max]:
         rest -= ledger.length_bytes
         is_wanted = not (_is_old(log, ledger, now_ms) or _is_beyond(log, rest))
         if is_wanted or ledger.end_offset > unread:

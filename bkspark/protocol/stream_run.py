@@ -1,7 +1,13 @@
 """The runs of a streaming query that write into a log.
 
-Rule. Of the runs of one query only the newest may write; a run becomes the newest the first time it
-opens the log. One that finds another behind itself was taken over from, and has to end (design §5).
+Rule 1. Of the runs of one query only the newest may write; a run becomes the newest the first time
+it opens the log. One that finds another behind itself was taken over from, and has to end (design
+§5).
+
+Rule 2. Only so many queries are remembered, and runs of each: those that began a run last. A
+forgotten run that wakes is taken for the newest, so the wrong one of two is told to end. Nothing is
+written twice or lost by that: a micro-batch is looked up among the transactions of the log, which
+are never forgotten, and both have its rows from one checkpoint.
 """
 
 from collections.abc import Mapping
@@ -12,8 +18,11 @@ from bkspark.errors import LedgerFencedError
 RUNS_MAX = 16
 """Runs remembered of one query; a run older than these that wakes is taken for a new one."""
 
+QUERIES_MAX = 256
+"""Queries remembered, which keeps a log's record small: some 200 KB if each was run often."""
+
 Streams = Mapping[str, tuple[str, ...]]
-"""Per query id the ids of its runs, the current one last."""
+"""Per query id the ids of its runs, the current one last; the query that began one last is last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,4 +47,5 @@ def with_run(streams: Streams, run: StreamRun) -> Streams:
             f"a newer run of query {run.query_id} has taken over",
             hint="this run has to end; the newer one goes on",
         )
-    return {**streams, run.query_id: (*runs, run.run_id)[-RUNS_MAX:]}
+    others = [(query_id, kept) for query_id, kept in streams.items() if query_id != run.query_id]
+    return dict([*others, (run.query_id, (*runs, run.run_id)[-RUNS_MAX:])][-QUERIES_MAX:])

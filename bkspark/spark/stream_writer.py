@@ -43,7 +43,10 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
     """One micro-batch of a streaming query on its way into a log."""
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
-        _require_streamable(options, overwrite)
+        if overwrite:
+            raise InvalidRequestError(
+                "a log only takes appends from a stream", hint='use .outputMode("append")'
+            )
         self._request = WriteRequest(
             metadata_uri=options.metadata_uri,
             log_name=options.log_name,
@@ -95,23 +98,3 @@ def _property(context: TaskContext | None, name: str) -> str:
             hint="write with a trigger that runs micro-batches, not a continuous one",
         )
     return value
-
-
-def _require_streamable(options: Options, overwrite: bool) -> None:
-    if overwrite:
-        raise InvalidRequestError(
-            "a log only takes appends from a stream", hint='use .outputMode("append")'
-        )
-    if options.transaction is not None:
-        raise InvalidRequestError(
-            "txnAppId and txnVersion belong to batch writes",
-            hint="leave them out: a streaming query marks its micro-batches itself",
-        )
-    if options.ledger_id is not None:
-        raise InvalidRequestError(
-            "a single ledger cannot be written by a stream", hint="write to a log: start(NAME)"
-        )
-    if options.view:
-        raise InvalidRequestError("view belongs to reading")
-    if options.truncates:
-        raise InvalidRequestError("truncate=true belongs to batch overwrites", hint="leave it out")

@@ -9,6 +9,10 @@ HANDLES = "tests/integration/test_log_handles.py"
 TAKEOVERS = "tests/integration/test_log_takeovers.py"
 OPENINGS = "tests/integration/test_log_openings.py"
 UPKEEP = "tests/integration/test_log_upkeep.py"
+KEPT = "tests/integration/test_log_retention.py"
+PRESSURE = "tests/integration/test_log_back_pressure.py"
+REJOINING = "tests/integration/test_log_rejoining.py"
+FOLLOWING = "tests/integration/test_log_following.py"
 COMMANDS = "tests/unit/cli/test_log_commands.py"
 
 LIST_NEXT = (
@@ -260,6 +264,72 @@ MUTANTS = (
         (f"{OPENINGS}::test_a_batch_displaces_an_open_writer",),
     ),
     Mutant(
+        "a log writer lets nothing go",
+        "client/logs/log_writer.py",
+        "            retain_after_roll(self._cluster, settled.value)\n",
+        "            pass\n",
+        (f"{KEPT}::test_a_writer_lets_old_ledgers_go_when_it_rolls[memory]",),
+    ),
+    Mutant(
+        "a batch append lets nothing go",
+        "client/batch/commit.py",
+        "    retain_after_roll(cluster, log)\n",
+        "",
+        (f"{KEPT}::test_batch_appends_let_old_ledgers_go[memory]",),
+    ),
+    Mutant(
+        "a stream lets nothing go",
+        "client/streams/tail_writer.py",
+        "            retain_after_roll(self._cluster, self._rolled)\n",
+        "",
+        (f"{KEPT}::test_a_stream_lets_old_ledgers_go[memory]",),
+    ),
+    Mutant(
+        "what goes wrong with retention is the writer's error",
+        "client/logs/trimming.py",
+        "        with suppress(BookKeeperError):\n",
+        "        with suppress(ZeroDivisionError):\n",
+        (f"{KEPT}::test_a_writer_goes_on_when_nothing_can_be_let_go[memory]",),
+    ),
+    Mutant(
+        "all old ledgers go at once",
+        "protocol/retention.py",
+        "for ledger in candidates[:ledger_count_max]:",
+        "for ledger in candidates:",
+        (
+            f"{RETENTION}::test_only_so_many_ledgers_go_at_a_time",
+            f"{KEPT}::test_a_cursor_is_respected_and_a_few_ledgers_go_at_a_time[memory]",
+        ),
+    ),
+    Mutant(
+        "any amount may wait for a ledger to close",
+        "client/logs/log_writer.py",
+        "            self._wait_for_room()\n",
+        "",
+        (f"{PRESSURE}::test_who_adds_too_much_waits_until_the_ledger_is_closed",),
+    ),
+    Mutant(
+        "a callback waits for what waits for it",
+        "client/logs/log_writer.py",
+        "threading.get_ident() in self._telling or ",
+        "",
+        (f"{PRESSURE}::test_a_callback_does_not_wait_for_what_waits_for_it",),
+    ),
+    Mutant(
+        "every query is remembered",
+        "protocol/stream_run.py",
+        "[-QUERIES_MAX:]",
+        "",
+        (f"{TAIL}::test_the_queries_are_bounded_and_who_began_a_run_last_stays",),
+    ),
+    Mutant(
+        "a query that goes on is forgotten before one that does not",
+        "format/log_record.py",
+        '"streams_order": _order(record.streams),',
+        '"streams_order": None,',
+        ("tests/unit/format/test_small_records.py::test_the_queries_of_a_log_keep_their_order",),
+    ),
+    Mutant(
         "retention is not told of cursors",
         "client/logs/trimming.py",
         "positions_of(cluster, log) if respects_cursors else []",
@@ -286,5 +356,26 @@ MUTANTS = (
         "if ledger.ledger_id in log.listed_ids:",
         "if False:",
         (f"{COMMANDS}::test_an_open_log_is_shown",),
+    ),
+    Mutant(
+        "a ledger of the last try to open is not looked at again",
+        "client/logs/opening.py",
+        "        self._look_at_own()\n",
+        "",
+        (f"{REJOINING}::test_rb_20b_a_ledger_that_others_have_dropped_does_not_join_again",),
+    ),
+    Mutant(
+        "a follower looks twice and reads what it saw last",
+        "client/logs/log_handle.py",
+        "read_view_in_order(self._cluster, view, offset, None, self._password)",
+        "read_log_in_order(self._cluster, view.record, offset, None, self._password)",
+        (f"{FOLLOWING}::test_rb_39_a_follower_skips_nothing_when_who_knew_the_end_is_away",),
+    ),
+    Mutant(
+        "a torn end hides the records in front of it",
+        "client/reading/journal_end.py",
+        "            return content.records\n        length *=",
+        "            return ()\n        length *=",
+        (f"{FOLLOWING}::test_a_record_that_is_torn_behind_the_end_hides_nothing_in_front_of_it",),
     ),
 )

@@ -2,10 +2,13 @@
 
     python stream_job.py FOLDER [INTERRUPTION BATCH]
 
-FOLDER holds ``cluster``, ``source`` and, made by the query, ``checkpoint``. The process ends when
-all files are in the log. An INTERRUPTION is ``kill``, ``exit`` or ``pause``, and a moment in the
-commit of the first batch not below BATCH: all of the driver is killed, or the process that commits
-kills itself, or it stops itself until it is told to go on.
+FOLDER holds ``source``, the files; ``uri``, the cluster's metadata URI; ``logs``, the names of one
+log or more, each on a line; and, made by the queries, a checkpoint for each. The first log gets the
+files, each of the others what is in the one before it. The process ends when all is in the last.
+
+An INTERRUPTION is ``kill``, ``exit`` or ``pause``, and a moment in the commit into the last log of
+the first batch not below BATCH: all of the driver is killed, or the process that commits kills
+itself, or it stops itself until it is told to go on.
 """
 
 import os
@@ -18,7 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 from local_session import build_session
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -27,6 +30,7 @@ from bkspark.spark.source import BookKeeperDataSource
 from bkspark.spark.stream_writer import BookKeeperStreamWriter
 
 LOG = "events"
+SCHEMA = "id bigint, text string"
 
 MOMENTS = {
     "before the commit": ("", 0),
@@ -112,19 +116,31 @@ def hooked(moment: str, act: Callable[[], None]) -> Iterator[None]:
 
 
 def stream(spark: SparkSession, folder: Path, **interruption: str) -> None:
-    """All files of the source, one micro-batch for each."""
+    """All files of the source, one micro-batch for each, through all logs."""
     spark.dataSource.register(InterruptedDataSource)
-    rows = spark.readStream.schema("id bigint, text string").option("maxFilesPerTrigger", 1)
-    query = (
-        rows.csv(str(folder / "source"))
-        .writeStream.format(InterruptedDataSource.name())
-        .option("metadataServiceUri", f"file://{folder}/cluster/metadata")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .options(**interruption)
-        .trigger(availableNow=True)
-        .start(LOG)
-    )
-    query.awaitTermination()
+    uri = (folder / "uri").read_text()
+    names = (folder / "logs").read_text().splitlines()
+    for before, name in zip(["", *names], names):
+        query = (
+            (_logged(spark, uri, before) if before else _files(spark, folder))
+            .writeStream.format(InterruptedDataSource.name())
+            .option("metadataServiceUri", uri)
+            .option("checkpointLocation", str(folder / f"to-{name}"))
+            .options(**(interruption if name == names[-1] else {}))
+            .trigger(availableNow=True)
+            .start(name)
+        )
+        query.awaitTermination()
+
+
+def _files(spark: SparkSession, folder: Path) -> DataFrame:
+    rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    return rows.csv(str(folder / "source"))
+
+
+def _logged(spark: SparkSession, uri: str, name: str) -> DataFrame:
+    rows = spark.readStream.format("bookkeeper").option("metadataServiceUri", uri)
+    return rows.schema(SCHEMA).option("maxEntriesPerTrigger", 50).load(name)
 
 
 def main(folder: Path, interruption: str = "", batch_id: str = "0") -> None:

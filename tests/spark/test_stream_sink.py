@@ -1,10 +1,11 @@
 """``df.writeStream.format("bookkeeper")`` in one session: exactly once, and what is refused."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
-from places import LOG, Place, make_place, refusal
+from places import LOG, Place, make_place, on_row, refusal
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
@@ -13,6 +14,7 @@ from stream_job import MOMENTS, InterruptedDataSource
 from bkspark.client.cluster import Cluster
 from bkspark.client.logs.settling import settle
 from bkspark.client.password import Password
+from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import InvalidRequestError
 from bkspark.spark.source import BookKeeperDataSource
 
@@ -105,14 +107,6 @@ def test_rows_of_all_partitions_of_a_batch_are_there(stream: Stream, spark: Spar
     assert sorted(ids[100:]) == list(range(100, 200))
 
 
-def test_many_batches_leave_few_ledgers(stream: Stream) -> None:
-    stream.feed(*(lines(n) for n in range(40)))
-    stream.run()
-    with Cluster(stream.place.uri) as cluster:
-        assert len(cluster.ledger_ids()) <= 2
-    assert stream.ids() == list(range(40))
-
-
 def test_a_batch_append_and_an_overwrite_under_a_query(stream: Stream, spark) -> None:
     stream.feed(lines(0, 1))
     stream.run()
@@ -124,6 +118,27 @@ def test_a_batch_append_and_an_overwrite_under_a_query(stream: Stream, spark) ->
     stream.feed(lines(6, 7))
     stream.run()
     assert stream.ids() == [200, 201, 6, 7]
+    assert stream.place.log().generation == 2
+
+
+def test_an_overwrite_in_mid_batch(stream: Stream, spark: SparkSession, tmp_path: Path) -> None:
+    """While a task of the second batch has given half of its rows."""
+    reached, overwritten = tmp_path / "reached", tmp_path / "overwritten"
+
+    def wait() -> None:
+        reached.touch()
+        while not overwritten.exists():
+            time.sleep(0.05)
+
+    stream.feed(lines(0, 1), lines(2, 3), lines(4, 5))
+    query = stream.start(stream.rows().mapInArrow(on_row(3, wait), "id bigint"))
+    while not reached.exists():
+        assert query.isActive
+        time.sleep(0.05)
+    stream.place.write(spark.range(200, 202).coalesce(1), mode="overwrite", truncate=True)
+    overwritten.touch()
+    query.awaitTermination()
+    assert stream.ids() == [200, 201, 2, 3, 4, 5]
     assert stream.place.log().generation == 2
 
 
@@ -159,9 +174,9 @@ def test_a_commit_process_that_is_killed_at_a_moment_loses_and_doubles_nothing(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"txnAppId": "a", "txnVersion": "1"}, "txnAppId and txnVersion belong to batch writes"),
-        ({"truncate": "true"}, "truncate=true belongs to batch overwrites"),
-        ({"view": "ledgers"}, "view belongs to reading"),
+        ({"txnAppId": "a", "txnVersion": "1"}, "txnAppId and txnVersion belong to a batch write"),
+        ({"truncate": "true"}, "truncate belongs to a batch write: leave it out of"),
+        ({"view": "ledgers"}, "view belongs to a batch read of a view: leave it out"),
         ({"ensembleSize": "2", "writeQuorumSize": "3"}, "quorum sizes must satisfy"),
         ({"checkpointLocaton": "x"}, "unknown option 'checkpointlocaton'"),
     ],
@@ -184,7 +199,7 @@ def test_only_appends_are_taken(stream: Stream) -> None:
 
 def test_a_single_ledger_is_not_written(spark: SparkSession, place: Place) -> None:
     source = BookKeeperDataSource({"metadataServiceUri": place.uri, "ledgerId": "1"})
-    with pytest.raises(InvalidRequestError, match="a single ledger cannot be written by a stream"):
+    with pytest.raises(InvalidRequestError, match="ledgerId belongs to a batch read"):
         source.streamWriter(spark.range(1).schema, False)
 
 
@@ -207,6 +222,29 @@ def test_other_columns_after_a_restart(stream: Stream) -> None:
     assert stream.ids() == [0, 1, 2, 3]
     rows = {row.id: row.text for row in stream.place.read().collect()}
     assert rows == {0: None, 1: None, 2: "two", 3: "three"}
+
+
+def test_a_column_that_somebody_added_to_the_log_has_to_be_given(
+    stream: Stream, spark: SparkSession
+) -> None:
+    stream.feed(lines(0))
+    stream.run()
+    stream.place.write(spark.sql("select 5L as id, 'x' as more"), mergeSchema=True)
+    stream.feed(lines(1))
+    assert "missing column more" in refusal(InvalidRequestError, stream.run)
+    stream.run(stream.rows().selectExpr("id", "cast(null as string) as more"))
+    assert stream.ids() == [0, 5, 1]
+
+
+def test_a_log_that_was_deleted_is_begun_again(stream: Stream) -> None:
+    stream.feed(lines(0), lines(1))
+    stream.run()
+    with Cluster(stream.place.uri) as cluster:
+        delete_log(cluster, LOG)
+    stream.feed(lines(2))
+    stream.run()
+    assert stream.ids() == [2]
+    assert stream.place.log().generation == 2
 
 
 def test_another_quorum_than_the_log_s(stream: Stream) -> None:

@@ -12,6 +12,7 @@ from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
 from bkspark.client.logs.settling import update_settled
+from bkspark.client.logs.trimming import retain_after_roll
 from bkspark.errors import LedgerFencedError
 from bkspark.format import arrow_schema
 from bkspark.protocol.batch import AttemptReport, CommitPlan
@@ -83,6 +84,7 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
         )
 
     log = update_settled(cluster, target.log_name, target.password, joined).value
+    retain_after_roll(cluster, log)
     return any(logged.ledger_id == target.ledger_id for logged in log.ledgers)
 
 

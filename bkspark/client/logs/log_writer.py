@@ -21,6 +21,7 @@ from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs.opening import create_log_ledger, drop_unlisted, open_tail
 from bkspark.client.logs.rolling import NEVER, Filling, RollPolicy
+from bkspark.client.logs.trimming import retain_after_roll
 from bkspark.client.logs.undecided import Undecided
 from bkspark.client.password import Password, make_digester
 from bkspark.client.records import Seen
@@ -36,6 +37,12 @@ from bkspark.protocol.ledger import LedgerMetadata
 from bkspark.protocol.log import LogRecord
 
 Entries: TypeAlias = "Sequence[bytes] | pa.Table"
+
+WAITING_BYTES_MAX = 64 * 2**20
+"""What waits while a ledger closes; whoever adds more waits too."""
+
+_ADD_BYTES = 100
+"""What an add weighs by itself."""
 
 
 @dataclass(slots=True)
@@ -57,6 +64,7 @@ class _Add:
 
     entries: Entries
     future: "Future[int]"
+    byte_count: int
 
 
 class LogWriter(ClosedAtEnd):
@@ -89,10 +97,12 @@ class LogWriter(ClosedAtEnd):
         self._settings = settings
         self._runtime = runtime
         tail = open_tail(cluster, log_name, password)
-        self._lock = threading.Lock()
-        self._rolling = threading.RLock()
+        self._lock = threading.Condition()  # re-entered by callbacks that append
+        self._rolling = runtime.lock()
         self._roll_task: Task | None = None
         self._waiting: deque[_Add] | None = None
+        self._waiting_bytes = 0
+        self._telling: set[int] = set()
         self._next: Seen[LedgerMetadata] | None = None
         self._error: BookKeeperError | None = None
         self._is_closed = False
@@ -148,15 +158,30 @@ class LogWriter(ClosedAtEnd):
     def _add(self, entries: Entries, byte_count: int) -> "Future[int]":
         future: Future[int] = Future()
         future.set_running_or_notify_cancel()  # what was submitted cannot be taken back
+        add = _Add(entries, future, byte_count + _ADD_BYTES)
         with self._lock:
+            self._wait_for_room()
             self._require_usable()
             if self._waiting is not None:
-                self._waiting.append(_Add(entries, future))
+                self._waiting.append(add)
+                self._waiting_bytes += add.byte_count
             else:
-                self._send(_Add(entries, future))
+                self._send(add)
             self._segment.filling.add(len(entries), byte_count)
             self._roll_if_due()
         return future
+
+    def _wait_for_room(self) -> None:
+        """Wait while too much waits for a ledger to close; not in a callback: that closes it."""
+        if threading.get_ident() in self._telling or self._lock.wait_for(
+            lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._settings.wait_seconds_max
+        ):
+            return
+        raise NotEnoughBookiesError(
+            f"log {self.log_name}: {self._waiting_bytes} bytes wait for ledger {self.ledger_id} to "
+            "close, and the entry was not taken",
+            hint="bring back bookies that hang, then append again",
+        )
 
     def _send(self, add: _Add) -> None:
         segment = self._segment
@@ -171,10 +196,13 @@ class LogWriter(ClosedAtEnd):
 
     def _complete(self, future: "Future[int]", done: "Future[int]", first_offset: int) -> None:
         error = done.exception()
+        teller = threading.get_ident()
+        self._telling.add(teller)
         if error is None:
             future.set_result(first_offset + done.result())
         else:
             future.set_exception(self._with_outcome(error))
+        self._telling.discard(teller)
 
     def _with_outcome(self, error: BaseException) -> BaseException:
         """``error`` with what is undecided, so that nobody adds it twice (RB-35)."""
@@ -252,9 +280,13 @@ class LogWriter(ClosedAtEnd):
             raise self._with_outcome(error) from error
         with self._lock:
             self._segment = begun
-            waiting, self._waiting = self._waiting, None
-            for add in waiting:
+            for add in self._no_longer_waiting():
                 self._send_late(add)
+
+    def _no_longer_waiting(self) -> Sequence[_Add]:
+        waiting, self._waiting, self._waiting_bytes = self._waiting or (), None, 0
+        self._lock.notify_all()
+        return tuple(waiting)
 
     def _settle(self, segment: _Segment) -> None:
         """Give the closed ledger its fixed place; left to the next roll or opener if it fails."""
@@ -267,9 +299,11 @@ class LogWriter(ClosedAtEnd):
             return self._settled_before(record, segment).settled(ledger).stamped(now_ms())
 
         try:
-            self._cluster.logs.update(self.log_name, transform)
+            settled = self._cluster.logs.update(self.log_name, transform)
         except BookKeeperError as error:
             self.roll_error = error
+        else:
+            retain_after_roll(self._cluster, settled.value)
 
     def _begun(self, ledger: Seen[LedgerMetadata], first_offset: int) -> _Segment:
         digester = make_digester(ledger.value.digest, self._password)
@@ -333,7 +367,7 @@ class LogWriter(ClosedAtEnd):
     def _end(self, error: BookKeeperError) -> None:
         with self._lock:
             self._error = error
-            waiting, self._waiting = self._waiting or (), None
+            waiting = self._no_longer_waiting()
         for add in waiting:
             add.future.set_exception(
                 LedgerClosedError(f"the writer of log {self.log_name} ended before this was sent")

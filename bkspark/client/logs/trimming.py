@@ -6,14 +6,18 @@ reads, for a collection to delete.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.logs.cursors import positions_of
 from bkspark.client.upkeep.maintenance import make_tombstone
-from bkspark.errors import NoSuchLedgerError
+from bkspark.errors import BookKeeperError, NoSuchLedgerError
 from bkspark.protocol.log import LogRecord
-from bkspark.protocol.retention import retained_from
+from bkspark.protocol.retention import is_limited, retained_from
+
+LEDGERS_PER_ROLL_MAX = 16
+"""A roll adds one ledger, so taking a few away at each catches up, and nobody waits for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,32 @@ def retain(cluster: Cluster, log_name: str, *, respects_cursors: bool = True) ->
     Raises:
         NoSuchLedgerError: there is no such log.
     """
+    return _trim(cluster, log_name, _kept_from(cluster, respects_cursors, None))
+
+
+def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
+    """Let go of what ``log``, which has just got one more closed ledger, is to keep no longer.
+
+    For whoever writes to it: a few ledgers at a time, and without an error, because what was
+    written is written. What fails now is tried again at the next roll. Cursors are respected.
+    """
+    if is_limited(log):
+        with suppress(BookKeeperError):
+            _trim(cluster, log.name, _kept_from(cluster, True, LEDGERS_PER_ROLL_MAX))
+
+
+def _kept_from(
+    cluster: Cluster, respects_cursors: bool, ledger_count_max: int | None
+) -> Callable[[LogRecord], int]:
     now = now_ms()
 
     def kept_from(log: LogRecord) -> int:
         positions = positions_of(cluster, log) if respects_cursors else []
-        return retained_from(log, now_ms=now, positions=positions)
+        return retained_from(
+            log, now_ms=now, positions=positions, ledger_count_max=ledger_count_max
+        )
 
-    return _trim(cluster, log_name, kept_from)
+    return kept_from
 
 
 def _trim(cluster: Cluster, log_name: str, offset_of: Callable[[LogRecord], int]) -> Trimmed:

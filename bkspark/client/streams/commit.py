@@ -33,7 +33,11 @@ _Key = tuple[str, str, str]
 class HeldTails:
     """The tails that one process holds, by cluster, log and query.
 
-    Spark keeps a process while the query is busy. When it ends, the next one takes over.
+    Spark keeps a process while the query is busy, and ends one that was idle for about a minute;
+    the next one takes over. So with triggers further apart each batch has a ledger of its own, a
+    place on the log's list until retention lets it go, and costs ten times as many operations. To
+    open the same ledger in the next term would save the place, but not the recovery, which costs
+    the most.
     """
 
     def __init__(self, limits: RollLimits | None = None) -> None:

@@ -15,6 +15,7 @@ from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
 from bkspark.client.logs.opening import open_tail
+from bkspark.client.logs.trimming import retain_after_roll
 from bkspark.client.password import make_digester
 from bkspark.client.placing import spares_of
 from bkspark.client.streams.micro_batch import Home, MicroBatch
@@ -84,6 +85,7 @@ class TailWriter:
             )
             committed = opened.log.value.transactions
             self._last_batch_id = committed.get(batch.transaction.app_id, -1)
+            self._rolled: LogRecord | None = opened.log.value
             self._cleanup = cleanup.pop_all()
 
     def commit(self, batch: MicroBatch) -> bool:
@@ -108,6 +110,9 @@ class TailWriter:
             self._writer.confirm()
         if has_moved:
             drop_private(self._cluster, self._request, batch.home)
+        if self._rolled is not None:  # once, and behind the ack: it may take a while
+            retain_after_roll(self._cluster, self._rolled)
+            self._rolled = None
         return is_new
 
     def is_full(self, limits: RollLimits) -> bool:

@@ -233,7 +233,7 @@ def open_log() -> LogRecord:
         log(),
         ledgers=(LoggedLedger(2, 10, 5, 50, 77), LoggedLedger(5, 15, 1, 8)),
         tail=(6, 7),
-        streams={"query": ("run 1", "run 2")},
+        streams={"query": ("run 1", "run 2"), "other": ("run 9",)},
         retention_bytes=10**9,
         retention_ms=0,
     )

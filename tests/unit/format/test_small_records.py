@@ -61,10 +61,18 @@ def test_round_trips() -> None:
         assert ledger_metadata.decode(LEDGER, ledger_metadata.encode(stored, "n")) == stored
 
 
+def test_the_queries_of_a_log_keep_their_order() -> None:
+    for names in (["other", "query"], ["query", "other"]):
+        stored = replace(log(), streams=dict.fromkeys(names, ("run",)))
+        assert list(log_record.decode("events", log_record.encode(stored, "n")).streams) == names
+
+
 def test_a_log_without_anything_new_is_stored_as_it_always_was() -> None:
     """Older readers know neither the fields of an open tail nor the time of a ledger."""
     payload = json.loads(log_record.encode(log(), "n").partition(b"\n")[2])
     assert not payload.keys() & {"tail", "sealed", "streams", "retention_bytes", "retention_ms"}
+    one = replace(log(), streams={"other": ("run",), "query": ("run",)})
+    assert "streams_order" not in json.loads(log_record.encode(one, "n").partition(b"\n")[2])
     assert payload["ledgers"] == [[2, 10, 5, 50], [5, 15, 1, 8]]
 
 

@@ -15,7 +15,7 @@ from bkspark.errors import (
 from bkspark.protocol.ledger import DigestSpec, LedgerState
 from bkspark.protocol.log import LoggedLedger, LogRecord
 from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.stream_run import RUNS_MAX, StreamRun, with_run
+from bkspark.protocol.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, with_run
 
 from .test_log import EMPTY, FIRST, LOG, SECOND, ledger, splice
 
@@ -174,6 +174,17 @@ def test_the_runs_of_a_query_are_bounded() -> None:
     for number in range(RUNS_MAX + 1):
         streams = dict(with_run(streams, StreamRun("q", f"r{number}")))
     assert streams["q"] == tuple(f"r{number}" for number in range(1, RUNS_MAX + 1))
+
+
+def test_the_queries_are_bounded_and_who_began_a_run_last_stays() -> None:
+    streams = {}
+    for number in range(QUERIES_MAX):
+        streams = dict(with_run(streams, StreamRun(f"q{number}", "r")))
+    assert len(streams) == QUERIES_MAX
+    streams = dict(with_run(streams, StreamRun("q0", "again")))
+    streams = dict(with_run(streams, StreamRun("other", "r")))
+    assert list(streams) == [*(f"q{n}" for n in range(2, QUERIES_MAX)), "q0", "other"]
+    assert streams["q0"] == ("r", "again")
 
 
 # --- truncation --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bkspark.protocol.log import LoggedLedger, LogRecord
-from bkspark.protocol.retention import retained_from
+from bkspark.protocol.retention import is_limited, retained_from
 
 from .test_log import EMPTY
 
@@ -60,6 +60,18 @@ def test_a_ledger_of_unknown_age_is_not_old_and_ends_it() -> None:
 )
 def test_what_a_cursor_has_not_read_stays(positions: tuple[int, ...], first: int) -> None:
     assert kept_from(replace(TEN, retention_bytes=0), *positions) == first
+
+
+@pytest.mark.parametrize(("count", "first"), [(0, 0), (1, 10), (3, 30), (9, 90), (20, 90)])
+def test_only_so_many_ledgers_go_at_a_time(count: int, first: int) -> None:
+    short = replace(TEN, retention_bytes=0)
+    assert retained_from(short, now_ms=NOW, ledger_count_max=count) == first
+
+
+def test_a_log_with_either_limit_is_limited() -> None:
+    assert not is_limited(TEN)
+    assert is_limited(replace(TEN, retention_bytes=0))
+    assert is_limited(replace(TEN, retention_ms=0))
 
 
 def test_what_is_hidden_already_stays_hidden() -> None:

@@ -1,0 +1,156 @@
+"""A log that keeps only so much lets old ledgers go while it is written, without being asked."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.cluster import Cluster
+from bkspark.client.logs import trimming
+from bkspark.client.logs.log_handle import LogHandle
+from bkspark.client.streams.tail_writer import RollLimits
+from bkspark.protocol.ledger import LedgerState
+from bkspark.testing.faulty import Fault, Moment
+from bkspark.testing.faulty_cluster import Operation, crash_at
+from bkspark.testing.faulty_os import Crash
+
+from .log_scenes import fill, values
+from .rig import SCHEMA, Rig, flat, partitions_of
+from .stream_driver import Driver, expected, settled_rows, the_log
+
+
+@pytest.fixture
+def keeper(rig: Rig) -> Iterator[BookKeeper]:
+    with BookKeeper(rig.uri) as keeper:
+        yield keeper
+
+
+@pytest.fixture
+def log(keeper: BookKeeper) -> LogHandle:
+    return keeper.create_log("wal")
+
+
+def deleted(rig: Rig) -> list[int]:
+    """Ids of tombstones."""
+    with Cluster(rig.uri) as cluster:
+        found = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
+        return [
+            seen.value.ledger_id
+            for seen in found
+            if seen is not None and seen.value.state is LedgerState.DELETING
+        ]
+
+
+# --- who writes -----------------------------------------------------------------------------------
+
+
+def test_a_writer_lets_old_ledgers_go_when_it_rolls(rig: Rig, log: LogHandle) -> None:
+    log.keep(max_bytes=20)
+    added = fill(log, *[3] * 6)
+    size = len(added[0]) * 3
+    assert 20 <= log.record.length_bytes < 20 + size
+    assert log.first_offset == log.record.ledgers[0].first_offset == 15
+    assert values(log) == added[15:]
+    assert log.record.dropped == ()
+
+
+def test_a_writer_by_itself_keeps_its_log_short(log: LogHandle) -> None:
+    log.keep(max_bytes=0)
+    with log.writer(roll_entries=2) as writer:
+        for number in range(60):
+            assert writer.append(b"x") == number
+    assert len(log.record.listed_ids) < 10
+    assert log.end_offset == 60
+
+
+def test_batch_appends_let_old_ledgers_go(rig: Rig, keeper: BookKeeper) -> None:
+    keeper.create_log(rig.log_name, schema=SCHEMA).keep(max_bytes=1)
+    for number in range(4):
+        rig.write(partitions_of(5, first=5 * number))
+    assert rig.rows() == flat(partitions_of(5, first=15))
+    assert len(deleted(rig)) == 3
+
+
+def test_a_stream_lets_old_ledgers_go(rig: Rig, keeper: BookKeeper) -> None:
+    driver = Driver(rig, limits=RollLimits(record_count=2))
+    driver.run(0)
+    keeper.open_log(rig.log_name).keep(max_bytes=1)
+    assert driver.run(*range(1, 8)) == [True] * 7
+    assert settled_rows(rig) == expected(4, 5, 6, 7)
+    assert Driver(rig).run(7, 8) == [False, True]  # what is gone is not written again
+    assert settled_rows(rig) == expected(6, 7, 8)
+    assert the_log(rig).dropped == ()
+
+
+# --- not too much, and not at any price -----------------------------------------------------------
+
+
+def test_a_cursor_is_respected_and_a_few_ledgers_go_at_a_time(
+    log: LogHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trimming, "LEDGERS_PER_ROLL_MAX", 3)
+    log.keep(max_bytes=0)
+    cursor = log.cursor("mail")
+    fill(log, *[1] * 10)
+    assert log.first_offset == 0
+    cursor.advance(9)
+    fill(log, 1)
+    assert log.first_offset == 3
+    fill(log, 1, 1, 1)
+    assert log.first_offset == 9
+
+
+def test_a_writer_goes_on_when_nothing_can_be_let_go(rig: Rig) -> None:
+    """Cursors cannot be looked up, then a tombstone has no outcome; the next roll does it."""
+    gone: list[int] = []
+
+    def refuse(_number: int, operation: Operation) -> Fault | None:
+        is_tombstone = operation.call == "put" and operation.name.endswith(tuple(map(hex16, gone)))
+        is_list = operation.call == "list" and "wal" in operation.name and not gone
+        return Fault(Moment.BEFORE) if is_list or is_tombstone else None
+
+    with rig.faults.installed(), BookKeeper(rig.uri) as keeper:
+        log = keeper.create_log("wal")
+        log.keep(max_bytes=0)
+        with log.writer() as writer:
+            for number in range(8):
+                if number == 2:
+                    rig.faults.decide = refuse
+                if number == 4:
+                    gone.append(log.record.ledgers[0].ledger_id)
+                if number == 6:
+                    rig.faults.forget()
+                assert writer.append(b"x") == number
+                writer.roll()
+                assert writer.roll_error is None
+            writer.append(b"y")
+        assert values(log, 8) == [b"y"]
+        assert log.first_offset == 8
+        assert set(gone) <= set(log.record.dropped)  # for a collection
+
+
+def hex16(ledger_id: int) -> str:
+    return f"{ledger_id:016x}"
+
+
+def test_a_process_that_dies_while_it_lets_go_loses_nothing(memory_rig: Rig) -> None:
+    """At every operation of a micro-batch's commit that trims the log."""
+    rig, number, is_done = memory_rig, 0, False
+    while not is_done:
+        rig.log_name = f"log-{number}"
+        driver = Driver(rig, limits=RollLimits(record_count=1))
+        driver.run(0, 1)
+        with BookKeeper(rig.uri) as keeper:
+            keeper.open_log(rig.log_name).keep(max_bytes=1)
+        batch = driver.planned(2)
+        rig.faults.forget()
+        rig.faults.decide = crash_at(number, Moment.BEFORE)
+        with rig.faults.installed():
+            try:
+                driver.commit(batch)
+                is_done = True
+            except Crash:
+                number += 1
+        Driver(rig).run(2, 3)
+        assert settled_rows(rig) in (expected(1, 2, 3), expected(2, 3), expected(3))
+    assert number > 30

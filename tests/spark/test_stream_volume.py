@@ -1,0 +1,69 @@
+"""A steady stream of micro-batches leaves metadata that its rolls make, not its batches.
+
+    BKSPARK_SOAK_SECONDS=7200 pytest -s -n0 tests/spark/test_stream_volume.py
+
+goes on for so long, or to 10,000 batches; tests/integration/test_stream_volume.py has as many
+without Spark's triggers.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from places import LOG, Place
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.logs.settling import settle
+from bkspark.client.password import Password
+from bkspark.client.streams.tail_writer import RollLimits
+
+SOAK_SECONDS = float(os.environ.get("BKSPARK_SOAK_SECONDS", "0"))
+BATCHES, BATCHES_MAX = 25, 10_000
+
+pytestmark = pytest.mark.timeout(600 + SOAK_SECONDS)
+
+
+def _run_to(query: StreamingQuery, batch_count: int) -> None:
+    while query.lastProgress is None or query.lastProgress.batchId < batch_count:
+        assert query.isActive, query.exception()
+        time.sleep(0.1)
+
+
+def _metadata_files(place: Place) -> int:
+    """Older versions of records are files too."""
+    folder = Path(place.uri.removeprefix("file://"))
+    return sum(path.is_file() for path in folder.rglob("*"))
+
+
+def test_ledgers_are_as_many_as_rolls(spark: SparkSession, place: Place, tmp_path: Path) -> None:
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2)
+    writer = rows.option("numPartitions", 1).load().selectExpr("value as id").writeStream
+    writer = writer.format("bookkeeper").option("metadataServiceUri", place.uri)
+    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(processingTime="0 seconds").start(LOG)
+    end = time.monotonic() + SOAK_SECONDS
+    try:
+        _run_to(query, 2)
+        before = _metadata_files(place)
+        _run_to(query, BATCHES)
+        if not SOAK_SECONDS:
+            assert _metadata_files(place) == before
+        while time.monotonic() < end and query.lastProgress.batchId < BATCHES_MAX:
+            assert query.isActive, query.exception()
+            time.sleep(1)
+    finally:
+        query.stop()
+    with Cluster(place.uri) as cluster:
+        settle(cluster, LOG, Password())
+    ids = place.ids()
+    batches = len(ids) // 2
+    ledgers = place.log().ledgers
+    assert ids == list(range(2 * batches))
+    assert batches >= BATCHES
+    rolls = max(batches // RollLimits().record_count, SOAK_SECONDS // RollLimits().seconds)
+    assert len(ledgers) <= rolls + 1
+    assert _metadata_files(place) <= before + 4 * len(ledgers)
+    print(f"{batches} batches, {len(ledgers)} ledgers, {_metadata_files(place)} metadata files")
