@@ -19,6 +19,7 @@ from bkspark.bookie.checks import (
     without_credentials,
 )
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
+from bkspark.bookie.growing_journal import GrowingJournal
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
 
@@ -208,35 +209,19 @@ class MemoryEntryFile:
         return self._file
 
 
-class MemoryJournal:
+class MemoryJournal(GrowingJournal):
     """A file that grows at its end."""
 
     def __init__(self, who: str, name: str, disk: MemoryDisk, file: MemoryFile) -> None:
-        self._who = who
-        self._name = name
+        super().__init__(who, name)
         self._disk = disk
         self._file = file
-        self._end = 0
-        self._is_over = False
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def end(self) -> int:
-        return self._end
-
-    def append(self, parts: Sequence[Buffer]) -> None:
-        if self._is_over:
-            raise BookieUnavailableError(f"{self._who}: journal {self._name} takes no more records")
+    def _store(self, parts: Sequence[Buffer]) -> int:
         record = b"".join(parts)
         with self._disk.lock:
             self._file.data.extend(record)
-        self._end += len(record)
-
-    def close(self) -> None:
-        self._is_over = True
+        return len(record)
 
     def is_written_to(self, file: MemoryFile) -> bool:
         """Whether ``file`` is the file of this journal, with all that is durable of it."""

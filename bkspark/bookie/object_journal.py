@@ -22,6 +22,7 @@ from itertools import accumulate
 
 from bkspark.bookie.contract import Buffer
 from bkspark.bookie.doubt import Doubt
+from bkspark.bookie.growing_journal import GrowingJournal
 from bkspark.errors import BookieUnavailableError
 from bkspark.storage.connection import S3Doubt
 from bkspark.storage.objects import Created, Found, Objects, make_sign
@@ -33,7 +34,7 @@ _RECORD = re.compile(r"\.([0-9a-f]{16})")
 _READERS = 8
 
 
-class S3Journal:
+class S3Journal(GrowingJournal):
     """The objects that one writer puts one by one.
 
     Args:
@@ -41,32 +42,13 @@ class S3Journal:
     """
 
     def __init__(self, who: str, objects: Objects, name: str, head: Created) -> None:
-        self._who = who
+        super().__init__(who, name)
         self._objects = objects
-        self._name = name
         self._head = head
         self._records: list[Created] = []
-        self._end = 0
-        self._is_over = False
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def end(self) -> int:
-        return self._end
-
-    def append(self, parts: Sequence[Buffer]) -> None:
-        if self._is_over:
-            raise BookieUnavailableError(
-                f"{self._who}: journal {self._name} takes no more records "
-                "after an error or after it was closed",
-                hint="go on in a new journal",
-            )
+    def _store(self, parts: Sequence[Buffer]) -> int:
         record = b"".join(parts)
-        # Over until proven durable, so that whatever gets out of here, even an interrupt, ends it.
-        self._is_over = True
         with Doubt(self._who, "append to", self._name):
             created = self._objects.create(_record_name(self._name, len(self._records)), record)
         if created is None:
@@ -75,11 +57,7 @@ class S3Journal:
                 hint="a journal has one writer; go on in a new journal",
             )
         self._records.append(created)
-        self._end += len(record)
-        self._is_over = False
-
-    def close(self) -> None:
-        self._is_over = True
+        return len(record)
 
     def is_headed_by(self, found: Found) -> bool:
         """Whether ``found`` is the object that this journal made under its own name."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from bkspark.bookie import posix_calls
 from bkspark.bookie.contract import Buffer, Journal
 from bkspark.bookie.doubt import Doubt
+from bkspark.bookie.growing_journal import GrowingJournal
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 
 # The most parts that one writev takes: IOV_MAX of Linux and the BSDs.
@@ -87,45 +88,25 @@ class PosixEntryFile:
                 os.close(descriptor)
 
 
-class PosixJournal:
+class PosixJournal(GrowingJournal):
     """A file that grows at its end; one record, one fdatasync."""
 
     def __init__(self, who: str, name: str, descriptor: int) -> None:
+        super().__init__(who, name)
         status = os.fstat(descriptor)
-        self._who = who
-        self._name = name
         self._fd = descriptor
         self._identity = (status.st_dev, status.st_ino)
-        self._end = 0
-        self._is_over = False
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def end(self) -> int:
-        return self._end
-
-    def append(self, parts: Sequence[Buffer]) -> None:
-        if self._is_over:
-            raise BookieUnavailableError(
-                f"{self._who}: journal {self._name} takes no more records "
-                "after an error or after it was closed",
-                hint="go on in a new journal",
-            )
+    def _store(self, parts: Sequence[Buffer]) -> int:
         views = [memoryview(part).cast("B") for part in parts]
-        # Over until proven durable, so that whatever gets out of here, even an interrupt, ends it.
-        self._is_over = True
         with Doubt(self._who, "append to", self._name):
             for first in range(0, len(views), _PARTS_MAX):
                 self._write(views[first : first + _PARTS_MAX])
             os.fdatasync(self._fd)
-        self._end += sum(len(view) for view in views)
-        self._is_over = False
+        return sum(len(view) for view in views)
 
     def close(self) -> None:
-        self._is_over = True
+        super().close()
         descriptor, self._fd = self._fd, -1
         if descriptor >= 0:
             with suppress(OSError):

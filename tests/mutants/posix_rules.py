@@ -49,6 +49,13 @@ MUTANTS = (
         (f"{CALLS}::test_order_of_an_append",),
     ),
     Mutant(
+        "a journal goes on behind a record that may not be durable",
+        "bookie/growing_journal.py",
+        "        self._is_over = True\n        self._end += ",
+        "        self._end += ",
+        (f"{CALLS}::test_journal_ends_at_its_first_error",),
+    ),
+    Mutant(
         "the post-check does not look whose directory it is",
         "bookie/posix_post_check.py",
         "                check_cookie(address, found)\n",

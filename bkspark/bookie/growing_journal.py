@@ -1,0 +1,44 @@
+"""What the journals of all backends have in common: they end at the first doubt (H24)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from bkspark.bookie.contract import Buffer
+from bkspark.errors import BookieUnavailableError
+
+
+class GrowingJournal(ABC):
+    """A journal that takes one record behind the other until one may not be durable."""
+
+    def __init__(self, who: str, name: str) -> None:
+        self._who = who
+        self._name = name
+        self._end = 0
+        self._is_over = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def end(self) -> int:
+        return self._end
+
+    def append(self, parts: Sequence[Buffer]) -> None:
+        if self._is_over:
+            raise BookieUnavailableError(
+                f"{self._who}: journal {self._name} takes no more records "
+                "after an error or after it was closed",
+                hint="go on in a new journal",
+            )
+        # Over until proven durable, so that whatever gets out of here, even an interrupt, ends it.
+        self._is_over = True
+        self._end += self._store(parts)
+        self._is_over = False
+
+    def close(self) -> None:
+        self._is_over = True
+
+    @abstractmethod
+    def _store(self, parts: Sequence[Buffer]) -> int:
+        """Make one record durable behind the last; returns its length in bytes."""
