@@ -6,7 +6,6 @@ fail. Then the faults end: it must be possible to write to the log and to read a
 is on no list can be deleted.
 """
 
-from hashlib import blake2b
 from random import Random
 
 from bkspark.client.cluster import Cluster
@@ -65,11 +64,7 @@ def run_log_schedule(seed: int, *, checks_reasons: bool = True) -> Outcome:
             outcome.violation = str(violation)
         finally:
             run.storage.clear()
-    outcome.log = run.scheduler.log
-    outcome.digest = blake2b("\n".join(map(str, outcome.log)).encode(), digest_size=16).hexdigest()
-    outcome.steps, outcome.operations = run.scheduler.moves, run.storage.operations
-    outcome.acks, outcome.faults = run.oracle.acks, run.storage.chance.counts
-    outcome.faults[Kind.TIMED_OUT] = run.scheduler.time_outs
+    outcome.take(run.scheduler, run.storage, run.oracle)
     return outcome
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import count
 from random import Random
-from secrets import token_hex
 
 import pyarrow as pa
 
@@ -18,12 +17,12 @@ from bkspark.client.batch import plan as batch_plan
 from bkspark.client.batch.plan import WriteRequest
 from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.cluster import Cluster
+from bkspark.client.creating import create_ledger
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.password import Password
-from bkspark.client.placing import place
 from bkspark.client.records import Seen
 from bkspark.format import arrow_schema
-from bkspark.protocol.ledger import FIRST_TERM, Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.simulation.clients import Clients
 from bkspark.testing.simulation.disks import URI
@@ -62,6 +61,14 @@ class Outcome:
     setting: str = ""
     log: list[tuple[int, str, str, str]] = field(default_factory=list)
 
+    def take(self, scheduler: Scheduler, storage: Storage, oracle: Oracle) -> None:
+        """Note what they have counted by the end."""
+        self.log = scheduler.log
+        self.digest = blake2b("\n".join(map(str, self.log)).encode(), digest_size=16).hexdigest()
+        self.steps, self.operations = scheduler.moves, storage.operations
+        self.acks, self.faults = oracle.acks, storage.chance.counts
+        self.faults[Kind.TIMED_OUT] = scheduler.time_outs
+
 
 def run_schedule(seed: int, *, checks_reasons: bool = True) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised."""
@@ -80,12 +87,7 @@ def run_schedule(seed: int, *, checks_reasons: bool = True) -> Outcome:
             outcome.violation = str(violation)
         finally:
             run.storage.clear()
-    log = run.scheduler.log
-    outcome.log = log
-    outcome.digest = blake2b("\n".join(map(str, log)).encode(), digest_size=16).hexdigest()
-    outcome.steps, outcome.operations = run.scheduler.moves, run.storage.operations
-    outcome.acks, outcome.faults = run.oracle.acks, run.storage.chance.counts
-    outcome.faults[Kind.TIMED_OUT] = run.scheduler.time_outs
+    outcome.take(run.scheduler, run.storage, run.oracle)
     return outcome
 
 
@@ -174,20 +176,12 @@ class _Run:
 def make_ledger(quorum: Quorum, oracle: Oracle) -> Seen[LedgerMetadata]:
     """A new ledger of the cluster, open for its first writer."""
     with Cluster(URI) as cluster:
-        ledger_id = cluster.new_ledger_id()
-        ensemble, _ = place(cluster, ledger_id, quorum)
-        members = tuple(Member(address.bookie_id, address.incarnation) for address in ensemble)
-        seen = cluster.ledgers.create(
-            str(ledger_id),
-            LedgerMetadata(
-                ledger_id=ledger_id,
-                quorum=quorum,
-                state=LedgerState.OPEN,
-                term=FIRST_TERM,
-                token=token_hex(16),
-                fragments=(Fragment(0, FIRST_TERM, members),),
-                schema=arrow_schema.encode(VALUE_SCHEMA),
-            ),
+        created = create_ledger(
+            cluster,
+            quorum=quorum,
+            digest=DigestSpec(),
+            schema=arrow_schema.encode(VALUE_SCHEMA),
+            custom_metadata={},
         )
-    oracle.see("-", ledger_id)
-    return seen
+    oracle.see("-", created.seen.value.ledger_id)
+    return created.seen
