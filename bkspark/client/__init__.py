@@ -5,13 +5,16 @@
     cluster  records            typed records under compare-and-set: ledgers, logs, bookies
     placing  post_check         choosing bookies; what makes a record on one of them countable
     password copying runtime    secrets by reference; checked copies; threads, queues and time
+    striping entry_log_file     which entry lies where; an entry log's blocks, checked
 
-And one folder for each thing that is done with them::
+And one folder for each thing that is done with them, those above from those below::
 
-    batch      a DataFrame write:    plan -> target -> attempt_writer (striping) -> commit
     streams    a query's batches:    plan -> commit -> tail_writer (rehoming)
-    reading    a read of many rows:  plan (ledger_files) -> slice_reader (entry_log_file)
-    handles    a ledger from Python: write_handle -> committer -> ensemble -> lane; read_handle
-    recovery   taking over:          recover -> fencing -> journal_tail
+    batch      a DataFrame write:    plan -> target -> attempt_writer -> commit
+    logs       a row of ledgers:     log_handle, log_writer -> opening -> settling
     upkeep     looking after it all: views, replication_check, maintenance
+    recovery   taking over:          recover -> fencing -> journal_tail
+    reading    a read of many rows:  plan (ledger_files) -> slice_reader
+    handles    a ledger from Python: write_handle -> committer -> ensemble -> lane; read_handle
+    journals   looking into them:    journal_end, journal_pages, member_journals
 """

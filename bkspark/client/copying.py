@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.reading.entry_log_file import EntryLogFile
+from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import Digester

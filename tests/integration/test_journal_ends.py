@@ -10,8 +10,8 @@ import pytest
 from bkspark.bookie import memory
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.cluster import Cluster
+from bkspark.client.journals.journal_end import CHUNK_BYTES, JournalEnds, JournalName
 from bkspark.client.password import make_digester
-from bkspark.client.reading.journal_end import CHUNK_BYTES, JournalEnds, JournalName
 from bkspark.client.reading.ledger_files import OpenBookies, find_records
 from bkspark.client.reading.log_view import LogWatch
 from bkspark.client.recovery.recover import recover

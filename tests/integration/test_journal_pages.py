@@ -10,9 +10,9 @@ from bkspark.bookie import memory
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.memory import MemoryFile, MemoryRoot
 from bkspark.client.cluster import Cluster
-from bkspark.client.handles import journal_pages
 from bkspark.client.handles.entries import VALUE_SCHEMA, encode_parts
-from bkspark.client.handles.journal_pages import JournalPages
+from bkspark.client.journals import journal_pages
+from bkspark.client.journals.journal_pages import JournalPages
 from bkspark.format import journal
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import DigestSpec

@@ -270,7 +270,7 @@ MUTANTS = (
     # --- reading ---------------------------------------------------------------------------------
     Mutant(
         "the reader does not check digests",
-        "client/reading/entry_log_file.py",
+        "client/entry_log_file.py",
         "        entry_log_format.check_block(\n"
         "            data, block, self._digester, self._log, ledger_id=self._ledger_id\n"
         "        )\n",

@@ -27,14 +27,14 @@ MUTANTS = (
     ),
     Mutant(
         "a plan reads whole journals",
-        "client/reading/journal_end.py",
+        "client/journals/journal_end.py",
         "    if begin > 0:\n",
         "    if begin < 0:\n",
         (f"{JOURNALS}::test_the_end_of_a_long_journal_is_planned_without_the_rest",),
     ),
     Mutant(
         "a look reads journals that have not grown",
-        "client/reading/journal_end.py",
+        "client/journals/journal_end.py",
         "        if size != known.size:\n",
         "        if size:\n",
         (
@@ -44,7 +44,7 @@ MUTANTS = (
     ),
     Mutant(
         "a torn journal says nothing",
-        "client/reading/journal_end.py",
+        "client/journals/journal_end.py",
         "        record = content.frames[-1].record if content.frames else known.record\n",
         "        record = known.record\n",
         (f"{JOURNALS}::test_a_torn_end_is_read_from_where_the_last_look_ended",),

@@ -373,7 +373,7 @@ MUTANTS = (
     ),
     Mutant(
         "a torn end hides the records in front of it",
-        "client/reading/journal_end.py",
+        "client/journals/journal_end.py",
         "            return content.records\n        length *=",
         "            return ()\n        length *=",
         (f"{FOLLOWING}::test_a_record_that_is_torn_behind_the_end_hides_nothing_in_front_of_it",),

@@ -13,7 +13,7 @@ HEDGING = "tests/unit/client/test_hedging.py"
 
 HEDGING_FILE = "client/handles/hedging.py"
 FINDER_FILE = "client/handles/group_finder.py"
-PAGES_FILE = "client/handles/journal_pages.py"
+PAGES_FILE = "client/journals/journal_pages.py"
 READER_FILE = "client/handles/read_handle.py"
 ADV_FILE = "client/handles/adv_handle.py"
 

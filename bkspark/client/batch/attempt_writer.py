@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot, EntryFile
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch.striping import BlockCutter, stripes_of
+from bkspark.client.batch.block_cutter import BlockCutter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.copying import copy_entry_log
+from bkspark.client.striping import stripes_of
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import arrow_schema, layout
 from bkspark.format.digest import Buffer

@@ -7,10 +7,10 @@ rows become visible.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bkspark.client.batch.plan import schema_after
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
+from bkspark.client.logs.schema import schema_after
 from bkspark.client.logs.settling import update_settled
 from bkspark.client.logs.trimming import retain_after_roll
 from bkspark.errors import LedgerFencedError

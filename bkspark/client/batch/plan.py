@@ -12,6 +12,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.cluster import Cluster
 from bkspark.client.creating import create_ledger
+from bkspark.client.logs.schema import schema_after
 from bkspark.client.password import Password, make_digester
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout
@@ -133,27 +134,6 @@ def agree(cluster: Cluster, request: WriteRequest) -> Agreed:
     if log is not None:
         schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
     return Agreed(log, quorum, spec)
-
-
-def schema_after(
-    schema: pa.Schema, log: LogRecord, merges_schema: bool, is_overwrite: bool
-) -> bytes:
-    """The log's schema once rows of ``schema`` are in it.
-
-    Raises:
-        InvalidRequestError: they do not fit; the message shows the difference.
-    """
-    if is_overwrite or log.is_vacant:
-        return arrow_schema.encode(schema)
-    base = arrow_schema.decode(log.schema)
-    if arrow_schema.are_alike(base, schema):
-        return log.schema
-    if merges_schema:
-        return arrow_schema.encode(arrow_schema.merged(base, schema))
-    raise InvalidRequestError(
-        f"the schema does not match log {log.name!r}: {arrow_schema.difference(base, schema)}",
-        hint="select and cast the columns, or add nullable ones with mergeSchema=true",
-    )
 
 
 def _settled_quorum(request: WriteRequest, log: LogRecord | None) -> Quorum:

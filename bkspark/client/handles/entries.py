@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bkspark.client.batch.striping import stripes_of
+from bkspark.client.striping import stripes_of
 from bkspark.format import arrow_message, journal
 from bkspark.format.digest import Buffer, Digester
 from bkspark.protocol.quorum import Quorum

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.hedging import USUAL_READS, Asker, ReaderSettings
-from bkspark.client.handles.journal_pages import Mark, Page, StoredGroup
-from bkspark.client.handles.member_journals import MemberJournals, NamedPage
+from bkspark.client.journals.journal_pages import Mark, Page, StoredGroup
+from bkspark.client.journals.member_journals import MemberJournals, NamedPage
 from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import BookieUnavailableError
 from bkspark.format.digest import Digester

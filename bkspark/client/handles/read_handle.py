@@ -15,7 +15,7 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import decode_parts
 from bkspark.client.handles.group_finder import GroupFinder
 from bkspark.client.handles.hedging import USUAL_READS, ReaderSettings
-from bkspark.client.handles.journal_pages import Mark
+from bkspark.client.journals.journal_pages import Mark
 from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema

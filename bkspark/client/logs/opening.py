@@ -12,9 +12,9 @@ and deleted if there is none: no orphan is left.
 
 from dataclasses import dataclass
 
-from bkspark.client.batch.plan import schema_after
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.creating import create_ledger
+from bkspark.client.logs.schema import schema_after
 from bkspark.client.logs.settling import TRIES_MAX, duel, with_closed_tail
 from bkspark.client.password import Password, make_digester
 from bkspark.client.records import Seen, back_off

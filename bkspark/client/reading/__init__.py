@@ -1,4 +1,4 @@
-"""A read: planned on the driver (plan, ledger_files), done in tasks (slice_reader, entry_log_file).
+"""A read: planned on the driver (plan, ledger_files), done in tasks (slice_reader).
 
 ``ordered_read`` does both for Python.
 """

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bkspark.client.cluster import Cluster
+from bkspark.client.journals.journal_end import JournalEnds, JournalName
 from bkspark.client.password import Password, make_digester
-from bkspark.client.reading.journal_end import JournalEnds, JournalName
 from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout

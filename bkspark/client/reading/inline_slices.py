@@ -16,7 +16,7 @@ from bkspark.client.password import Password, make_digester
 from bkspark.protocol.ledger import LedgerMetadata, Member
 
 if TYPE_CHECKING:
-    from bkspark.client.handles.journal_pages import Mark
+    from bkspark.client.journals.journal_pages import Mark
 
 T = TypeVar("T")
 Marks = Sequence[tuple[Member, "Mark"]]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.cluster import Cluster
+from bkspark.client.journals.journal_end import JournalName, records_after
 from bkspark.client.password import Password, make_digester
-from bkspark.client.reading.journal_end import JournalName, records_after
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, Member

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bkspark.client.cluster import Cluster
+from bkspark.client.journals.journal_end import JournalEnds
 from bkspark.client.password import Password
 from bkspark.client.reading.confirmed import readable
-from bkspark.client.reading.journal_end import JournalEnds
 from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.client.records import Seen
 from bkspark.errors import NoSuchLedgerError

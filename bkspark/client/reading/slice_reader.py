@@ -15,8 +15,8 @@ import pyarrow as pa
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.cluster import Cluster
+from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.client.password import Password, make_digester
-from bkspark.client.reading.entry_log_file import EntryLogFile
 from bkspark.client.reading.inline_slices import InlineSlice
 from bkspark.client.reading.plan import LedgerToRead, ReadTask, Slice
 from bkspark.errors import BookieUnavailableError, CorruptDataError

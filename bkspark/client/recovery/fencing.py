@@ -15,7 +15,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.client.copying import copy_entry_log
 from bkspark.client.password import Password, make_digester
 from bkspark.client.post_check import post_check
-from bkspark.client.reading.entry_log_file import EntryLogFile
+from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.client.recovery.journal_tail import StoredRecord, later, newest_record, read_tail
 from bkspark.client.recovery.running import Beat, Failure, unheard
 from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFencedError

@@ -13,8 +13,8 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.client.batch.target import BatchTarget
+from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.client.password import Password, make_digester
-from bkspark.client.reading.entry_log_file import EntryLogFile
 from bkspark.client.streams.micro_batch import Home
 from bkspark.errors import (
     BookieUnavailableError,

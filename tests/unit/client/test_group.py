@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bkspark.client.handles.group_finder import Group
-from bkspark.client.handles.journal_pages import Page, StoredGroup
+from bkspark.client.journals.journal_pages import Page, StoredGroup
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import AddRecord, InlinePart
 

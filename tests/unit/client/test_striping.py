@@ -4,9 +4,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bkspark.client.batch.striping import BlockCutter, stripes_of
+from bkspark.client.batch.block_cutter import BlockCutter
 from bkspark.client.batch.target import BlockSettings
 from bkspark.client.reading.plan import _rows_between
+from bkspark.client.striping import stripes_of
 from bkspark.protocol.record import EntryLog, stripe_row_count
 
 QUICK = settings(max_examples=100, derandomize=True, database=None, deadline=None)

@@ -1,27 +1,10 @@
-"""How the rows of an attempt are cut: first into stripes, then into blocks."""
+"""How the rows of one stripe are cut into blocks."""
 
 from collections.abc import Iterator
 
 import pyarrow as pa
 
 from bkspark.client.batch.target import BlockSettings
-
-
-def stripes_of(
-    rows: pa.RecordBatch, *, first_row: int, stripe_count: int
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The parts of ``rows`` by stripe: row ``r`` of the attempt lies on stripe ``r mod count``.
-
-    Args:
-        first_row: the attempt's row number of the first of ``rows``.
-    """
-    if stripe_count == 1:
-        yield 0, rows
-        return
-    for stripe in range(stripe_count):
-        begin = (stripe - first_row) % stripe_count
-        if begin < rows.num_rows:
-            yield stripe, rows.take(pa.arange(begin, rows.num_rows, stripe_count))
 
 
 class BlockCutter:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.handles.journal_pages import JournalPages, Mark, Page
-from bkspark.client.reading.journal_end import JournalEnds, JournalName
+from bkspark.client.journals.journal_end import JournalEnds, JournalName
+from bkspark.client.journals.journal_pages import JournalPages, Mark, Page
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import Member
