@@ -3,8 +3,9 @@
     spark-submit jobs/recover.py --metadata file:///data/bk --ledger 7
 
 Prints one JSON line: the ledger, its state and its last entry; ``lost_from`` if entries were given
-up on the operator's word. Steps are told on stderr. If it cannot be decided yet, one line on stderr
-says what would help, and the exit status is 1.
+up on the operator's word, ``losses`` if entries went, or may have gone, with their bookies. Steps
+are told on stderr. If it cannot be decided yet, one line on stderr says what would help, and the
+exit status is 1.
 """
 
 import argparse
@@ -52,6 +53,8 @@ def main(argv: list[str]) -> int:
     }
     if report.lost_from is not None:
         facts["lost_from"] = report.lost_from
+    if report.losses:
+        facts["losses"] = report.losses
     print(json.dumps(facts))
     return 0
 

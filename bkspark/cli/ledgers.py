@@ -148,7 +148,7 @@ def recover(
     if report.lost_from is not None:
         facts["lost_from"] = report.lost_from
     if session.as_json:
-        print_json({**facts, "notes": report.notes})
+        print_json({**facts, "losses": report.losses, "notes": report.notes})
     else:
         print_pairs(facts)
 

@@ -30,6 +30,10 @@ from bkspark.protocol.log import LogRecord
 from bkspark.protocol.placement import Candidate
 from bkspark.protocol.quarantine import Quarantine
 
+ASK_AGAIN_SECONDS = 60.0
+"""A question to storage that hung may never be answered, even after the storage has healed (a mount
+that was taken away by force): then another one is asked, and a thread is left to wait for ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class BookieStatus:
@@ -60,7 +64,7 @@ class Cluster:
         self.store = metadata_stores.open_store(metadata_uri)
         self.uri = metadata_uri
         self._quarantine = Quarantine()
-        self._unanswered: dict[Member, Future[BookieStatus]] = {}
+        self._unanswered: dict[Member, tuple[float, Future[BookieStatus]]] = {}
         self.ledgers: Records[LedgerMetadata] = Records(
             self.store,
             lambda name: layout.ledger_key(int(name)),
@@ -179,19 +183,24 @@ class Cluster:
         """Look at every bookie, all at once: its cookie and its free space.
 
         One that does not answer in time cannot be used now; nothing else is concluded. It is not
-        asked again, nor waited for, until it has answered: what hangs costs its time once.
+        asked again, nor waited for, for ``ASK_AGAIN_SECONDS`` or until it has answered.
 
         Args:
             exclude: bookie ids that are not looked at.
             runtime: what the questions run on.
         """
         found = [BookieStatus(r) for r in self.bookies().values() if r.bookie_id not in exclude]
-        hanging = {m: answer for m, answer in self._unanswered.items() if not answer.done()}
+        now = time.monotonic()
+        hanging = {
+            member: (asked, answer)
+            for member, (asked, answer) in self._unanswered.items()
+            if not answer.done() and now - asked < ASK_AGAIN_SECONDS
+        }
         questions = {s.member: self._look_at(s.record) for s in found if s.member not in hanging}
         answers = asking.ask(
             runtime, questions, seconds=asking.ANSWER_SECONDS, name="look-at-bookie"
         )
-        silent = hanging | {m: answer for m, answer in answers.items() if not answer.done()}
+        silent = hanging | {m: (now, a) for m, a in answers.items() if not a.done()}
         self._unanswered = silent
         return [
             BookieStatus(s.record, f"bookie {s.record.bookie_id} does not answer")

@@ -11,14 +11,19 @@ each from a bookie that was fenced before it was looked at ("negative strict"). 
 and never can be, acknowledged.
 
 Rule 4. Anything else is undecided while a member is silent: recovery stops and says whom it waits
-for. A torn last record is such a doubt too; it becomes an absence only when every member of the
-write set has answered and none has the record. Damage in the middle of a journal never becomes one:
-what stands before it is believed, because digests tell, and what it may have held is unknown.
+for. Any member of the ensemble: one that has no copy may still know that the entry is confirmed. A
+torn last record is such a doubt too; it becomes an absence only when every member of the write set
+has answered, none is lost or damaged, and none has the record. Damage in the middle of a journal
+never becomes one: what stands before it is believed, because digests tell, and what it may have
+held is unknown.
 
 Rule 5. A member that an operator declared lost for ever has answered, but its answer says nothing:
-it is waited for no more, and is no proof of an absence. Where everybody has answered and only
-members that are lost or damaged could tell, the group is *lost*: no answer will ever decide, and
-nothing but the operator's explicit word may close the ledger in front of it.
+it is waited for no more, and is no proof of an absence. That holds as well if it comes back: what
+it shows counts, and what it lacks may have been lost. Where everybody has answered and only members
+that are lost or damaged could tell, the group is *lost*: no answer will ever decide, and nothing
+but the operator's explicit word may close the ledger in front of it. So a lost member beside the
+torn end of a killed writer takes the word, though the end was never acknowledged: a disk fault
+leaves the same trace.
 
 Rule 6. The ledger is never closed below a last-add-confirmed that was seen anywhere (R14).
 """
@@ -45,7 +50,7 @@ class Doubt(Enum):
 
     TORN = "its journal ends in an incomplete record, whatever that may have been"
     DAMAGED = "its journal is damaged with something behind the damage"
-    LOST = "an operator declared it lost for ever"
+    LOST = "an operator declared it lost for ever, whether or not it came back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +103,11 @@ def decide_group(
     write_sets = _needed_write_sets(first_entry_id, record, quorum)
     if any(_is_absent(write_set, holders, answers, quorum) for write_set in write_sets):
         return GroupDecision(first_entry_id, Verdict.ABSENT, record)
-    needed = sorted({index for write_set in write_sets for index in write_set})
-    silent = tuple(index for index in needed if index not in answers)
+    silent = tuple(index for index in range(quorum.ensemble_size) if index not in answers)
     if silent:
         return GroupDecision(first_entry_id, Verdict.UNDECIDED, record, silent)
     told_all = (None, Doubt.TORN)
+    needed = sorted({index for write_set in write_sets for index in write_set})
     unable = tuple(i for i in needed if i in holders or answers[i].doubt not in told_all)
     return GroupDecision(first_entry_id, Verdict.LOST, record, unable)
 
@@ -138,6 +143,7 @@ def _is_absent(
     quorum: Quorum,
 ) -> bool:
     doubts = {i: answers[i].doubt for i in write_set if i in answers and i not in holders}
-    is_shown_nowhere = len(doubts) == len(write_set) and Doubt.DAMAGED not in doubts.values()
+    is_unknown = any(doubt in (Doubt.DAMAGED, Doubt.LOST) for doubt in doubts.values())
+    is_shown_nowhere = len(doubts) == len(write_set) and not is_unknown
     proofs = (None, Doubt.TORN) if is_shown_nowhere else (None,)
     return quorum.is_absent(write_set, [i for i, doubt in doubts.items() if doubt in proofs])

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from bkspark.client import asking
+from bkspark.client import asking, cluster
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.handles import committer, ensemble, settings
 from bkspark.client.handles.lane import Broken, Stored
@@ -277,6 +277,24 @@ def test_a_list_of_bookies_says_which_hang_and_waits_for_them_once(
     while any(status.problem for status in keeper.list_bookies()):
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_bookie_whose_question_is_never_answered_is_asked_again_after_a_while(
+    memory_rig: Rig, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk was taken away by force and is back: the thread that hung will never return."""
+    hanging, *_ = sorted(memory_rig.urls)
+
+    def problems() -> set[str]:
+        return {s.record.bookie_id for s in keeper.list_bookies() if s.problem}
+
+    gates.closed = {(hanging, "open_root")}
+    assert problems() == {hanging}
+    gates.closed.clear()
+    assert problems() == {hanging}
+    monkeypatch.setattr(cluster, "ASK_AGAIN_SECONDS", 0.0)
+    assert problems() == set()
 
 
 @pytest.mark.usefixtures("impatient")

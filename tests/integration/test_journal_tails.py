@@ -161,6 +161,30 @@ def test_what_is_read_of_a_torn_journal_does_not_grow_with_it(
     assert amounts[1] < 1.2 * amounts[0]
 
 
+@pytest.mark.parametrize("piece_bytes", [1, 100, 2**20])
+def test_a_long_journal_is_read_in_pieces_with_a_sign_of_life_behind_each(
+    piece_bytes: int, writer: HandWriter, root: BookieRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A journal that takes longer than a bookie may be silent is no bookie that hangs."""
+    expected = tail_of(root, writer)
+    monkeypatch.setattr(journal_tail, "_PIECE_BYTES", piece_bytes)
+    beats: list[int] = []
+    found = read_tail(
+        root,
+        journal_of(writer),
+        DIGESTER,
+        ledger_id=writer.ledger_id,
+        after=-1,
+        beat=lambda: beats.append(1),
+    )
+    assert found == expected
+    size = sum(len(part) for stored in found.records for part in stored.parts.values())
+    assert len(beats) > size // piece_bytes
+    beats.clear()
+    newest_record(root, writer.ledger_id, DIGESTER, 5, lambda: beats.append(1))
+    assert len(beats) > size // piece_bytes
+
+
 def test_the_confirmed_entry_in_front_of_an_ensemble_change_is_found_without_reading_it_all(
     memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,8 +239,9 @@ def test_rb_11_damage_on_every_bookie_that_has_an_entry_is_not_its_absence(
 ) -> None:
     """Everybody has answered; a torn end would count as an absence by now, and this is none."""
     writer = HandWriter(memory_rig)
-    writer.add(0, 1, acknowledges=True)
     writer.add(0, 1)
+    writer.add(0, 1)
+    writer.acknowledge()
     for name in writer.names[:2]:
         flip(memory_rig, name, journal_of(writer), 100)
     with pytest.raises(NotEnoughBookiesError, match="entry 0 is in doubt"):

@@ -178,8 +178,9 @@ def test_rb_11_damage_is_not_an_absence(
     is_doubted: bool, damage: str, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = HandWriter(memory_rig)
-    writer.add(0, 1, acknowledges=True)
+    writer.add(0, 1)
     writer.add(0)
+    writer.acknowledge()
     name = layout.journal(writer.ledger_id, 1, writer.metadata.token)
     data = bytearray(memory_rig.file_bytes(writer.names[0], name))
     if damage == "corrupt":

@@ -14,6 +14,7 @@ from . import (
     protocol_decisions,
     protocol_values,
     reader_rules,
+    recovery_decisions,
     recovery_rules,
     storage_rules,
     stream_rules,
@@ -31,6 +32,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *reader_rules.MUTANTS,
     *follow_rules.MUTANTS,
     *storage_rules.MUTANTS,
+    *recovery_decisions.MUTANTS,
     *recovery_rules.MUTANTS,
     *posix_rules.MUTANTS,
 )

@@ -1,8 +1,7 @@
-"""Mutants of recovery: what it concludes, writes back, waits for and says."""
+"""Mutants of what a recovery reads, writes back, and says; and of bookies that hang."""
 
 from .mutant import Mutant
 
-UNIT = "tests/unit/protocol/test_recovery.py"
 BUGS = "tests/integration/test_recovery_bugs.py"
 DUELS = "tests/integration/test_duelling_recoverers.py"
 HANGING = "tests/integration/test_hanging_bookies.py"
@@ -10,131 +9,15 @@ LOST = "tests/unit/cli/test_lost.py"
 SPARES = "tests/integration/test_recovery_spares.py"
 TAILS = "tests/integration/test_journal_tails.py"
 
-IS_LOST = f"{UNIT}::test_a_lost_member_has_answered_but_proves_nothing"
-NO_RECORD = (
-    "tests/integration/test_recovery.py"
-    "::test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_behind_it"
-)
-TWO_WORDS = f"{LOST}::test_entries_are_given_up_by_two_words_of_the_operator_and_named"
-
 MUTANTS = (
-    # --- decisions -------------------------------------------------------------------------------
-    Mutant(
-        "damage in the middle is an absence once everybody has answered",
-        "protocol/recovery.py",
-        " and Doubt.DAMAGED not in doubts.values()",
-        "",
-        (f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",),
-    ),
-    Mutant(
-        "a damaged journal in the writer's term is a torn one",
-        "client/recovery/fencing.py",
-        "Tail.CORRUPT: Doubt.DAMAGED}",
-        "Tail.CORRUPT: Doubt.TORN}",
-        (f"{TAILS}::test_rb_11_damage_on_every_bookie_that_has_an_entry_is_not_its_absence",),
-    ),
-    Mutant(
-        "a journal that ends badly leaves no doubt",
-        "client/recovery/fencing.py",
-        "if is_of_writer and tail.tail is not Tail.CLEAN and doubt is not Doubt.DAMAGED:",
-        "if False:",
-        (f"{BUGS}::test_rb_11_damage_is_not_an_absence",),
-    ),
-    Mutant(
-        "damage in a dead recovery's journal silences its bookie",
-        "client/recovery/fencing.py",
-        "is_of_writer = layout.journal_term(name) <= self.writer_term",
-        "is_of_writer = True",
-        (f"{TAILS}::test_damage_in_what_a_dead_recovery_wrote_silences_nobody[False]",),
-    ),
-    Mutant(
-        "a torn end is an absence while others are silent",
-        "protocol/recovery.py",
-        "if is_shown_nowhere else (None,)",
-        "if is_shown_nowhere else (None, Doubt.TORN)",
-        (f"{UNIT}::test_torn_ends_everywhere_are_an_absence_but_not_while_one_member_is_silent",),
-    ),
-    Mutant(
-        "a lost bookie proves an absence",
-        "protocol/recovery.py",
-        "proofs = (None, Doubt.TORN) if",
-        "proofs = (None, Doubt.TORN, Doubt.LOST) if",
-        (IS_LOST,),
-    ),
-    Mutant(
-        "lost bookies are waited for",
-        "protocol/recovery.py",
-        "if index not in answers)\n",
-        "if index not in answers or answers[index].doubt is Doubt.LOST)\n",
-        (IS_LOST, TWO_WORDS),
-    ),
-    Mutant(
-        "the repair of a damaged journal is waited for",
-        "protocol/recovery.py",
-        "if index not in answers)\n",
-        "if index not in answers or answers[index].doubt is Doubt.DAMAGED)\n",
-        (
-            f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",
-            f"{LOST}::test_a_damaged_journal_is_waited_for_by_nobody_and_given_up_by_one_word",
-        ),
-    ),
-    Mutant(
-        "entries are lost while somebody could still tell of them",
-        "protocol/recovery.py",
-        "    silent = tuple(index for index in needed if index not in answers)\n",
-        "    silent, needed = (), [index for index in needed if index in answers]\n",
-        (IS_LOST, TWO_WORDS),
-    ),
-    Mutant(
-        "entries are given up without the operator's word",
-        "client/recovery/one_term.py",
-        "if decision.verdict is not Verdict.LOST or not accepts_loss(loss):",
-        "if decision.verdict is not Verdict.LOST:",
-        (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
-    ),
-    Mutant(
-        "the operator's word gives up what a silent bookie may have",
-        "client/recovery/one_term.py",
-        "if decision.verdict is not Verdict.LOST or not accepts_loss(loss):",
-        "if not accepts_loss(loss):",
-        (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
-    ),
-    Mutant(
-        "the last confirmed record is given up without a word",
-        "client/recovery/one_term.py",
-        "        if not accepts_loss(loss):\n",
-        "        if False:\n",
-        (NO_RECORD,),
-    ),
-    Mutant(
-        "the last confirmed record is given up while a bookie is silent",
-        "client/recovery/last_confirmed.py",
-        "if member not in lost}",
-        "if False}",
-        (NO_RECORD,),
-    ),
-    Mutant(
-        "a lost bookie's copy of the last confirmed record is waited for",
-        "client/recovery/last_confirmed.py",
-        "if member not in lost}",
-        "}",
-        (NO_RECORD,),
-    ),
-    Mutant(
-        "a bookie that answers is declared lost",
-        "client/upkeep/lost_bookies.py",
-        "if _answers(cluster, cluster.bookies()[bookie_id], member):",
-        "if False:",
-        (f"{LOST}::test_a_bookie_that_answers_is_not_lost",),
-    ),
-    Mutant(
-        "a lost bookie gets into a new ensemble",
-        "client/cluster.py",
-        " or status.member in lost)",
-        ")",
-        (f"{LOST}::test_a_lost_bookie_is_lost_for_ever_and_is_chosen_no_more",),
-    ),
     # --- reading ends ----------------------------------------------------------------------------
+    Mutant(
+        "a long journal is read without a sign of life",
+        "client/recovery/journal_tail.py",
+        "length = min(self.size - at, _PIECE_BYTES)",
+        "length = self.size - at",
+        (f"{TAILS}::test_a_long_journal_is_read_in_pieces_with_a_sign_of_life_behind_each[1]",),
+    ),
     Mutant(
         "what an entry holds is taken for a record",
         "client/recovery/journal_tail.py",
@@ -339,5 +222,15 @@ MUTANTS = (
         "for s in found if s.member not in hanging}",
         "for s in found}",
         (f"{HANGING}::test_a_list_of_bookies_says_which_hang_and_waits_for_them_once",),
+    ),
+    Mutant(
+        "a question that hung is never asked again",
+        "client/cluster.py",
+        "not answer.done() and now - asked < ASK_AGAIN_SECONDS",
+        "not answer.done()",
+        (
+            f"{HANGING}::test_a_bookie_whose_question_is_never_answered_is_asked_again_after_a_"
+            "while",
+        ),
     ),
 )

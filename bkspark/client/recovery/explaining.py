@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.cluster import BookieRecord
 from bkspark.protocol.ledger import LedgerMetadata, Member
+from bkspark.protocol.losses import Loss
 from bkspark.protocol.recovery import Doubt, GroupDecision, MemberAnswer, Verdict
 
 
@@ -54,6 +55,15 @@ def confirmed_loss(first: int, last: int) -> str:
     return f"{entries(first, last)} {verb} acknowledged and cannot be read any more"
 
 
+def loss_with_bookies(loss: Loss) -> str:
+    """What is, or may be, lost because bookies are gone."""
+    names, gone = (", ".join(m.bookie_id for m in group) for group in (loss.members, loss.gone))
+    those = f"of {entries(loss.first_entry_id, loss.last_entry_id)}, those on {names}"
+    if loss.is_certain:
+        return f"{those} cannot be read: all of these were declared lost or initialised anew"
+    return f"{those} may have been on {gone} only, which were declared lost or initialised anew"
+
+
 def stuck(
     ledger: LedgerMetadata,
     decision: GroupDecision,
@@ -91,10 +101,10 @@ def why_nobody_tells(
     """Of a group that is lost: why none of these bookies will ever decide."""
 
     def why(index: int) -> str:
-        if answers[index].doubt is Doubt.LOST:
-            return "declared lost"
         if decision.first_entry_id in answers[index].records:
             return "its rows are damaged"
+        if answers[index].doubt is Doubt.LOST:
+            return "declared lost"
         return problems[index]
 
     return "; ".join(dict.fromkeys(why(index) for index in decision.waiting_for))

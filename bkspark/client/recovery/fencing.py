@@ -13,9 +13,9 @@ from secrets import token_hex
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.copying import copy_entry_log
+from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.client.password import Password, make_digester
 from bkspark.client.post_check import post_check
-from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.client.recovery.journal_tail import StoredRecord, later, newest_record, read_tail
 from bkspark.client.recovery.running import Beat, Failure, unheard
 from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFencedError
@@ -89,8 +89,8 @@ class FenceAndRead:
                 digester,
                 ledger_id=self.ledger_id,
                 after=self.after,
+                beat=beat,
             )
-            beat()
             is_of_writer = layout.journal_term(name) <= self.writer_term
             if is_of_writer and tail.tail is not Tail.CLEAN and doubt is not Doubt.DAMAGED:
                 doubt = _DOUBTS[tail.tail]

@@ -18,6 +18,8 @@ from bkspark.format.journal import JournalContent, Tail
 from bkspark.protocol.record import AddRecord
 
 _CHUNK_BYTES = 64 * 1024
+_PIECE_BYTES = 8 * 2**20
+"""What is read at once where all is needed: a sign of life comes behind each piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,8 @@ class JournalTail:
     Attributes:
         tail: how the journal ends after them.
         records: that commit entries.
-        last_add_confirmed: the highest LAC among the records read, -1 if there are none.
+        last_add_confirmed: the highest LAC among the records read, those behind damage too (R14);
+            -1 if there are none.
         confirmed: the last record whose entries are all confirmed, if it was read; a confirmation
             knows the length and the transactions up to there as well.
     """
@@ -47,18 +50,27 @@ class JournalTail:
 
 
 def read_tail(
-    root: BookieRoot, name: str, digester: Digester, *, ledger_id: int, after: int
+    root: BookieRoot,
+    name: str,
+    digester: Digester,
+    *,
+    ledger_id: int,
+    after: int,
+    beat: Beat = unheard,
 ) -> JournalTail:
     """The records of journal ``name`` that begin after entry ``after`` and after its own LAC.
+
+    Args:
+        beat: called after each piece that was read.
 
     Raises:
         BookieUnavailableError: the bookie gives no sure answer.
     """
-    source = _Journal(root, name, digester, ledger_id)
-    begin = _begin_of_tail(source, after)
-    data = root.read(name, begin, source.size - begin) or b""
+    source = _Journal(root, name, digester, ledger_id, beat)
+    begin, seen = _begin_of_tail(source, after)
+    data = source.rest(begin)
     content = source.decode(data, begin)
-    confirmed = content.last_add_confirmed
+    confirmed = max(seen, content.last_add_confirmed)
     floor = max(after, confirmed)
     records = tuple(
         StoredRecord(
@@ -82,11 +94,9 @@ def newest_record(
     """
     folder, newest = layout.journal_folder(ledger_id), None
     for name in root.list(folder):
-        source = _Journal(root, f"{folder}/{name}", digester, ledger_id)
+        source = _Journal(root, f"{folder}/{name}", digester, ledger_id, beat)
         begin = _begin_in_front_of(source, entry_id)
-        data = root.read(source.name, begin, source.size - begin) or b""
-        beat()
-        for frame in source.decode(data, begin).frames:
+        for frame in source.decode(source.rest(begin), begin).frames:
             found = frame.record
             if found.last_entry_id <= entry_id:
                 newest = later(newest, found)
@@ -100,14 +110,17 @@ def later(one: AddRecord | None, other: AddRecord | None) -> AddRecord | None:
     return other if other.last_entry_id > one.last_entry_id else one
 
 
-def _begin_of_tail(source: "_Journal", after: int) -> int:
-    """Where to begin reading: at a frame whose entries are all confirmed, or at the start."""
-    confirmed = after
+def _begin_of_tail(source: "_Journal", after: int) -> tuple[int, int]:
+    """Where to begin reading, and the highest LAC of the records from there on.
+
+    That is at a frame whose entries are all confirmed, or at the start.
+    """
+    seen = -1
     for begin, record in source.backwards():
-        confirmed = max(confirmed, record.last_add_confirmed)
-        if record.last_entry_id <= confirmed:
-            return begin
-    return 0
+        seen = max(seen, record.last_add_confirmed)
+        if record.last_entry_id <= max(after, seen):
+            return begin, seen
+    return 0, seen
 
 
 def _begin_in_front_of(source: "_Journal", entry_id: int) -> int:
@@ -118,12 +131,15 @@ def _begin_in_front_of(source: "_Journal", entry_id: int) -> int:
 class _Journal:
     """A journal as it is now, of which neighbouring pieces are read at once."""
 
-    def __init__(self, root: BookieRoot, name: str, digester: Digester, ledger_id: int) -> None:
+    def __init__(
+        self, root: BookieRoot, name: str, digester: Digester, ledger_id: int, beat: Beat
+    ) -> None:
         self.name = name
         self.size = root.size(name) or 0
         self._root = root
         self._digester = digester
         self._ledger_id = ledger_id
+        self._beat = beat
         self._base = 0
         self._data = b""
 
@@ -131,6 +147,15 @@ class _Journal:
         return journal.decode_journal(
             data, self._digester, ledger_id=self._ledger_id, position=position
         )
+
+    def rest(self, begin: int) -> bytes:
+        """Everything from ``begin`` on."""
+        pieces, at = list[bytes](), begin
+        while not pieces or at < self.size:
+            length = min(self.size - at, _PIECE_BYTES)
+            pieces.append(self._read_piece(at, length))
+            at += length
+        return b"".join(pieces)
 
     def backwards(self) -> Iterator[tuple[int, AddRecord]]:
         """Where frames begin and what they hold, the last one first; damaged ones are left out.
@@ -176,5 +201,10 @@ class _Journal:
         end = begin + length
         if begin < self._base or end > self._base + len(self._data):
             self._base = max(0, min(begin, end - _CHUNK_BYTES))
-            self._data = self._root.read(self.name, self._base, end - self._base) or b""
+            self._data = self._read_piece(self._base, end - self._base)
         return self._data[begin - self._base : end - self._base]
+
+    def _read_piece(self, begin: int, length: int) -> bytes:
+        data = self._root.read(self.name, begin, length) or b""
+        self._beat()
+        return data

@@ -5,7 +5,8 @@ and the next needs, lies in this object and nowhere else, so a recovery that die
 believe in behind.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster, now_ms
@@ -18,7 +19,8 @@ from bkspark.client.recovery.replication import Replication
 from bkspark.client.recovery.running import Runner, Silence
 from bkspark.errors import BookKeeperError, LedgerClosedError, NotEnoughBookiesError
 from bkspark.format.recovery import StuckRecovery
-from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.losses import losses
 from bkspark.protocol.record import AddRecord
 from bkspark.protocol.recovery import (
     Doubt,
@@ -38,6 +40,7 @@ class Recovery:
 
     Attributes:
         lost_from: first entry lost on the operator's word; None if nothing was.
+        losses: what is, or may be, lost of the confirmed entries because bookies are gone.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class Recovery:
     ) -> None:
         self.note = note
         self.lost_from: int | None = None
+        self.losses: list[str] = []
         self._cluster = cluster
         self._metadata = metadata
         self._password = password
@@ -57,6 +61,8 @@ class Recovery:
         self._quorum = metadata.quorum
         self._ensemble = metadata.last_fragment.ensemble
         self._floor = metadata.last_fragment.first_entry_id - 1
+        self._known: Collection[Member] = ()
+        self._lost: Collection[Member] = ()
         self._problems: dict[int, str] = {}
         self._silent: set[int] = set()
         self._undecided: GroupDecision | None = None
@@ -65,7 +71,7 @@ class Recovery:
 
     def fence_and_read(self) -> dict[int, MemberTail]:
         """What every member that answers has, after it was fenced, by ensemble index."""
-        known = self._cluster.addresses()
+        known = self._known = self._cluster.addresses()
         instructions: list[FenceAndRead] = []
         for index, member in enumerate(self._ensemble):
             address = known.get(member)
@@ -114,6 +120,7 @@ class Recovery:
             self._give_up(decision, answers, accepts_loss)
         if not kept and confirmed != INVALID_ENTRY_ID:
             self._confirmed = self._confirmed_record(tails, confirmed, accepts_loss)
+        self._tell_losses(confirmed)
         return kept, end
 
     def write_back(self, groups: Sequence[AddRecord], tails: dict[int, MemberTail]) -> None:
@@ -180,16 +187,34 @@ class Recovery:
             self.note(f"the reason could not be stored for `bkspark status`: {problem}")
 
     def _answers(self, tails: dict[int, MemberTail]) -> dict[int, MemberAnswer]:
-        """What was answered, with those that never will because they are lost."""
+        """What was answered, with those that never will because they are lost.
+
+        One that was lost and answers all the same may have come back without what it had.
+        """
         answers = {index: tail.answer for index, tail in tails.items()}
-        lost = self._cluster.lost_members()
+        self._lost = self._cluster.lost_members()
         for index, member in enumerate(self._ensemble):
-            if member in lost and index not in tails:
+            if member in self._lost and index not in tails:
                 answers[index] = MemberAnswer({}, Doubt.LOST)
                 self.note(f"{member.bookie_id} was declared lost and is waited for no more")
-            elif member in lost:
-                self.note(f"{member.bookie_id} was declared lost, and answers all the same")
+            elif member in self._lost:
+                if answers[index].doubt is not Doubt.DAMAGED:
+                    answers[index] = replace(answers[index], doubt=Doubt.LOST)
+                self.note(
+                    f"{member.bookie_id} was declared lost, and answers all the same: "
+                    "what it shows counts, what it lacks proves nothing"
+                )
         return answers
+
+    def _tell_losses(self, confirmed: int) -> None:
+        """Say which confirmed entries are gone with their bookies, or may be."""
+        ledger = self._metadata
+        members = {member for fragment in ledger.fragments for member in fragment.ensemble}
+        gone = {m for m in members if m in self._lost or m not in self._known}
+        for loss in losses(ledger, gone, confirmed):
+            text = explaining.loss_with_bookies(loss)
+            self.losses.append(text)
+            self.note(f"{'' if loss.is_certain else 'POSSIBLE '}DATA LOSS: {text}")
 
     def _give_up(
         self, decision: GroupDecision, answers: dict[int, MemberAnswer], accepts_loss: Consent

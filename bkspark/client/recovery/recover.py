@@ -37,6 +37,8 @@ class RecoveryReport:
         notes: one line for each step and each bookie that could not help.
         lost_from: first entry that was lost on the operator's word, though it was or may have
             been acknowledged; None if nothing was.
+        losses: a line for each set of confirmed entries that is, or may be, lost because so many
+            bookies were declared lost or initialised anew.
     """
 
     ledger_id: int
@@ -44,6 +46,7 @@ class RecoveryReport:
     kept: int = 0
     notes: list[str] = field(default_factory=list)
     lost_from: int | None = None
+    losses: list[str] = field(default_factory=list)
 
 
 def never(_loss: str) -> bool:
@@ -134,6 +137,7 @@ def _close(work: Recovery, report: RecoveryReport, *, accepts_loss: Consent) -> 
     report.last_entry_id = _end_of(closed)
     report.kept = len(groups)
     report.lost_from = work.lost_from
+    report.losses = work.losses
     work.note(f"ledger {report.ledger_id} is CLOSED at entry {report.last_entry_id}")
 
 

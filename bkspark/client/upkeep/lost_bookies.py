@@ -1,9 +1,9 @@
 """An operator's word that a bookie will never come back.
 
 It is about a bookie *as it was initialised*. From then on no recovery waits for it, and no ensemble
-takes it in. Its silence still proves nothing: what other bookies hold is kept as before, and
-entries that only lost bookies could tell of are given up only by a second word, for one ledger
-(``accepts_loss`` of a recovery).
+takes it in. Its silence still proves nothing, nor does what it lacks if it comes back: what other
+bookies hold is kept as before, and entries that only lost bookies could tell of are given up only
+by a second word, for one ledger (``accepts_loss`` of a recovery).
 """
 
 from bkspark.bookie.uri import open_bookie

@@ -162,6 +162,10 @@ def test_entries_are_given_up_by_two_words_of_the_operator_and_named(run, small_
     assert run(*words, "--accept-loss")[0] == 2  # nobody is here to answer
     status, out, err = run(*words, "--accept-loss", "--yes", "--json")
     assert (status, json.loads(out)["last_entry_id"], json.loads(out)["lost_from"]) == (0, 2, 3)
+    [loss] = json.loads(out)["losses"]
+    assert loss.startswith("of entries 0 to 1, those on ")
+    assert all(bookie_id in loss.partition(" may have been on ")[2] for bookie_id in gone)
+    assert f"POSSIBLE DATA LOSS: {loss}" in err.splitlines()
     [line] = [line for line in err.splitlines() if line.startswith("DATA LOSS")]
     assert "entries from 3 on may have been acknowledged and are given up" in line
     assert state_of(small_cluster, ledger_id) is LedgerState.CLOSED

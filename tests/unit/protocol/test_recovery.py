@@ -95,16 +95,14 @@ class Situation:
     @property
     def is_waited_for(self) -> bool:
         """Whether somebody's answer could still decide."""
-        return any(self.given[i] is Answer.SILENT for window in self.windows for i in window)
+        return Answer.SILENT in self.given  # from anywhere: a last-add-confirmed decides too
 
     @property
     def can_have_been_acknowledged(self) -> bool:
         """Try out whatever the silent and the torn members may have."""
         for window in self.windows:
-            heard = [self.given[i] for i in window]
-            is_shown_nowhere = set(heard) <= {Answer.ABSENT, Answer.TORN, Answer.LOST}
-            if is_shown_nowhere and heard.count(Answer.LOST) < self.quorum.ack_quorum_size:
-                return False  # heard from enough, and nobody has it
+            if {self.given[i] for i in window} <= {Answer.ABSENT, Answer.TORN}:
+                return False  # heard from everybody, and nobody has it
         unsure = (Answer.SILENT, Answer.TORN, Answer.CORRUPT, Answer.LOST)
         doubtful = [i for i, a in enumerate(self.given) if a in unsure]
         sure = {i for i, a in enumerate(self.given) if a in (Answer.PRESENT, Answer.DAMAGED)}
@@ -233,7 +231,7 @@ def test_damage_in_the_middle_of_a_journal_never_becomes_an_absence() -> None:
 def test_a_lost_member_has_answered_but_proves_nothing() -> None:
     quorum = Quorum(3, 3, 2)
     record = inline_record(quorum, 0, 1)
-    given = {0: Answer.LOST, 1: Answer.TORN, 2: Answer.ABSENT}
+    given = {0: Answer.LOST, 1: Answer.ABSENT, 2: Answer.ABSENT}
     assert decide_group(0, answers_of(given, record), quorum).verdict is Verdict.ABSENT
     given[1] = Answer.LOST
     decision = decide_group(0, answers_of(given, record), quorum)
@@ -241,6 +239,26 @@ def test_a_lost_member_has_answered_but_proves_nothing() -> None:
     given[2] = Answer.SILENT
     decision = decide_group(0, answers_of(given, record), quorum)
     assert (decision.verdict, decision.waiting_for) == (Verdict.UNDECIDED, (2,))
+
+
+def test_a_torn_end_beside_a_lost_member_is_no_absence() -> None:
+    """Both may have held it, and had: a disk fault can cut a journal's last record too."""
+    quorum = Quorum(3, 3, 2)
+    record = inline_record(quorum, 0, 1)
+    given = {0: Answer.LOST, 1: Answer.TORN, 2: Answer.ABSENT}
+    decision = decide_group(0, answers_of(given, record), quorum)
+    assert (decision.verdict, decision.waiting_for) == (Verdict.LOST, (0,))
+
+
+def test_nothing_is_lost_while_anybody_is_silent() -> None:
+    """5/3/2: the silent ones have no copy of the entry, but may know that it is confirmed."""
+    quorum = Quorum(5, 3, 2)
+    given = dict.fromkeys(range(3), Answer.LOST)
+    answers = answers_of(given, inline_record(quorum, 0, 1))
+    decision = decide_group(0, answers, quorum)
+    assert (decision.verdict, decision.waiting_for) == (Verdict.UNDECIDED, (3, 4))
+    answers |= {3: MemberAnswer({}), 4: MemberAnswer({})}
+    assert decide_group(0, answers, quorum).verdict is Verdict.LOST
 
 
 def test_a_record_of_entry_logs_needs_every_window_also_those_without_its_rows() -> None:

@@ -1,0 +1,223 @@
+"""Mutants of what a recovery concludes, waits for and gives up."""
+
+from .mutant import Mutant
+
+UNIT = "tests/unit/protocol/test_recovery.py"
+BUGS = "tests/integration/test_recovery_bugs.py"
+LOSSES = "tests/integration/test_recovery_losses.py"
+LOST = "tests/unit/cli/test_lost.py"
+TAILS = "tests/integration/test_journal_tails.py"
+
+IS_LOST = f"{UNIT}::test_a_lost_member_has_answered_but_proves_nothing"
+NO_RECORD = (
+    "tests/integration/test_recovery.py"
+    "::test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_behind_it"
+)
+NAMED_LOSSES = f"{LOSSES}::test_confirmed_entries_whose_bookies_are_gone_are_named"
+TWO_WORDS = f"{LOST}::test_entries_are_given_up_by_two_words_of_the_operator_and_named"
+
+MUTANTS = (
+    Mutant(
+        "damage in the middle is an absence once everybody has answered",
+        "protocol/recovery.py",
+        "doubt in (Doubt.DAMAGED, Doubt.LOST) for",
+        "doubt is Doubt.LOST for",
+        (f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",),
+    ),
+    Mutant(
+        "a damaged journal in the writer's term is a torn one",
+        "client/recovery/fencing.py",
+        "Tail.CORRUPT: Doubt.DAMAGED}",
+        "Tail.CORRUPT: Doubt.TORN}",
+        (f"{TAILS}::test_rb_11_damage_on_every_bookie_that_has_an_entry_is_not_its_absence",),
+    ),
+    Mutant(
+        "a journal that ends badly leaves no doubt",
+        "client/recovery/fencing.py",
+        "if is_of_writer and tail.tail is not Tail.CLEAN and doubt is not Doubt.DAMAGED:",
+        "if False:",
+        (f"{BUGS}::test_rb_11_damage_is_not_an_absence",),
+    ),
+    Mutant(
+        "damage in a dead recovery's journal silences its bookie",
+        "client/recovery/fencing.py",
+        "is_of_writer = layout.journal_term(name) <= self.writer_term",
+        "is_of_writer = True",
+        (f"{TAILS}::test_damage_in_what_a_dead_recovery_wrote_silences_nobody[False]",),
+    ),
+    Mutant(
+        "a torn end is an absence while others are silent",
+        "protocol/recovery.py",
+        "if is_shown_nowhere else (None,)",
+        "if is_shown_nowhere else (None, Doubt.TORN)",
+        (f"{UNIT}::test_torn_ends_everywhere_are_an_absence_but_not_while_one_member_is_silent",),
+    ),
+    Mutant(
+        "a lost bookie proves an absence",
+        "protocol/recovery.py",
+        " if is_shown_nowhere else (None,)",
+        " if is_shown_nowhere else (None, Doubt.LOST)",
+        (IS_LOST,),
+    ),
+    Mutant(
+        "a torn end beside a lost bookie is an absence",
+        "protocol/recovery.py",
+        "doubt in (Doubt.DAMAGED, Doubt.LOST) for",
+        "doubt is Doubt.DAMAGED for",
+        (
+            f"{UNIT}::test_a_torn_end_beside_a_lost_member_is_no_absence",
+            f"{LOSSES}::test_a_torn_end_beside_a_lost_bookie_takes_the_word[memory]",
+        ),
+    ),
+    Mutant(
+        "a lost bookie that comes back proves an absence",
+        "client/recovery/one_term.py",
+        "answers[index] = replace(answers[index], doubt=Doubt.LOST)",
+        "pass",
+        (
+            f"{LOSSES}::test_a_lost_bookie_that_comes_back_without_an_entry_is_no_proof_of_its_"
+            "absence[memory]",
+        ),
+    ),
+    Mutant(
+        "a lost bookie that comes back damaged is lost again",
+        "client/recovery/one_term.py",
+        "if answers[index].doubt is not Doubt.DAMAGED:",
+        "if True:",
+        (f"{LOSSES}::test_damage_on_a_lost_bookie_that_comes_back_stays_damage",),
+    ),
+    Mutant(
+        "a lost bookie that comes back is not asked",
+        "client/recovery/one_term.py",
+        "if member in self._lost and index not in tails:",
+        "if member in self._lost:",
+        (f"{LOSSES}::test_what_a_lost_bookie_still_shows_is_kept[memory]",),
+    ),
+    Mutant(
+        "entries are lost while one that only knows what is confirmed is silent",
+        "protocol/recovery.py",
+        "for index in range(quorum.ensemble_size) if index not in answers)",
+        "for ws in write_sets for index in ws if index not in answers)",
+        (
+            f"{UNIT}::test_nothing_is_lost_while_anybody_is_silent",
+            f"{LOSSES}::test_no_entry_is_given_up_while_a_bookie_outside_of_its_write_set_is_"
+            "silent[memory]",
+        ),
+    ),
+    Mutant(
+        "lost bookies are waited for",
+        "protocol/recovery.py",
+        "if index not in answers)\n",
+        "if index not in answers or answers[index].doubt is Doubt.LOST)\n",
+        (IS_LOST, TWO_WORDS),
+    ),
+    Mutant(
+        "the repair of a damaged journal is waited for",
+        "protocol/recovery.py",
+        "if index not in answers)\n",
+        "if index not in answers or answers[index].doubt is Doubt.DAMAGED)\n",
+        (
+            f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",
+            f"{LOST}::test_a_damaged_journal_is_waited_for_by_nobody_and_given_up_by_one_word",
+        ),
+    ),
+    Mutant(
+        "entries are lost while somebody could still tell of them",
+        "protocol/recovery.py",
+        "    if silent:\n",
+        "    answers = dict.fromkeys(silent, MemberAnswer({}, Doubt.LOST)) | dict(answers)\n"
+        "    if False:\n",
+        (IS_LOST, TWO_WORDS),
+    ),
+    Mutant(
+        "entries are given up without the operator's word",
+        "client/recovery/one_term.py",
+        "if decision.verdict is not Verdict.LOST or not accepts_loss(loss):",
+        "if decision.verdict is not Verdict.LOST:",
+        (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
+    ),
+    Mutant(
+        "the operator's word gives up what a silent bookie may have",
+        "client/recovery/one_term.py",
+        "if decision.verdict is not Verdict.LOST or not accepts_loss(loss):",
+        "if not accepts_loss(loss):",
+        (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
+    ),
+    Mutant(
+        "the last confirmed record is given up without a word",
+        "client/recovery/one_term.py",
+        "        if not accepts_loss(loss):\n",
+        "        if False:\n",
+        (NO_RECORD,),
+    ),
+    Mutant(
+        "the last confirmed record is given up while a bookie is silent",
+        "client/recovery/last_confirmed.py",
+        "if member not in lost}",
+        "if False}",
+        (NO_RECORD,),
+    ),
+    Mutant(
+        "a lost bookie's copy of the last confirmed record is waited for",
+        "client/recovery/last_confirmed.py",
+        "if member not in lost}",
+        "}",
+        (NO_RECORD,),
+    ),
+    Mutant(
+        "a bookie that answers is declared lost",
+        "client/upkeep/lost_bookies.py",
+        "if _answers(cluster, cluster.bookies()[bookie_id], member):",
+        "if False:",
+        (f"{LOST}::test_a_bookie_that_answers_is_not_lost",),
+    ),
+    Mutant(
+        "a lost bookie gets into a new ensemble",
+        "client/cluster.py",
+        " or status.member in lost)",
+        ")",
+        (f"{LOST}::test_a_lost_bookie_is_lost_for_ever_and_is_chosen_no_more",),
+    ),
+    Mutant(
+        "what is confirmed behind damage is cut off",
+        "client/recovery/journal_tail.py",
+        "confirmed = max(seen, content.last_add_confirmed)",
+        "confirmed = content.last_add_confirmed",
+        (f"{LOSSES}::test_r14_what_is_confirmed_behind_damage_is_not_cut_off[memory]",),
+    ),
+    Mutant(
+        "confirmed entries go with their bookies without a word",
+        "client/recovery/one_term.py",
+        "        self._tell_losses(confirmed)\n",
+        "",
+        (NAMED_LOSSES,),
+    ),
+    Mutant(
+        "bookies that were initialised anew still have their entries",
+        "client/recovery/one_term.py",
+        "if m in self._lost or m not in self._known}",
+        "if m in self._lost}",
+        (NAMED_LOSSES,),
+    ),
+    Mutant(
+        "only what is surely lost is told",
+        "protocol/losses.py",
+        "if len(missing) >= ledger.quorum.ack_quorum_size:",
+        "if len(missing) >= ledger.quorum.write_quorum_size:",
+        (
+            "tests/unit/protocol/test_losses.py"
+            "::test_each_entry_that_may_be_lost_is_in_a_loss_and_no_other_is",
+            NAMED_LOSSES,
+        ),
+    ),
+    Mutant(
+        "entries that no writer confirmed are told as lost",
+        "protocol/losses.py",
+        "ledger.quorum.write_sets() if first <= last_entry_id else ()",
+        "ledger.quorum.write_sets()",
+        (
+            "tests/unit/protocol/test_losses.py"
+            "::test_only_confirmed_entries_of_their_own_fragment_are_lost",
+        ),
+    ),
+)
