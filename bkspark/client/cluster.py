@@ -298,7 +298,7 @@ def _real_place(url: str) -> str:
 
 
 def now_ms() -> int:
-    """Wall clock for people's eyes; no decision depends on it."""
+    """Wall clock for people's eyes; of all decisions only retention by age depends on it."""
     return time.time_ns() // 1_000_000
 
 

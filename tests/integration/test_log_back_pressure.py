@@ -6,11 +6,13 @@ from concurrent.futures import Future, wait
 
 import pytest
 
-from bkspark.client.handles import settings
+from bkspark.client.handles import committer, settings
 from bkspark.client.handles.settings import WriterSettings
+from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs import log_writer
 from bkspark.client.logs.log_writer import LogWriter
-from bkspark.errors import LedgerClosedError, NotEnoughBookiesError
+from bkspark.errors import InvalidRequestError, LedgerClosedError, NotEnoughBookiesError
+from bkspark.testing.faulty_cluster import Operation
 
 from .log_scenes import Held, held_writer
 from .rig import Rig
@@ -43,7 +45,7 @@ def rolling(
 def _roll(writer: LogWriter) -> None:
     try:
         writer.roll()
-    except LedgerClosedError:
+    except (LedgerClosedError, RuntimeError):
         return
 
 
@@ -90,3 +92,103 @@ def test_a_callback_does_not_wait_for_what_waits_for_it(rolling) -> None:
     assert told.wait(20)
     wait([*taken, *added], 20)
     assert sorted(future.result(0) for future in (*taken, *added)) == [1, 2, 3, 4, 5]
+
+
+def test_room_is_not_waited_for_under_the_lock_that_callbacks_take(
+    memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "OUTSTANDING_BYTES_MAX", 10)
+    told = threading.Event()
+    added: list[Future[int]] = []
+
+    def again(_done: "Future[int]") -> None:
+        added.append(writer.append_async(b"by a callback"))
+        told.set()
+
+    with held_writer(memory_rig) as (writer, held):
+        later = Held(held.journal)
+        held.hold()
+        first = writer.append_async(b"first")
+        first.add_done_callback(again)
+        held.wait_for(2)
+        second = writer.append_async(b"as much as has room")
+        caller = threading.Thread(target=lambda: added.append(writer.append_async(b"late")))
+        caller.start()
+        caller.join(0.2)
+        assert caller.is_alive()
+        later.hold()
+        memory_rig.faults.decide = later.decide
+        held.let_go()
+        is_told = told.wait(5)
+        later.let_go()
+        caller.join(20)
+        assert is_told
+        assert [future.result(20) for future in (first, second, *added)] == [0, 1, 2, 3]
+
+
+def test_what_waited_for_a_ledger_to_close_does_not_wait_for_room_again(
+    rolling, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, held, first = rolling
+    taken = [writer.append_async(b"x" * 100) for _ in range(3)]
+    monkeypatch.setattr(committer, "OUTSTANDING_BYTES_MAX", 10)
+    gate, arrived = threading.Event(), threading.Event()
+
+    def hold_the_next(_number: int, operation: Operation) -> None:
+        if operation.call == "append" and operation.name != held.journal:
+            arrived.set()
+            assert gate.wait(20)
+
+    memory_rig.faults.decide = hold_the_next
+    held.let_go()
+    assert arrived.wait(20)
+    is_free = writer._lock.acquire(timeout=5)
+    gate.set()
+    assert is_free
+    writer._lock.release()
+    assert [future.result(20) for future in (first, *taken)] == [0, 1, 2, 3]
+
+
+def test_nothing_passes_what_could_not_be_sent(rolling, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, held, first = rolling
+    taken = [writer.append_async(value) for value in (b"a", b"b", b"c")]
+    send = WriteHandle.append_at_once
+
+    def all_but_b(handle: WriteHandle, entries: list[bytes]) -> "Future[int]":
+        if entries == [b"b"]:
+            raise LedgerClosedError("not b")
+        return send(handle, entries)
+
+    monkeypatch.setattr(WriteHandle, "append_at_once", all_but_b)
+    held.let_go()
+    assert [future.result(20) for future in (first, taken[0])] == [0, 1]
+    for future in taken[1:]:
+        with pytest.raises(LedgerClosedError, match="ended before this was sent"):
+            future.result(20)
+    with pytest.raises(LedgerClosedError, match="has ended"):
+        writer.append(b"d")
+
+
+def test_an_entry_that_is_none_stops_nobody(rolling) -> None:
+    writer, held, first = rolling
+    wrong, right = writer._add([], 0), writer.append_async(b"right")
+    held.let_go()
+    assert [future.result(20) for future in (first, right)] == [0, 1]
+    with pytest.raises(InvalidRequestError):
+        wrong.result(20)
+
+
+def test_whatever_ends_a_roll_ends_the_wait(rolling, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, held, first = rolling
+    taken = writer.append_async(HALF)
+
+    def fail(*_arguments: object) -> None:
+        raise RuntimeError("no thread")
+
+    monkeypatch.setattr(writer, "_begun", fail)
+    held.let_go()
+    assert first.result(20) == 0
+    with pytest.raises(LedgerClosedError, match="ended before this was sent"):
+        taken.result(20)
+    with pytest.raises(LedgerClosedError, match="has ended"):
+        writer.append(HALF)

@@ -4,11 +4,21 @@ from collections.abc import Iterator
 
 import pytest
 
+from bkspark.client.batch import commit as batch_commit
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.logs import trimming
 from bkspark.client.logs.log_handle import LogHandle
+from bkspark.client.logs.undecided import Undecided
 from bkspark.client.streams.tail_writer import RollLimits
+from bkspark.client.upkeep.maintenance import delete_log
+from bkspark.errors import (
+    MetadataVersionError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+    OutcomeUnknownError,
+)
+from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerState
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at
@@ -129,6 +139,37 @@ def test_a_writer_goes_on_when_nothing_can_be_let_go(rig: Rig) -> None:
         assert set(gone) <= set(log.record.dropped)  # for a collection
 
 
+@pytest.mark.parametrize("start", [None, 0])
+@pytest.mark.parametrize("is_truncated_first", [False, True])
+def test_a_truncation_does_not_pass_a_cursor_that_is_made_meanwhile(
+    memory_rig: Rig, start: int | None, is_truncated_first: bool
+) -> None:
+    """It has looked for cursors, and then there is one; or it ends before that one is told."""
+    rig = memory_rig
+    with BookKeeper(rig.uri) as reader, rig.faults.installed(), BookKeeper(rig.uri) as faulty:
+        log = reader.create_log("wal")
+        fill(log, 2, 2, 2)
+        log.keep(max_bytes=0)
+        wanted = layout.cursor_key("wal", "mail") if is_truncated_first else layout.log_key("wal")
+        steps = [lambda: log.retain() if is_truncated_first else log.cursor("mail", start)]
+
+        def step_in(_number: int, operation: Operation) -> None:
+            if (operation.call, operation.name) == ("put", wanted) and steps:
+                steps.pop()()
+
+        rig.faults.decide = step_in
+        slow = faulty.open_log("wal")
+        if not is_truncated_first:
+            slow.retain()
+            assert (log.first_offset, log.cursor("mail").offset) == (0, 0)
+        elif start is None:
+            assert slow.cursor("mail", start).offset == log.first_offset == 4
+        else:
+            with pytest.raises(NoSuchEntryError):
+                slow.cursor("mail", start)
+            assert log.cursors == []
+
+
 def hex16(ledger_id: int) -> str:
     return f"{ledger_id:016x}"
 
@@ -154,3 +195,53 @@ def test_a_process_that_dies_while_it_lets_go_loses_nothing(memory_rig: Rig) -> 
         Driver(rig).run(2, 3)
         assert settled_rows(rig) in (expected(1, 2, 3), expected(2, 3), expected(3))
     assert number > 30
+
+
+# --- what was let go still answers ----------------------------------------------------------------
+
+
+def test_rb_35_what_is_undecided_is_told_after_its_ledger_was_let_go(
+    rig: Rig, log: LogHandle
+) -> None:
+    fill(log, 3, 1)
+    ledger_id = log.record.listed_ids[0]
+    log.keep(max_bytes=0)
+    log.retain()
+    assert deleted(rig) == [ledger_id]
+    assert log.resolve_outcome(Undecided(ledger_id, 1, 1, 5)) == range(1, 3)
+
+
+def test_rb_35_nobody_can_tell_of_a_ledger_that_was_deleted_open(
+    keeper: BookKeeper, log: LogHandle
+) -> None:
+    writer = log.writer()
+    (ledger_id,) = log.record.tail
+    delete_log(keeper._cluster, "wal")
+    with pytest.raises(NoSuchLedgerError):
+        log.resolve_outcome(Undecided(ledger_id, 0, 0, 1))
+    writer.release()
+
+
+def test_a_batch_that_was_let_go_before_its_answer_came_is_not_said_to_have_failed(
+    memory_rig: Rig,
+) -> None:
+    rig = memory_rig
+    with BookKeeper(rig.uri) as keeper:
+        keeper.create_log(rig.log_name, schema=SCHEMA).keep(max_bytes=0)
+    target = rig.target()
+    reports = rig.tasks(target, partitions_of(2))
+    record, steps = layout.log_key(rig.log_name), ["put", "get"]
+
+    def lose_answer(_number: int, operation: Operation) -> Fault | None:
+        if not steps or (operation.call, operation.name) != (steps[0], record):
+            return None
+        if steps.pop(0) == "put":
+            return Fault(Moment.AFTER, MetadataVersionError)
+        rig.write(partitions_of(3, first=2))
+        return None
+
+    rig.faults.decide = lose_answer
+    with rig.faults.installed(), pytest.raises(OutcomeUnknownError, match="was deleted") as caught:
+        batch_commit.commit(target, reports)
+    assert "find out what removed it" in caught.value.hint
+    assert rig.rows() == flat(partitions_of(3, first=2))

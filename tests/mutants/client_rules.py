@@ -6,6 +6,7 @@ POST_CHECK = "tests/unit/client/test_post_check.py"
 RECORDS = "tests/unit/client/test_records.py"
 FAILING = "tests/integration/test_failing_bookies.py"
 INTERRUPTED = "tests/integration/test_interrupted_commits.py"
+KEPT = "tests/integration/test_log_retention.py"
 LOGS = "tests/integration/test_logs.py"
 READS = "tests/integration/test_reads_with_faults.py"
 WRITES = "tests/integration/test_write_and_read.py"
@@ -297,5 +298,36 @@ MUTANTS = (
         "if self.fails_on_loss:",
         "if False:",
         (f"{READS}::test_without_a_good_replica_the_error_names_offset_and_reasons[memory]",),
+    ),
+    Mutant(
+        "a cursor is made and the log does not show it",
+        "client/logs/cursors.py",
+        "            log = _touched(cluster, log.name)\n",
+        "            log = cluster.log(log.name).value\n",
+        (f"{KEPT}::test_a_truncation_does_not_pass_a_cursor_that_is_made_meanwhile[False-None]",),
+    ),
+    Mutant(
+        "a cursor is made where the log was truncated meanwhile",
+        "client/logs/cursors.py",
+        "            if offset >= log.first_offset:\n",
+        "            if True:\n",
+        (f"{KEPT}::test_a_truncation_does_not_pass_a_cursor_that_is_made_meanwhile[True-None]",),
+    ),
+    Mutant(
+        "a deleted ledger does not tell what was undecided",
+        "client/logs/undecided.py",
+        "if tombstone is None or tombstone.value.last_entry_id is None:",
+        "if True:",
+        (f"{KEPT}::test_rb_35_what_is_undecided_is_told_after_its_ledger_was_let_go[memory]",),
+    ),
+    Mutant(
+        "a batch that was let go before its answer came has failed",
+        "client/batch/commit.py",
+        "_still_there(cluster, target),",
+        "cluster.ledger(target.ledger_id).value,",
+        (
+            f"{KEPT}::"
+            "test_a_batch_that_was_let_go_before_its_answer_came_is_not_said_to_have_failed",
+        ),
     ),
 )

@@ -7,6 +7,7 @@ LAC = "tests/integration/test_explicit_lac.py"
 HANDLES = "tests/integration/test_handles.py"
 CALLBACKS = "tests/integration/test_callbacks.py"
 HANGING = "tests/integration/test_hanging_bookies.py"
+PRESSURE = "tests/integration/test_log_back_pressure.py"
 CHANGES = "tests/integration/test_ensemble_changes.py"
 DEFERRED = "tests/integration/test_deferred_sync.py"
 PROMISE = "tests/unit/client/test_promise.py"
@@ -158,6 +159,48 @@ MUTANTS = (
         "if self._committer.is_telling_here:",
         "if False:",
         (f"{CALLBACKS}::test_what_would_wait_for_itself_in_a_callback_is_refused[append]",),
+    ),
+    Mutant(
+        "room is waited for under the lock that callbacks take",
+        "client/logs/log_writer.py",
+        "sent = segment.handle.append_at_once(add.entries)",
+        "sent = segment.handle.append_many_async(add.entries)",
+        (f"{PRESSURE}::test_what_waited_for_a_ledger_to_close_does_not_wait_for_room_again",),
+    ),
+    Mutant(
+        "a log writer takes more than has room",
+        "client/logs/log_writer.py",
+        "            self._segment.handle.wait_for_room()",
+        "            pass",
+        (f"{PRESSURE}::test_room_is_not_waited_for_under_the_lock_that_callbacks_take",),
+    ),
+    Mutant(
+        "what cannot be sent behind a roll is passed by others",
+        "client/logs/log_writer.py",
+        "except InvalidRequestError as error:",
+        "except BookKeeperError as error:",
+        (f"{PRESSURE}::test_nothing_passes_what_could_not_be_sent",),
+    ),
+    Mutant(
+        "an entry that is none ends the writer",
+        "client/logs/log_writer.py",
+        "except InvalidRequestError as error:",
+        "except ZeroDivisionError as error:",
+        (f"{PRESSURE}::test_an_entry_that_is_none_stops_nobody",),
+    ),
+    Mutant(
+        "what is left behind a roll waits for ever",
+        "client/logs/log_writer.py",
+        "            self._waiting = left\n",
+        "",
+        (f"{PRESSURE}::test_nothing_passes_what_could_not_be_sent",),
+    ),
+    Mutant(
+        "an unexpected error leaves others waiting",
+        "client/logs/log_writer.py",
+        "        except BaseException as error:  # whatever",
+        "        except ZeroDivisionError as error:  # whatever",
+        (f"{PRESSURE}::test_whatever_ends_a_roll_ends_the_wait",),
     ),
     # --- what an append is answered --------------------------------------------------------------
     Mutant(

@@ -311,8 +311,8 @@ MUTANTS = (
     Mutant(
         "a callback waits for what waits for it",
         "client/logs/log_writer.py",
-        "threading.get_ident() in self._telling or ",
-        "",
+        "if self._is_telling_here or self._lock",
+        "if self._lock",
         (f"{PRESSURE}::test_a_callback_does_not_wait_for_what_waits_for_it",),
     ),
     Mutant(

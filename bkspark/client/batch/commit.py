@@ -13,7 +13,7 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.logs.schema import schema_after
 from bkspark.client.logs.settling import update_settled
 from bkspark.client.logs.trimming import retain_after_roll
-from bkspark.errors import LedgerFencedError
+from bkspark.errors import LedgerFencedError, NoSuchLedgerError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.protocol.batch import AttemptReport, CommitPlan
 from bkspark.protocol.ledger import LedgerMetadata
@@ -77,7 +77,7 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
             return log.without(target.ledger_id)
         # The ledger is read after the log: whoever deletes it drops it from the log first.
         return log.spliced(
-            cluster.ledger(target.ledger_id).value,
+            _still_there(cluster, target),
             schema=schema_after(schema, log, target.merges_schema, target.is_overwrite),
             transaction=target.transaction,
             overwrite=target.is_overwrite,
@@ -86,6 +86,19 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
     log = update_settled(cluster, target.log_name, target.password, joined).value
     retain_after_roll(cluster, log)
     return any(logged.ledger_id == target.ledger_id for logged in log.ledgers)
+
+
+def _still_there(cluster: Cluster, target: BatchTarget) -> LedgerMetadata:
+    """The ledger, unless it was deleted: perhaps after it had joined, without an answer (R8)."""
+    try:
+        return cluster.ledger(target.ledger_id).value
+    except NoSuchLedgerError as error:
+        raise OutcomeUnknownError(
+            f"ledger {target.ledger_id} was deleted while it was put into log {target.log_name}; "
+            "its rows may have been in the log before",
+            hint="nothing of this write is in the log now; find out what removed it before "
+            "it is run again",
+        ) from error
 
 
 def abort(target: BatchTarget) -> None:

@@ -101,19 +101,28 @@ class Committer:
 
     # --- called by others ------------------------------------------------------------------
 
+    def wait_for_room(self) -> None:
+        """Wait while too much is not acknowledged, but never in a callback.
+
+        Who waits must hold no lock that callbacks take: room is made behind them.
+
+        Raises:
+            NotEnoughBookiesError: nothing was acknowledged for so long that it was given up.
+        """
+        if self._outstanding >= OUTSTANDING_BYTES_MAX and not self.is_telling_here:
+            with self._lock:
+                self._wait_for_room()
+
     def submit(self, submitted: Submitted) -> int:
         """Hand rows over; returns the id that the last of them gets, if nothing goes wrong.
 
-        Waits while too much is not acknowledged, but never in a callback.
+        Never waits, see ``wait_for_room``.
 
         Raises:
             LedgerClosedError: the handle was closed.
-            NotEnoughBookiesError: nothing was acknowledged for so long that it was not taken.
             BookKeeperError: what ended the writer.
         """
         with self._lock:
-            if self._outstanding >= OUTSTANDING_BYTES_MAX and not self.is_telling_here:
-                self._wait_for_room()
             if self._has_ended:
                 raise self.error or LedgerClosedError(f"ledger {self._ledger_id} is closed")
             self._outstanding += submitted.byte_count

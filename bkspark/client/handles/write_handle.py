@@ -102,6 +102,7 @@ class WriteHandle(ClosedAtEnd):
         as ``append`` does, would wait for itself in a callback, and raises.
         """
         self._require_bytes(is_bytes=isinstance(value, bytes))
+        self.wait_for_room()
         return self._submit([value], 1, len(value))
 
     def append_many(self, entries: Sequence[bytes] | pa.Table) -> tuple[int, int]:
@@ -116,6 +117,19 @@ class WriteHandle(ClosedAtEnd):
 
     def append_many_async(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
         """Like ``append_many``; the future completes, in entry order, with the last id."""
+        self.wait_for_room()
+        return self.append_at_once(entries)
+
+    def wait_for_room(self) -> None:
+        """Wait while too much is not acknowledged; hold no lock that callbacks take.
+
+        Raises:
+            NotEnoughBookiesError: nothing was acknowledged for so long that it was given up.
+        """
+        self._committer.wait_for_room()
+
+    def append_at_once(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
+        """Like ``append_many_async``, for who has waited for room already, or must not wait."""
         if not len(entries):
             raise InvalidRequestError("there is nothing to append")
         if isinstance(entries, pa.Table):

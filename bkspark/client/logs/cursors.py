@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bkspark.client.cluster import Cluster
+from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.records import Records, Seen
 from bkspark.errors import (
     LedgerExistsError,
@@ -82,8 +82,12 @@ def open_cursor(
 ) -> Cursor:
     """The cursor ``name``, made at ``start`` (None: the log's first offset) if there is none.
 
+    A truncation that has not seen the new cursor either fails, because the log's record changes
+    after the cursor is made, or has come before that change, and is seen then.
+
     Raises:
         NoSuchEntryError: ``start`` is not in the log.
+        NoSuchLedgerError: the log was deleted meanwhile.
         InvalidRequestError: the name is not allowed.
     """
     layout.cursor_name(name)
@@ -98,9 +102,23 @@ def open_cursor(
         fresh = CursorRecord(log.name, name, log.generation, offset)
         try:
             made = records.replace(name, fresh, seen) if seen else records.create(name, fresh)
-            return Cursor(cluster, log.name, made, end)
+            log = _touched(cluster, log.name)
+            if offset >= log.first_offset:
+                return Cursor(cluster, log.name, made, end)
+            records.replace(name, fresh.deleted(), made)
         except (MetadataVersionError, LedgerExistsError):
             continue  # somebody else was faster; theirs is the cursor
+
+
+def _touched(cluster: Cluster, log_name: str) -> LogRecord:
+    """The log, in a new version with the same contents."""
+
+    def touched(record: LogRecord | None) -> LogRecord:
+        if record is None or record.is_vacant:
+            raise NoSuchLedgerError(f"there is no log {log_name!r}")
+        return record.stamped(max(now_ms(), record.changed_ms + 1))
+
+    return cluster.logs.update(log_name, touched).value
 
 
 def delete(cluster: Cluster, log_name: str, name: str) -> None:

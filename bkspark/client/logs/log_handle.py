@@ -188,7 +188,7 @@ class LogHandle:
         return LogWriter(self._cluster, self.name, self._password, policy, settings=settings)
 
     def resolve_outcome(self, undecided: Undecided) -> range:
-        """Recover its ledger; the offsets of ``undecided`` that are in the log (RB-35)."""
+        """Recover its ledger; the offsets of ``undecided`` that the log has, or had (RB-35)."""
         return resolve(self._cluster, undecided, self._password)
 
     def truncate(self, before_offset: int) -> None:

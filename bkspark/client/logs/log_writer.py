@@ -8,19 +8,16 @@ it cannot be fixed: a log has no holes.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeAlias
-
-import pyarrow as pa
 
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs.opening import create_log_ledger, drop_unlisted, open_tail
-from bkspark.client.logs.rolling import NEVER, Filling, RollPolicy
+from bkspark.client.logs.rolling import NEVER, Entries, Filling, RollPolicy, size_of
 from bkspark.client.logs.trimming import retain_after_roll
 from bkspark.client.logs.undecided import Undecided
 from bkspark.client.password import Password, make_digester
@@ -28,6 +25,7 @@ from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Runtime, Task
 from bkspark.errors import (
     BookKeeperError,
+    InvalidRequestError,
     LedgerClosedError,
     LedgerFencedError,
     NotEnoughBookiesError,
@@ -35,8 +33,6 @@ from bkspark.errors import (
 )
 from bkspark.protocol.ledger import LedgerMetadata
 from bkspark.protocol.log import LogRecord
-
-Entries: TypeAlias = "Sequence[bytes] | pa.Table"
 
 WAITING_BYTES_MAX = 64 * 2**20
 """What waits while a ledger closes; whoever adds more waits too."""
@@ -143,11 +139,11 @@ class LogWriter(ClosedAtEnd):
 
     def append_async(self, value: bytes) -> "Future[int]":
         """Add one entry; the future completes, in order of offsets, with its offset."""
-        return self._add([value], _size_of([value]))
+        return self._add([value], size_of([value]))
 
     def append_many(self, entries: Entries) -> tuple[int, int]:
         """Add all of ``entries`` as one atomic group; returns its first and last offset."""
-        last = self._add(entries, _size_of(entries)).result()
+        last = self._add(entries, size_of(entries)).result()
         return last - len(entries) + 1, last
 
     def force(self) -> None:
@@ -159,6 +155,9 @@ class LogWriter(ClosedAtEnd):
         future: Future[int] = Future()
         future.set_running_or_notify_cancel()  # what was submitted cannot be taken back
         add = _Add(entries, future, byte_count + _ADD_BYTES)
+        self._require_usable()
+        if not self._is_telling_here:
+            self._segment.handle.wait_for_room()  # without the lock: room is made behind callbacks
         with self._lock:
             self._wait_for_room()
             self._require_usable()
@@ -171,9 +170,13 @@ class LogWriter(ClosedAtEnd):
             self._roll_if_due()
         return future
 
+    @property
+    def _is_telling_here(self) -> bool:
+        return threading.get_ident() in self._telling
+
     def _wait_for_room(self) -> None:
         """Wait while too much waits for a ledger to close; not in a callback: that closes it."""
-        if threading.get_ident() in self._telling or self._lock.wait_for(
+        if self._is_telling_here or self._lock.wait_for(
             lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._settings.wait_seconds_max
         ):
             return
@@ -185,24 +188,30 @@ class LogWriter(ClosedAtEnd):
 
     def _send(self, add: _Add) -> None:
         segment = self._segment
-        sent = segment.handle.append_many_async(add.entries)
+        sent = segment.handle.append_at_once(add.entries)
         sent.add_done_callback(lambda done: self._complete(add.future, done, segment.first_offset))
 
     def _send_late(self, add: _Add) -> None:
         try:
             self._send(add)
-        except BookKeeperError as error:
-            add.future.set_exception(error)
+        except InvalidRequestError as error:  # only this one is wrong
+            self._tell(add.future, error)
 
     def _complete(self, future: "Future[int]", done: "Future[int]", first_offset: int) -> None:
         error = done.exception()
-        teller = threading.get_ident()
+        last = first_offset + done.result() if error is None else self._with_outcome(error)
+        self._tell(future, last)
+
+    def _tell(self, future: "Future[int]", outcome: int | BaseException) -> None:
+        """Complete ``future``; its callbacks may append, and do not wait."""
+        teller, is_first = threading.get_ident(), not self._is_telling_here
         self._telling.add(teller)
-        if error is None:
-            future.set_result(first_offset + done.result())
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
         else:
-            future.set_exception(self._with_outcome(error))
-        self._telling.discard(teller)
+            future.set_result(outcome)
+        if is_first:
+            self._telling.discard(teller)
 
     def _with_outcome(self, error: BaseException) -> BaseException:
         """``error`` with what is undecided, so that nobody adds it twice (RB-35)."""
@@ -275,18 +284,31 @@ class LogWriter(ClosedAtEnd):
             old.handle.close()
             end = old.first_offset + old.handle.last_add_confirmed + 1
             begun = self._begun(following, end)
+            with self._lock:
+                self._segment = begun
+                self._send_waiting()
         except BookKeeperError as error:
             self._end(error)
             raise self._with_outcome(error) from error
-        with self._lock:
-            self._segment = begun
-            for add in self._no_longer_waiting():
-                self._send_late(add)
+        except BaseException as error:  # whatever it is, nobody waits for ever
+            self._end(OutcomeUnknownError(f"log {self.log_name}: {error!r}"))
+            raise
 
-    def _no_longer_waiting(self) -> Sequence[_Add]:
-        waiting, self._waiting, self._waiting_bytes = self._waiting or (), None, 0
+    def _send_waiting(self) -> None:
+        """In order; from the first that cannot be sent on, all are left to ``_end``."""
+        left = self._no_longer_waiting()
+        try:
+            while left:
+                self._send_late(left[0])
+                left.popleft()
+        except BaseException:
+            self._waiting = left
+            raise
+
+    def _no_longer_waiting(self) -> deque[_Add]:
+        waiting, self._waiting, self._waiting_bytes = self._waiting or deque(), None, 0
         self._lock.notify_all()
-        return tuple(waiting)
+        return waiting
 
     def _settle(self, segment: _Segment) -> None:
         """Give the closed ledger its fixed place; left to the next roll or opener if it fails."""
@@ -369,12 +391,8 @@ class LogWriter(ClosedAtEnd):
             self._error = error
             waiting = self._no_longer_waiting()
         for add in waiting:
-            add.future.set_exception(
-                LedgerClosedError(f"the writer of log {self.log_name} ended before this was sent")
+            told = LedgerClosedError(
+                f"the writer of log {self.log_name} ended before this was sent"
             )
-
-
-def _size_of(entries: Entries) -> int:
-    if isinstance(entries, pa.Table):
-        return int(entries.nbytes)
-    return sum(len(value) for value in entries if isinstance(value, bytes))
+            told.__cause__ = error
+            add.future.set_exception(told)

@@ -1,9 +1,15 @@
 """When a log writer closes its ledger and goes on in a new one."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
 
 from bkspark.errors import InvalidRequestError
+
+Entries: TypeAlias = "Sequence[bytes] | pa.Table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +60,10 @@ class Filling:
 
     def _age(self) -> float:
         return time.monotonic() - self.began
+
+
+def size_of(entries: Entries) -> int:
+    """How many bytes ``entries`` count as."""
+    if isinstance(entries, pa.Table):
+        return int(entries.nbytes)
+    return sum(len(value) for value in entries if isinstance(value, bytes))

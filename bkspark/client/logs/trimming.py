@@ -59,7 +59,8 @@ def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
     """Let go of what ``log``, which has just got one more closed ledger, is to keep no longer.
 
     For whoever writes to it: a few ledgers at a time, and without an error, because what was
-    written is written. What fails now is tried again at the next roll. Cursors are respected.
+    written is written. A log that could not be truncated now is truncated at the next roll; ledgers
+    that were hidden and not deleted stay among the dropped ones. Cursors are respected.
     """
     if is_limited(log):
         with suppress(BookKeeperError):

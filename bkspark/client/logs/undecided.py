@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
+from bkspark.errors import NoSuchLedgerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +37,24 @@ class Undecided:
 def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range:
     """Recover the ledger, if nobody has, and return the offsets of those entries that it holds.
 
-    They are the first so many of the undecided ones; the others will never be in the log.
+    They are the first so many of the undecided ones; the others will never be in the log. A ledger
+    that was deleted since still tells where it ended, so entries that the log has had and has let
+    go are among those returned.
 
     Raises:
-        NoSuchLedgerError: the ledger was deleted since, so nobody can tell.
+        NoSuchLedgerError: the ledger was deleted before it was closed, so nobody can tell.
         NotEnoughBookiesError: it cannot be decided yet; says which bookies are waited for.
     """
-    end = recover(cluster, undecided.ledger_id, password).last_entry_id + 1
+    end = _last_entry_of(cluster, undecided.ledger_id, password) + 1
     count = min(undecided.entry_count, max(0, end - undecided.first_entry_id))
     return range(undecided.first_offset, undecided.first_offset + count)
+
+
+def _last_entry_of(cluster: Cluster, ledger_id: int, password: Password) -> int:
+    try:
+        return recover(cluster, ledger_id, password).last_entry_id
+    except NoSuchLedgerError:
+        tombstone = cluster.ledgers.get(str(ledger_id))
+        if tombstone is None or tombstone.value.last_entry_id is None:
+            raise
+        return tombstone.value.last_entry_id
