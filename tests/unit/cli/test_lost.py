@@ -6,25 +6,11 @@ from dataclasses import replace
 import pytest
 
 import bkspark
-from bkspark.cli import main
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
 from bkspark.client.upkeep.lost_bookies import declare_lost
 from bkspark.protocol.ledger import LedgerState
-
-
-@pytest.fixture
-def run(capfd, small_cluster, monkeypatch):
-    """``run(*words)`` -> (exit status, stdout, stderr)."""
-    monkeypatch.setenv("BKSPARK_METADATA_URI", small_cluster.uri)
-
-    def run(*words):
-        status = main([str(word) for word in words])
-        out, err = capfd.readouterr()
-        return status, out, err
-
-    return run
 
 
 @pytest.fixture
