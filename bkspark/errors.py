@@ -82,3 +82,7 @@ class LedgerFencedError(OutcomeUnknownError):
 
 class CorruptDataError(BookKeeperError):
     """Stored bytes fail their digest or format check; they were not used."""
+
+
+USERS_MISTAKES = (InvalidRequestError, NoSuchLedgerError, NoSuchEntryError, UnauthorizedError)
+"""What a call has to be changed for: exit status 2 of commands and jobs; other errors are 1."""

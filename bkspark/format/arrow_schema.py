@@ -6,6 +6,9 @@ import pyarrow as pa
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
 
+TAKEN_NAMES = ("_offset", "_ledger_id", "_entry_id")
+"""Columns that readers put beside those of the user; in any case of letters, for Spark's sake."""
+
 
 def encode(schema: pa.Schema) -> bytes:
     """``schema`` as an IPC schema message."""
@@ -36,13 +39,37 @@ def require_storable(schema: pa.Schema) -> None:
         raise InvalidRequestError(
             f"column names must differ, but {', '.join(map(repr, doubled))} is there twice"
             if doubled
-            else "a schema needs at least one column"
+            else "a schema needs at least one column",
+            hint="give each column that is to be stored a name of its own",
+        )
+    taken = [name for name in names if name.lower() in TAKEN_NAMES]
+    if taken:
+        raise InvalidRequestError(
+            f"column name {taken[0]!r} is taken: readers add such a column",
+            hint="give it another name",
         )
     for field in schema:
         if _has_dictionary(field.type):
             raise InvalidRequestError(
                 f"column {field.name!r} is {field.type}, and dictionaries cannot be stored",
                 hint="cast it to the type of its values",
+            )
+
+
+def require_values(batch: pa.RecordBatch, *, everywhere: bool = False) -> None:
+    """Refuse nulls in the columns that may not have them, or in any if ``everywhere``.
+
+    Arrow counts them once for a batch, and does not look at rows where there are none.
+
+    Raises:
+        InvalidRequestError: it names the column.
+    """
+    for field, column in zip(batch.schema, batch.columns):
+        if column.null_count and (everywhere or not field.nullable):
+            raise InvalidRequestError(
+                f"column {field.name!r} has {column.null_count} "
+                f"null{'s' * (column.null_count > 1)}, and may not have any",
+                hint="leave such rows out, or give them a value",
             )
 
 

@@ -26,6 +26,10 @@ MAC = "MAC"
 _WORD = re.compile(r"[A-Za-z0-9-]{1,32}")
 _HEX = re.compile(r"(?:[0-9a-f]{2}){0,64}")
 _KEY_CONSTANT = b"bkspark key check v1"
+_HOW_TO_GIVE_IT = (
+    "give the password of the ledger: password=… in Python, passwordFile or passwordEnv in Spark, "
+    "--password-file or --password-env on a shell"
+)
 
 
 def _load_crc32c() -> tuple[str, Callable[[Buffer, int], int]]:
@@ -93,8 +97,19 @@ class Digester:
 
 
 def new_spec(digest_type: str, password: str | None) -> DigestSpec:
-    """Settings for a new ledger or log; nothing in them helps to find the password."""
+    """Settings for a new ledger or log; nothing in them helps to find the password.
+
+    Raises:
+        InvalidRequestError: there is no such type, or it makes no use of the password.
+        UnauthorizedError: the password is missing.
+    """
     if digest_type == CRC32C:
+        if password:
+            raise InvalidRequestError(
+                "a password needs digestType MAC",
+                hint='say so (digest_type="MAC" in Python, --digest-type MAC on a shell), or leave '
+                "the password out: with CRC32C it would protect nothing",
+            )
         return DigestSpec()
     if digest_type != MAC:
         raise InvalidRequestError(
@@ -124,18 +139,14 @@ def encode_spec(spec: DigestSpec) -> dict[str, str]:
 def _checked_key(spec: DigestSpec, password: str | None) -> bytes:
     key = _derive_key(spec.salt, password)
     if not hmac.compare_digest(_key_check(key), spec.check):
-        raise UnauthorizedError(
-            "the ledger password is wrong", hint="check passwordFile, passwordEnv or password"
-        )
+        raise UnauthorizedError("the ledger password is wrong", hint=_HOW_TO_GIVE_IT)
     return key
 
 
 def _derive_key(salt: str, password: str | None) -> bytes:
     if not password:
         raise UnauthorizedError(
-            "this ledger is protected by a password and none was given",
-            hint="set the option passwordFile or passwordEnv; for commands --password-file or "
-            "--password-env",
+            "this ledger is protected by a password and none was given", hint=_HOW_TO_GIVE_IT
         )
     return hashlib.scrypt(password.encode(), salt=bytes.fromhex(salt), n=2**14, r=8, p=1, dklen=32)
 

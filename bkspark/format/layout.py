@@ -45,21 +45,30 @@ RECOVERIES_PREFIX = "recoveries"
 
 def log_name(name: str) -> str:
     """``name`` itself if it may name a log."""
-    if not _LOG_NAME.fullmatch(name) or ".." in name:
-        shown = name if len(name) <= 40 else f"{name[:40]}…"
-        raise InvalidRequestError(
-            f"log name {shown!r} is not allowed",
-            hint="use 1 to 128 ASCII letters, digits, '.', '_' or '-', "
-            "with a letter or digit at both ends and no '..'",
-        )
+    if not _is_log_name(name):
+        raise _not_allowed("log", name)
     return name
+
+
+def _is_log_name(name: object) -> bool:
+    return isinstance(name, str) and bool(_LOG_NAME.fullmatch(name)) and ".." not in name
+
+
+def _not_allowed(of: str, name: object) -> InvalidRequestError:
+    shown = name if isinstance(name, str) else repr(name)
+    shown = shown if len(shown) <= 40 else f"{shown[:40]}…"
+    return InvalidRequestError(
+        f"{of} name {shown!r} is not allowed",
+        hint="use 1 to 128 ASCII letters, digits, '.', '_' or '-', "
+        "with a letter or digit at both ends and no '..'",
+    )
 
 
 def bookie_id(name: str) -> str:
     """``name`` itself if it may name a bookie."""
-    if not _BOOKIE_ID.fullmatch(name) or ".." in name:
+    if not isinstance(name, str) or not _BOOKIE_ID.fullmatch(name) or ".." in name:
         raise InvalidRequestError(
-            f"bookie id {name[:40]!r} is not allowed",
+            f"bookie id {str(name)[:40]!r} is not allowed",
             hint="use 1 to 64 lower-case letters, digits, '.', '_' or '-'",
         )
     return name
@@ -127,12 +136,8 @@ def cursor_key(log: str, name: str) -> str:
 
 def cursor_name(name: str) -> str:
     """``name`` itself if it may name a cursor: the rule is that of logs."""
-    if not _LOG_NAME.fullmatch(name) or ".." in name:
-        raise InvalidRequestError(
-            f"cursor name {name[:40]!r} is not allowed",
-            hint="use 1 to 128 ASCII letters, digits, '.', '_' or '-', "
-            "with a letter or digit at both ends and no '..'",
-        )
+    if not _is_log_name(name):
+        raise _not_allowed("cursor", name)
     return name
 
 
@@ -157,7 +162,9 @@ def parse_ledger_key(name: str) -> int:
 
 def _ledger_digits(ledger_id: int) -> str:
     if not 0 <= ledger_id <= LEDGER_ID_MAX:
-        raise InvalidRequestError(f"ledger id {ledger_id} is out of range")
+        raise InvalidRequestError(
+            f"ledger id {ledger_id} is out of range", hint="the first ledger is 0"
+        )
     return f"{ledger_id:016x}"
 
 

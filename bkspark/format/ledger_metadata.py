@@ -12,11 +12,13 @@ from bkspark.format import envelope, layout
 from bkspark.format.digest import checked_spec, encode_spec
 from bkspark.format.strict_json import Fields
 from bkspark.protocol.ledger import (
+    INVALID_ENTRY_ID,
     DigestSpec,
     Fragment,
     LedgerMetadata,
     LedgerState,
     Member,
+    Standing,
 )
 from bkspark.protocol.quorum import Quorum
 
@@ -41,6 +43,8 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         "transactions": dict(metadata.transactions),
         "created_ms": metadata.created_ms,
     }
+    if metadata.laid_down is not None:  # came later: other records stay as they are
+        value["laid_down"] = _encode_standing(metadata.laid_down)
     return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value)
 
 
@@ -66,6 +70,7 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
             custom_metadata=fields.mapping("custom", str),
             transactions=fields.mapping("transactions", int),
             created_ms=fields.take("created_ms", int),
+            laid_down=_decode_standing(fields),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
@@ -98,6 +103,25 @@ def decode_spec(fields: Fields) -> DigestSpec:
     return checked_spec(
         DigestSpec(spec.take("type", str), spec.take("salt", str), spec.take("check", str))
     )
+
+
+def _encode_standing(standing: Standing) -> dict[str, Any]:
+    return {
+        "last": standing.last_entry_id,
+        "length": standing.length_bytes,
+        "records": standing.record_count,
+        "transactions": dict(standing.transactions),
+    }
+
+
+def _decode_standing(fields: Fields) -> Standing | None:
+    if fields.take_or_none("laid_down", dict) is None:
+        return None
+    found = fields.object("laid_down")
+    last, length, records = (found.take(name, int) for name in ("last", "length", "records"))
+    if last < INVALID_ENTRY_ID or min(length, records) < 0:
+        raise ValueError("the ledger cannot stand there")
+    return Standing(last, length, records, found.mapping("transactions", int))
 
 
 def _encode_fragment(fragment: Fragment) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from bkspark.format.ledger_metadata import (
     encode_quorum,
 )
 from bkspark.format.strict_json import Fields
-from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 from bkspark.protocol.stream_run import Streams
 
 KIND = "log"
@@ -66,6 +67,8 @@ def decode(name: str, data: bytes) -> LogRecord:
             streams=_decode_streams(fields),
             retention_bytes=fields.take_or_none("retention_bytes", int),
             retention_ms=fields.take_or_none("retention_ms", int),
+            to_delete=tuple(_integers(fields.take_or_none("to_delete", list) or [])),
+            bereft=tuple(_texts(fields.take_or_none("bereft", list) or [])),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
@@ -88,6 +91,8 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "streams_order": _order(record.streams),
         "retention_bytes": record.retention_bytes,
         "retention_ms": record.retention_ms,
+        "to_delete": list(record.to_delete) or None,
+        "bereft": list(record.bereft) or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -117,4 +122,10 @@ def _ledger(item: list[Any]) -> LoggedLedger:
 def _integers(items: list[Any]) -> list[int]:
     if any(type(item) is not int or item < 0 for item in items):
         raise ValueError("not a list of ids")
+    return items
+
+
+def _texts(items: list[Any]) -> list[str]:
+    if any(type(item) is not str for item in items):
+        raise ValueError("not a list of names")
     return items

@@ -5,6 +5,10 @@ overwrite, or when the log was deleted and made again, the same number means ano
 
 Rule 2. It goes forward only, never past the log's end, and only from the position that its mover
 has seen (by compare-and-set): of two readers that share it by mistake, one is told.
+
+Rule 3. Truncation by hand, or by a retention that was told not to respect cursors, may pass one; so
+may any truncation whose cursor's maker died before the log's record showed that there is a cursor.
+It stays where it is: reading from there is an error, and its reader decides to advance it.
 """
 
 from dataclasses import dataclass, replace
@@ -41,12 +45,29 @@ class CursorRecord:
             InvalidRequestError: that is backwards, or past the log's end.
         """
         if not self.offset <= offset <= end_offset:
+            back = "a cursor goes forward; make another one to read again"
+            past = f"what is not there yet cannot be done: advance it to {end_offset} at most"
             raise InvalidRequestError(
                 f"cursor {self.name} of log {self.log_name} is at offset {self.offset} and the log "
                 f"ends at {end_offset}, so it cannot go to {offset}",
-                hint="a cursor goes forward; make another one to read again",
+                hint=back if offset < self.offset else past,
             )
         return replace(self, offset=offset)
+
+    def problem(self, generation: int, first_offset: int) -> str:
+        """Why the log, as it is now, cannot be read from here, in one line; empty if it can.
+
+        Args:
+            generation, first_offset: of the log.
+        """
+        if generation != self.generation:
+            return f"of generation {self.generation}, and the log is at {generation}: delete it"
+        if self.offset < first_offset:
+            return (
+                f"offsets {self.offset} to {first_offset - 1} are truncated: "
+                f"move it to {first_offset}"
+            )
+        return ""
 
     def deleted(self) -> "CursorRecord":
         """Return the record of a cursor that is no more."""

@@ -12,6 +12,12 @@ Rule 3. CLOSED has a last entry and never changes it; nothing else has one ("Clo
 
 Rule 4. A takeover raises the term and passes through IN_RECOVERY; only the token that stands in the
 metadata may write (reliability R2).
+
+Rule 5. A writer that has nothing unacknowledged may *lay the ledger down*: it says where the ledger
+stands and never writes again, and from then on nobody may. Whoever *takes it up*, in the next term
+and in a fragment that begins behind that end, needs no recovery: the one before left nothing
+undecided, so no entry of the new fragment was ever sent in an older term (H43). A recovery may come
+first, as at any writer's ledger; that ends it.
 """
 
 from collections.abc import Mapping
@@ -25,6 +31,9 @@ INVALID_ENTRY_ID = -1
 """LAC or last entry of a ledger without entries."""
 
 FIRST_TERM = 1
+
+TERM_MAX = 32
+"""A ledger is not taken up in a term above this: every term is one more marker on every bookie."""
 
 
 class LedgerState(Enum):
@@ -74,6 +83,23 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an open ledger stands that its writer has laid down (rule 5).
+
+    Attributes:
+        last_entry_id: the last entry, which is acknowledged; -1 if there is none.
+        length_bytes: sum of the payload bytes up to there.
+        record_count: add records up to there.
+        transactions: last committed version per application among them.
+    """
+
+    last_entry_id: int
+    length_bytes: int
+    record_count: int
+    transactions: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class DigestSpec:
     """How a ledger's bytes are protected.
 
@@ -98,6 +124,7 @@ class LedgerMetadata:
         last_entry_id: last readable entry, -1 if none; None unless CLOSED.
         length_bytes: sum of the payload bytes up to ``last_entry_id``; None unless CLOSED.
         transactions: last committed version per application among the ledger's records.
+        laid_down: where an OPEN ledger stands that nobody writes to; None if somebody may.
     """
 
     ledger_id: int
@@ -113,6 +140,7 @@ class LedgerMetadata:
     custom_metadata: Mapping[str, str] = field(default_factory=dict)
     transactions: Mapping[str, int] = field(default_factory=dict)
     created_ms: int = 0
+    laid_down: Standing | None = None
 
     def __post_init__(self) -> None:
         if self.ledger_id < 0 or self.term < FIRST_TERM:
@@ -127,6 +155,13 @@ class LedgerMetadata:
         if self.last_entry_id is not None and self.last_entry_id < INVALID_ENTRY_ID:
             raise InvalidRequestError(f"ledger {self.ledger_id}: last entry below -1")
         self._check_fragments()
+        if self.laid_down is not None and (
+            self.state is not LedgerState.OPEN
+            or self.laid_down.last_entry_id < self.last_fragment.first_entry_id - 1
+        ):
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: only an OPEN one is laid down, behind what it has"
+            )
 
     def _check_fragments(self) -> None:
         firsts = [fragment.first_entry_id for fragment in self.fragments]
@@ -167,7 +202,13 @@ class LedgerMetadata:
 
     def is_writable_by(self, *, term: int, token: str) -> bool:
         """Whether a writer of ``term`` with ``token`` is still the one writer (R2, R4)."""
-        return (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)
+        is_open_to_it = (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)
+        return is_open_to_it and self.laid_down is None
+
+    @property
+    def may_be_taken_up(self) -> bool:
+        """Whether its writer has laid it down, and there is a term for another one (rule 5)."""
+        return self.laid_down is not None and self.term < TERM_MAX
 
     # --- changing --------------------------------------------------------------------------
 
@@ -193,6 +234,31 @@ class LedgerMetadata:
         fragment = Fragment(first_entry_id, term, ensemble)
         return replace(self, fragments=(*kept, fragment))
 
+    def put_down(self, standing: Standing, *, term: int, token: str) -> "LedgerMetadata":
+        """Return this metadata as its writer leaves it, who will not write any more (rule 5).
+
+        Args:
+            standing: with everything that was sent, all of which is acknowledged.
+
+        Raises:
+            LedgerClosedError, LedgerFencedError: it is not this writer's any more.
+        """
+        self._require_writer(term=term, token=token)
+        return replace(self, laid_down=standing)
+
+    def taken_up(self, token: str) -> "LedgerMetadata":
+        """Return this metadata for a new writer with ``token``, in the next term (rule 5).
+
+        Raises:
+            LedgerFencedError: it is not laid down (any more), or has had too many writers.
+        """
+        if self.laid_down is None or not self.may_be_taken_up:
+            raise self._fenced()
+        first, term = self.laid_down.last_entry_id + 1, self.term + 1
+        kept = tuple(f for f in self.fragments if f.first_entry_id < first)
+        fragment = Fragment(first, term, self.last_fragment.ensemble)
+        return replace(self, term=term, token=token, fragments=(*kept, fragment), laid_down=None)
+
     def in_recovery(self, token: str) -> "LedgerMetadata":
         """Return this metadata taken over for recovery by ``token``, in the next term.
 
@@ -203,9 +269,9 @@ class LedgerMetadata:
             LedgerClosedError: there is nothing to recover.
         """
         if self.state is LedgerState.CLOSED:
-            raise LedgerClosedError(f"ledger {self.ledger_id} is closed")
+            raise self._closed()
         state = self._moved_to(LedgerState.IN_RECOVERY)
-        return replace(self, state=state, term=self.term + 1, token=token)
+        return replace(self, state=state, term=self.term + 1, token=token, laid_down=None)
 
     def with_recovered_ensemble(
         self, first_entry_id: int, ensemble: tuple[Member, ...]
@@ -253,7 +319,7 @@ class LedgerMetadata:
                 f"ledger {self.ledger_id} is closed at entry {self.last_entry_id} with "
                 f"{self.length_bytes} bytes, not at {last_entry_id} with {length_bytes}"
             )
-        if (self.term, self.token) != (term, token):
+        if (self.term, self.token) != (term, token) or self.laid_down is not None:
             raise self._fenced()
         if last_entry_id < self.last_fragment.first_entry_id - 1:
             raise InvalidRequestError(
@@ -272,7 +338,7 @@ class LedgerMetadata:
 
     def deleting(self) -> "LedgerMetadata":
         """Return this metadata as a tombstone; data goes later, ids are never reused (R11, R13)."""
-        return replace(self, state=self._moved_to(LedgerState.DELETING))
+        return replace(self, state=self._moved_to(LedgerState.DELETING), laid_down=None)
 
     def _moved_to(self, state: LedgerState) -> LedgerState:
         if state not in LEGAL_MOVES[self.state]:
@@ -285,9 +351,14 @@ class LedgerMetadata:
 
     def _require_writer(self, *, term: int, token: str) -> None:
         if self.state is LedgerState.CLOSED:
-            raise LedgerClosedError(f"ledger {self.ledger_id} is closed")
+            raise self._closed()
         if not self.is_writable_by(term=term, token=token):
             raise self._fenced()
+
+    def _closed(self) -> LedgerClosedError:
+        return LedgerClosedError(
+            f"ledger {self.ledger_id} is closed", hint="it can be read; write to a new one"
+        )
 
     def _fenced(self) -> LedgerFencedError:
         return LedgerFencedError(

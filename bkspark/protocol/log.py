@@ -15,132 +15,34 @@ never forgotten: applications should keep their names, for each is a line of the
 Rule 4. Overwriting starts a new generation with offsets from 0; transactions survive it.
 
 Rule 5. A name whose log was deleted, or whose first write was aborted, keeps a *vacant* record: no
-log for anybody who asks, but it remembers the generations and the dropped ledgers. The first splice
-founds the log (anew), or somebody who wants it empty.
+log for anybody who asks, but it remembers the generations, the dropped ledgers and the queries that
+wrote to it. The first splice founds the log (anew), or somebody who wants it empty.
 
 Rule 6. Truncation hides whole offsets at once, and never goes past a ledger that is not CLOSED. The
 last ledger stays. A sealed log takes nothing any more.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,
     LedgerExistsError,
     LedgerFencedError,
+    MetadataVersionError,
     OutcomeUnknownError,
 )
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, DigestSpec, LedgerMetadata, LedgerState
+from bkspark.protocol.log_contents import LogContents, LoggedLedger
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import Transaction
-from bkspark.protocol.stream_run import StreamRun, Streams, with_run
-
-TAIL_MAX = 2
-"""The ledger that is written to, and the one before it while its writer rolls."""
+from bkspark.protocol.stream_run import StreamRun, queries_of, require_not_bereft, with_run
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedLedger:
-    """A closed ledger's place in a log: offsets ``[first_offset, first_offset + entry_count)``.
-
-    Attributes:
-        closed_ms: when it was first seen among the closed ones, which only retention by age looks
-            at; 0 if that was not noted.
-    """
-
-    ledger_id: int
-    first_offset: int
-    entry_count: int
-    length_bytes: int
-    closed_ms: int = 0
-
-    @property
-    def end_offset(self) -> int:
-        return self.first_offset + self.entry_count
-
-
-@dataclass(frozen=True, slots=True)
-class LogRecord:
-    """One version of a log's record.
-
-    Attributes:
-        is_vacant: there is no such log (rule 5).
-        generation: of the contents; one more after each overwrite and each founding.
-        ledgers: in offset order, without gaps.
-        first_offset: first readable offset; entries below are truncated.
-        schema: Arrow schema of the log as an IPC schema message; opaque here.
-        quorum, digest: settings the log was created with.
-        transactions: last committed version per application.
-        dropped: ledgers that must never join the list (again), until they are deleted.
-        tail: ids of the ledgers behind ``ledgers``; the first of them begins at ``end_offset``.
-        is_sealed: nothing joins any more.
-        streams: per streaming query the runs that have written, the current one last.
-        retention_bytes, retention_ms: how much to keep, and how long; None for ever.
-    """
-
-    name: str
-    quorum: Quorum
-    digest: DigestSpec
-    schema: bytes
-    is_vacant: bool = False
-    generation: int = 1
-    ledgers: tuple[LoggedLedger, ...] = ()
-    first_offset: int = 0
-    transactions: Mapping[str, int] = field(default_factory=dict)
-    dropped: tuple[int, ...] = ()
-    created_ms: int = 0
-    changed_ms: int = 0
-    tail: tuple[int, ...] = ()
-    is_sealed: bool = False
-    streams: Streams = field(default_factory=dict)
-    retention_bytes: int | None = None
-    retention_ms: int | None = None
-
-    def __post_init__(self) -> None:
-        expected = self.ledgers[0].first_offset if self.ledgers else 0
-        for ledger in self.ledgers:
-            if ledger.first_offset != expected or ledger.entry_count < 1:
-                raise InvalidRequestError(f"log {self.name}: offsets are not dense")
-            expected = ledger.end_offset
-        begin = self.ledgers[0].first_offset if self.ledgers else self.first_offset
-        if not 0 <= begin <= self.first_offset <= self.end_offset:
-            raise InvalidRequestError(
-                f"log {self.name}: first offset {self.first_offset} is outside of its ledgers, "
-                f"{begin} to {self.end_offset}"
-            )
-        known = [*self.listed_ids, *self.dropped]
-        if len(set(known)) != len(known):
-            raise InvalidRequestError(f"log {self.name}: a ledger is listed or dropped twice")
-        if len(self.tail) > TAIL_MAX or (self.tail and (self.is_sealed or self.is_vacant)):
-            raise InvalidRequestError(f"log {self.name}: it cannot have the tail {self.tail}")
-        if min(self.retention_bytes or 0, self.retention_ms or 0) < 0:
-            raise InvalidRequestError(f"log {self.name}: retention cannot be negative")
-
-    # --- looking ---------------------------------------------------------------------------
-
-    @property
-    def end_offset(self) -> int:
-        """The offset behind the closed ledgers, where the tail begins."""
-        return self.ledgers[-1].end_offset if self.ledgers else self.first_offset
-
-    @property
-    def length_bytes(self) -> int:
-        """Payload bytes of the closed ledgers."""
-        return sum(ledger.length_bytes for ledger in self.ledgers)
-
-    @property
-    def listed_ids(self) -> tuple[int, ...]:
-        """All ledgers of the log in order, the tail's included."""
-        return (*(ledger.ledger_id for ledger in self.ledgers), *self.tail)
-
-    def has_committed(self, transaction: Transaction | None) -> bool:
-        """Whether this write of the application, or a later one, is in the log already."""
-        if transaction is None:
-            return False
-        last = self.transactions.get(transaction.app_id)
-        return last is not None and last >= transaction.version
+class LogRecord(LogContents):
+    """One version of a log's record, and how it becomes the next."""
 
     # --- a closed ledger joins -----------------------------------------------------------------
 
@@ -203,7 +105,7 @@ class LogRecord:
             LedgerFencedError: somebody else has opened the log since, or taken ``ledger`` over.
             OutcomeUnknownError: the ledger was dropped.
             LedgerClosedError: the log is sealed.
-            InvalidRequestError: the ledger has another digest type than the log.
+            InvalidRequestError: the ledger has other settings than the log.
         """
         if ledger.ledger_id in self.tail:
             return self
@@ -218,7 +120,7 @@ class LogRecord:
                 f"ledger {ledger.ledger_id} is {ledger.state.value}: it was taken over before it "
                 f"joined log {self.name}"
             )
-        self._require_digest_of(ledger)
+        self._require_settings_of(ledger)
         return replace(self, tail=(*self.tail, ledger.ledger_id), schema=schema or self.schema)
 
     def settled(self, *ledgers: LedgerMetadata) -> "LogRecord":
@@ -244,16 +146,32 @@ class LogRecord:
 
         Raises:
             LedgerFencedError: a newer run has taken over.
+            NoSuchLedgerError: rows of the query went with a deleted log of this name.
         """
+        require_not_bereft(run, self.bereft, self.name)
         streams = with_run(self.streams, run)
         return self if streams == self.streams else replace(self, streams=streams)
 
     # --- the log as a whole --------------------------------------------------------------------
 
+    def still_of(self, generation: int) -> "LogRecord":
+        """The record itself, for whoever means ``generation`` and no other (rule 4).
+
+        Raises:
+            MetadataVersionError: the log was overwritten, or deleted and made anew, since.
+        """
+        if self.generation != generation:
+            raise MetadataVersionError(
+                f"log {self.name!r} was overwritten, or deleted and made anew, meanwhile: it is at "
+                f"generation {self.generation}, not {generation} any more",
+                hint="nothing was done; try again if the log as it is now is meant",
+            )
+        return self
+
     def truncated(self, before_offset: int) -> "LogRecord":
         """Return the log without its entries below ``before_offset``; never gives any back.
 
-        Ledgers that lie below as a whole are dropped, but not the last of the log.
+        Ledgers that lie below as a whole are dropped and to be deleted, but not the last.
 
         Raises:
             InvalidRequestError: past the end of the closed ledgers (rule 6).
@@ -271,7 +189,11 @@ class LogRecord:
             kept = self.ledgers[-1:]
         gone = tuple(x.ledger_id for x in self.ledgers[: len(self.ledgers) - len(kept)])
         return replace(
-            self, ledgers=kept, first_offset=before_offset, dropped=(*self.dropped, *gone)
+            self,
+            ledgers=kept,
+            first_offset=before_offset,
+            dropped=(*self.dropped, *gone),
+            to_delete=(*self.to_delete, *gone),
         )
 
     def sealed(self) -> "LogRecord":
@@ -304,23 +226,41 @@ class LogRecord:
     def forgetting(self, deleted: Iterable[int]) -> "LogRecord":
         """Return the record without dropped ledgers that are DELETING: those cannot join anyway."""
         gone = set(deleted)
-        return replace(self, dropped=tuple(x for x in self.dropped if x not in gone))
+        return replace(
+            self,
+            dropped=tuple(x for x in self.dropped if x not in gone),
+            to_delete=tuple(x for x in self.to_delete if x not in gone),
+        )
 
     def stamped(self, changed_ms: int) -> "LogRecord":
-        """Return the record with the time of its change, for people and for retention by age."""
+        """Return the record with the time of its change, for people and for retention by age.
+
+        A ledger's time is never before that of the one in front of it: a clock that is behind makes
+        no ledger older than what was there already ("retention", rule 4).
+        """
+        ledgers: list[LoggedLedger] = []
+        newest_ms = 0
+        for ledger in self.ledgers:
+            newest_ms = max(newest_ms, ledger.closed_ms or changed_ms)
+            ledgers.append(ledger if ledger.closed_ms else replace(ledger, closed_ms=newest_ms))
         return replace(
             self,
             changed_ms=changed_ms,
             created_ms=self.created_ms or changed_ms,
-            ledgers=tuple(
-                x if x.closed_ms else replace(x, closed_ms=changed_ms) for x in self.ledgers
-            ),
+            ledgers=tuple(ledgers),
         )
 
     def vacated(self) -> "LogRecord":
-        """Return the record of a deleted log: all its ledgers dropped, all else forgotten."""
+        """Return the record of a deleted log: all its ledgers to be deleted, all else forgotten.
+
+        But not which queries have written to it.
+        """
+        emptied = self._emptied()
+        bereft = (*self.bereft, *queries_of(self.streams, self.transactions))
         return replace(
-            self._emptied(),
+            emptied,
+            to_delete=emptied.dropped,
+            bereft=bereft,
             is_vacant=True,
             schema=b"",
             transactions={},
@@ -350,18 +290,24 @@ class LogRecord:
                 f"log {self.name} is sealed", hint="it only can be read; write to another log"
             )
 
-    def _require_digest_of(self, ledger: LedgerMetadata) -> None:
-        if ledger.digest.digest_type != self.digest.digest_type:
-            raise InvalidRequestError(
-                f"log {self.name} has digestType {self.digest.digest_type}, "
-                f"not {ledger.digest.digest_type}: somebody else founded it meanwhile",
-                hint="nothing of this write is in the log; run it again",
-            )
+    def _require_settings_of(self, ledger: LedgerMetadata) -> None:
+        """The ledger was made for this log, not for one of its name that was deleted since."""
+        settings = (
+            ("digestType", self.digest.digest_type, ledger.digest.digest_type),
+            ("quorum sizes", astuple(self.quorum), astuple(ledger.quorum)),
+        )
+        for what, own, other in settings:
+            if own != other:
+                raise InvalidRequestError(
+                    f"log {self.name} has {what} {own}, not {other}: somebody else founded it "
+                    "meanwhile",
+                    hint="nothing of this write is in the log; run it again",
+                )
 
     def _base_for(self, ledger: LedgerMetadata, *, overwrite: bool) -> "LogRecord":
         if self.is_vacant:
             return self.founded(ledger.quorum, ledger.digest, self.schema)
-        self._require_digest_of(ledger)
+        self._require_settings_of(ledger)
         if overwrite:
             return replace(self._emptied(), generation=self.generation + 1)
         return self
@@ -369,14 +315,15 @@ class LogRecord:
     def _joined(self, ledger: LedgerMetadata, done: Mapping[str, int]) -> "LogRecord":
         """The closed ``ledger``, with what is ``done`` by it, behind the others.
 
-        One without entries is only dropped.
+        One without entries is dropped, and to be deleted: nobody needs anything of it.
         """
         merged = dict(self.transactions)
         for app_id, version in done.items():
             merged[app_id] = max(version, merged.get(app_id, version))
         log = replace(self, transactions=merged)
         if ledger.last_entry_id is None or ledger.last_entry_id == INVALID_ENTRY_ID:
-            return replace(log, dropped=(*log.dropped, ledger.ledger_id))
+            empty = ledger.ledger_id
+            return replace(log, dropped=(*log.dropped, empty), to_delete=(*log.to_delete, empty))
         place = LoggedLedger(
             ledger.ledger_id, self.end_offset, ledger.last_entry_id + 1, ledger.length_bytes or 0
         )

@@ -61,9 +61,11 @@ def choose(
     by_id = {c.member.bookie_id: c for c in candidates if c.member.bookie_id not in taken}
     open_ = list(by_id.values())
     if len(open_) < count:
+        needed = "1 bookie is" if count == 1 else f"{count} bookies are"
         raise NotEnoughBookiesError(
-            f"{count} bookies are needed but only {len(open_)} can be used",
-            hint="add bookies, or bring back those that `bkspark bookies` shows as unavailable",
+            f"{needed} needed but only {len(open_)} can be used",
+            hint="add bookies (`bkspark bookie add URL`), or bring back those that "
+            "`bkspark bookies` shows as unavailable",
         )
     used = Counter(candidate.domain for candidate in near)
     chosen: list[Candidate] = []

@@ -8,11 +8,18 @@ Rule 2. A ledger goes if it is older than the log keeps, or if what is behind it
 log keeps; so at least that much stays.
 
 Rule 3. The last ledger stays, and so does everything that a cursor which is respected has not read.
+
+Rule 4. Age compares two clocks: that of whoever noted that the ledger was closed, and that of
+whoever trims. Ledgers go earlier by as much as the second is ahead of the first, and later by as
+much as it is behind. A noted time is never before that of the ledger in front: so a ledger noted by
+a clock that is behind goes with the one in front of it at the earliest, and one noted by a clock
+that is ahead keeps itself, and what comes behind it, for as much longer. Size looks at no clock.
 """
 
 from collections.abc import Iterable
 
-from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 
 
 def is_limited(log: LogRecord) -> bool:

@@ -44,12 +44,12 @@ class Resumption:
 
     Attributes:
         loss: what is gone between the old position and this one, in one line; mostly empty.
-        skipped: entries known to be gone.
+        skipped: how many entries are gone; None if nobody knows, because their log is gone too.
     """
 
     begin: Position
     loss: str = ""
-    skipped: int = 0
+    skipped: int | None = 0
 
 
 def begin_at(offset: int, extent: Extent) -> Position:
@@ -85,7 +85,7 @@ def resume(start: Position, extent: Extent, *, fails_on_loss: bool) -> Resumptio
             f"generation {extent.generation}"
         )
         hint = "its new rows, from their start on"
-        skipped = 0
+        skipped = None
     else:
         loss = (
             f"log {extent.log_name!r} is truncated below offset {extent.first_offset}, and the "

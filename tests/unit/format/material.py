@@ -34,8 +34,10 @@ from bkspark.protocol.ledger import (
     LedgerMetadata,
     LedgerState,
     Member,
+    Standing,
 )
-from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import (
     AddRecord,
@@ -58,7 +60,7 @@ MORE_ROWS = pa.record_batch([pa.array([3], pa.int32()), pa.array(["z"])], schema
 
 @cache
 def spec(digest_type: str) -> DigestSpec:
-    return new_spec(digest_type, PASSWORD)
+    return new_spec(digest_type, PASSWORD if digest_type == MAC else None)
 
 
 @cache
@@ -236,10 +238,26 @@ def open_log() -> LogRecord:
         streams={"query": ("run 1", "run 2"), "other": ("run 9",)},
         retention_bytes=10**9,
         retention_ms=0,
+        to_delete=(9,),
+        bereft=("gone", "query 0"),
     )
 
 
 CURSOR = CursorRecord("events", "mail", 3, 15)
+
+
+def laid_down() -> LedgerMetadata:
+    """A ledger between two writers."""
+    return replace(
+        metadata(),
+        state=LedgerState.OPEN,
+        last_entry_id=None,
+        length_bytes=None,
+        transactions={},
+        laid_down=Standing(9, 123, 4, {"app": 4}),
+    )
+
+
 COOKIE = Cookie("c" * 32, "bookie-1", "1" * 32, 1_700_000_000_000)
 CLUSTER = ClusterRecord("c" * 32, 1_700_000_000_000)
 BOOKIE = BookieRecord("bookie-1", "1" * 32, "file:///disk1/bk", "disk-8:1", is_read_only=True)
@@ -250,6 +268,10 @@ SMALL_RECORDS = {
     "cookie": (cookie.encode(COOKIE), cookie.decode),
     "ledger metadata": (
         ledger_metadata.encode(metadata(), "nonce"),
+        lambda data: ledger_metadata.decode(LEDGER, data),
+    ),
+    "ledger laid down": (
+        ledger_metadata.encode(laid_down(), "nonce"),
         lambda data: ledger_metadata.decode(LEDGER, data),
     ),
     "log record": (

@@ -38,6 +38,7 @@ from .material import (
     digester,
     frame,
     inline_record,
+    laid_down,
     log,
     metadata,
     open_log,
@@ -59,6 +60,8 @@ def test_round_trips() -> None:
     for digest_type in (CRC32C, MAC):
         stored = metadata(digest_type=digest_type)
         assert ledger_metadata.decode(LEDGER, ledger_metadata.encode(stored, "n")) == stored
+    between = laid_down()
+    assert ledger_metadata.decode(LEDGER, ledger_metadata.encode(between, "n")) == between
 
 
 def test_the_queries_of_a_log_keep_their_order() -> None:
@@ -70,7 +73,10 @@ def test_the_queries_of_a_log_keep_their_order() -> None:
 def test_a_log_without_anything_new_is_stored_as_it_always_was() -> None:
     """Older readers know neither the fields of an open tail nor the time of a ledger."""
     payload = json.loads(log_record.encode(log(), "n").partition(b"\n")[2])
-    assert not payload.keys() & {"tail", "sealed", "streams", "retention_bytes", "retention_ms"}
+    later = {"tail", "sealed", "streams", "retention_bytes", "retention_ms", "to_delete", "bereft"}
+    assert not payload.keys() & later
+    ledger = json.loads(ledger_metadata.encode(metadata(), "n").partition(b"\n")[2])
+    assert "laid_down" not in ledger
     one = replace(log(), streams={"other": ("run",), "query": ("run",)})
     assert "streams_order" not in json.loads(log_record.encode(one, "n").partition(b"\n")[2])
     assert payload["ledgers"] == [[2, 10, 5, 50], [5, 15, 1, 8]]

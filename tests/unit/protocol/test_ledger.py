@@ -273,3 +273,27 @@ def test_a_closed_ledger_never_gets_another_end(last: int, length: int) -> None:
 def test_closing_at_the_same_end_again_changes_nothing() -> None:
     before = ledger(CLOSED)
     assert before.closed(last_entry_id=9, length_bytes=90, term=9, token="other") is before
+
+
+# --- what a recovery changes -------------------------------------------------------------------
+
+
+def test_a_closed_ledger_is_not_recovered() -> None:
+    with pytest.raises(LedgerClosedError):
+        ledger(CLOSED).in_recovery("theirs")
+
+
+@pytest.mark.parametrize("first", [0, 4])
+def test_a_recovery_replaces_the_members_from_where_it_wrote(first: int) -> None:
+    changed = ledger(IN_RECOVERY).with_recovered_ensemble(first, ensemble("abd"))
+    assert changed.fragments[-1] == fragment(first, "abd", term=2)
+    assert changed.fragments[:-1] == (fragment(0, "abc"),) * bool(first)
+
+
+def test_a_recovery_never_replaces_an_earlier_fragment() -> None:
+    """RB-04: the entries before it are where they were."""
+    fragments = fragment(0, "abc"), fragment(4, "abd"), fragment(6, "abe")
+    with pytest.raises(InvalidRequestError):
+        ledger(IN_RECOVERY, *fragments).with_recovered_ensemble(4, ensemble("abf"))
+    with pytest.raises(InvalidRequestError):
+        ledger(OPEN).with_recovered_ensemble(0, ensemble("abd"))

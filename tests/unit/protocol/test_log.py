@@ -7,11 +7,12 @@ import pytest
 
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.protocol.ledger import DigestSpec, Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import Transaction
 
-EMPTY = LogRecord("events", Quorum(1, 1, 1), DigestSpec("MAC", "03", "04"), b"old")
+EMPTY = LogRecord("events", Quorum(2, 2, 1), DigestSpec("MAC", "03", "04"), b"old")
 FIRST = LoggedLedger(1, 0, 10, 100)
 SECOND = LoggedLedger(2, 10, 5, 50)
 LOG = replace(EMPTY, ledgers=(FIRST, SECOND), transactions={"app": 7}, dropped=(3,))
@@ -58,6 +59,7 @@ def splice(
         {"ledgers": (FIRST, LoggedLedger(1, 10, 5, 0))},
         {"ledgers": (FIRST,), "dropped": (1,)},
         {"dropped": (8, 8)},
+        {"dropped": (8,), "to_delete": (9,)},
     ],
 )
 def test_an_impossible_record_is_refused(changes: dict[str, object]) -> None:
@@ -132,6 +134,7 @@ def test_a_ledger_of_another_digest_type_never_joins(overwrite: bool) -> None:
 def test_an_empty_ledger_takes_no_offsets_but_commits_its_transaction() -> None:
     after = splice(LOG, ledger(4, entry_count=0), 8)
     assert (after.ledgers, after.transactions, after.dropped) == (LOG.ledgers, {"app": 8}, (3, 4))
+    assert after.to_delete == (4,)
     assert splice(after, ledger(4, entry_count=0), 8) is after
 
 

@@ -10,12 +10,14 @@ from bkspark.errors import (
     LedgerClosedError,
     LedgerExistsError,
     LedgerFencedError,
+    NoSuchLedgerError,
     OutcomeUnknownError,
 )
 from bkspark.protocol.ledger import DigestSpec, LedgerState
-from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, with_run
+from bkspark.protocol.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, app_id, with_run
 
 from .test_log import EMPTY, FIRST, LOG, SECOND, ledger, splice
 
@@ -120,7 +122,7 @@ def test_an_empty_ledger_takes_no_place() -> None:
     """RB-21."""
     after = ROLLING.settled(ledger(4, 0), ledger(5, 2))
     assert after.ledgers == (FIRST, SECOND, LoggedLedger(5, 15, 2, 20))
-    assert after.dropped == (3, 4)
+    assert (after.dropped, after.to_delete) == ((3, 4), (4,))
 
 
 def test_a_ledger_without_an_end_is_not_settled() -> None:
@@ -154,6 +156,7 @@ def test_a_deleted_log_drops_its_tail_too() -> None:
     after = replace(ROLLING, streams={"q": ("r",)}, retention_ms=5).vacated()
     assert (after.tail, after.dropped, after.streams) == ((), (3, 1, 2, 4, 5), {})
     assert after.retention_ms is None
+    assert after.bereft == ("q",)
     assert not SEALED.vacated().is_sealed
 
 
@@ -165,8 +168,21 @@ def test_the_newest_run_of_a_query_takes_over() -> None:
     assert once.with_stream(StreamRun("q", "r1")) is once
     twice = once.with_stream(StreamRun("other", "r9")).with_stream(StreamRun("q", "r2"))
     assert twice.streams == {"q": ("r1", "r2"), "other": ("r9",)}
-    with pytest.raises(LedgerFencedError, match="a newer run of query q"):
+    with pytest.raises(LedgerFencedError, match="a newer run of query q") as caught:
         twice.with_stream(StreamRun("q", "r1"))
+    assert caught.value.hint.endswith("and if it has ended too, start the query again")
+
+
+def test_a_deleted_log_remembers_whose_rows_it_had() -> None:
+    marks = {app_id("forgotten"): 4, app_id("q"): 2, "batches": 9}
+    after = replace(LOG, transactions=marks, streams={"q": ("r",), "open": ("r",)}).vacated()
+    assert after.bereft == ("forgotten", "q", "open")
+    anew = after.founded(Quorum(3, 3, 2), DigestSpec(), b"new")
+    for query_id in after.bereft:
+        with pytest.raises(NoSuchLedgerError, match="new checkpoint"):
+            anew.with_stream(StreamRun(query_id, "r2"))
+    later = anew.with_stream(StreamRun("fresh", "r"))
+    assert later.vacated().bereft == ("forgotten", "q", "open", "fresh")
 
 
 def test_the_runs_of_a_query_are_bounded() -> None:
@@ -204,8 +220,27 @@ def test_whole_ledgers_go_and_the_rest_is_hidden(
     before: int, ledgers: tuple[LoggedLedger, ...], dropped: tuple[int, ...]
 ) -> None:
     after = LOG.truncated(before)
-    assert after == replace(LOG, ledgers=ledgers, first_offset=before, dropped=(3, *dropped))
+    assert after == replace(
+        LOG, ledgers=ledgers, first_offset=before, dropped=(3, *dropped), to_delete=dropped
+    )
     assert (after.end_offset, LOG.first_offset) == (15, 0)
+
+
+def test_what_truncation_hides_is_to_be_deleted_until_it_is() -> None:
+    hidden = replace(LOG, tail=(4,)).truncated(10).truncated(15)
+    assert (hidden.dropped, hidden.to_delete) == ((3, 1, 2), (1, 2))
+    done = hidden.forgetting([1, 3])
+    assert (done.dropped, done.to_delete) == ((2,), (2,))
+
+
+def test_what_a_deleted_log_had_is_to_be_deleted_also_under_its_next_owner() -> None:
+    again = ROLLING.vacated().founded(Quorum(1, 1, 1), DigestSpec(), b"new")
+    assert again.to_delete == again.dropped == (3, 1, 2, 4, 5)
+
+
+def test_what_an_overwrite_or_an_abort_drops_is_not_deleted_by_itself() -> None:
+    assert splice(LOG, ledger(4), 8, overwrite=True).to_delete == ()
+    assert LOG.without(4).to_delete == ()
 
 
 def test_truncation_gives_nothing_back() -> None:

@@ -5,8 +5,10 @@ from itertools import combinations
 import pytest
 
 from bkspark.protocol.ledger import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.losses import losses
+from bkspark.protocol.losses import GivenUp, given_up, losses, not_shown
 from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import AddRecord, InlinePart
+from bkspark.protocol.recovery import Doubt, MemberAnswer
 
 BOOKIES = tuple(Member(f"bookie-{n}", "0" * 32) for n in range(7))
 
@@ -63,3 +65,80 @@ def test_a_loss_names_who_is_gone_in_write_order() -> None:
         (["3", "4", "0"], ["3", "4", "0"]),
         (["4", "0", "1"], ["4", "0"]),
     ]
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 2), (4, 2, 2), (5, 3, 2)])
+def test_damage_is_counted_entry_by_entry(sizes: tuple[int, int, int]) -> None:
+    """Compared with counting, for each entry, the members that are gone or hide it."""
+    ledger = ledger_of(Quorum(*sizes), (0, 0), (7, 1))
+    damaged = {
+        BOOKIES[0]: [(2, 5)],
+        BOOKIES[1]: [(0, 2), (5, 8)],
+        BOOKIES[2]: [(4, None)],
+        BOOKIES[3]: [(12, 30)],
+    }
+    for gone in [(), (BOOKIES[1],), (BOOKIES[3], BOOKIES[4])]:
+        found = losses(ledger, gone, 14, damaged)
+        for entry_id in range(16):
+            fragment = ledger.fragment_of(entry_id)
+            for write_set in ledger.quorum.write_sets():
+                members = [fragment.ensemble[index] for index in write_set]
+                missing = [
+                    m
+                    for m in members
+                    if m in gone
+                    or any(
+                        first <= entry_id and (last is None or entry_id <= last)
+                        for first, last in damaged.get(m, [])
+                    )
+                ]
+                said = [
+                    loss
+                    for loss in found
+                    if loss.first_entry_id <= entry_id <= loss.last_entry_id
+                    and list(loss.members) == members
+                ]
+                assert len(said) == (len(missing) >= sizes[2] and entry_id <= 14)
+                for loss in said:
+                    assert list(loss.gone) == missing
+                    assert list(loss.damaged) == [m for m in missing if m not in gone]
+
+
+def test_neighbouring_entries_that_are_lost_alike_are_one_loss() -> None:
+    ledger = ledger_of(Quorum(3, 3, 2), (0, 0))
+    damaged = {BOOKIES[0]: [(1, 3), (4, 6)], BOOKIES[1]: [(0, None)], BOOKIES[2]: [(9, 9)]}
+    found = [(x.first_entry_id, x.last_entry_id) for x in losses(ledger, (), 12, damaged)]
+    assert found == [(1, 6), (9, 9)]
+
+
+def test_what_is_shown_elsewhere_is_not_hidden() -> None:
+    def left(*shown: tuple[int, int]) -> list[tuple[int, int | None]]:
+        return list(not_shown([(2, 5), (8, None)], shown))
+
+    assert left() == [(2, 5), (8, None)]
+    assert left((3, 4), (9, 10)) == [(2, 2), (5, 5), (8, 8), (11, None)]
+    assert left((0, 3), (3, 9)) == [(10, None)]
+    assert left((6, 7)) == [(2, 5), (8, None)]
+
+
+def test_what_is_given_up_is_what_shows_and_the_gaps_in_it() -> None:
+    quorum = Quorum(3, 3, 2)
+
+    def record(first: int, last: int) -> tuple[AddRecord, frozenset[int]]:
+        parts = (InlinePart(0, 1, "0" * 8),)
+        found = AddRecord(0, 1, "0" * 32, first, last, -1, 0, quorum, 0, {}, parts=parts)
+        return found, frozenset({0})
+
+    torn = (record(5, 6)[0], frozenset[int]())
+    answers = {
+        0: MemberAnswer({1: record(1, 2), 4: record(4, 4), 5: torn}, Doubt.DAMAGED),
+        1: MemberAnswer({7: record(7, 8), 9: record(9, 9)}, Doubt.DAMAGED),
+        2: MemberAnswer({}, Doubt.LOST),
+    }
+    assert given_up(3, answers, quorum) == [
+        GivenUp(3, 3, is_whole=False),
+        GivenUp(4, 4, is_whole=True),
+        GivenUp(5, 6, is_whole=False),
+        GivenUp(7, 9, is_whole=True),
+    ]
+    assert given_up(10, answers, quorum) == []

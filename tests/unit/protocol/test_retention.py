@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 from bkspark.protocol.retention import is_limited, retained_from
 
 from .test_log import EMPTY
@@ -66,6 +67,16 @@ def test_what_a_cursor_has_not_read_stays(positions: tuple[int, ...], first: int
 def test_only_so_many_ledgers_go_at_a_time(count: int, first: int) -> None:
     short = replace(TEN, retention_bytes=0)
     assert retained_from(short, now_ms=NOW, ledger_count_max=count) == first
+
+
+@pytest.mark.parametrize(("clock", "noted"), [(500, 1000), (1000, 1000), (1500, 1500)])
+def test_a_clock_that_is_behind_makes_no_ledger_older_than_the_one_in_front(
+    clock: int, noted: int
+) -> None:
+    ledgers = (replace(TEN.ledgers[0], closed_ms=1000), replace(TEN.ledgers[1], closed_ms=0))
+    stamped = replace(TEN, ledgers=ledgers).stamped(clock)
+    assert [ledger.closed_ms for ledger in stamped.ledgers] == [1000, noted]
+    assert stamped.changed_ms == clock
 
 
 def test_a_log_with_either_limit_is_limited() -> None:

@@ -1,0 +1,30 @@
+"""A log that was deleted and made anew, or overwritten, is another one under the same name."""
+
+from dataclasses import replace
+
+import pytest
+
+from bkspark.errors import InvalidRequestError, MetadataVersionError
+from bkspark.protocol.ledger import LedgerState
+from bkspark.protocol.quorum import Quorum
+
+from .test_log import LOG, ledger, splice
+
+
+def test_who_means_a_generation_gets_no_other() -> None:
+    assert LOG.still_of(LOG.generation) is LOG
+    with pytest.raises(MetadataVersionError, match="generation 1, not 2"):
+        LOG.still_of(2)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_closed_ledger_of_other_quorum_sizes_never_joins(overwrite: bool) -> None:
+    other = replace(ledger(9), quorum=Quorum(2, 2, 2))
+    with pytest.raises(InvalidRequestError, match=r"quorum sizes \(2, 2, 1\), not \(2, 2, 2\)"):
+        splice(LOG, other, overwrite=overwrite)
+
+
+def test_an_open_ledger_of_other_quorum_sizes_is_no_tail() -> None:
+    other = replace(ledger(9, state=LedgerState.OPEN), quorum=Quorum(2, 2, 2))
+    with pytest.raises(InvalidRequestError, match="quorum sizes"):
+        LOG.with_tail(other)
