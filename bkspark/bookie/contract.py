@@ -82,7 +82,23 @@ class Journal(Protocol):
     def close(self) -> None: ...
 
 
-class BookieRoot(Protocol):
+class ReadableRoot(Protocol):
+    """What readers need of a ``BookieRoot``."""
+
+    def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
+        """``length`` bytes from ``begin`` on, fewer at the end; None if the name is absent."""
+        ...
+
+    def size(self, name: str) -> int | None:
+        """Length in bytes; None if the name is absent."""
+        ...
+
+    def list(self, folder: str) -> list[str]:
+        """Sorted names of files right under ``folder``; empty if it is absent. A hint, see H21."""
+        ...
+
+
+class BookieRoot(ReadableRoot, Protocol):
     """A bookie's storage, found by path just now and known to be the right one."""
 
     def put_new(self, name: str, data: Buffer) -> bool:
@@ -109,18 +125,6 @@ class BookieRoot(Protocol):
 
         On POSIX the same inode, at least ``journal.end`` bytes long (R6, H19).
         """
-        ...
-
-    def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
-        """``length`` bytes from ``begin`` on, fewer at the end; None if the name is absent."""
-        ...
-
-    def size(self, name: str) -> int | None:
-        """Length in bytes; None if the name is absent."""
-        ...
-
-    def list(self, folder: str) -> list[str]:
-        """Sorted names of files right under ``folder``; empty if it is absent. A hint, see H21."""
         ...
 
     def sync(self, name: str) -> bool:

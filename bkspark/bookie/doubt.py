@@ -9,8 +9,8 @@ from types import TracebackType
 from bkspark.errors import BookieUnavailableError
 
 _HINTS = {
-    errno.ENOSPC: "free some space, or add bookies",
-    errno.EDQUOT: "raise the quota, or add bookies",
+    errno.ENOSPC: "free some space, or add bookies (`bkspark bookie add URL`)",
+    errno.EDQUOT: "raise the quota, or add bookies (`bkspark bookie add URL`)",
     errno.EROFS: "check the kernel log for disk errors; mount it writable or replace the bookie",
     errno.EACCES: "run as the user that initialised the bookie",
     errno.EPERM: "the file system must allow hard links to this user",
@@ -52,5 +52,5 @@ class Doubt:
             reason = error.strerror or str(error) or type(error).__name__
             raise BookieUnavailableError(
                 f"{self._who}: cannot {self._operation} {self._name}: {reason}",
-                hint=_HINTS.get(error.errno or 0, ""),
+                hint=getattr(error, "hint", "") or _HINTS.get(error.errno or 0, ""),
             ) from error

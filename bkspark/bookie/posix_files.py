@@ -14,6 +14,7 @@ from bkspark.bookie import posix_calls
 from bkspark.bookie.contract import Buffer, Journal
 from bkspark.bookie.doubt import Doubt
 from bkspark.bookie.growing_journal import GrowingJournal
+from bkspark.bookie.posix_witness import Witness
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 
 # The most parts that one writev takes: IOV_MAX of Linux and the BSDs.
@@ -93,9 +94,22 @@ class PosixJournal(GrowingJournal):
 
     def __init__(self, who: str, name: str, descriptor: int) -> None:
         super().__init__(who, name)
+        self._fd = -1  # not ours yet: whoever opened it closes it if we are not made
+        self._witness: Witness | None = None
         status = os.fstat(descriptor)
-        self._fd = descriptor
         self._identity = (status.st_dev, status.st_ino)
+        self._fd = descriptor
+
+    @property
+    def witness(self) -> Witness | None:
+        """What the last post-check met beside the journal."""
+        return self._witness
+
+    def remember(self, witness: Witness | None) -> None:
+        """Keep ``witness``, open as it is, until another one comes or the journal is closed."""
+        old, self._witness = self._witness, witness
+        if old is not None:
+            old.close()
 
     def _store(self, parts: Sequence[Buffer]) -> int:
         views = [memoryview(part).cast("B") for part in parts]
@@ -107,10 +121,15 @@ class PosixJournal(GrowingJournal):
 
     def close(self) -> None:
         super().close()
+        self.remember(None)
         descriptor, self._fd = self._fd, -1
         if descriptor >= 0:
             with suppress(OSError):
                 os.close(descriptor)
+
+    def __del__(self) -> None:
+        # Of a journal that nobody closed: descriptors are few, and no journal has only one.
+        self.close()
 
     def is_written_to(self, found: os.stat_result) -> bool:
         """Whether ``found`` is the file of this journal, with all that is durable of it."""

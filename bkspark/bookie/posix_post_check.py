@@ -1,32 +1,39 @@
 """The post-check's question to a directory (R6), with few system calls: every append waits for it.
 
 ``checks.has_kept`` asks by a root, which opens every folder on the way for each look-up and reads
-the cookie again behind each absence: over forty calls. Here everything is reached from descriptors
-that are opened anew by the bookie's path, downwards only: ``..`` would cross into whatever has been
-mounted over a folder meanwhile. So all of it is of one directory, whatever is mounted, moved or
-renamed at the same time (H19).
+the cookie again behind each absence: over forty calls. Here the first check of a journal walks from
+the root once, downwards only and through no link, and meets in **one** directory the right cookie,
+the journal and the folder of markers. Cookie and folder stay open as *witnesses*. They are looked
+up by their paths, in this and every later check, and whatever has the numbers of an open file is
+that file. So each look is proven to be of that one directory, whatever is mounted, moved, wiped or
+put back at the same time (H19):
 
-1. The root, by its path, and its cookie, which stays open: nothing is believed before it.
-2. The ledger's folder, one part at a time and through no link. Journal and markers are looked up
-   in it, so that they are of one ledger even if its folder is exchanged.
-3. The journal: the file that is written to, all of it.
-4. The fence is absent, **then** the permission is there. Both in one open folder; in the other
-   order a fence could be made behind the one look and all be deleted before the other.
-5. The cookie's file is still the open one: the fence was not absent because the directory was
-   being wiped, or not put back yet. An open file keeps its inode number from being given away.
+1. The cookie is there and says the same: nothing is believed before it.
+2. The journal: the file that is written to, all of it.
+3. The folder of markers, opened anew, so that no cache of an older look answers for it.
+4. In it the fence is absent, **then** the permission is there. In the other order a fence could be
+   made behind the one look and all be deleted before the other.
+5. The cookie is still there and says the same: the fence was not absent because the directory was
+   being wiped, or not put back yet.
 
-Only a "yes" is given here. Whatever else is found, or goes wrong, is asked again by a root, which
-knows what it means. Nothing is kept from one check to the next, neither a descriptor nor the time
-of a change.
+What is kept says which directory was meant, never what is in it: no answer of an earlier check is
+used. Only a "yes" is given here. Whatever else is found, or goes wrong, is asked again by a root,
+which knows what it means, and the next check walks from the root.
+
+One thing only the walk notices: a folder on the way that was replaced by a link to itself. Readers,
+recoveries and the next journal, which follow no link, are refused there until the link is gone; no
+record is lost by it.
 """
 
 import os
+from contextlib import ExitStack
 
 from bkspark.bookie import posix_calls
 from bkspark.bookie.checks import check_cookie, split_name
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.posix_files import PosixJournal
 from bkspark.bookie.posix_place import COOKIE_BYTES_MAX, path_of
+from bkspark.bookie.posix_witness import OpenFile, Witness
 from bkspark.format.layout import COOKIE
 
 
@@ -38,36 +45,34 @@ def has_surely_kept(
     Raises:
         BookieUnavailableError: the place is another bookie's, or the journal is closed.
     """
-    try:
-        with posix_calls.closing(posix_calls.open_root(path_of(address.url))) as root:
-            cookie, status = posix_calls.open_file(root, COOKIE)
-            with posix_calls.closing(cookie):
-                found = posix_calls.read_open(cookie, status, 0, COOKIE_BYTES_MAX)
-                check_cookie(address, found)
-                is_kept = _shows(root, journal, absent, present)
-                now = posix_calls.status_of(root, COOKIE)
-                return is_kept and os.path.samestat(status, now)
-    except OSError:
-        return False
-
-
-def _shows(root: int, journal: PosixJournal, absent: str, present: str) -> bool:
-    """Whether the journal is there, then ``absent`` is not, and then ``present`` is."""
     markers, fence = split_name(absent)
     others, permission = split_name(present)
-    records, name = split_name(journal.name)
-    ledger = markers[:-1]
-    if not ledger or others != markers or records[:-1] != ledger:
+    if not markers or others != markers:
         return False
-    with posix_calls.closing(posix_calls.open_folder(root, ledger)) as folder:
-        seen = posix_calls.status_of(folder, f"{records[-1]}/{name}")
-        if not journal.is_written_to(seen):
+    try:
+        witness = journal.witness
+        if witness is None or witness.address != address or witness.markers_parts != markers:
+            witness = _met(address, journal, markers)
+            journal.remember(witness)
+        if witness is not None and _shows(witness, journal, fence, permission):
+            return True
+    except OSError:
+        pass
+    journal.remember(None)
+    return False
+
+
+def _shows(witness: Witness, journal: PosixJournal, fence: str, permission: str) -> bool:
+    """Whether it is all there: cookie, journal, no ``fence``, and then ``permission``."""
+    if not witness.is_cookie_there():
+        return False
+    if not journal.is_written_to(os.stat(witness.journal_path, follow_symlinks=False)):
+        return False
+    with posix_calls.closing(witness.open_markers()) as markers:
+        if not witness.markers.is_at(os.fstat(markers)) or not _is_absent(markers, fence):
             return False
-        with posix_calls.closing(posix_calls.open_folder(folder, markers[-1:])) as terms:
-            if not _is_absent(terms, fence):
-                return False
-            posix_calls.status_of(terms, permission)
-    return True
+        posix_calls.status_of(markers, permission)
+    return witness.is_cookie_there()
 
 
 def _is_absent(folder: int, name: str) -> bool:
@@ -76,3 +81,40 @@ def _is_absent(folder: int, name: str) -> bool:
     except FileNotFoundError:
         return True
     return False
+
+
+def _met(address: BookieAddress, journal: PosixJournal, parts: tuple[str, ...]) -> Witness | None:
+    """What there is beside ``journal`` in the directory at ``address``; None if that is not it."""
+    path = path_of(address.url)
+    with posix_calls.closing(posix_calls.open_root(path)) as root, ExitStack() as opened:
+        cookie, status = posix_calls.open_file(root, COOKIE)
+        opened.callback(os.close, cookie)
+        words = posix_calls.read_open(cookie, status, 0, COOKIE_BYTES_MAX)
+        check_cookie(address, words)
+        markers = _open_markers(root, journal, parts)
+        if markers is None:
+            return None
+        opened.callback(os.close, markers)
+        witness = Witness(
+            address=address,
+            journal_path=f"{path}/{journal.name}",
+            cookie=OpenFile(f"{path}/{COOKIE}", cookie, status),
+            cookie_bytes=words,
+            markers=OpenFile(f"{path}/{'/'.join(parts)}", markers, os.fstat(markers)),
+            markers_parts=parts,
+        )
+        opened.pop_all()
+        return witness
+
+
+def _open_markers(root: int, journal: PosixJournal, parts: tuple[str, ...]) -> int | None:
+    """Descriptor of the folder of markers, if it lies beside ``journal`` in directory ``root``."""
+    records, name = split_name(journal.name)
+    *ledger, last = parts
+    if records[:-1] != tuple(ledger):
+        return None
+    with posix_calls.closing(posix_calls.open_folder(root, ledger)) as folder:
+        seen = posix_calls.status_of(folder, f"{records[-1]}/{name}")
+        if not journal.is_written_to(seen):
+            return None
+        return os.open(last, posix_calls.FOLDER_FLAGS, dir_fd=folder)

@@ -16,6 +16,9 @@ from typing import Protocol
 
 TEMPORARY_PREFIX = ".tmp-"
 
+# Most records are smaller; the memory for a much larger piece would cost more than the reading.
+_READ_BYTES = 2**14
+
 
 class Directory(Protocol):
     """A tree of write-once files. Paths are ``/``-separated, "" is the root itself."""
@@ -193,6 +196,6 @@ def _write_all(fd: int, data: bytes) -> None:
 
 def _read_all(fd: int) -> bytes:
     chunks = []
-    while chunk := os.read(fd, 1 << 20):
+    while chunk := os.read(fd, _READ_BYTES):
         chunks.append(chunk)
     return b"".join(chunks)

@@ -21,6 +21,8 @@ from bkspark.metadata.versions import VersionedRecords
 
 MARKER = "METADATA_STORE"
 _MARKER_TEXT = b"bkspark metadata store, format 1\n"
+_CHANGES = ("put", "delete")
+_READ_BACK = "read back what is there before trying again"
 
 
 class VersionedStore(ABC):
@@ -89,9 +91,10 @@ class VersionedStore(ABC):
     def _require_empty(self, found: Collection[str]) -> None:
         if found:
             what = "is one already" if MARKER in found else "has something else in it"
+            use = "use it (`bkspark bookie add URL` adds a bookie), or " if MARKER in found else ""
             raise InvalidRequestError(
                 f"no metadata store can be made at {self._uri}: it {what}",
-                hint=f"choose another {self.place}, or use what is there",
+                hint=f"{use}choose another {self.place}",
             )
 
     def _mark(self, directory: Directory) -> None:
@@ -127,7 +130,10 @@ class VersionedStore(ABC):
             yield
         except OSError as error:
             reason = error.strerror or type(error).__name__
+            hint = getattr(error, "hint", "")
+            if doing.startswith(_CHANGES):
+                hint = f"{hint}; {_READ_BACK}" if hint else _READ_BACK
             raise OutcomeUnknownError(
                 f"metadata store {self._uri} could not surely {doing}: {reason}",
-                hint="read back what is there before trying again",
+                hint=hint or "nothing was changed; try again when the storage answers",
             ) from error

@@ -156,7 +156,7 @@ class ZooKeeperRecords:
     def _cannot_be_made(self, why: str) -> InvalidRequestError:
         return InvalidRequestError(
             f"no metadata store can be made at {self._uri}: {why}",
-            hint="choose another path, or use what is there",
+            hint="use what is there (`bkspark bookie add URL` adds a bookie), or another path",
         )
 
 

@@ -27,6 +27,7 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from bkspark.errors import InvalidRequestError
 
@@ -37,6 +38,9 @@ REQUEST_SECONDS_MAX = 300
 _CONNECTIONS_MAX = 32
 # Between attempts when the store is busy: S3 answers 503 routinely while it grows a partition.
 PAUSES_SECONDS = (0.1, 0.4)
+_CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE)"
+# Of botocore, which is imported only where S3 is used.
+_WITHOUT_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
 
 _lock = threading.Lock()
 _filesystem: Any = None
@@ -49,11 +53,13 @@ class S3Doubt(OSError):
 
     Attributes:
         is_passing: the next attempt may well succeed, soon.
+        hint: what the user can do about it; may be empty.
     """
 
-    def __init__(self, reason: str, *, is_passing: bool = False) -> None:
+    def __init__(self, reason: str, *, is_passing: bool = False, hint: str = "") -> None:
         super().__init__(errno.EPROTO, reason)
         self.is_passing = is_passing
+        self.hint = hint
 
 
 class SureAnswer(S3Doubt):
@@ -78,7 +84,7 @@ def call(method: str, **arguments: Any) -> dict[str, Any]:
     try:
         answer = filesystem.call_s3(method, timeout=REQUEST_SECONDS_MAX, **arguments)
     except Exception as error:
-        # Not chained: the original message may quote the endpoint.
+        # Not chained: the original message may quote what is secret in the endpoint.
         raise _meaning(error) from None
     return dict(answer)
 
@@ -202,20 +208,42 @@ def _meaning(error: Exception) -> S3Doubt:
         case 416, _:
             return RangeBehindEnd("the object is shorter")
         case _, "NoSuchBucket":
-            return S3Doubt("the bucket does not exist (NoSuchBucket)")
+            return S3Doubt(
+                "the bucket does not exist (NoSuchBucket)",
+                hint="make the bucket first, or check its name and AWS_ENDPOINT_URL",
+            )
         case ((401 | 403), _):
             return S3Doubt(
                 f"access was refused ({code}); s3:ListBucket is needed too, "
-                "or S3 does not tell what is absent from what is forbidden"
+                "or S3 does not tell what is absent from what is forbidden",
+                hint=f"check the rights, and whose they are: {_CREDENTIALS}",
             )
     is_passing = status >= 500 or status in (409, 429) or code == "SlowDown"
     return S3Doubt(f"the store answered {status} {code}".rstrip(), is_passing=is_passing)
 
 
 def _no_answer(error: Exception) -> S3Doubt:
-    """The words of ``error`` are left out: they may quote the endpoint."""
+    """The words of ``error`` are left out: they may quote what is secret in the endpoint."""
     kind = type(error).__name__
+    if kind in _WITHOUT_CREDENTIALS:
+        return S3Doubt(f"there are no credentials ({kind})", hint=f"set {_CREDENTIALS}")
+    endpoint, hint = _endpoint(), "is it up, and is AWS_ENDPOINT_URL right?"
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)) or "Timeout" in kind:
-        return S3Doubt(f"no answer in time ({kind})")
+        return S3Doubt(f"no answer from {endpoint} in time ({kind})", hint=hint)
     is_connection = isinstance(error, OSError) or "Connection" in kind or "Client" in kind
-    return S3Doubt(f"no answer ({kind})", is_passing=is_connection)
+    return S3Doubt(f"no answer from {endpoint} ({kind})", is_passing=is_connection, hint=hint)
+
+
+def _endpoint() -> str:
+    """Scheme, host and port that requests go to, and nothing else of the URL."""
+    try:
+        return shown_endpoint(str(_filesystem.s3.meta.endpoint_url))
+    except Exception:  # there is no connection that could be asked
+        return "the store"
+
+
+def shown_endpoint(url: str) -> str:
+    """``url`` without user, password, path and query, fit for messages."""
+    parts = urlsplit(url)
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname}{port}"[:200]

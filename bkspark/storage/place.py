@@ -2,7 +2,7 @@
 
 The rule: an address names a place. Credentials, the endpoint and every other setting come from the
 usual AWS environment and from fsspec's configuration, so none of them is ever in an address, in a
-message, in a pickle or in the metadata store.
+pickle or in the metadata store; of them all, messages name the endpoint's host and port only.
 
 S3 and what speaks its protocol is the only kind so far. A kind is admitted only if its client
 creates an object atomically unless there is one: fsspec does for most protocols a look-up and then

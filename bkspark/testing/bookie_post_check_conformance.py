@@ -80,6 +80,7 @@ class PostCheckTests(BookieFixtures):
         journal.close()
 
     def test_journal_must_be_shown(self, bookie: Bookie, journal: Journal, place: Place) -> None:
+        assert has_kept(bookie, journal)
         place.truncate(JOURNAL, 3)
         expect_refusal(bookie, journal, "does not show")
         place.set(JOURNAL, b"record")
@@ -88,6 +89,7 @@ class PostCheckTests(BookieFixtures):
         expect_refusal(bookie, journal, "does not show")
 
     def test_cookie_must_be_there(self, bookie: Bookie, journal: Journal, place: Place) -> None:
+        assert has_kept(bookie, journal)
         delete(bookie, layout.COOKIE)
         expect_refusal(bookie, journal, "no cookie")
         place.set(layout.COOKIE, a_cookie(incarnation=OTHER_INCARNATION))
@@ -100,6 +102,7 @@ class PostCheckTests(BookieFixtures):
     def test_wiped_place_is_not_a_fence(
         self, bookie: Bookie, journal: Journal, place: Place
     ) -> None:
+        assert has_kept(bookie, journal)
         place.wipe()
         expect_refusal(bookie, journal, "no cookie")
 

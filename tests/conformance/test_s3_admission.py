@@ -182,11 +182,11 @@ class TestAdmission:
 def test_nothing_secret_gets_out(
     s3_bookie: Bookie, root: BookieRoot, proxy: S3Proxy, server: S3Server, caplog: Any
 ) -> None:
-    """Neither credentials nor the endpoint: not in errors, and not in what is sent to tasks."""
+    """No credentials in errors, and not even the endpoint in what is sent to tasks."""
     store = format_store(server.url())
-    secrets = ("test-access-key", "test-secret-key", "127.0.0.1")
+    secrets = ("test-access-key", "test-secret-key")
     sent = pickle.dumps((s3_bookie, store))
-    assert not any(secret.encode() in sent for secret in secrets)
+    assert not any(secret.encode() in sent for secret in (*secrets, "127.0.0.1"))
     for status in (0, 403, 500):
         proxy.heal()
         proxy.fail("GET", status=status, code="InvalidAccessKeyId")

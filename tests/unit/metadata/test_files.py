@@ -49,6 +49,34 @@ def put_until(store: FileMetadataStore | VersionedRecords, last: int, key: str =
         store.put(key, b"v%d" % version, version - 1 or None)
 
 
+def test_order_and_number_of_look_ups_of_the_metadata_check(
+    store: FileMetadataStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each append waits for it."""
+    put_until(store, 3)
+    seen = store.get(KEY)
+    assert seen is not None
+    system = FaultyOs()
+    monkeypatch.setattr(directory, "os", system)
+    assert store.is_current(KEY, seen)
+    assert [name for _, name in system.trace] == [
+        str(root),
+        "METADATA_STORE",
+        f"{KEY}/{4:016x}",
+        *(f"{KEY}/pruned-{mark:016x}" for mark in (16, 256, 4096, 65536)),
+        "ledgers/~1",
+        f"{KEY}/{3:016x}",
+    ]
+
+
+def test_large_record_is_read_to_its_end(store: FileMetadataStore) -> None:
+    value = os.urandom(100_000)
+    seen = Versioned(value, store.put(KEY, value, None))
+    assert store.get(KEY) == seen
+    assert store.is_current(KEY, seen)
+    assert not store.is_current(KEY, Versioned(value[:-1], seen.version))
+
+
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("place", ["missing", "empty", "file", "below a file"])
 def test_what_is_no_store_is_not_an_empty_store(
