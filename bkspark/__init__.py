@@ -78,13 +78,14 @@ def recover_ledger(
     accepts_loss: bool = False,
 ) -> "RecoveryReport":
     """Fence a ledger's writer and close it, as Spark tasks; see ``bkspark.spark.actions``."""
+    from bkspark.client import arguments
     from bkspark.client.password import Password
     from bkspark.spark.actions import recover_ledger as recover_with_spark
 
+    uri = arguments.metadata_uri(metadata_uri)
+    number = arguments.whole_number("a ledger id", ledger_id)
     secret = Password(file=password_file, env=password_env, literal=password)
-    return recover_with_spark(
-        spark, metadata_uri, ledger_id, secret, tell=tell, accepts_loss=accepts_loss
-    )
+    return recover_with_spark(spark, uri, number, secret, tell=tell, accepts_loss=accepts_loss)
 
 
 __all__ = [

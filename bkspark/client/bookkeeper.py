@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bkspark.client import arguments
 from bkspark.client.cluster import BookieStatus, Cluster
 from bkspark.client.creating import create_ledger
 from bkspark.client.handles.adv_handle import (
@@ -19,12 +20,14 @@ from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs.founding import found_log
 from bkspark.client.logs.log_handle import LogHandle
+from bkspark.client.logs.opening import LOG_KEY
 from bkspark.client.password import Password, make_digester
 from bkspark.client.recovery.recover import RecoveryReport, recover
 from bkspark.client.upkeep.lost_bookies import declare_lost
-from bkspark.client.upkeep.maintenance import delete_ledger
+from bkspark.client.upkeep.maintenance import delete_ledger, delete_log
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout
+from bkspark.metadata.names import shown_uri
 from bkspark.protocol.ledger import LedgerState
 from bkspark.protocol.quorum import Quorum
 
@@ -33,14 +36,20 @@ class BookKeeper:
     """A connection to one cluster.
 
     Args:
-        metadata_uri: for example ``file:///data/meta``.
+        metadata_uri: for example ``file:///data/meta``; None for what the environment variable
+            ``BKSPARK_METADATA_URI`` says.
 
     Raises:
-        InvalidRequestError: the URI is malformed, or there is no cluster at it.
+        InvalidRequestError: no cluster is named, the URI is malformed, or there is none at it.
     """
 
-    def __init__(self, metadata_uri: str) -> None:
-        self._cluster = Cluster(metadata_uri)
+    def __init__(self, metadata_uri: str | None = None) -> None:
+        self._connected = Cluster(arguments.metadata_uri(metadata_uri))
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._is_closed else ""
+        return f"BookKeeper({shown_uri(self._connected.uri)!r}{closed})"
 
     def __enter__(self) -> "BookKeeper":
         return self
@@ -50,7 +59,8 @@ class BookKeeper:
 
     def close(self) -> None:
         """Release the connection; handles made from it must not be used any more."""
-        self._cluster.store.close()
+        self._is_closed = True
+        self._connected.store.close()
 
     def create_ledger(
         self,
@@ -67,23 +77,29 @@ class BookKeeper:
         """Make a new ledger and become its one writer.
 
         Args:
+            custom_metadata: kept with the ledger's metadata; the key ``log`` is taken.
             schema: of its rows; None for a ledger of bytes.
             settings: how the writer behaves; not stored.
 
         Raises:
-            InvalidRequestError: the quorum sizes or the digest type are not possible.
+            InvalidRequestError: the quorum sizes, the digest type, the schema or the custom
+                metadata are not possible, or a password would protect nothing.
+            UnauthorizedError: digest type MAC without a password.
             NotEnoughBookiesError: too few usable bookies.
         """
-        quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
-        spec = digest.new_spec(digest_type, password)
+        quorum = _quorum(ensemble_size, write_quorum_size, ack_quorum_size)
+        secret = Password(literal=password or "")
+        spec = digest.new_spec(digest_type, secret.resolve())
         created = create_ledger(
             self._cluster,
             quorum=quorum,
             digest=spec,
-            schema=arrow_schema.encode(schema or VALUE_SCHEMA),
-            custom_metadata=custom_metadata or {},
+            schema=arrow_schema.encode(_row_schema(schema)),
+            custom_metadata=arguments.texts_by_name(
+                "custom_metadata", custom_metadata, taken=LOG_KEY
+            ),
         )
-        digester = make_digester(spec, Password(literal=password or ""))
+        digester = make_digester(spec, secret)
         return WriteHandle(self._cluster, created.seen, digester, settings=settings)
 
     def create_ledger_adv(
@@ -107,9 +123,13 @@ class BookKeeper:
             raise InvalidRequestError(
                 "entries of chosen ids are bytes", hint="use create_ledger for rows of a schema"
             )
+        bytes_max = arguments.whole_number("waiting_bytes_max", waiting_bytes_max, least=1)
+        arguments.require_number(
+            "gap_timeout_seconds", gap_timeout_seconds, hint="give seconds", may_be_0=True
+        )
         return AdvWriteHandle(
             self.create_ledger(settings=settings, **choices),
-            waiting_bytes_max=waiting_bytes_max,
+            waiting_bytes_max=bytes_max,
             gap_timeout_seconds=gap_timeout_seconds,
             wait_seconds_max=settings.wait_seconds_max,
         )
@@ -135,11 +155,11 @@ class BookKeeper:
             UnauthorizedError: the password is missing or wrong; nothing was fenced.
             NotEnoughBookiesError: it cannot be recovered yet; says why.
         """
-        secret = Password(literal=password or "")
-        digester = make_digester(self._cluster.ledger(ledger_id).value.digest, secret)
+        number, secret = _ledger_id(ledger_id), Password(literal=password or "")
+        digester = make_digester(self._cluster.ledger(number).value.digest, secret)
         if recovery:
-            recover(self._cluster, ledger_id, secret)
-        return ReadHandle(self._cluster, ledger_id, digester, settings=settings)
+            recover(self._cluster, number, secret)
+        return ReadHandle(self._cluster, number, digester, settings=settings)
 
     def recover_ledger(
         self, ledger_id: int, *, password: str | None = None, accepts_loss: bool = False
@@ -150,8 +170,8 @@ class BookKeeper:
             accepts_loss: the word that entries may be lost if only what was declared lost, or is
                 damaged, could tell whether they were acknowledged; the report says which were.
         """
-        secret = Password(literal=password or "")
-        return recover(self._cluster, ledger_id, secret, accepts_loss=lambda _loss: accepts_loss)
+        number, secret = _ledger_id(ledger_id), Password(literal=password or "")
+        return recover(self._cluster, number, secret, accepts_loss=lambda _loss: accepts_loss)
 
     def declare_bookie_lost(self, bookie_id: str, *, incarnation: str = "") -> None:
         """Say that a bookie will never come back; see ``bkspark.client.upkeep.lost_bookies``."""
@@ -159,7 +179,7 @@ class BookKeeper:
 
     def delete_ledger(self, ledger_id: int) -> None:
         """Mark a ledger that is in no log as deleted; its id is never used again."""
-        delete_ledger(self._cluster, ledger_id)
+        delete_ledger(self._cluster, _ledger_id(ledger_id))
 
     def create_log(
         self,
@@ -179,12 +199,14 @@ class BookKeeper:
 
         Raises:
             LedgerExistsError: there is a log of this name.
-            InvalidRequestError: the name, the quorum sizes or the digest type are not possible.
+            InvalidRequestError: the name, the quorum sizes or the digest type are not possible, or
+                a password would protect nothing.
+            UnauthorizedError: digest type MAC without a password.
         """
-        quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
+        quorum = _quorum(ensemble_size, write_quorum_size, ack_quorum_size)
         secret = Password(literal=password or "")
-        spec = digest.new_spec(digest_type, password)
-        found_log(self._cluster, name, quorum, spec, schema or VALUE_SCHEMA)
+        spec = digest.new_spec(digest_type, secret.resolve())
+        found_log(self._cluster, name, quorum, spec, _row_schema(schema))
         return LogHandle(self._cluster, name, secret)
 
     def open_log(self, name: str, *, password: str | None = None) -> LogHandle:
@@ -198,9 +220,26 @@ class BookKeeper:
         make_digester(self._cluster.log(layout.log_name(name)).value.digest, secret)
         return LogHandle(self._cluster, name, secret)
 
+    def delete_log(self, name: str) -> list[int]:
+        """Delete a log and all its ledgers, for good; see ``bkspark.client.upkeep.maintenance``.
+
+        Returns:
+            The ids of the ledgers deleted.
+
+        Raises:
+            NoSuchLedgerError: there is no such log.
+        """
+        return delete_log(self._cluster, name)
+
+    def list_logs(self) -> list[str]:
+        """Names of all logs, ascending."""
+        found = ((name, self._cluster.logs.get(name)) for name in self._cluster.log_names())
+        return [name for name, seen in found if seen is not None and not seen.value.is_vacant]
+
     def list_ledgers(self) -> list[int]:
         """Ids of all ledgers that are not deleted, ascending."""
-        found = ((number, self._cluster.ledgers.get(str(number))) for number in self._ids())
+        ids = self._cluster.ledger_ids()
+        found = ((number, self._cluster.ledgers.get(str(number))) for number in ids)
         return [
             number
             for number, seen in found
@@ -211,5 +250,27 @@ class BookKeeper:
         """All registered bookies, and whether each can be used now."""
         return self._cluster.probe()
 
-    def _ids(self) -> list[int]:
-        return self._cluster.ledger_ids()
+    @property
+    def _cluster(self) -> Cluster:
+        if self._is_closed:
+            raise InvalidRequestError("this BookKeeper is closed", hint="make another one")
+        return self._connected
+
+
+def _row_schema(given: object) -> pa.Schema:
+    if given is None:
+        return VALUE_SCHEMA
+    what, hint = "a schema must be a pyarrow.Schema", "pyarrow.schema() makes one; None is bytes"
+    return arguments.instance(what, given, pa.Schema, hint=hint)
+
+
+def _ledger_id(given: object) -> int:
+    return arguments.whole_number("a ledger id", given)
+
+
+def _quorum(ensemble_size: object, write_quorum_size: object, ack_quorum_size: object) -> Quorum:
+    return Quorum(
+        arguments.whole_number("ensemble_size", ensemble_size),
+        arguments.whole_number("write_quorum_size", write_quorum_size),
+        arguments.whole_number("ack_quorum_size", ack_quorum_size),
+    )

@@ -8,6 +8,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.placing import place
 from bkspark.client.records import Seen
+from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import (
     FIRST_TERM,
     DigestSpec,
@@ -39,8 +40,10 @@ def create_ledger(
     """A new OPEN ledger whose one writer is the caller: it knows the token.
 
     Raises:
+        InvalidRequestError: rows of such a schema could not be read back.
         NotEnoughBookiesError: too few usable bookies.
     """
+    arrow_schema.require_storable(arrow_schema.decode(schema))
     ledger_id = cluster.new_ledger_id()
     ensemble, spares = place(cluster, ledger_id, quorum)
     members = tuple(Member(address.bookie_id, address.incarnation) for address in ensemble)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from bkspark.bookie.contract import BookieRoot
+from bkspark.bookie.contract import ReadableRoot
 from bkspark.errors import CorruptDataError
 from bkspark.format import entry_log as entry_log_format
 from bkspark.format import layout
@@ -22,7 +22,7 @@ class EntryLogFile:
     """
 
     def __init__(
-        self, root: BookieRoot, log: EntryLog, digester: Digester, *, ledger_id: int
+        self, root: ReadableRoot, log: EntryLog, digester: Digester, *, ledger_id: int
     ) -> None:
         self._root = root
         self._log = log

@@ -10,13 +10,18 @@ from functools import lru_cache
 from pathlib import Path
 
 from bkspark.errors import InvalidRequestError
-from bkspark.format.digest import Digester
+from bkspark.format.digest import CRC32C, Digester
 from bkspark.protocol.ledger import DigestSpec
+from bkspark.protocol.log import LogRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Password:
-    """Where a ledger password comes from; at most one of the three is given."""
+    """Where a ledger password comes from; at most one of the three is given.
+
+    Raises:
+        InvalidRequestError: two of them are given, or one is no text.
+    """
 
     file: str = ""
     env: str = ""
@@ -25,6 +30,12 @@ class Password:
     def __post_init__(self) -> None:
         if sum(map(bool, (self.file, self.env, self.literal))) > 1:
             raise InvalidRequestError("give only one of passwordFile, passwordEnv and password")
+        for given in (self.file, self.env, self.literal):
+            if not isinstance(given, str):  # not shown, it may be the secret
+                raise InvalidRequestError(
+                    f"a password, or what leads to it, is a text, not {type(given).__name__}",
+                    hint="bytes are made one by .decode()",
+                )
 
     @property
     def is_given(self) -> bool:
@@ -56,6 +67,19 @@ class Password:
         return secret
 
 
+def require_of_use(log: LogRecord, password: Password) -> None:
+    """Refuse to write with a password that protects nothing.
+
+    Raises:
+        InvalidRequestError: it is given, and the log has none.
+    """
+    if password.is_given and log.digest.digest_type == CRC32C:
+        raise InvalidRequestError(
+            f"log {log.name!r} has digestType {CRC32C}, which no password protects",
+            hint="leave the password out, or write to a log that was made with digestType MAC",
+        )
+
+
 @lru_cache(maxsize=64)
 def make_digester(spec: DigestSpec, password: Password) -> Digester:
     """The digester of a ledger; kept, because deriving a key is slow on purpose.
@@ -63,4 +87,4 @@ def make_digester(spec: DigestSpec, password: Password) -> Digester:
     Raises:
         UnauthorizedError: the password is missing or wrong.
     """
-    return Digester(spec, password.resolve() if spec.digest_type != "CRC32C" else None)
+    return Digester(spec, password.resolve() if spec.digest_type != CRC32C else None)

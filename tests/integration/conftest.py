@@ -1,10 +1,12 @@
 """Clusters for the tests of this folder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from bkspark.client.bookkeeper import BookKeeper
 
 from .rig import Rig
 
@@ -29,3 +31,10 @@ def rig(request: pytest.FixtureRequest, make_rig: Callable[..., Rig]) -> Rig:
 def memory_rig(make_rig: Callable[..., Rig]) -> Rig:
     """Seven bookies and the metadata, all in memory: for very many small histories."""
     return make_rig(kind="memory", metadata="memory", bookie_count=7)
+
+
+@pytest.fixture
+def keeper(rig: Rig) -> Iterator[BookKeeper]:
+    """A connection to the cluster of the test."""
+    with BookKeeper(rig.uri) as keeper:
+        yield keeper

@@ -27,7 +27,7 @@ from bkspark.errors import (
 from bkspark.format import journal, layout
 from bkspark.protocol.adding import PendingAdds
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.record import AddRecord, confirmation
 from bkspark.testing.faulty_cluster import Operation, StorageFaults
 
 from .rig import Rig
@@ -107,6 +107,24 @@ class HandWriter:
                 self._journals[address.bookie_id] = root.open_journal(name)
         file = self._journals[address.bookie_id]
         file.append(self._records[entry_id].frame(index, file.end))
+
+    def confirm(self, *indexes: int) -> None:
+        """Say on the bookies at ``indexes`` how far entries are confirmed."""
+        ledger = self.metadata
+        record = confirmation(
+            ledger_id=self.ledger_id,
+            term=ledger.term,
+            token=ledger.token,
+            last_add_confirmed=self.pending.last_add_confirmed,
+            length_bytes=sum(map(len, self.sent.values())),
+            quorum=ledger.quorum,
+            fragment_first_entry_id=ledger.last_fragment.first_entry_id,
+            transactions={},
+        )
+        encoded = journal.encode(record, self._digester)
+        for index in indexes:
+            file = self._journals[self._address(index).bookie_id]
+            file.append(encoded.frame(index, file.end))
 
     def check(self, entry_id: int, index: int) -> None:
         """The post-check; the bookie counts behind it."""

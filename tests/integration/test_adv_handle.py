@@ -38,14 +38,19 @@ def value(number: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_2_1_4_out_of_order_in_and_in_order_acknowledged(seed: int, keeper: BookKeeper) -> None:
+def test_2_1_4_out_of_order_in_and_in_order_acknowledged(
+    seed: int, keeper: BookKeeper, memory_rig: Rig
+) -> None:
     ids = list(range(200))
     random.Random(seed).shuffle(ids)
     told: list[int] = []
+    gate = Gate(memory_rig.faults)
     with keeper.create_ledger_adv(ensemble_size=5) as handle:
+        gate.close(*memory_rig.urls)  # a callback that comes too late is called by whoever adds it
         for number in ids:
             future = handle.append_async(number, value(number))
             future.add_done_callback(lambda done: told.append(done.result()))
+        gate.open()
         handle.force()
         assert handle.last_add_pushed == handle.last_add_confirmed == 199
     assert told == list(range(200))

@@ -30,12 +30,6 @@ from .rig import SCHEMA, Rig, rows_from
 SILENT = WriterSettings(explicit_lac_ms=0)
 
 
-@pytest.fixture
-def keeper(rig: Rig):
-    with BookKeeper(rig.uri) as keeper:
-        yield keeper
-
-
 def values(keeper: BookKeeper, ledger_id: int, **options: object) -> list[bytes]:
     return [entry.value for entry in keeper.open_ledger(ledger_id, **options).read()]
 

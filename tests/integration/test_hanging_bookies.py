@@ -12,7 +12,7 @@ import pytest
 
 from bkspark.client import asking, cluster
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import committer, ensemble, settings
+from bkspark.client.handles import committer, ensemble, lane, settings
 from bkspark.client.handles.lane import Broken, Stored
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
@@ -164,16 +164,36 @@ def test_a_slow_bookie_slows_its_writer_down_and_does_not_fill_the_memory(
     for _ in range(40):
         sent.append(handle.append_async(b"x" * 500))
         time.sleep(0.002)  # a record each
-    lane = handle._committer._ensemble._lanes[2]
-    assert lane is not None
+    its_lane = handle._committer._ensemble._lanes[2]
+    assert its_lane is not None
     assert not sent[-1].done()
-    assert lane.waiting_bytes < 3000 + 2 * 40 * 700
+    assert its_lane.waiting_bytes < 3000 + 2 * 40 * 700
     done = sum(future.done() for future in sent)
     assert 0 < done < 40
     gate.open()
     assert [future.result(20) for future in sent] == list(range(40))
     handle.close()
-    assert (names_of(handle)[2], lane.waiting_bytes) == (slow, 0)
+    assert (names_of(handle)[2], its_lane.waiting_bytes) == (slow, 0)
+
+
+def test_a_large_record_may_take_long_and_so_may_one_behind_it(
+    memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "SLOWEST_BYTES_PER_SECOND", 1000)
+    quick = WriterSettings(add_entry_timeout_seconds=0.2, add_entry_quorum_timeout_seconds=0.2)
+    gate = Gate(memory_rig.faults)
+    handle = keeper.create_ledger(settings=quick)
+    members = names_of(handle)
+    gate.close(*members)
+    sent = [handle.append_async(b"x" * 10_000)]
+    while handle.last_add_pushed != 0:
+        time.sleep(0.005)
+    sent.append(handle.append_async(b"x"))
+    time.sleep(0.6)
+    gate.open()
+    assert [future.result(20) for future in sent] == [0, 1]
+    handle.close()
+    assert names_of(handle) == members
 
 
 def test_a_caller_does_not_wait_for_ever_for_room(

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 BUGS = "integration/test_recovery_bugs.py"
 CHANGES = "integration/test_ensemble_changes.py"
+LIMBO = "integration/test_recovery_bugs_limbo.py"
 HANDLES = "integration/test_handles.py"
 LOGS = "integration/test_log_upkeep.py"
 TAKEOVERS = "integration/test_log_takeovers.py"
@@ -57,7 +58,12 @@ INDEX: dict[str, tuple[str, ...]] = {
     "RB-09": (f"{BUGS}::test_rb_09_a_wiped_bookie_has_no_vote",),
     "RB-10": (f"{BUGS}::test_rb_10_wiped_bookies_do_not_forget_that_the_ledger_is_closed",),
     "RB-11": (f"{BUGS}::test_rb_11_damage_is_not_an_absence",),
-    "RB-14": (f"{BUGS}::test_rb_09_a_wiped_bookie_has_no_vote",),
+    "RB-14": (
+        f"{BUGS}::test_rb_09_a_wiped_bookie_has_no_vote",
+        f"{LIMBO}::test_rb_14_a_fence_that_is_lost_during_a_recovery",
+        f"{LIMBO}::test_rb_14_a_fence_that_is_lost_behind_the_end",
+        f"{LIMBO}::test_rb_14_entries_that_are_lost_behind_the_end_do_not_move_it",
+    ),
     "RB-15": (
         f"{BUGS}::test_rb_15_a_recovery_that_cannot_write_back_does_not_close",
         f"{BUGS}::test_rb_15_closing_after_an_add_failed_leaves_the_entries_in_doubt_to_recovery",

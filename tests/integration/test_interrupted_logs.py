@@ -1,7 +1,7 @@
 """Writers of a log that are interrupted, and others who act, at any of their operations."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -29,12 +29,6 @@ from .rig import Rig
 @pytest.fixture
 def rig(make_rig: Callable[..., Rig]) -> Rig:
     return make_rig(kind="memory", metadata="memory", bookie_count=3)
-
-
-@pytest.fixture
-def keeper(rig: Rig) -> Iterator[BookKeeper]:
-    with BookKeeper(rig.uri) as keeper:
-        yield keeper
 
 
 # --- a writer that is interrupted at any operation -------------------------------------------

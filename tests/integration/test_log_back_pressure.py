@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -40,6 +41,20 @@ def rolling(
         yield writer, held, first
         held.let_go()
         roll.join()
+
+
+@dataclass
+class Behind:
+    """Appends to other journals than ``journal``, so to the next ledger, wait for the gate."""
+
+    journal: str
+    gate: threading.Event = field(default_factory=threading.Event)
+    arrived: threading.Event = field(default_factory=threading.Event)
+
+    def decide(self, _number: int, operation: Operation) -> None:
+        if operation.call == "append" and operation.name != self.journal:
+            self.arrived.set()
+            assert self.gate.wait(20)
 
 
 def _roll(writer: LogWriter) -> None:
@@ -126,26 +141,25 @@ def test_room_is_not_waited_for_under_the_lock_that_callbacks_take(
         assert [future.result(20) for future in (first, second, *added)] == [0, 1, 2, 3]
 
 
+def assert_lock_is_free_behind_the_roll(writer: LogWriter, held: Held, rig: Rig) -> None:
+    """Let the roll go on to the next record's storing: by then nobody holds the writer's lock."""
+    behind = Behind(held.journal)
+    rig.faults.decide = behind.decide
+    held.let_go()
+    assert behind.arrived.wait(20)
+    is_free = writer._lock.acquire(timeout=2)
+    behind.gate.set()
+    assert is_free
+    writer._lock.release()
+
+
 def test_what_waited_for_a_ledger_to_close_does_not_wait_for_room_again(
     rolling, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer, held, first = rolling
     taken = [writer.append_async(b"x" * 100) for _ in range(3)]
     monkeypatch.setattr(committer, "OUTSTANDING_BYTES_MAX", 10)
-    gate, arrived = threading.Event(), threading.Event()
-
-    def hold_the_next(_number: int, operation: Operation) -> None:
-        if operation.call == "append" and operation.name != held.journal:
-            arrived.set()
-            assert gate.wait(20)
-
-    memory_rig.faults.decide = hold_the_next
-    held.let_go()
-    assert arrived.wait(20)
-    is_free = writer._lock.acquire(timeout=5)
-    gate.set()
-    assert is_free
-    writer._lock.release()
+    assert_lock_is_free_behind_the_roll(writer, held, memory_rig)
     assert [future.result(20) for future in (first, *taken)] == [0, 1, 2, 3]
 
 
@@ -192,3 +206,62 @@ def test_whatever_ends_a_roll_ends_the_wait(rolling, monkeypatch: pytest.MonkeyP
         taken.result(20)
     with pytest.raises(LedgerClosedError, match="has ended"):
         writer.append(HALF)
+
+
+def test_a_callback_of_what_a_roll_cannot_send_does_not_wait_for_room(
+    rolling, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs under the writer's lock, and the callbacks behind which room is made take that."""
+    writer, held, first = rolling
+    added: list[Future[int]] = []
+    taken = writer.append_async(b"as much as has room")
+    wrong = writer.append_async(5)  # type: ignore[arg-type]
+    wrong.add_done_callback(lambda _wrong: added.append(writer.append_async(b"in its place")))
+    monkeypatch.setattr(committer, "OUTSTANDING_BYTES_MAX", 10)
+    assert_lock_is_free_behind_the_roll(writer, held, memory_rig)
+    with pytest.raises(InvalidRequestError):
+        wrong.result(20)
+    assert [future.result(20) for future in (first, taken, *added)] == [0, 1, 2]
+
+
+# --- force ---------------------------------------------------------------------------------------
+
+
+def test_force_covers_what_another_thread_has_added(memory_rig: Rig) -> None:
+    with held_writer(memory_rig) as (writer, held):
+        later = Held(held.journal)
+        held.hold()
+        first = writer.append_async(b"first")
+        held.wait_for(2)
+        added: list[Future[int]] = []
+        other = threading.Thread(target=lambda: added.append(writer.append_async(b"other")))
+        other.start()
+        other.join(20)
+        later.hold()
+        memory_rig.faults.decide = later.decide
+        forced = threading.Thread(target=writer.force)
+        forced.start()
+        held.let_go()
+        assert first.result(20) == 0
+        later.wait_for(2)
+        forced.join(0.2)
+        is_waiting = forced.is_alive()
+        later.let_go()
+        forced.join(20)
+        assert (is_waiting, added[0].done()) == (True, True)
+
+
+def test_force_covers_what_waits_for_a_ledger_to_close(rolling, memory_rig: Rig) -> None:
+    writer, held, first = rolling
+    taken = writer.append_async(HALF)
+    behind = Behind(held.journal)
+    memory_rig.faults.decide = behind.decide
+    forced = threading.Thread(target=writer.force)
+    forced.start()
+    held.let_go()
+    assert behind.arrived.wait(20)
+    forced.join(0.2)
+    is_waiting = forced.is_alive()
+    behind.gate.set()
+    forced.join(20)
+    assert (is_waiting, taken.done(), first.result(20)) == (True, True, 0)

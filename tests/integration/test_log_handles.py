@@ -3,12 +3,15 @@
 import itertools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.client.logs import log_writer
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.logs.log_writer import LogWriter
 from bkspark.client.upkeep.maintenance import delete_log
@@ -31,12 +34,6 @@ from .log_scenes import (
     values,
 )
 from .rig import SCHEMA, Rig, flat, partitions_of, rows_from
-
-
-@pytest.fixture
-def keeper(rig: Rig) -> Iterator[BookKeeper]:
-    with BookKeeper(rig.uri) as keeper:
-        yield keeper
 
 
 @pytest.fixture
@@ -188,6 +185,32 @@ def test_a_writer_rolls_by_itself(log: LogHandle, limit: dict[str, float]) -> No
     assert len(log.record.ledgers) >= 3
     assert len(values(log)) == count
     assert log.record.tail == ()
+
+
+@pytest.mark.parametrize("limit", [{"roll_entries": 50}, {"roll_bytes": 1500}])
+def test_no_ledger_gets_more_than_twice_its_limit(
+    log: LogHandle, limit: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However fast entries are added, and whatever waits while a ledger is made or closes."""
+
+    def slowly(work: Callable[..., Any], *seconds: float) -> Callable[..., Any]:
+        waits = itertools.cycle(seconds)
+
+        def slow(*arguments: Any) -> Any:
+            time.sleep(next(waits))
+            return work(*arguments)
+
+        return slow
+
+    monkeypatch.setattr(WriteHandle, "close", slowly(WriteHandle.close, 0.05))
+    create = slowly(log_writer.create_log_ledger, 0.0, 0.05)
+    monkeypatch.setattr(log_writer, "create_log_ledger", create)
+    with log.writer(**limit) as writer:  # type: ignore[arg-type]
+        append = slowly(writer.append_async, 0.0005)  # some of each ledger come while it closes
+        futures = [append(bytes(30)) for _ in range(800)]
+        assert [future.result(60) for future in futures] == list(range(800))
+    assert max(ledger.entry_count for ledger in log.record.ledgers) <= 100
+    assert len(values(log)) == 800
 
 
 def test_a_roll_that_finds_no_place_leaves_the_ledger_as_it_is(rig: Rig) -> None:

@@ -1,6 +1,6 @@
 """Opening a log: what it does to batches and to runs of streams, and what it costs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from bkspark.errors import (
 )
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import LedgerState
-from bkspark.protocol.log import LoggedLedger
+from bkspark.protocol.log_contents import LoggedLedger
 from bkspark.protocol.stream_run import StreamRun
 
 from .log_scenes import NAME, SILENT, assert_sound
@@ -27,12 +27,6 @@ from .rig import SCHEMA, Rig, flat, partitions_of, rows_from
 @pytest.fixture
 def rig(make_rig: Callable[..., Rig]) -> Rig:
     return make_rig(kind="memory", metadata="memory", bookie_count=3)
-
-
-@pytest.fixture
-def keeper(rig: Rig) -> Iterator[BookKeeper]:
-    with BookKeeper(rig.uri) as keeper:
-        yield keeper
 
 
 # --- batch writes under an open writer -------------------------------------------------------

@@ -4,7 +4,7 @@ Its maker may not know whether it was ever on the list: the answer of its compar
 and it could not look. When it can, nothing of the ledger is left on the list (RB-20b, RB-27).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -20,12 +20,6 @@ from .rig import Rig
 @pytest.fixture
 def rig(make_rig: Callable[..., Rig]) -> Rig:
     return make_rig(kind="memory", metadata="memory", bookie_count=3)
-
-
-@pytest.fixture
-def keeper(rig: Rig) -> Iterator[BookKeeper]:
-    with BookKeeper(rig.uri) as keeper:
-        yield keeper
 
 
 def once(rig: Rig, call: str, then: Callable[[], Fault | None]) -> DecideOperation:

@@ -6,7 +6,7 @@ The cases are those of logs of ledgers in the list of bugs that other systems ha
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -40,12 +40,6 @@ def rig(make_rig: Callable[..., Rig]) -> Rig:
     return make_rig(kind="memory", metadata="memory", bookie_count=3)
 
 
-@pytest.fixture
-def keeper(rig: Rig) -> Iterator[BookKeeper]:
-    with BookKeeper(rig.uri) as keeper:
-        yield keeper
-
-
 # --- RB-20: the last two are fenced ----------------------------------------------------------
 
 
@@ -77,6 +71,8 @@ def test_rb_20_a_writer_that_rolls_cannot_acknowledge_in_the_ledger_before(
             assert isinstance(following.exception(60), LedgerClosedError)  # surely not written
             thread.join(60)
             assert isinstance(rolled[0], LedgerFencedError)
+            with pytest.raises(LedgerFencedError, match="so nothing of this was sent"):
+                writer.append(b"later")
             assert other.append(b"b") == 1
         assert values(log) == [b"a", b"b"]
         assert_sound(log)
@@ -155,7 +151,7 @@ def test_rb_20b_who_gives_up_leaves_no_orphan_either(rig: Rig, keeper: BookKeepe
         with pytest.raises(LedgerClosedError, match="sealed"):
             BookKeeper(rig.uri).open_log(NAME).writer()
     assert open_ledgers(rig.uri) == set()
-    assert log.record.tail == ()
+    assert (log.record.tail, log.record.dropped, log.record.to_delete) == ((), (), ())
 
 
 def test_rb_20b_duelling_openers_end_by_an_error(

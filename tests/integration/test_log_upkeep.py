@@ -1,12 +1,12 @@
 """Logs that are cut at their beginning, read by cursors, sealed and deleted."""
 
 import time
-from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.logs.cursors import existing_cursor
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import (
@@ -17,16 +17,13 @@ from bkspark.errors import (
     NoSuchEntryError,
     NoSuchLedgerError,
 )
+from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerState
+from bkspark.testing.faulty_cluster import Operation, no_fault
+from bkspark.testing.faulty_os import Crash
 
 from .log_scenes import fill, values
 from .rig import SCHEMA, Rig, flat, partitions_of, rows_from
-
-
-@pytest.fixture
-def keeper(rig: Rig) -> Iterator[BookKeeper]:
-    with BookKeeper(rig.uri) as keeper:
-        yield keeper
 
 
 @pytest.fixture
@@ -138,6 +135,39 @@ def test_a_cursor_is_durable_and_moved_by_one_at_a_time(
         log.cursor("other", start=6)
     with pytest.raises(InvalidRequestError):
         log.cursor("../mail")
+
+
+def test_a_cursor_that_was_deleted_is_not_moved(keeper: BookKeeper, log: LogHandle) -> None:
+    fill(log, 2)
+    log.cursor("mail").delete()
+    with pytest.raises(NoSuchLedgerError, match="has no cursor 'mail'"):
+        existing_cursor(keeper._cluster, "wal", "mail", lambda: 2)
+
+
+def test_a_cursor_whose_maker_died_may_lie_below_and_says_what_to_do(memory_rig: Rig) -> None:
+    """Killed behind the cursor and in front of the log, which was truncated in between."""
+    rig = memory_rig
+    with BookKeeper(rig.uri) as keeper:
+        log = keeper.create_log("wal")
+        added = fill(log, 2, 2, 2)
+        log.keep(max_bytes=0)
+
+        def truncate_and_die(_number: int, operation: Operation) -> None:
+            if (operation.call, operation.name) == ("put", layout.log_key("wal")):
+                rig.faults.decide = no_fault
+                log.truncate(4)
+                raise Crash
+
+        rig.faults.decide = truncate_and_die
+        with rig.faults.installed(), BookKeeper(rig.uri) as dying, pytest.raises(Crash):
+            dying.open_log("wal").cursor("mail")
+        cursor = log.cursor("mail")
+        assert (cursor.offset, log.first_offset) == (0, 4)
+        with pytest.raises(NoSuchEntryError, match="below offset 4, so offset 0 cannot") as caught:
+            log.read(cursor.offset)
+        assert "advance a cursor that is behind" in caught.value.hint
+        cursor.advance(4)
+        assert values(log, cursor.offset) == added[4:]
 
 
 def test_a_cursor_of_another_generation_is_recognised(keeper: BookKeeper, log: LogHandle) -> None:

@@ -12,7 +12,7 @@ from bkspark.client.logs.opening import create_log_ledger
 from bkspark.client.logs.settling import settle
 from bkspark.client.reading import confirmed
 from bkspark.client.reading.log_view import LogWatch, view_of
-from bkspark.client.reading.ordered_read import read_log_in_order
+from bkspark.client.reading.ordered_read import read_view_in_order
 from bkspark.client.reading.plan import OffsetRange, plan_log
 from bkspark.client.reading.slice_reader import SliceReader
 from bkspark.client.recovery.recover import recover
@@ -84,9 +84,8 @@ def test_batches_and_a_tail_make_one_log(memory_rig: Rig, cluster: Cluster) -> N
     assert view.end_offset == 9
     assert numbers(cluster, view, 2, 9) == list(range(2, 9))
     log = cluster.log(LOG).value
-    assert pa.concat_tables(read_log_in_order(cluster, log, 5, None, NO_PASSWORD))[
-        "n"
-    ].to_pylist() == [5, 6, 7, 8]
+    in_order = pa.concat_tables(read_view_in_order(cluster, view, 5, None, NO_PASSWORD))
+    assert in_order["n"].to_pylist() == [5, 6, 7, 8]
     tasks = plan_log(cluster, log, OffsetRange(0, 9), NO_PASSWORD, 1)
     assert sum(piece.length_bytes > 0 for task in tasks for piece in task.slices) > 1
     writer.release()

@@ -136,8 +136,18 @@ def test_2_3_8_unconfirmed_entries_are_read_only_by_name(
     with pytest.raises(NoSuchEntryError, match="the last confirmed one is 0"):
         list(reader.read(0, 1))
     assert [entry.value for entry in reader.read_unconfirmed(0, 1)] == [b"entry 0", b"entry 1"]
-    with pytest.raises(CorruptDataError):
+    with pytest.raises(NoSuchEntryError, match="entry 2 of ledger 0 is not there"):
         list(reader.read_unconfirmed(2, 2))
+
+
+def test_2_3_8_nobody_is_told_to_wait_for_what_will_never_come(keeper: BookKeeper) -> None:
+    handle = keeper.create_ledger()
+    handle.append(b"0")
+    with pytest.raises(NoSuchEntryError, match=r"wait_for\(\) waits"):
+        keeper.open_ledger(handle.ledger_id, recovery=False).read_arrow(2, 50)
+    handle.close()
+    with pytest.raises(NoSuchEntryError, match="the ledger is closed, so no more will come"):
+        keeper.open_ledger(handle.ledger_id).read_arrow(2, 50)
 
 
 def test_2_3_10_what_lies_in_front_of_the_last_fragment_is_confirmed(

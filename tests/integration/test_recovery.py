@@ -10,6 +10,7 @@ from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
+from bkspark.client.upkeep import views
 from bkspark.client.upkeep.lost_bookies import declare_lost
 from bkspark.errors import (
     CorruptDataError,
@@ -200,7 +201,13 @@ def test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_be
     memory_rig.lose(old)
     with pytest.raises(NotEnoughBookiesError, match=f"`bkspark bookie lost {old}`"):
         writer.recover(accepts_loss=lambda _loss: True)  # it may come back
+    told = views.recovery_of(writer.cluster, memory_rig.ledger(writer.ledger_id))
+    assert told is not None
+    assert told["waiting_for"] == [old]
     declare_lost(writer.cluster, old)
+    told = views.recovery_of(writer.cluster, memory_rig.ledger(writer.ledger_id))
+    assert told is not None
+    assert (told["waiting_for"], f"declared lost since: {old}" in told["reason"]) == ([], True)
     with pytest.raises(NotEnoughBookiesError, match="--accept-loss") as caught:
         writer.recover()
     last = count - 1

@@ -109,12 +109,105 @@ def flip(rig: Rig, writer: HandWriter, index: int, at: int) -> None:
     rig.replace_file(writer.names[index], journal_of(writer), bytes(data))
 
 
+def damage(rig: Rig, writer: HandWriter, index: int, entry_id: int) -> None:
+    """Make the record of an entry on one bookie wrong, in its middle."""
+    sizes = [0]
+    for number in range(entry_id + 1):
+        at, data = sizes[-1], rig.file_bytes(writer.names[index], journal_of(writer))
+        length = journal.frame_length(data, at, position=at)
+        assert length, number
+        sizes.append(at + length)
+    flip(rig, writer, index, sizes[entry_id] + journal.PREFIX_BYTES + 20)
+
+
+def test_intact_records_behind_damage_are_kept_where_another_bookie_fills_the_gap(
+    rig: Rig,
+) -> None:
+    """Bookie 0 alone has entry 2, bookie 1 alone has entry 3: each is damaged where the other is
+    not, and nothing of it is confirmed."""
+    writer = written(rig, (3, 3, 2), 2)
+    writer.add(0, 1)
+    writer.add(0, 1)
+    writer.add(0, 1)
+    damage(rig, writer, 0, 3)
+    damage(rig, writer, 1, 2)
+    lose(rig, writer, 2)
+    told: list[str] = []
+    report = writer.recover(accepts_loss=lambda loss: not told.append(loss))
+    assert told == ["entries from 5 on may have been acknowledged and are given up"]
+    assert (report.last_entry_id, report.kept, report.losses) == (4, 3, [])
+    assert not violations(rig, writer.ledger_id, writer.sent, writer.acked)
+
+
+def test_what_is_given_up_is_told_range_by_range(memory_rig: Rig) -> None:
+    """Entry 2 is on no bookie any more; 3, and 5 and 6, are whole and go with it; 4 is damaged."""
+    writer = written(memory_rig, (3, 3, 2), 2)
+    for _ in range(5):
+        writer.add(0, 1)
+    for index in (0, 1):
+        for entry_id in (2, 4):
+            damage(memory_rig, writer, index, entry_id)
+    lose(memory_rig, writer, 2)
+    loss = (
+        "entry 2, entry 4 and what followed may have been acknowledged and are given up, because "
+        "nobody has them whole; so are entry 3, entries 5 to 6, which are whole but follow"
+    )
+    with pytest.raises(NotEnoughBookiesError, match=loss):
+        writer.recover()
+    report = writer.recover(accepts_loss=lambda said: said == loss)
+    assert (report.last_entry_id, report.lost_from) == (1, 2)
+    assert any(note.startswith(f"DATA LOSS: {loss}") for note in report.notes)
+
+
+@pytest.mark.parametrize("is_certain", [False, True])
+def test_confirmed_entries_that_damage_hides_on_qa_bookies_are_named(
+    is_certain: bool, rig: Rig
+) -> None:
+    writer = written(rig, (3, 3, 2), 3)
+    writer.add(0, 1, 2)
+    for index in range(3 if is_certain else 2):
+        damage(rig, writer, index, 2)
+    report = writer.recover(accepts_loss=lambda _: True)
+    names = writer.names
+    assert report.last_entry_id == 3
+    damaged = ", ".join(names if is_certain else names[:2])
+    [loss] = report.losses
+    those = f"of entry 2, those on {', '.join(names)}"
+    fails = f"fail there: the journals on {damaged} are damaged"
+    if is_certain:
+        assert loss == f"{those} cannot be read: all of these {fails}"
+    else:
+        assert loss == f"{those} may have been on {damaged} only, which {fails}"
+
+
+def test_damage_on_fewer_than_qa_bookies_is_no_loss(rig: Rig) -> None:
+    writer = written(rig, (3, 3, 2), 3)
+    writer.add(0, 1, 2)
+    damage(rig, writer, 0, 2)
+    damage(rig, writer, 1, 1)
+    report = writer.recover(accepts_loss=lambda _: True)
+    assert (report.last_entry_id, report.losses) == (3, [])
+
+
+def test_damage_and_loss_count_together(memory_rig: Rig) -> None:
+    writer = written(memory_rig, (3, 3, 2), 3)
+    writer.add(0, 1, 2)
+    damage(memory_rig, writer, 1, 2)
+    lose(memory_rig, writer, 0)
+    [loss] = writer.recover(accepts_loss=lambda _: True).losses
+    lost, damaged = writer.names[:2]
+    assert loss.endswith(
+        f"on {lost}, {damaged} only, which fail there: the journals on {damaged} are damaged, the "
+        "others were declared lost or initialised anew"
+    )
+
+
 def test_r14_what_is_confirmed_behind_damage_is_not_cut_off(rig: Rig) -> None:
-    """The record of entry 2 is damaged; that of entry 3 behind it says that 2 is confirmed."""
+    """The record of entry 2 is damaged; a confirmation behind it says that 2 is confirmed."""
     writer = written(rig, (3, 3, 2), 2)
     size = size_of(rig, writer, 2)
     writer.add(0, 1, 2, acknowledges=True)
-    writer.add(0, 1, 2)
+    writer.confirm(0, 1, 2)
     flip(rig, writer, 2, size + journal.PREFIX_BYTES + 20)
     lose(rig, writer, 0, 1)
     told: list[str] = []
@@ -125,10 +218,9 @@ def test_r14_what_is_confirmed_behind_damage_is_not_cut_off(rig: Rig) -> None:
 
     report = writer.recover(accepts_loss=accepts)
     assert report.last_entry_id == 2
-    assert told == [
-        "entries from 3 on may have been acknowledged and are given up",
-        "entry 2 was acknowledged and cannot be read any more",
-    ]
+    assert told == ["entries from 3 on may have been acknowledged and are given up"]
+    [loss] = report.losses
+    assert loss.startswith(f"of entries 0 to 2, those on {', '.join(writer.names)} may have been")
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True])
@@ -164,3 +256,22 @@ def test_with_fewer_than_qa_bookies_gone_nothing_is_said(memory_rig: Rig) -> Non
     report = writer.recover()
     assert report.last_entry_id == 9
     assert report.losses == []
+
+
+def test_what_another_recovery_has_kept_is_not_said_to_be_lost(rig: Rig) -> None:
+    """While the operator thinks, the bookie that has entry 2 comes back and somebody closes."""
+    writer = written(rig, (3, 3, 2), 2)
+    writer.confirm(0, 1, 2)
+    writer.add(0, 1, acknowledges=True)
+    disks = lose(rig, writer, 0, 1)
+
+    def thinks(_loss: str) -> bool:
+        for index, disk in disks.items():
+            rig.bring_back(writer.names[index], disk)
+        assert writer.recover(accepts_loss=lambda _: True).last_entry_id == 2
+        return True
+
+    report = writer.recover(accepts_loss=thinks)
+    assert (report.last_entry_id, report.lost_from) == (2, None)
+    assert not any(note.startswith("DATA LOSS") for note in report.notes)
+    assert any(note.startswith("will be lost if ") for note in report.notes)

@@ -268,6 +268,41 @@ def test_entry_logs_are_copied_to_the_spares(
     assert all(len(holders) >= 2 for holders in copies.values())
 
 
+def logs_on(rig: Rig, bookie_id: str) -> list[str]:
+    return [name for name in rig.names(bookie_id) if name.endswith(".arrow")]
+
+
+@pytest.mark.parametrize("bad_count", [1, 2])
+def test_a_source_that_is_no_good_is_not_blamed_on_the_bookie_that_needs_a_copy(
+    bad_count: int, memory_rig: Rig, abandoned: Callable[[tuple[int, int, int]], BatchTarget]
+) -> None:
+    """The third member lost its entry logs, and others are damaged behind the decision."""
+    target = abandoned((3, 3, 2))
+    *holders, needy = (address.bookie_id for address in target.ensemble)
+    for name in logs_on(memory_rig, needy):
+        memory_rig.replace_file(needy, name, None)
+    damaged: list[str] = []
+
+    def damage(instruction: object) -> None:
+        if isinstance(instruction, WriteBack) and not damaged:
+            damaged.extend(holders[:bad_count])
+            for bookie_id in damaged:
+                for name in logs_on(memory_rig, bookie_id):
+                    memory_rig.replace_file(bookie_id, name, b"damaged")
+
+    with Cluster(memory_rig.uri) as cluster:
+        run = one_by_one(before=damage)
+        if bad_count == 2:
+            with pytest.raises(NotEnoughBookiesError, match="could be read a moment ago") as caught:
+                recover(cluster, target.ledger_id, Password(), run=run)
+            assert all(f"{name}: " in str(caught.value) for name in holders)
+            assert memory_rig.ledger(target.ledger_id).state is LedgerState.IN_RECOVERY
+            return
+        assert recover(cluster, target.ledger_id, Password(), run=run).last_entry_id == 7
+    copies = memory_rig.good_copies(target.ledger_id)
+    assert all({holders[1], needy} <= holders_of for holders_of in copies.values())
+
+
 def _dies_in_front_of_closing(ledger_id: int) -> Any:
     def decide(_number: int, operation: Any) -> Any:
         is_closing = operation.call == "put" and operation.name == layout.ledger_key(ledger_id)

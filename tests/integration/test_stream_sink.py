@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
+from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.log_view import look_at
+from bkspark.client.recovery.recover import recover
 from bkspark.client.streams.commit import HeldTails, abort
 from bkspark.client.streams.micro_batch import StreamPart, gathered
 from bkspark.client.streams.tail_writer import RollLimits
@@ -17,7 +19,7 @@ from bkspark.errors import (
     NotEnoughBookiesError,
 )
 from bkspark.protocol.batch import AttemptReport
-from bkspark.protocol.ledger import LedgerState
+from bkspark.protocol.ledger import FIRST_TERM, LedgerState
 
 from .rig import Rig, flat, partitions_of
 from .stream_driver import QUERY, Driver, expected, settled_rows, the_log
@@ -136,10 +138,11 @@ def test_an_older_run_goes_on_until_then(rig: Rig) -> None:
 def test_a_batch_without_rows_leaves_nothing(rig: Rig) -> None:
     driver = Driver(rig)
     assert not driver.commit(driver.planned(0, [[], []]))
-    assert rig.log() is None
+    assert not driver.commit(driver.planned(0, [[], []]))
     driver.run(1)
     assert not driver.commit(driver.planned(2, [[]]))
     assert settled_rows(rig) == expected(1)
+    assert Driver(rig).run(1) == [False]
 
 
 # Rolling.
@@ -290,16 +293,26 @@ def test_a_sealed_log_takes_no_batches(rig: Rig) -> None:
     assert rig.rows() == expected(0)
 
 
-def test_a_log_that_was_made_anew_with_other_stripes_is_an_error(rig: Rig) -> None:
+def test_a_log_that_was_made_meanwhile_with_other_stripes_is_an_error(rig: Rig) -> None:
     driver = Driver(rig)
-    driver.run(0)
-    late = driver.planned(1)
-    settled_rows(rig)
-    with Cluster(rig.uri) as cluster:
-        cluster.logs.update(rig.log_name, lambda log: log and log.vacated())
+    late = driver.planned(0)
     rig.write(partitions_of(3), (4, 3, 2))
-    with pytest.raises(InvalidRequestError, match="created anew with other quorum sizes"):
+    with Cluster(rig.uri) as cluster:  # so that the tasks' own ledger is not tried first
+        cluster.logs.update(rig.log_name, lambda log: log and log.without(late.home.ledger_id))
+    with pytest.raises(InvalidRequestError, match="founded with other quorum sizes"):
         driver.commit(late)
+
+
+def test_a_ledger_that_somebody_took_over_is_not_written_to(rig: Rig) -> None:
+    home = Driver(rig).planned(0).home
+    with Cluster(rig.uri) as cluster:
+        recover(cluster, home.ledger_id, Password())
+        seen = cluster.ledger(home.ledger_id)
+        digester, ensemble = make_digester(home.digest, Password()), list(home.bookies[:3])
+        with pytest.raises(LedgerFencedError, match="taken over by another client"):
+            RecordWriter(
+                cluster, seen, digester, ensemble, term=FIRST_TERM, token=home.private_token
+            )
 
 
 # Bookies fail.

@@ -8,18 +8,20 @@ at the end its part is copied to a spare, from a replica that is complete.
 Nothing written here means anything until the commit names it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from uuid import uuid4
 
 import pyarrow as pa
 
-from bkspark.bookie.contract import BookieAddress, BookieRoot, EntryFile
+from bkspark.bookie.contract import BookieAddress, EntryFile
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch.block_cutter import BlockCutter
 from bkspark.client.batch.target import BatchTarget
-from bkspark.client.copying import copy_entry_log
+from bkspark.client.channel import Channel, seconds_to_store
+from bkspark.client.copying import NoGoodSourceError, copy_entry_log
 from bkspark.client.striping import stripes_of
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import arrow_schema, layout
@@ -73,8 +75,7 @@ class AttemptWriter:
     def _write(self, write_blocks: Callable[["_Replicas"], tuple[int, int]]) -> AttemptReport:
         """``write_blocks`` returns rows and payload bytes."""
         with ExitStack() as cleanup:
-            pool = cleanup.enter_context(ThreadPoolExecutor(self._target.quorum.ensemble_size))
-            replicas = _Replicas(self._target, self._attempt_id, pool)
+            replicas = _Replicas(self._target, self._attempt_id)
             cleanup.callback(replicas.close)
             row_count, length_bytes = write_blocks(replicas)
             logs = replicas.finish()
@@ -117,25 +118,22 @@ class AttemptWriter:
 class _Replicas:
     """The files that one attempt is writing: for every stripe one on each bookie of its window."""
 
-    def __init__(self, target: BatchTarget, attempt_id: str, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, target: BatchTarget, attempt_id: str) -> None:
         self.encoders: dict[int, EntryLogEncoder] = {}
         self.failures: dict[str, str] = {}
         self._target = target
         self._attempt_id = attempt_id
-        self._pool = pool
-        self._cleanup = ExitStack()
-        self._roots: dict[str, BookieRoot] = {}
+        self._channels: dict[str, Channel] = {}
         self._files: dict[tuple[int, str], EntryFile] = {}
-        self._writing: dict[str, Future[None]] = {}
+        self._writing: dict[str, int] = {}
+        self._bytes: Counter[str] = Counter()
 
     def write(self, stripe: int, parts: list[Buffer]) -> None:
         """Append ``parts`` to the stripe's files, in the background."""
         for address in self._window(stripe):
             self._await(address.bookie_id)
             if address.bookie_id not in self.failures:
-                self._writing[address.bookie_id] = self._pool.submit(
-                    self._write_one, stripe, address, parts
-                )
+                self._begin(stripe, address, parts)
         self._require_survivor(stripe)
 
     def finish(self) -> tuple[WrittenLog, ...]:
@@ -146,31 +144,42 @@ class _Replicas:
             self.write(stripe, [end])
         for bookie_id in list(self._writing):
             self._await(bookie_id)
-        finishing = {
-            bookie_id: self._pool.submit(self._finish_bookie, bookie_id)
-            for bookie_id in dict.fromkeys(key[1] for key in self._files)
+        finishing = [
+            bookie_id
+            for bookie_id in dict.fromkeys(on for _, on in self._files)
             if bookie_id not in self.failures
-        }
-        for bookie_id, future in finishing.items():
-            self._note(bookie_id, future)
+            and self._has_begun(bookie_id, partial(self._finish_bookie, bookie_id))
+        ]
+        for bookie_id in finishing:
+            self._answer(bookie_id)
         return tuple(self._placed(log) for log in ends.values())
 
     def close(self) -> None:
-        for file in self._files.values():
-            file.discard()
-        self._cleanup.close()
+        for channel in self._channels.values():
+            channel.close()
 
     def _window(self, stripe: int) -> list[BookieAddress]:
         return [self._target.ensemble[index] for index in self._target.quorum.write_set(stripe)]
 
-    def _write_one(self, stripe: int, address: BookieAddress, parts: list[Buffer]) -> None:
-        file = self._files.get((stripe, address.bookie_id))
-        if file is None:
-            root = self._root(address)
-            file = root.create(self._name(stripe))
-            self._files[stripe, address.bookie_id] = file
-        for part in parts:
-            file.write(part)
+    def _begin(self, stripe: int, address: BookieAddress, parts: list[Buffer]) -> None:
+        bookie_id = address.bookie_id
+        channel = self._channels.get(bookie_id)
+        if channel is None:
+            channel = self._channels[bookie_id] = Channel(address)
+        known = self._files.get((stripe, bookie_id))
+
+        def write() -> EntryFile:
+            file = known
+            if file is None:
+                file = channel.root().create(self._name(stripe))
+                channel.cleanup.callback(file.discard)
+            for part in parts:
+                file.write(part)
+            return file
+
+        self._bytes[bookie_id] += sum(len(part) for part in parts)
+        if self._has_begun(bookie_id, write):
+            self._writing[bookie_id] = stripe
 
     def _finish_bookie(self, bookie_id: str) -> None:
         """Finish its files, then find them through a root opened anew (R6, H19)."""
@@ -188,39 +197,56 @@ class _Replicas:
         """Where ``log`` is by now, after spares stepped in for bookies that failed."""
         window = [address.bookie_id for address in self._window(log.stripe)]
         holders = [bookie_id for bookie_id in window if bookie_id not in self.failures]
-        if not holders:
-            raise self._too_few(log.stripe)
-        missing = len(window) - len(holders)
         for spare in self._target.spares:
-            if missing and spare.bookie_id not in self.failures:
-                try:
-                    sources = [self._target.address(holder) for holder in holders]
-                    copy_entry_log(
-                        log,
-                        sources,
-                        spare,
-                        self._target.digester(),
-                        ledger_id=self._target.ledger_id,
-                    )
-                except BookieUnavailableError as error:
-                    self.failures[spare.bookie_id] = str(error)
-                    continue
+            if not 0 < len(holders) < len(window):
+                break
+            if spare.bookie_id not in self.failures and self._is_copied(log, holders, spare):
                 holders.append(spare.bookie_id)
-                missing -= 1
+            holders = [bookie_id for bookie_id in holders if bookie_id not in self.failures]
         if len(holders) < self._target.quorum.ack_quorum_size:
             raise self._too_few(log.stripe)
         return WrittenLog(log, tuple(holders))
 
-    def _await(self, bookie_id: str) -> None:
-        future = self._writing.pop(bookie_id, None)
-        if future is not None:
-            self._note(bookie_id, future)
-
-    def _note(self, bookie_id: str, future: Future[None]) -> None:
+    def _is_copied(self, log: EntryLog, holders: list[str], spare: BookieAddress) -> bool:
+        """Whether ``spare`` has a copy by now; who failed on the way is in ``failures``."""
+        sources = [self._target.address(holder) for holder in holders]
+        ledger_id, digester = self._target.ledger_id, self._target.digester()
         try:
-            future.result()
+            bad = copy_entry_log(log, sources, spare, digester, ledger_id=ledger_id)
+        except NoGoodSourceError as error:
+            self.failures.update(error.problems)
+            return False
+        except BookieUnavailableError as error:
+            self.failures[spare.bookie_id] = str(error)
+            return False
+        self.failures.update(bad)
+        return True
+
+    def _await(self, bookie_id: str) -> None:
+        stripe = self._writing.pop(bookie_id, None)
+        if stripe is not None:
+            file = self._answer(bookie_id)
+            if file is not None:
+                self._files[stripe, bookie_id] = file
+
+    def _has_begun(self, bookie_id: str, question: Callable[[], object]) -> bool:
+        """Ask the bookie's channel, unless that owes answers: then the bookie has failed."""
+        try:
+            self._channels[bookie_id].begin(question)
+            return True
         except BookieUnavailableError as error:
             self.failures[bookie_id] = str(error)
+            return False
+
+    def _answer(self, bookie_id: str) -> EntryFile | None:
+        """What the bookie's channel was asked; None if it failed."""
+        seconds = seconds_to_store(self._bytes[bookie_id])
+        try:
+            found: EntryFile | None = self._channels[bookie_id].answer(seconds)
+            return found
+        except BookieUnavailableError as error:
+            self.failures[bookie_id] = str(error)
+            return None
 
     def _require_survivor(self, stripe: int) -> None:
         if all(address.bookie_id in self.failures for address in self._window(stripe)):
@@ -234,13 +260,6 @@ class _Replicas:
             f"good copies ({reasons})",
             hint="add bookies or bring back the failed ones",
         )
-
-    def _root(self, address: BookieAddress) -> BookieRoot:
-        root = self._roots.get(address.bookie_id)
-        if root is None:
-            root = self._cleanup.enter_context(open_bookie(address).open_root())
-            self._roots[address.bookie_id] = root
-        return root
 
     def _name(self, stripe: int) -> str:
         return layout.entry_log(self._target.ledger_id, self._attempt_id, stripe)

@@ -13,6 +13,7 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.logs.schema import schema_after
 from bkspark.client.logs.settling import update_settled
 from bkspark.client.logs.trimming import retain_after_roll
+from bkspark.client.password import make_digester
 from bkspark.errors import LedgerFencedError, NoSuchLedgerError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.protocol.batch import AttemptReport, CommitPlan
@@ -41,6 +42,7 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
         NotEnoughBookiesError: nothing was committed.
         LedgerFencedError, OutcomeUnknownError: somebody interfered; nothing is visible unless the
             ledger is on the log's list.
+        UnauthorizedError: the log was deleted and made anew with another password.
     """
     if target.is_done:
         return CommitResult(target.ledger_id, 0, {})
@@ -75,6 +77,8 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
         log = record or LogRecord.vacant(target.log_name, target.quorum)
         if log.has_committed(target.transaction):
             return log.without(target.ledger_id)
+        if not log.is_vacant:  # it may have been deleted and made anew, with another password
+            make_digester(log.digest, target.password)
         # The ledger is read after the log: whoever deletes it drops it from the log first.
         return log.spliced(
             _still_there(cluster, target),

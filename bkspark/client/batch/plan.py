@@ -13,7 +13,7 @@ from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.cluster import Cluster
 from bkspark.client.creating import create_ledger
 from bkspark.client.logs.schema import schema_after
-from bkspark.client.password import Password, make_digester
+from bkspark.client.password import Password, make_digester, require_of_use
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout
 from bkspark.protocol.ledger import (
@@ -158,6 +158,7 @@ def _settled_digest(request: WriteRequest, log: LogRecord | None) -> DigestSpec:
             f"not {request.digest_type}",
             hint="leave digestType out",
         )
+    require_of_use(log, request.password)
     return log.digest
 
 

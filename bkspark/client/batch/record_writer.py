@@ -7,28 +7,36 @@ check, then the ack. A DataFrame write is one such record, a streaming sink writ
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch.target import member_of
+from bkspark.client.channel import Channel, seconds_to_store
 from bkspark.client.cluster import Cluster
-from bkspark.client.copying import copy_entry_log
+from bkspark.client.copying import NoGoodSourceError, copy_entry_log
 from bkspark.client.metadata_check import still_current
-from bkspark.client.placing import has_markers
+from bkspark.client.placing import joined
 from bkspark.client.post_check import post_check
 from bkspark.client.records import Seen
-from bkspark.errors import BookieUnavailableError, LedgerFencedError, NotEnoughBookiesError
+from bkspark.client.runtime import THREADS
+from bkspark.errors import (
+    BookieUnavailableError,
+    LedgerFencedError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import EncodedRecord
 from bkspark.protocol.adding import PendingAdd, PendingAdds
 from bkspark.protocol.batch import AttemptReport, CommitPlan, Copy, plan_commit
-from bkspark.protocol.ledger import LedgerMetadata, Member
+from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, Member, Standing
 from bkspark.protocol.record import AddRecord, Transaction, confirmation
 
 
 class RecordWriter:
-    """The one writer of an OPEN ledger that nobody has written a record to.
+    """The one writer of an OPEN ledger, which is new or was laid down by the writer before.
 
     After an error other than ``InvalidRequestError`` the record's outcome is unknown and the
     writer is of no more use: whoever wants to know recovers the ledger.
@@ -38,6 +46,7 @@ class RecordWriter:
         term, token: to write with; the caller's own, never taken from what was read: that may be
             somebody else's by now (R2).
         ensemble: where the members of its last fragment are.
+        standing: where the ledger stood when it was taken up; None if nothing was written to it.
 
     Raises:
         LedgerFencedError: somebody has taken the ledger over.
@@ -52,6 +61,7 @@ class RecordWriter:
         *,
         term: int,
         token: str,
+        standing: Standing | None = None,
     ) -> None:
         if not seen.value.is_writable_by(term=term, token=token):
             raise LedgerFencedError(
@@ -60,9 +70,10 @@ class RecordWriter:
                 hint="nothing of this write is visible; run it again",
             )
         self.failures: dict[str, str] = {}
-        self.transactions: dict[str, int] = {}
-        self.length_bytes = 0
-        self.record_count = 0
+        begin = standing or Standing(INVALID_ENTRY_ID, 0, 0)
+        self.transactions: dict[str, int] = dict(begin.transactions)
+        self.length_bytes = begin.length_bytes
+        self.record_count = begin.record_count
         self._cluster = cluster
         self._digester = digester
         self._seen = seen
@@ -70,8 +81,10 @@ class RecordWriter:
         self._members = {address.bookie_id: address for address in ensemble}
         self._spares: dict[str, BookieAddress] = {}
         self._cleanup = ExitStack()
+        self._channels: dict[str, Channel] = {}
         self._journals: dict[str, Journal] = {}
-        self._pending = PendingAdds(seen.value.quorum)
+        self._is_laid_down = False
+        self._pending = PendingAdds(seen.value.quorum, last_add_confirmed=begin.last_entry_id)
 
     def __enter__(self) -> "RecordWriter":
         return self
@@ -108,6 +121,8 @@ class RecordWriter:
             NotEnoughBookiesError: too few bookies; the record has no ack.
             LedgerFencedError: somebody has taken the ledger over.
         """
+        if self._is_laid_down:
+            raise LedgerFencedError(f"ledger {self._ledger_id} was laid down by this writer")
         self._spares = {spare.bookie_id: spare for spare in spares}
         for report in reports:
             self.failures.update(dict(report.failures) if report else {})
@@ -153,8 +168,11 @@ class RecordWriter:
         for index, member in enumerate(self.metadata.last_fragment.ensemble):
             file = self._journals.get(member.bookie_id)
             if file is not None:
+                append = partial(file.append, encoded.frame(index, file.end))
                 try:
-                    file.append(encoded.frame(index, file.end))
+                    self._channels[member.bookie_id].ask(
+                        append, seconds_to_store(len(encoded.header))
+                    )
                 except BookieUnavailableError as error:
                     self._note(member.bookie_id, error)
 
@@ -177,9 +195,31 @@ class RecordWriter:
         self._cluster.ledgers.update(str(self._ledger_id), self._closed)
         self.close()
 
+    def lay_down(self) -> None:
+        """Leave the ledger open for whoever takes it up; this writer never writes again.
+
+        Raises:
+            OutcomeUnknownError: a record has no ack, so there is something to recover.
+            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+        """
+        if self._pending:
+            raise OutcomeUnknownError(f"ledger {self._ledger_id} has a record without an ack")
+        self._is_laid_down = True
+        self._cluster.ledgers.update(str(self._ledger_id), self._put_down)
+        self.close()
+
     def close(self) -> None:
         """Let go of the journals; the ledger stays as it is."""
         self._cleanup.close()
+
+    def _put_down(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
+        if metadata is None:
+            raise LedgerFencedError(f"ledger {self._ledger_id} is gone")
+        standing = Standing(
+            self.last_add_confirmed, self.length_bytes, self.record_count, self.transactions
+        )
+        mine = self.metadata
+        return metadata.put_down(standing, term=mine.term, token=mine.token)
 
     def _closed(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
         if metadata is None:
@@ -196,17 +236,20 @@ class RecordWriter:
         """Returns the bookies that failed."""
         failed: set[str] = set()
         for copy in copies:
-            if copy.target_id in failed:
-                continue
+            if failed & {copy.target_id, *copy.source_ids}:
+                continue  # the next round knows better
             sources = [self._address(source) for source in copy.source_ids]
             into = self._address(copy.target_id)
             try:
-                copy_entry_log(
+                bad = copy_entry_log(
                     copy.entry_log, sources, into, self._digester, ledger_id=self._ledger_id
                 )
+            except NoGoodSourceError as error:
+                bad = error.problems
             except BookieUnavailableError as error:
-                self._note(copy.target_id, error)
-                failed.add(copy.target_id)
+                bad = {copy.target_id: str(error)}
+            self.failures.update(bad)
+            failed |= bad.keys()
         return failed
 
     def _change_ensemble(self, ensemble: tuple[Member, ...]) -> set[str]:
@@ -219,11 +262,8 @@ class RecordWriter:
         if not replaced:
             return set()
         joining = [self._address(ensemble[index].bookie_id) for index in replaced]
-        failed = {
-            address.bookie_id
-            for address in joining
-            if not has_markers(address, self._ledger_id, self.metadata.term)
-        }
+        names = {address.bookie_id for address in joining}
+        failed = names - joined(THREADS, joining, self._ledger_id, self.metadata.term)
         if failed:
             return failed
         self._seen = self._cluster.ledgers.update(
@@ -292,25 +332,35 @@ class RecordWriter:
         return set()
 
     def _append_to(self, index: int, address: BookieAddress, add: "_Add") -> None:
-        if address.bookie_id not in add.appended_to:
-            file = self._journal(address)
-            file.append(add.encoded.frame(index, file.end))
-            add.appended_to.add(address.bookie_id)
-        post_check(
-            address,
-            self._journals[address.bookie_id],
-            ledger_id=self._ledger_id,
-            term=self.metadata.term,
-        )
+        channel = self._channels.get(address.bookie_id)
+        if channel is None:
+            channel = self._channels[address.bookie_id] = Channel(address)
+            self._cleanup.callback(channel.close)
+        known, term = self._journals.get(address.bookie_id), self.metadata.term
+        is_there = address.bookie_id in add.appended_to
 
-    def _journal(self, address: BookieAddress) -> Journal:
-        file = self._journals.get(address.bookie_id)
-        if file is None:
-            name = layout.journal(self._ledger_id, self.metadata.term, self.metadata.token)
-            with open_bookie(address).open_root() as root:
-                file = root.open_journal(name)
-            self._cleanup.callback(file.close)
-            self._journals[address.bookie_id] = file
+        def store() -> Journal:
+            file = known or self._new_journal(channel)
+            if not is_there:
+                file.append(add.encoded.frame(index, file.end))
+            post_check(
+                address,
+                file,
+                ledger_id=self._ledger_id,
+                term=term,
+            )
+            return file
+
+        self._journals[address.bookie_id] = channel.ask(
+            store, seconds_to_store(len(add.encoded.header))
+        )
+        add.appended_to.add(address.bookie_id)
+
+    def _new_journal(self, channel: Channel) -> Journal:
+        name = layout.journal(self._ledger_id, self.metadata.term, self.metadata.token)
+        with open_bookie(channel.address).open_root() as root:
+            file = root.open_journal(name)
+        channel.cleanup.callback(file.close)
         return file
 
     def _acknowledged(self, add: "_Add | None") -> None:

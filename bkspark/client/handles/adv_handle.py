@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from bkspark.client import arguments
 from bkspark.client.handles.promise import Promise
 from bkspark.client.handles.settings import USUAL
 from bkspark.client.handles.with_block import ClosedAtEnd
@@ -102,15 +103,15 @@ class AdvWriteHandle(ClosedAtEnd):
         """Add entry ``entry_id``; the future completes, in entry order, with its id.
 
         Raises:
-            InvalidRequestError: the id is below 0, was added before, or has waited too long behind
-                one that is missing; nothing was added.
+            InvalidRequestError: the id is no whole number from 0 on, was added before, or has
+                waited too long behind one that is missing; nothing was added.
             LedgerClosedError: the handle is closed.
             BookKeeperError: what ended the writer.
         """
         if not isinstance(value, bytes):
             raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
-        if entry_id < 0:
-            raise InvalidRequestError(f"entry id {entry_id} is below 0")
+        if type(entry_id) is not int or entry_id < 0:
+            entry_id = arguments.whole_number("an entry id", entry_id, least=0)
         future = Promise()
         with self._changed:
             self._admit(entry_id, len(value))

@@ -18,7 +18,7 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.handles.ensemble import Ensemble
 from bkspark.client.handles.entries import encode_parts
 from bkspark.client.handles.grouping import Gathered, Group, Submitted, batch_of
-from bkspark.client.handles.lane import Broken, Lane, Stored
+from bkspark.client.handles.lane import Broken, Lane, Stored, seconds_for
 from bkspark.client.handles.promise import Promise
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.records import Seen
@@ -124,7 +124,7 @@ class Committer:
         """
         with self._lock:
             if self._has_ended:
-                raise self.error or LedgerClosedError(f"ledger {self._ledger_id} is closed")
+                raise self._never_sent()
             self._outstanding += submitted.byte_count
             self.last_taken += submitted.row_count
             self._last_promise = submitted.promise
@@ -186,9 +186,10 @@ class Committer:
         now, lane = time.monotonic(), self._ensemble.slowest()
         due, event = self._next_due()
         if lane is not None:
-            limit = lane.since + self._settings.add_entry_timeout_seconds
+            seconds = self._settings.add_entry_timeout_seconds + lane.extra_seconds
+            limit = lane.since + seconds
             if due is None or limit < due:
-                due, event = limit, lambda: self._too_slow(lane)
+                due, event = limit, lambda: self._too_slow(lane, seconds)
         try:
             return self.inbox.get(timeout=None if due is None else max(0.0, due - now))
         except queue.Empty:
@@ -202,17 +203,24 @@ class Committer:
             return self._acknowledged_at + self._settings.explicit_lac_ms / 1000, Idle
         return None, Idle
 
-    def _too_slow(self, lane: Lane) -> Event:
-        who, seconds = lane.address.bookie_id, self._settings.add_entry_timeout_seconds
-        error = BookieUnavailableError(f"bookie {who} did not store a record within {seconds:g} s")
+    def _too_slow(self, lane: Lane, seconds: float) -> Event:
+        who, limit = lane.address.bookie_id, round(seconds, 2)
+        error = BookieUnavailableError(f"bookie {who} did not store a record within {limit:g} s")
         return Broken(lane.ensemble_index, who, error)
 
     def _quorum_timeout(self) -> Event:
+        group = self._groups[0]
+        seconds = self._seconds_to_acknowledge(group.record.record.length_bytes)
         raise OutcomeUnknownError(
-            f"ledger {self._ledger_id}: entry {self._groups[0].add.first_entry_id} was not "
-            f"acknowledged within {self._settings.add_entry_quorum_timeout_seconds:g} s",
+            f"ledger {self._ledger_id}: entry {group.add.first_entry_id} was not "
+            f"acknowledged within {round(seconds, 2):g} s",
             hint="recovery decides about it; open the ledger to see",
         )
+
+    def _seconds_to_acknowledge(self, length_bytes: int) -> float:
+        """How long a group may take behind which the ledger has ``length_bytes``."""
+        extra = seconds_for(length_bytes - self.length_bytes)
+        return self._settings.add_entry_quorum_timeout_seconds + extra
 
     def _say_lac(self) -> None:
         """Tell tail readers of the last entries; nobody waits for it and it counts for nothing."""
@@ -330,7 +338,7 @@ class Committer:
             fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
             parts=parts,
         )
-        deadline = time.monotonic() + self._settings.add_entry_quorum_timeout_seconds
+        deadline = time.monotonic() + self._seconds_to_acknowledge(self._pushed_bytes)
         group = Group(add, journal.encode(record, self._digester, messages), taken, deadline)
         self._groups.append(group)
         self._ensemble.send(group.record)
@@ -386,4 +394,6 @@ class Committer:
                 self._gathered.add(event)
 
     def _never_sent(self) -> BookKeeperError:
-        return self.error or LedgerClosedError(f"ledger {self._ledger_id} is closed")
+        return self.error or LedgerClosedError(
+            f"ledger {self._ledger_id} is closed", hint="it can be read; write to a new one"
+        )

@@ -91,11 +91,11 @@ class Ensemble:
         return any(lane is not None and lane.waiting_bytes > LANE_BYTES_MAX for lane in self._lanes)
 
     def slowest(self) -> Lane | None:
-        """The bookie that has been silent for longest about something that was sent."""
-        found, since = None, math.inf
+        """The bookie whose time for the oldest that was sent to it is over first."""
+        found, first = None, math.inf
         for lane in self._lanes:
-            if lane is not None and lane.since < since:
-                found, since = lane, lane.since
+            if lane is not None and lane.since + lane.extra_seconds < first:
+                found, first = lane, lane.since + lane.extra_seconds
         return found
 
     # --- changes ---------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bkspark.client import arguments
 from bkspark.client.runtime import THREADS, Inbox, Runtime
-from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.errors import BookieUnavailableError
 from bkspark.protocol.ledger import Member
 
 LINGER_SECONDS = 0.05
@@ -39,13 +40,14 @@ class ReaderSettings:
     is_sticky: bool = True
 
     def __post_init__(self) -> None:
-        if self.read_timeout_seconds <= 0:
-            raise InvalidRequestError(
-                "read_timeout_seconds must be above 0", hint="give seconds, for example 10"
-            )
-        if self.speculative_read_ms is not None and self.speculative_read_ms <= 0:
-            raise InvalidRequestError(
-                "speculative_read_ms must be above 0", hint="None never asks a second bookie"
+        arguments.require_number(
+            "read_timeout_seconds", self.read_timeout_seconds, hint="give seconds, for example 10"
+        )
+        if self.speculative_read_ms is not None:
+            arguments.require_number(
+                "speculative_read_ms",
+                self.speculative_read_ms,
+                hint="None asks no second bookie before a fault",
             )
 
     @property

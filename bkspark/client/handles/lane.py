@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
+from bkspark.client.channel import SLOWEST_BYTES_PER_SECOND
 from bkspark.client.post_check import post_check
 from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import BookieUnavailableError, BookKeeperError
@@ -41,6 +42,13 @@ class Broken:
 
 Report = Callable[[Stored | Broken], None]
 
+_NOTHING_SENT = (0, 0, math.inf, 0.0)
+
+
+def seconds_for(byte_count: int) -> float:
+    """How much longer something may take because so many bytes are stored on the way."""
+    return byte_count / SLOWEST_BYTES_PER_SECOND
+
 
 class Lane:
     """Sends records to one bookie.
@@ -51,6 +59,8 @@ class Lane:
     Attributes:
         waiting_bytes: of what was sent and not answered yet.
         since: when the oldest of it was sent, in monotonic seconds; infinite if there is none.
+        extra_seconds: how much longer than a small record the oldest may take, for its own bytes
+            and those that were sent before it.
 
     All but ``_work``, which is the lane's own task, belongs to whoever sends.
     """
@@ -73,8 +83,8 @@ class Lane:
         self._name = layout.journal(ledger_id, term, token)
         self._report = report
         self.waiting_bytes = 0
-        self.since = math.inf
-        self._sent: deque[tuple[int, int, float]] = deque()
+        self._sent: deque[tuple[int, int, float, float]] = deque()
+        self._look_at_oldest()
         self._waiting: Inbox[EncodedRecord | None] = runtime.inbox()
         self._journal: Journal | None = None
         self._task = runtime.start(self._work, f"ledger-{ledger_id}-{address.bookie_id}")
@@ -83,17 +93,23 @@ class Lane:
         """Append ``record`` after everything sent before; returns at once."""
         if not record.record.is_confirmation:  # nobody waits for one
             size = sum(part.length_bytes for part in record.record.parts)
-            now = time.monotonic()
-            self._sent.append((record.record.first_entry_id, size, now))
-            self.since = min(self.since, now)
             self.waiting_bytes += size
+            self._sent.append(
+                (
+                    record.record.first_entry_id,
+                    size,
+                    time.monotonic(),
+                    seconds_for(self.waiting_bytes),
+                )
+            )
+            self._look_at_oldest()
         self._waiting.put(record)
 
     def answered(self, first_entry_id: int) -> None:
         """The record that begins there was reported as stored, and all before it."""
         while self._sent and self._sent[0][0] <= first_entry_id:
             self.waiting_bytes -= self._sent.popleft()[1]
-        self.since = self._sent[0][2] if self._sent else math.inf
+        self._look_at_oldest()
 
     def stop(self) -> None:
         """End the lane after what was sent; does not wait."""
@@ -108,6 +124,9 @@ class Lane:
 
     def join(self, timeout: float | None = None) -> None:
         self._task.join(timeout)
+
+    def _look_at_oldest(self) -> None:
+        _, _, self.since, self.extra_seconds = self._sent[0] if self._sent else _NOTHING_SENT
 
     def _work(self) -> None:
         try:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from bkspark.client import arguments
 from bkspark.client.cluster import Cluster
-from bkspark.client.handles.entries import decode_parts
+from bkspark.client.handles.entries import VALUE_SCHEMA, decode_parts
 from bkspark.client.handles.group_finder import GroupFinder
 from bkspark.client.handles.hedging import USUAL_READS, ReaderSettings
 from bkspark.client.journals.journal_pages import Mark
@@ -85,6 +86,11 @@ class ReadHandle:
         if confirmed == INVALID_ENTRY_ID:
             self._look(None)
 
+    def __repr__(self) -> str:
+        state = self._metadata.state.value
+        known = f"last_add_confirmed {self._confirmed}"
+        return f"ReadHandle(ledger {self.ledger_id}, {state}, {known})"
+
     @property
     def faults(self) -> dict[str, str]:
         """Bookies that had to be stepped over so far, each with the reason in one line."""
@@ -133,23 +139,51 @@ class ReadHandle:
         Raises:
             NoSuchEntryError: beyond the last-add-confirmed.
             CorruptDataError: no bookie gives an entry.
+            InvalidRequestError: the ledger holds rows, not bytes.
         """
-        end = self._confirmed if last is None else last
-        self._require_confirmed(first, end)
-        for begin, batch in self.batches(first, end):
-            for number, value in enumerate(batch.column(0).to_pylist()):
-                yield Entry(begin + number, value)
+        first, end = self._confirmed_range(first, last)
+        yield from self._entries(first, end)
 
     def read_unconfirmed(self, first: int, last: int) -> Iterator[Entry]:
-        """Entries that some bookie has, acknowledged or not: they may yet vanish."""
+        """Entries that some bookie has, acknowledged or not: they may yet vanish.
+
+        Raises:
+            NoSuchEntryError: there is no such entry, or not yet.
+            CorruptDataError: no bookie gives an entry, and it may be there.
+            InvalidRequestError: the ledger holds rows, not bytes, or ``first`` is below 0.
+        """
+        first, last = _range(first, last)
+        at = arguments.whole_number("the first entry id", first, least=0)
+        try:
+            for entry in self._entries(first, last):
+                yield entry
+                at = entry.entry_id + 1
+        except CorruptDataError as error:
+            if not self._is_absent(at):
+                raise
+            raise self._no_such_entry(
+                f"entry {at} of ledger {self.ledger_id} is not there"
+            ) from error
+
+    def _entries(self, first: int, last: int) -> Iterator[Entry]:
+        if self._schema != VALUE_SCHEMA:
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id} holds rows, not bytes", hint="read it by read_arrow"
+            )
         for begin, batch in self.batches(first, last):
             for number, value in enumerate(batch.column(0).to_pylist()):
                 yield Entry(begin + number, value)
 
+    def _is_absent(self, entry_id: int) -> bool:
+        """Whether an entry that was not found is not there; an error is no sign of that."""
+        end = self._metadata.last_entry_id
+        return entry_id > (self._confirmed if end is None else end) and (
+            end is not None or not self.faults
+        )
+
     def read_arrow(self, first: int = 0, last: int | None = None) -> pa.Table:
         """Entries ``[first, last]`` as a table, with ``_entry_id`` (int64) as its last column."""
-        end = self._confirmed if last is None else last
-        self._require_confirmed(first, end)
+        first, end = self._confirmed_range(first, last)
         schema = self._schema.append(pa.field("_entry_id", pa.int64()))
         batches = [
             pa.RecordBatch.from_arrays(
@@ -159,13 +193,19 @@ class ReadHandle:
         ]
         return pa.Table.from_batches(batches, schema=schema)
 
-    def _require_confirmed(self, first: int, last: int) -> None:
+    def _confirmed_range(self, first: int, last: int | None) -> tuple[int, int]:
+        first, last = _range(first, self._confirmed if last is None else last)
         if first < 0 or last > self._confirmed:
-            raise NoSuchEntryError(
+            raise self._no_such_entry(
                 f"entries {first} to {last} of ledger {self.ledger_id} cannot be read: "
                 f"the last confirmed one is {self._confirmed}",
-                hint="wait_for() waits, read_unconfirmed() reads without a promise",
+                " waits, read_unconfirmed() reads without a promise",
             )
+        return first, last
+
+    def _no_such_entry(self, message: str, then: str = " waits for it") -> NoSuchEntryError:
+        closed = "the ledger is closed, so no more will come"
+        return NoSuchEntryError(message, hint=closed if self.is_closed else f"wait_for(){then}")
 
     def batches(
         self,
@@ -266,3 +306,8 @@ class ReadHandle:
                 return following - 1
             following = self._finder.first_after(self._metadata, following)
         return last
+
+
+def _range(first: object, last: object) -> tuple[int, int]:
+    begin = arguments.whole_number("the first entry id", first)
+    return begin, arguments.whole_number("the last entry id", last)

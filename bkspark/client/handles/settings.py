@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bkspark.errors import InvalidRequestError
+from bkspark.client import arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,11 @@ class WriterSettings:
     is_sync_deferred: bool = False
 
     def __post_init__(self) -> None:
-        if self.explicit_lac_ms < 0:
-            raise InvalidRequestError("explicit_lac_ms must be 0 or more", hint="0 is never")
-        if min(self.add_entry_timeout_seconds, self.add_entry_quorum_timeout_seconds) <= 0:
-            raise InvalidRequestError("a time limit must be more than 0 seconds")
+        arguments.require_number(
+            "explicit_lac_ms", self.explicit_lac_ms, hint="0 is never", may_be_0=True
+        )
+        for name in ("add_entry_timeout_seconds", "add_entry_quorum_timeout_seconds"):
+            arguments.require_number(name, getattr(self, name), hint="give seconds, for example 10")
 
     @property
     def wait_seconds_max(self) -> float:

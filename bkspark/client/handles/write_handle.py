@@ -64,6 +64,9 @@ class WriteHandle(ClosedAtEnd):
         self._is_sealed = False
         self._task = runtime.start(self._committer.run, f"ledger-{self.ledger_id}")
 
+    def __repr__(self) -> str:
+        return f"WriteHandle(ledger {self.ledger_id}, last_add_confirmed {self.last_add_confirmed})"
+
     @property
     def last_add_confirmed(self) -> int:
         """The last acknowledged entry, -1 if there is none."""
@@ -109,7 +112,8 @@ class WriteHandle(ClosedAtEnd):
         """Add all of ``entries`` as one atomic group; returns its first and last id.
 
         Raises:
-            InvalidRequestError: there are none, or they do not have the ledger's schema.
+            InvalidRequestError: there are none, they do not have the ledger's schema, or a null is
+                where none may be.
         """
         self._require_may_wait("append_many")
         last = self._wait_for(self.append_many_async(entries))
@@ -130,10 +134,15 @@ class WriteHandle(ClosedAtEnd):
 
     def append_at_once(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
         """Like ``append_many_async``, for who has waited for room already, or must not wait."""
-        if not len(entries):
+        try:
+            count = len(entries)
+        except TypeError:
+            raise _uncountable(entries) from None
+        if not count:
             raise InvalidRequestError("there is nothing to append")
         if isinstance(entries, pa.Table):
             rows = arrow_schema.relabel(pa.concat_batches(entries.to_batches()), self._schema)
+            arrow_schema.require_values(rows, everywhere=self._is_of_bytes)
             return self._submit(rows, rows.num_rows, rows.nbytes)
         values = list(entries)
         self._require_bytes(is_bytes=all(isinstance(value, bytes) for value in values))
@@ -240,3 +249,10 @@ class WriteHandle(ClosedAtEnd):
             )
 
         return transform
+
+
+def _uncountable(entries: object) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"entries must be a list of bytes or a pyarrow.Table, not {type(entries).__name__}",
+        hint="list() makes one of what can be gone through",
+    )

@@ -7,7 +7,7 @@ ones are at its start. Both cost what they give, however long the journal is.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bkspark.bookie.contract import BookieRoot
+from bkspark.bookie.contract import ReadableRoot
 from bkspark.errors import CorruptDataError
 from bkspark.format import journal
 from bkspark.format.digest import Digester
@@ -39,7 +39,7 @@ class JournalName:
 
 
 def records_after(
-    root: BookieRoot, source: JournalName, begin: int, problems: list[str]
+    root: ReadableRoot, source: JournalName, begin: int, problems: list[str]
 ) -> Records:
     """The records of a journal that may commit entries from ``begin`` on, in its order.
 
@@ -66,7 +66,7 @@ def records_after(
 
 
 def last_records(
-    root: BookieRoot, source: JournalName, is_enough: Callable[[Records], bool]
+    root: ReadableRoot, source: JournalName, is_enough: Callable[[Records], bool]
 ) -> Records | None:
     """The last records of a journal, oldest first: so many that they are enough, or all.
 
@@ -110,7 +110,7 @@ def _first_frame(data: bytes, size: int) -> int | None:
     return 0
 
 
-def _first_records(root: BookieRoot, source: JournalName, problems: list[str]) -> Records:
+def _first_records(root: ReadableRoot, source: JournalName, problems: list[str]) -> Records:
     length = CHUNK_BYTES
     while True:
         data = root.read(source.name, 0, length)
@@ -142,7 +142,7 @@ class JournalEnds:
     def __init__(self) -> None:
         self._known: dict[tuple[int, Member, str], _Known] = {}
 
-    def last_record(self, root: BookieRoot, source: JournalName) -> AddRecord | None:
+    def last_record(self, root: ReadableRoot, source: JournalName) -> AddRecord | None:
         """The last good record; None if there is none.
 
         Raises:
@@ -156,7 +156,7 @@ class JournalEnds:
             self._known[key] = known
         return known.record
 
-    def _looked(self, root: BookieRoot, source: JournalName, known: _Known, size: int) -> _Known:
+    def _looked(self, root: ReadableRoot, source: JournalName, known: _Known, size: int) -> _Known:
         if not known.end or size - known.end > CHUNK_BYTES:
             # A record that is just being appended is mostly whole at the second look.
             found = last_records(root, source, bool) or last_records(root, source, bool)

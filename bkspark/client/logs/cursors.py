@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from bkspark.client import arguments
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.records import Records, Seen
 from bkspark.errors import (
@@ -32,6 +33,10 @@ class Cursor:
         self._seen = seen
         self._end = end
 
+    def __repr__(self) -> str:
+        seen = self._seen.value
+        return f"Cursor({seen.name!r} of log {seen.log_name!r}, offset {seen.offset})"
+
     @property
     def name(self) -> str:
         return self._seen.value.name
@@ -49,7 +54,8 @@ class Cursor:
             raise NoSuchEntryError(
                 f"cursor {self.name} is at offset {record.offset} of generation "
                 f"{record.generation} of log {log.name}, which is now at {log.generation}",
-                hint="delete the cursor, and make it again to begin anew",
+                hint="delete the cursor, and make it again to begin anew: "
+                f"`bkspark log cursors {log.name} --delete {self.name}`",
             )
         return record.offset
 
@@ -59,18 +65,30 @@ class Cursor:
         Raises:
             InvalidRequestError: backwards, or past the log's end.
             MetadataVersionError: somebody else has moved the cursor since it was opened here.
+            NoSuchLedgerError: somebody has deleted the cursor.
             NoSuchEntryError: the log was overwritten, or deleted and made again.
         """
+        offset = arguments.whole_number("a cursor's offset", offset)
         if offset == self.offset:
             return
         moved = self._seen.value.advanced(offset, self._end())
         try:
             self._seen = self._records.replace(self.name, moved, self._seen)
         except MetadataVersionError as error:
+            self._require_existing()
             raise MetadataVersionError(
                 f"cursor {self.name} was moved by somebody else",
                 hint="open it again to go on from where it is",
             ) from error
+
+    def _require_existing(self) -> None:
+        now = self._records.get(self.name)
+        if now is None or now.value.is_deleted:
+            raise NoSuchLedgerError(
+                f"cursor {self.name} of log {self._seen.value.log_name} was deleted",
+                hint="nothing is held back for its reader any more; a cursor of this name that is "
+                "made now is another one, and begins anew",
+            )
 
     def delete(self) -> None:
         """Remove the cursor; retention does not look at it any more."""
@@ -83,11 +101,13 @@ def open_cursor(
     """The cursor ``name``, made at ``start`` (None: the log's first offset) if there is none.
 
     A truncation that has not seen the new cursor either fails, because the log's record changes
-    after the cursor is made, or has come before that change, and is seen then.
+    after the cursor is made, or has come before that change, and is seen then. If the maker dies in
+    between, the cursor may be left below the log's first offset (``protocol.cursor``, rule 3).
 
     Raises:
         NoSuchEntryError: ``start`` is not in the log.
         NoSuchLedgerError: the log was deleted meanwhile.
+        MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
         InvalidRequestError: the name is not allowed.
     """
     layout.cursor_name(name)
@@ -102,12 +122,33 @@ def open_cursor(
         fresh = CursorRecord(log.name, name, log.generation, offset)
         try:
             made = records.replace(name, fresh, seen) if seen else records.create(name, fresh)
-            log = _touched(cluster, log.name)
-            if offset >= log.first_offset:
+            touched = _touched(cluster, log.name)
+            if touched.generation == log.generation and offset >= touched.first_offset:
                 return Cursor(cluster, log.name, made, end)
             records.replace(name, fresh.deleted(), made)
         except (MetadataVersionError, LedgerExistsError):
             continue  # somebody else was faster; theirs is the cursor
+        log = touched.still_of(log.generation)
+
+
+def existing_cursor(cluster: Cluster, log_name: str, name: str, end: EndOfLog) -> Cursor:
+    """The cursor ``name``.
+
+    Raises:
+        NoSuchLedgerError: there is none of this name.
+    """
+    layout.cursor_name(name)
+    seen = _records(cluster, log_name).get(name)
+    if seen is None or seen.value.is_deleted:
+        raise _no_cursor(log_name, name)
+    return Cursor(cluster, log_name, seen, end)
+
+
+def _no_cursor(log_name: str, name: str) -> NoSuchLedgerError:
+    return NoSuchLedgerError(
+        f"log {log_name!r} has no cursor {name!r}",
+        hint=f"`bkspark log cursors {log_name}` lists them",
+    )
 
 
 def _touched(cluster: Cluster, log_name: str) -> LogRecord:
@@ -130,7 +171,7 @@ def delete(cluster: Cluster, log_name: str, name: str) -> None:
 
     def deleted(record: CursorRecord | None) -> CursorRecord:
         if record is None or record.is_deleted:
-            raise NoSuchLedgerError(f"log {log_name!r} has no cursor {name!r}")
+            raise _no_cursor(log_name, name)
         return record.deleted()
 
     layout.cursor_name(name)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from bkspark.client import arguments
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.handles.settings import USUAL, WriterSettings
@@ -19,18 +20,15 @@ from bkspark.client.logs.log_writer import LogWriter
 from bkspark.client.logs.rolling import RollPolicy
 from bkspark.client.logs.settling import update_settled
 from bkspark.client.logs.undecided import Undecided, resolve
-from bkspark.client.password import Password
+from bkspark.client.password import Password, require_of_use
 from bkspark.client.reading.log_view import LogWatch
-from bkspark.client.reading.ordered_read import (
-    OrderedRead,
-    read_log_in_order,
-    read_view_in_order,
-)
+from bkspark.client.reading.ordered_read import OrderedRead, read_view_in_order
 from bkspark.client.reading.slice_reader import OFFSET_COLUMN
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.protocol.cursor import CursorRecord
-from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 
 POLL_SECONDS = 0.05
 
@@ -55,6 +53,9 @@ class LogHandle:
         self._cluster = cluster
         self._password = password
         self._watch = LogWatch(cluster, name, password)
+
+    def __repr__(self) -> str:
+        return f"LogHandle({self.name!r})"
 
     def __enter__(self) -> "LogHandle":
         return self
@@ -105,14 +106,14 @@ class LogHandle:
 
         Raises:
             NoSuchEntryError: ``start`` is truncated, or past the end.
-            InvalidRequestError: the log holds rows, not bytes.
+            InvalidRequestError: the log holds rows, not bytes; or an offset is below 0.
             CorruptDataError: no bookie gives an entry.
         """
-        return self._entries(self._ordered(self.record, start, end))
+        return self._entries(self._ordered(start, end))
 
     def read_arrow(self, start: int | None = None, end: int | None = None) -> pa.Table:
         """Entries ``[start, end)`` as a table, with ``_offset`` (int64) as its last column."""
-        found = self._ordered(self.record, start, end)
+        found = self._ordered(start, end)
         wanted = pa.schema([(OFFSET_COLUMN, pa.int64()), *found.schema])
         table = pa.concat_tables([wanted.empty_table(), *found])
         return table.select([*found.schema.names, OFFSET_COLUMN])
@@ -128,7 +129,8 @@ class LogHandle:
         """
         view = self._watch.look()
         generation = view.record.generation
-        offset = view.first_offset if start is None else start
+        begin = _offset("start", start)
+        offset = view.first_offset if begin is None else begin
         deadline = _deadline(timeout)
         while True:
             if view.record.generation != generation:
@@ -146,9 +148,13 @@ class LogHandle:
                 time.sleep(POLL_SECONDS)
             view = self._watch.look()
 
-    def wait_for(self, offset: int, timeout: float) -> bool:
-        """Wait until ``offset`` may be read; False after ``timeout`` seconds, or when sealed."""
-        deadline = time.monotonic() + timeout
+    def wait_for(self, offset: int, timeout: float | None) -> bool:
+        """Wait until ``offset`` may be read; False after ``timeout`` seconds, or when sealed.
+
+        None waits for ever.
+        """
+        offset = arguments.whole_number("an offset", offset, least=0)
+        deadline = _deadline(timeout)
         while not (view := self._watch.look()).end_offset > offset:
             if view.record.is_sealed or time.monotonic() >= deadline:
                 return False
@@ -157,7 +163,8 @@ class LogHandle:
 
     def cursor(self, name: str, start: int | None = None) -> Cursor:
         """The cursor ``name``; made at ``start`` (None: the first offset) if there is none."""
-        return cursors.open_cursor(self._cluster, self.record, name, start, lambda: self.end_offset)
+        begin = _offset("start", start)
+        return cursors.open_cursor(self._cluster, self.record, name, begin, lambda: self.end_offset)
 
     @property
     def cursors(self) -> list[CursorRecord]:
@@ -177,42 +184,59 @@ class LogHandle:
         """Become the log's one writer; whoever it was before is fenced.
 
         Args:
-            roll_bytes, roll_entries, roll_seconds: go on in a new ledger after as much.
+            roll_bytes, roll_entries, roll_seconds: go on in a new ledger after as much; of bytes
+                and entries a ledger gets at most twice as much, but for one group.
 
         Raises:
             LedgerClosedError: the log is sealed.
             NotEnoughBookiesError: the last writer's end cannot be recovered yet; says why.
             UnauthorizedError: the password is missing or wrong; nobody was fenced.
+            InvalidRequestError: the log was opened with a password that protects nothing, or a
+                limit is no number, or not above 0.
         """
         policy = RollPolicy(roll_bytes, roll_entries, roll_seconds)
+        require_of_use(self.record, self._password)
         return LogWriter(self._cluster, self.name, self._password, policy, settings=settings)
 
     def resolve_outcome(self, undecided: Undecided) -> range:
-        """Recover its ledger; the offsets of ``undecided`` that the log has, or had (RB-35)."""
+        """Recover its ledger; the offsets of ``undecided`` that the log has, or had (RB-35).
+
+        Raises:
+            As ``bkspark.client.logs.undecided.resolve``.
+        """
         return resolve(self._cluster, undecided, self._password)
 
     def truncate(self, before_offset: int) -> None:
         """Hide all entries below ``before_offset``, at once, and delete whole ledgers of them.
 
         Raises:
-            InvalidRequestError: past the log's closed ledgers; roll the writer first.
+            InvalidRequestError: past the log's closed ledgers (roll the writer first), or below 0.
+            MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
         """
-        trimming.truncate(self._cluster, self.name, before_offset)
+        offset = arguments.whole_number("before_offset", before_offset, least=0)
+        trimming.truncate(self._cluster, self.name, offset)
 
     def keep(self, *, max_bytes: int | None = None, max_seconds: float | None = None) -> None:
         """Say how much is kept of this log; None keeps for ever.
+
+        Args:
+            max_bytes: whole ledgers go while what is behind them is as much.
+            max_seconds: whole ledgers go so long after they were closed. That is the difference of
+                two clocks, of who closed and of who trims: what they differ by, entries go earlier
+                or later. Leave room for it, or use ``max_bytes``, which needs no clock.
 
         Whoever writes lets go of what is older or more when a ledger is closed, but for what a
         cursor has yet to read; ``retain`` does it now.
 
         Raises:
-            InvalidRequestError: a value is negative.
+            InvalidRequestError: a value is negative, or no number.
         """
-        milliseconds = None if max_seconds is None else int(max_seconds * 1000)
+        byte_count = arguments.whole_number_or_none("max_bytes", max_bytes, least=0)
+        milliseconds = arguments.milliseconds_or_none("max_seconds", max_seconds)
 
         def kept(record: LogRecord | None) -> LogRecord:
             log = self._existing(record)
-            after = replace(log, retention_bytes=max_bytes, retention_ms=milliseconds)
+            after = replace(log, retention_bytes=byte_count, retention_ms=milliseconds)
             return log if after == log else after.stamped(now_ms())
 
         self._cluster.logs.update(self.name, kept)
@@ -222,10 +246,15 @@ class LogHandle:
         trimming.retain(self._cluster, self.name, respects_cursors=respects_cursors)
 
     def seal(self) -> None:
-        """End the log for ever: its writer is fenced, its tail closed, nothing joins any more."""
+        """End the log for ever: its writer is fenced, its tail closed, nothing joins any more.
+
+        Raises:
+            MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
+        """
+        generation = self.record.generation
 
         def sealed(record: LogRecord | None) -> LogRecord:
-            return self._existing(record).sealed()
+            return self._existing(record).still_of(generation).sealed()
 
         update_settled(self._cluster, self.name, self._password, sealed)
 
@@ -236,8 +265,9 @@ class LogHandle:
             )
         return _each(found)
 
-    def _ordered(self, log: LogRecord, start: int | None, end: int | None) -> OrderedRead:
-        return read_log_in_order(self._cluster, log, start, end, self._password)
+    def _ordered(self, start: int | None, end: int | None) -> OrderedRead:
+        begin, behind = _offset("start", start), _offset("end", end)
+        return read_view_in_order(self._cluster, self._watch.look(), begin, behind, self._password)
 
     def _existing(self, record: LogRecord | None) -> LogRecord:
         if record is None or record.is_vacant:
@@ -252,5 +282,10 @@ def _each(found: OrderedRead) -> Iterator[LogEntry]:
             yield LogEntry(offset, value)
 
 
+def _offset(what: str, given: object) -> int | None:
+    return arguments.whole_number_or_none(what, given, least=0)
+
+
 def _deadline(timeout: float | None) -> float:
-    return float("inf") if timeout is None else time.monotonic() + timeout
+    seconds = arguments.seconds_or_none("timeout", timeout)
+    return float("inf") if seconds is None else time.monotonic() + seconds

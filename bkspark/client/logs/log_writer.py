@@ -17,9 +17,10 @@ from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs.opening import create_log_ledger, drop_unlisted, open_tail
-from bkspark.client.logs.rolling import NEVER, Entries, Filling, RollPolicy, size_of
+from bkspark.client.logs.rolling import NEVER, Add, Entries, Filling, RollPolicy, size_of
+from bkspark.client.logs.telling import Telling
 from bkspark.client.logs.trimming import retain_after_roll
-from bkspark.client.logs.undecided import Undecided
+from bkspark.client.logs.undecided import Undecided, with_outcome
 from bkspark.client.password import Password, make_digester
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Runtime, Task
@@ -37,9 +38,6 @@ from bkspark.protocol.log import LogRecord
 WAITING_BYTES_MAX = 64 * 2**20
 """What waits while a ledger closes; whoever adds more waits too."""
 
-_ADD_BYTES = 100
-"""What an add weighs by itself."""
-
 
 @dataclass(slots=True)
 class _Segment:
@@ -52,15 +50,6 @@ class _Segment:
     @property
     def ledger_id(self) -> int:
         return self.handle.ledger_id
-
-
-@dataclass(frozen=True, slots=True)
-class _Add:
-    """Entries on their way; ``future`` gets the offset of the last one."""
-
-    entries: Entries
-    future: "Future[int]"
-    byte_count: int
 
 
 class LogWriter(ClosedAtEnd):
@@ -96,13 +85,16 @@ class LogWriter(ClosedAtEnd):
         self._lock = threading.Condition()  # re-entered by callbacks that append
         self._rolling = runtime.lock()
         self._roll_task: Task | None = None
-        self._waiting: deque[_Add] | None = None
+        self._waiting: deque[Add] | None = None
         self._waiting_bytes = 0
-        self._telling: set[int] = set()
+        self._telling = Telling()
         self._next: Seen[LedgerMetadata] | None = None
         self._error: BookKeeperError | None = None
         self._is_closed = False
         self._segment = self._begun(tail.ledger, tail.first_offset)
+
+    def __repr__(self) -> str:
+        return f"LogWriter({self.log_name!r}, ledger {self.ledger_id})"
 
     @property
     def ledger_id(self) -> int:
@@ -131,7 +123,8 @@ class LogWriter(ClosedAtEnd):
         """Add one entry and return its offset once it is durable on an ack quorum.
 
         Raises:
-            LedgerFencedError: another writer has opened the log; says which offsets are undecided.
+            LedgerFencedError: another writer has opened the log; says which offsets are undecided,
+                or that nothing of this was sent.
             NotEnoughBookiesError: too few bookies; likewise.
             LedgerClosedError: the writer has ended; the entry was not sent.
         """
@@ -154,25 +147,27 @@ class LogWriter(ClosedAtEnd):
     def _add(self, entries: Entries, byte_count: int) -> "Future[int]":
         future: Future[int] = Future()
         future.set_running_or_notify_cancel()  # what was submitted cannot be taken back
-        add = _Add(entries, future, byte_count + _ADD_BYTES)
+        add = Add(entries, future, byte_count)
         self._require_usable()
+        # Without the lock: room is made behind callbacks, and a roll ends behind them.
         if not self._is_telling_here:
-            self._segment.handle.wait_for_room()  # without the lock: room is made behind callbacks
+            self._segment.handle.wait_for_room()
+            self._wait_for_roll()
         with self._lock:
             self._wait_for_room()
             self._require_usable()
             if self._waiting is not None:
                 self._waiting.append(add)
-                self._waiting_bytes += add.byte_count
+                self._waiting_bytes += add.weight
             else:
                 self._send(add)
-            self._segment.filling.add(len(entries), byte_count)
+            self._segment.filling.add(add)
             self._roll_if_due()
         return future
 
     @property
     def _is_telling_here(self) -> bool:
-        return threading.get_ident() in self._telling
+        return self._telling.is_here
 
     def _wait_for_room(self) -> None:
         """Wait while too much waits for a ledger to close; not in a callback: that closes it."""
@@ -186,46 +181,37 @@ class LogWriter(ClosedAtEnd):
             hint="bring back bookies that hang, then append again",
         )
 
-    def _send(self, add: _Add) -> None:
+    def _wait_for_roll(self) -> None:
+        """Wait for a roll under way if as much again was added: ledgers are at most twice full."""
+        roll = self._roll_task
+        if roll is not None and self._segment.filling.is_filled(self._policy):
+            roll.join(self._settings.wait_seconds_max)
+
+    def _send(self, add: Add) -> None:
         segment = self._segment
         sent = segment.handle.append_at_once(add.entries)
         sent.add_done_callback(lambda done: self._complete(add.future, done, segment.first_offset))
 
-    def _send_late(self, add: _Add) -> None:
+    def _send_late(self, add: Add) -> None:
         try:
             self._send(add)
         except InvalidRequestError as error:  # only this one is wrong
-            self._tell(add.future, error)
+            self._telling.tell(add.future, error)
 
     def _complete(self, future: "Future[int]", done: "Future[int]", first_offset: int) -> None:
         error = done.exception()
         last = first_offset + done.result() if error is None else self._with_outcome(error)
-        self._tell(future, last)
-
-    def _tell(self, future: "Future[int]", outcome: int | BaseException) -> None:
-        """Complete ``future``; its callbacks may append, and do not wait."""
-        teller, is_first = threading.get_ident(), not self._is_telling_here
-        self._telling.add(teller)
-        if isinstance(outcome, BaseException):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
-        if is_first:
-            self._telling.discard(teller)
+        self._telling.tell(future, last)
 
     def _with_outcome(self, error: BaseException) -> BaseException:
-        """``error`` with what is undecided, so that nobody adds it twice (RB-35)."""
-        undecided = self.undecided
-        if undecided is None or not isinstance(error, OutcomeUnknownError | NotEnoughBookiesError):
-            return error
-        told = type(error)(
-            f"{error.args[0]}; in log {self.log_name} {undecided}",
-            hint="log.resolve_outcome(writer.undecided) recovers and tells what is in the log",
-        )
-        told.__cause__ = error
-        return told
+        return with_outcome(error, self.log_name, self.undecided)
 
     def _require_usable(self) -> None:
+        if isinstance(self._error, LedgerFencedError):
+            raise LedgerFencedError(
+                f"this writer of log {self.log_name} was fenced, so nothing of this was sent",
+                hint="open the log again to go on, if you are still the one who should write",
+            ) from self._error
         if self._is_closed or self._error is not None:
             raise LedgerClosedError(
                 f"this writer of log {self.log_name} has ended, so nothing was sent",
@@ -300,12 +286,13 @@ class LogWriter(ClosedAtEnd):
         try:
             while left:
                 self._send_late(left[0])
+                self._segment.filling.add(left[0])
                 left.popleft()
         except BaseException:
             self._waiting = left
             raise
 
-    def _no_longer_waiting(self) -> deque[_Add]:
+    def _no_longer_waiting(self) -> deque[Add]:
         waiting, self._waiting, self._waiting_bytes = self._waiting or deque(), None, 0
         self._lock.notify_all()
         return waiting

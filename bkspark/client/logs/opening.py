@@ -10,7 +10,8 @@ the ledger that was made is not on any list then, so it is taken again for the n
 and deleted if there is none: no orphan is left.
 """
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.creating import create_ledger
@@ -18,10 +19,13 @@ from bkspark.client.logs.schema import schema_after
 from bkspark.client.logs.settling import TRIES_MAX, duel, with_closed_tail
 from bkspark.client.password import Password, make_digester
 from bkspark.client.records import Seen, back_off
+from bkspark.client.upkeep.maintenance import make_tombstone
 from bkspark.errors import (
     BookKeeperError,
     LedgerClosedError,
+    LedgerFencedError,
     MetadataVersionError,
+    NoSuchLedgerError,
     OutcomeUnknownError,
 )
 from bkspark.format import arrow_schema
@@ -114,15 +118,21 @@ class _Opening:
         self._schema = schema
         self._merges_schema = merges_schema
         self._own: Seen[LedgerMetadata] | None = None
+        self._made_for = 0
 
     def attempt(self) -> OpenTail | None:
         """All steps; None if somebody else changed the list meanwhile, or that is unknown."""
         seen = self._cluster.log(self._name)
         log = self._checked(seen.value)
-        self._look_at_own()
+        self._look_at_own(log)
         if self._mine in log.tail:  # the last try has done it, and its answer was lost (RB-27)
             return self._opened(seen)
-        settled = with_closed_tail(self._cluster, log, self._password)
+        try:
+            settled = with_closed_tail(self._cluster, log, self._password)
+        except NoSuchLedgerError:  # whoever settled it meanwhile has found it empty
+            if self._cluster.logs.is_current(self._name, seen):
+                raise
+            return None
         ledger = self._ledger(settled)
         after = settled.with_tail(ledger.value, schema=self._log_schema(settled))
         try:
@@ -159,25 +169,38 @@ class _Opening:
     def _opened(self, log: Seen[LogRecord]) -> OpenTail:
         return OpenTail(self._ledger(log.value), log)
 
-    def _look_at_own(self) -> None:
+    def _look_at_own(self, log: LogRecord) -> None:
         """Keep the ledger of the last try only if it still is as it was made (RB-20b, RB-27).
+
+        And only for the same generation: a log that was overwritten, or deleted and made anew, may
+        have other settings.
 
         Its compare-and-set may have won without an answer. Then others may have taken the ledger
         over, dropped it as an empty one, and deleted it: the list shows nothing of it any more.
         """
         if self._own is not None:
             found = self._cluster.ledgers.get(str(self._own.value.ledger_id))
-            if found is None or found.value != self._own.value:
+            is_as_made = found is not None and found.value == self._own.value
+            if not is_as_made or self._made_for != log.generation:
                 self.give_up()
                 self._own = None
 
     def _ledger(self, log: LogRecord) -> Seen[LedgerMetadata]:
         """The ledger to put on the list; read after the list was."""
         if self._adopted is not None:
-            return self._cluster.ledger(self._adopted)
+            return self._still_there(self._adopted)
         if self._own is None:
             self._own = create_log_ledger(self._cluster, log, self._schema)
+            self._made_for = log.generation
         return self._own
+
+    def _still_there(self, adopted: int) -> Seen[LedgerMetadata]:
+        try:
+            return self._cluster.ledger(adopted)
+        except NoSuchLedgerError as error:
+            raise LedgerFencedError(
+                f"ledger {adopted} was taken over, and deleted as an empty one"
+            ) from error
 
 
 def create_log_ledger(
@@ -196,18 +219,22 @@ def create_log_ledger(
 def drop_unlisted(cluster: Cluster, log_name: str, ledger: Seen[LedgerMetadata]) -> None:
     """See to it that ``ledger`` never joins the log, and delete it; not if it is on the list.
 
-    For a ledger whose compare-and-set was lost, or had no known outcome. Errors are left to
-    whoever collects garbage: the caller is on its way out with one already.
+    For a ledger whose compare-and-set was lost, or had no known outcome. It is noted as one to be
+    deleted, and forgotten once it is. Errors are left to whoever trims the log next, or collects
+    garbage: the caller is on its way out with one already.
     """
     ledger_id = ledger.value.ledger_id
-    try:
+    with suppress(BookKeeperError):
         log = cluster.logs.update(log_name, lambda record: _without(record, log_name, ledger)).value
-        if ledger_id in log.dropped:
-            cluster.ledgers.replace(str(ledger_id), ledger.value.deleting(), ledger)
-    except BookKeeperError:
-        return
+        if ledger_id in log.to_delete:
+            make_tombstone(cluster, ledger_id)
+            cluster.logs.update(log_name, lambda record: (record or log).forgetting([ledger_id]))
 
 
 def _without(record: LogRecord | None, log_name: str, ledger: Seen[LedgerMetadata]) -> LogRecord:
+    """The log without the ledger, to be deleted; who has dropped it before sees to that already."""
     log = record or LogRecord.vacant(log_name, ledger.value.quorum)
-    return log.without(ledger.value.ledger_id)
+    after = log.without(ledger.value.ledger_id)
+    if after is log:
+        return log
+    return replace(after, to_delete=(*after.to_delete, ledger.value.ledger_id))

@@ -2,26 +2,48 @@
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
 
-from bkspark.errors import InvalidRequestError
+from bkspark.client import arguments
 
 Entries: TypeAlias = "Sequence[bytes] | pa.Table"
+
+
+ADD_BYTES = 100
+"""What an add weighs by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Entries on their way; ``future`` gets the offset of the last one."""
+
+    entries: Entries
+    future: "Future[int]"
+    byte_count: int
+
+    @property
+    def weight(self) -> int:
+        """What it takes while it waits, in bytes."""
+        return self.byte_count + ADD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class RollPolicy:
     """Limits of one ledger; None for no limit. Nothing depends on them but how ledgers are cut.
 
+    A ledger that has reached one is added to while the next is made, but not beyond as much again:
+    then whoever adds waits.
+
     Attributes:
         max_bytes, max_entries: added to the ledger.
         max_seconds: since the writer began it; looked at when something is added.
 
     Raises:
-        InvalidRequestError: a limit is not positive.
+        InvalidRequestError: a limit is no number, or not above 0.
     """
 
     max_bytes: int | None = None
@@ -29,11 +51,9 @@ class RollPolicy:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        limits = (self.max_bytes, self.max_entries, self.max_seconds)
-        if any(limit is not None and limit <= 0 for limit in limits):
-            raise InvalidRequestError(
-                "a limit for rolling must be above 0", hint="None is no limit"
-            )
+        arguments.whole_number_or_none("roll_bytes", self.max_bytes, least=1)
+        arguments.whole_number_or_none("roll_entries", self.max_entries, least=1)
+        arguments.seconds_or_none("roll_seconds", self.max_seconds, is_above_0=True)
 
 
 NEVER = RollPolicy()
@@ -47,15 +67,19 @@ class Filling:
     entry_count: int = 0
     began: float = field(default_factory=time.monotonic)
 
-    def add(self, entry_count: int, byte_count: int) -> None:
-        self.entry_count += entry_count
-        self.byte_count += byte_count
+    def add(self, add: Add) -> None:
+        self.entry_count += len(add.entries)
+        self.byte_count += add.byte_count
 
     def is_full(self, policy: RollPolicy) -> bool:
-        return (
-            (policy.max_bytes is not None and self.byte_count >= policy.max_bytes)
-            or (policy.max_entries is not None and self.entry_count >= policy.max_entries)
-            or (policy.max_seconds is not None and self._age() >= policy.max_seconds)
+        """Whether it is time to roll."""
+        is_aged = policy.max_seconds is not None and self._age() >= policy.max_seconds
+        return is_aged or self.is_filled(policy)
+
+    def is_filled(self, policy: RollPolicy) -> bool:
+        """Whether as much was added as a ledger takes."""
+        return (policy.max_bytes is not None and self.byte_count >= policy.max_bytes) or (
+            policy.max_entries is not None and self.entry_count >= policy.max_entries
         )
 
     def _age(self) -> float:

@@ -11,7 +11,7 @@ from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.password import Password
 from bkspark.client.records import Seen, back_off
 from bkspark.client.recovery.recover import recover
-from bkspark.errors import LedgerExistsError, MetadataVersionError
+from bkspark.errors import LedgerExistsError, MetadataVersionError, NoSuchLedgerError
 from bkspark.protocol.log import LogRecord
 
 TRIES_MAX = 200
@@ -45,7 +45,12 @@ def update_settled(
     for attempt in range(TRIES_MAX):
         seen = cluster.logs.get(log_name)
         before = None if seen is None else seen.value
-        closed = None if before is None else with_closed_tail(cluster, before, password)
+        try:
+            closed = None if before is None else with_closed_tail(cluster, before, password)
+        except NoSuchLedgerError:  # whoever settled it meanwhile has found it empty
+            if seen is None or cluster.logs.is_current(log_name, seen):
+                raise
+            continue
         after = change(closed)
         if seen is not None and after == before:
             return seen

@@ -1,23 +1,23 @@
 """Making a log shorter at its beginning: by hand, or by how much it is to keep.
 
-The entries are hidden by one compare-and-set of the log's record; only then are the ledgers that
-lie below as a whole deleted. If that is interrupted, they stay among the dropped ones, which nobody
-reads, for a collection to delete.
+The entries are hidden by one compare-and-set of the log's record, which also notes the ledgers that
+lie below as a whole; only then are these deleted, and forgotten. If that is interrupted, or one
+cannot be deleted, the note stays, and the next one who trims the log goes on with it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.logs.cursors import positions_of
 from bkspark.client.upkeep.maintenance import make_tombstone
-from bkspark.errors import BookKeeperError, NoSuchLedgerError
+from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.retention import is_limited, retained_from
 
 LEDGERS_PER_ROLL_MAX = 16
-"""A roll adds one ledger, so taking a few away at each catches up, and nobody waits for long."""
+"""Hidden, and deleted, at a roll: it adds one, so a few catch up, and nobody waits for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +26,32 @@ class Trimmed:
 
     Attributes:
         first_offset: of the log now.
-        deleted: ids of the ledgers that are gone.
+        deleted: ids of the ledgers that are gone, those of an earlier truncation as well.
+        left: ids of the ledgers that are hidden and could not be deleted; trimming again tries to.
     """
 
     first_offset: int
     deleted: tuple[int, ...]
+    left: tuple[int, ...] = ()
 
 
 def truncate(cluster: Cluster, log_name: str, before_offset: int) -> Trimmed:
     """Hide all entries below ``before_offset``, at once, and delete the ledgers that hold no other.
 
+    Ledgers that an earlier truncation has hidden and not deleted are deleted as well.
+
     Raises:
         NoSuchLedgerError: there is no such log.
         InvalidRequestError: past the log's closed ledgers.
+        MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
     """
-    return _trim(cluster, log_name, lambda _log: before_offset)
+    generation = cluster.log(log_name).value.generation
+
+    def asked(log: LogRecord) -> int:
+        log.still_of(generation)  # offsets of another mean other entries
+        return before_offset
+
+    return _trim(cluster, log_name, asked)
 
 
 def retain(cluster: Cluster, log_name: str, *, respects_cursors: bool = True) -> Trimmed:
@@ -59,12 +70,13 @@ def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
     """Let go of what ``log``, which has just got one more closed ledger, is to keep no longer.
 
     For whoever writes to it: a few ledgers at a time, and without an error, because what was
-    written is written. A log that could not be truncated now is truncated at the next roll; ledgers
-    that were hidden and not deleted stay among the dropped ones. Cursors are respected.
+    written is written. A log that could not be truncated now is truncated at the next roll, and
+    ledgers that were hidden and not deleted are deleted then. Cursors are respected.
     """
-    if is_limited(log):
+    if is_limited(log) or log.to_delete:
         with suppress(BookKeeperError):
-            _trim(cluster, log.name, _kept_from(cluster, True, LEDGERS_PER_ROLL_MAX))
+            count_max = LEDGERS_PER_ROLL_MAX
+            _trim(cluster, log.name, _kept_from(cluster, True, count_max), count_max)
 
 
 def _kept_from(
@@ -73,6 +85,8 @@ def _kept_from(
     now = now_ms()
 
     def kept_from(log: LogRecord) -> int:
+        if not is_limited(log):
+            return log.first_offset
         positions = positions_of(cluster, log) if respects_cursors else []
         return retained_from(
             log, now_ms=now, positions=positions, ledger_count_max=ledger_count_max
@@ -81,23 +95,50 @@ def _kept_from(
     return kept_from
 
 
-def _trim(cluster: Cluster, log_name: str, offset_of: Callable[[LogRecord], int]) -> Trimmed:
+def _trim(
+    cluster: Cluster,
+    log_name: str,
+    offset_of: Callable[[LogRecord], int],
+    delete_count_max: int | None = None,
+) -> Trimmed:
     def truncated(record: LogRecord | None) -> LogRecord:
         if record is None or record.is_vacant:
             raise NoSuchLedgerError(f"there is no log {log_name!r}")
         after = record.truncated(offset_of(record))
         return record if after == record else after.stamped(now_ms())
 
-    before = cluster.log(log_name)
-    log = cluster.logs.update(log_name, truncated, seen=before).value
-    gone = tuple(x for x in before.value.listed_ids if x in log.dropped)
-    for ledger_id in gone:
-        make_tombstone(cluster, ledger_id)
+    log = cluster.logs.update(log_name, truncated, seen=cluster.log(log_name)).value
+    gone = _deleted(cluster, log.to_delete[:delete_count_max])
     if gone:
-        cluster.logs.update(log_name, lambda record: _forgetting(record, gone))
-    return Trimmed(log.first_offset, gone)
+        log = _forgotten(cluster, log, gone)
+    return Trimmed(log.first_offset, gone, log.to_delete)
 
 
-def _forgetting(record: LogRecord | None, deleted: tuple[int, ...]) -> LogRecord:
-    assert record is not None
-    return record.forgetting(deleted)
+def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:
+    """Delete these ledgers, up to the first for which the metadata store does not do its part.
+
+    One whose own record is damaged does not stop the others.
+    """
+    gone: list[int] = []
+    for ledger_id in ledger_ids:
+        try:
+            make_tombstone(cluster, ledger_id)
+        except CorruptDataError:
+            continue
+        except BookKeeperError:
+            break
+        gone.append(ledger_id)
+    return tuple(gone)
+
+
+def _forgotten(cluster: Cluster, log: LogRecord, gone: Iterable[int]) -> LogRecord:
+    """The record without the ledgers that are ``gone``; as it is if that cannot be stored now."""
+
+    def forgetting(record: LogRecord | None) -> LogRecord:
+        assert record is not None
+        return record.forgetting(gone)
+
+    try:
+        return cluster.logs.update(log.name, forgetting).value
+    except BookKeeperError:
+        return log

@@ -6,10 +6,11 @@ found (RB-35). Whoever adds such entries again without asking may have them twic
 
 from dataclasses import dataclass
 
+from bkspark.client import arguments
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
-from bkspark.errors import NoSuchLedgerError
+from bkspark.errors import NoSuchLedgerError, NotEnoughBookiesError, OutcomeUnknownError
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,31 @@ def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range
     go are among those returned.
 
     Raises:
+        InvalidRequestError: ``undecided`` is nothing of the kind.
         NoSuchLedgerError: the ledger was deleted before it was closed, so nobody can tell.
         NotEnoughBookiesError: it cannot be decided yet; says which bookies are waited for.
     """
+    arguments.instance(
+        "what is undecided must be what writer.undecided says",
+        undecided,
+        Undecided,
+        hint="where that is None, every entry that was sent is acknowledged",
+    )
     end = _last_entry_of(cluster, undecided.ledger_id, password) + 1
     count = min(undecided.entry_count, max(0, end - undecided.first_entry_id))
     return range(undecided.first_offset, undecided.first_offset + count)
+
+
+def with_outcome(error: BaseException, log_name: str, undecided: Undecided | None) -> BaseException:
+    """``error`` of a writer of the log, with what is undecided by it, so nobody adds it twice."""
+    if undecided is None or not isinstance(error, OutcomeUnknownError | NotEnoughBookiesError):
+        return error
+    told = type(error)(
+        f"{error.args[0]}; in log {log_name} {undecided}",
+        hint="log.resolve_outcome(writer.undecided) recovers and tells what is in the log",
+    )
+    told.__cause__ = error
+    return told
 
 
 def _last_entry_of(cluster: Cluster, ledger_id: int, password: Password) -> int:

@@ -4,18 +4,24 @@ The LAC of an open ledger is the highest that any bookie that answers has. Only 
 are read, and nobody is fenced or disturbed (features 2.3).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from bkspark.client import asking
 from bkspark.client.cluster import Cluster
 from bkspark.client.journals.journal_end import JournalEnds, JournalName
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.ledger_files import OpenBookies
-from bkspark.errors import BookieUnavailableError
+from bkspark.client.runtime import THREADS
+from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import LedgerMetadata
 from bkspark.protocol.record import AddRecord
+
+COUNT_SECONDS = 2.0
+"""For a number that is nice to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,29 @@ def readable(
     return Readable(ledger, ledger.last_entry_id, ledger.length_bytes or 0)
 
 
+def confirmed_counts(cluster: Cluster, ledger_ids: Collection[int]) -> dict[int, int]:
+    """How many entries of each ledger are confirmed, for people; nobody is disturbed.
+
+    Without those of which that cannot be told at once: no bookie answers, or it takes a password.
+    """
+
+    def count(ledger_id: int) -> int:
+        with OpenBookies(cluster) as bookies:
+            return readable(bookies, cluster, ledger_id, Password()).last_entry_id + 1
+
+    answers = asking.ask_all(
+        THREADS,
+        {ledger_id: partial(count, ledger_id) for ledger_id in ledger_ids},
+        seconds=COUNT_SECONDS,
+        name="count-entries",
+    )
+    return {
+        ledger_id: answer.result()
+        for ledger_id, answer in answers.items()
+        if not isinstance(answer.exception(), BookKeeperError)
+    }
+
+
 def _confirmed(ledger: LedgerMetadata, record: AddRecord | None) -> Readable:
     # What lies in front of the last fragment was acknowledged when it was made.
     least = ledger.last_fragment.first_entry_id - 1
@@ -85,6 +114,12 @@ def _last_record(
     return max(records, key=lambda record: record.last_add_confirmed, default=None)
 
 
+def _last_named(names: Sequence[str], ledger: LedgerMetadata) -> Sequence[str]:
+    """The journals that may say more than the beginning of the last fragment does."""
+    term = ledger.last_fragment.term
+    return [name for name in names if layout.journal_term(name) >= term] or names
+
+
 def _last_records(
     bookies: OpenBookies, ledger: LedgerMetadata, digester: Digester, ends: JournalEnds
 ) -> Iterator[AddRecord]:
@@ -95,7 +130,7 @@ def _last_records(
     for member in ledger.last_fragment.ensemble:
         try:
             root = bookies.root(member)
-            for name in root.list(folder):
+            for name in _last_named(root.list(folder), ledger):
                 source = JournalName(ledger.ledger_id, member, f"{folder}/{name}", digester)
                 record = ends.last_record(root, source)
                 if record is not None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from bkspark.bookie.contract import BookieAddress, BookieRoot
-from bkspark.bookie.uri import open_bookie
+from bkspark.bookie.contract import BookieAddress, ReadableRoot
+from bkspark.client.channel import Channel
 from bkspark.client.cluster import Cluster
 from bkspark.client.journals.journal_end import JournalName, records_after
 from bkspark.client.password import Password, make_digester
@@ -18,6 +18,8 @@ from bkspark.protocol.record import AddRecord, EntryLog, first_entry_of
 class OpenBookies:
     """The bookies of a cluster, each opened at most once, when first needed.
 
+    None of them is waited for longer than a reader waits (``Channel``).
+
     Args:
         away: why some of them cannot be used, where that is known already.
     """
@@ -25,9 +27,8 @@ class OpenBookies:
     def __init__(self, cluster: Cluster, away: Mapping[Member, str] | None = None) -> None:
         self._addresses = cluster.addresses()
         self._cleanup = ExitStack()
-        self._roots: dict[Member, BookieRoot | BookieUnavailableError] = {
-            member: BookieUnavailableError(why) for member, why in (away or {}).items()
-        }
+        self._channels: dict[Member, Channel] = {}
+        self._away = dict(away or {})
 
     def __enter__(self) -> "OpenBookies":
         return self
@@ -35,28 +36,27 @@ class OpenBookies:
     def __exit__(self, *_: object) -> None:
         self._cleanup.close()
 
-    def root(self, member: Member) -> BookieRoot:
+    def root(self, member: Member) -> ReadableRoot:
         """The storage of ``member``.
 
         Raises:
-            BookieUnavailableError: it cannot be used, or has become another bookie.
+            BookieUnavailableError: it cannot be used, does not answer in time, or has become
+                another bookie.
         """
-        known = self._roots.get(member)
-        if known is None:
-            try:
-                known = self._cleanup.enter_context(open_bookie(self._address(member)).open_root())
-            except BookieUnavailableError as error:
-                known = error
-            self._roots[member] = known
-        if isinstance(known, BookieUnavailableError):
-            raise known
-        return known
+        channel = self._channels.get(member)
+        if channel is None:
+            channel = self._channels[member] = Channel(self._address(member))
+            self._cleanup.callback(channel.close)
+        channel.open()
+        return channel.storage()
 
     def located(self, window: Sequence[Member]) -> tuple[BookieAddress, ...]:
         """Where the members of ``window`` are, also those that fail now: readers report them."""
         return tuple(self._addresses[m] for m in window if m in self._addresses)
 
     def _address(self, member: Member) -> BookieAddress:
+        if member in self._away:
+            raise BookieUnavailableError(self._away[member])
         address = self._addresses.get(member)
         if address is None:
             raise BookieUnavailableError(
@@ -149,7 +149,7 @@ def members_of(ledger: LedgerMetadata) -> list[Member]:
     return list(dict.fromkeys(m for f in reversed(ledger.fragments) for m in f.ensemble))
 
 
-def _journal_names(root: BookieRoot, ledger: LedgerMetadata) -> Iterator[str]:
+def _journal_names(root: ReadableRoot, ledger: LedgerMetadata) -> Iterator[str]:
     """The ledger's journals on a bookie, the one of its last writer or recovery first.
 
     The others are listed only if the first was not enough.

@@ -24,7 +24,9 @@ from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.client.records import Seen
 from bkspark.errors import NoSuchLedgerError
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
-from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.let_go import LogGeneration
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 
 _LOOKS_MAX = 20
 
@@ -44,6 +46,11 @@ class LogView:
     ledgers: tuple[LoggedLedger, ...]
     metadata: Mapping[int, LedgerMetadata] = field(default_factory=dict)
     has_open_end: bool = False
+
+    @property
+    def generation(self) -> LogGeneration:
+        """Of the contents that are seen here."""
+        return LogGeneration(self.record.name, self.record.generation)
 
     @property
     def first_offset(self) -> int:

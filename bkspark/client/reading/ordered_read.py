@@ -14,7 +14,7 @@ from bkspark.client.handles.read_handle import ReadHandle
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.confirmed import readable
 from bkspark.client.reading.ledger_files import OpenBookies, stores_rows_inline
-from bkspark.client.reading.log_view import LogView, view_of
+from bkspark.client.reading.log_view import LogView
 from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.client.reading.slice_reader import (
     ENTRY_COLUMN,
@@ -25,7 +25,7 @@ from bkspark.client.reading.slice_reader import (
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
-from bkspark.protocol.log import LogRecord
+from bkspark.protocol.let_go import LogGeneration, truncated
 
 WINDOW_ROWS = 65_536
 """As many rows as a full block has by default, so that a block is read about once per stripe."""
@@ -40,6 +40,7 @@ class OrderedRead:
 
     Attributes:
         position_column: added in front of the others: the offset or entry id of each row.
+        log: whose rows they are; None if they are those of a ledger.
         faults: replicas stepped over so far.
     """
 
@@ -48,6 +49,7 @@ class OrderedRead:
     schema: pa.Schema
     password: Password
     plan: Callable[[OffsetRange], list[ReadTask]]
+    log: LogGeneration | None = None
     faults: list[ReplicaFault] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[pa.Table]:
@@ -55,11 +57,12 @@ class OrderedRead:
 
         Raises:
             CorruptDataError: no replica can give some rows.
+            NoSuchEntryError: the log has let go of some meanwhile.
         """
         wanted = pa.schema([(self.position_column, pa.int64()), *self.schema])
         for begin in range(self.range_.begin, self.range_.end, WINDOW_ROWS):
             window = OffsetRange(begin, min(self.range_.end, begin + WINDOW_ROWS))
-            reader = SliceReader(wanted, self.password)
+            reader = SliceReader(wanted, self.password, log=self.log)
             batches = [batch for task in self.plan(window) for batch in reader.read(task)]
             self.faults += [fault for fault in reader.faults if fault not in self.faults]
             yield pa.Table.from_batches(batches, wanted).sort_by(self.position_column)
@@ -93,21 +96,6 @@ class InlineRead:
             yield rows.select([self.position_column, *self.schema.names])
 
 
-def read_log_in_order(
-    cluster: Cluster, log: LogRecord, begin: int | None, end: int | None, password: Password
-) -> OrderedRead:
-    """Offsets ``[begin, end)`` of this version of ``log``, as far as there are any.
-
-    Args:
-        begin, end: None for the first and the end, the confirmed end of an open tail.
-
-    Raises:
-        NoSuchEntryError: ``begin`` is truncated, or past the end.
-        BookieUnavailableError: no bookie says how far the tail may be read.
-    """
-    return read_view_in_order(cluster, view_of(cluster, log, password), begin, end, password)
-
-
 def read_view_in_order(
     cluster: Cluster, view: LogView, begin: int | None, end: int | None, password: Password
 ) -> OrderedRead:
@@ -115,16 +103,22 @@ def read_view_in_order(
 
     Another look may see less: the bookie that knew of the last entries may be away by then.
 
+    Args:
+        begin, end: None for the first and the end, the confirmed end of an open tail.
+
     Raises:
         NoSuchEntryError: ``begin`` is truncated, or past the end.
     """
     log = view.record
+    if begin is not None and begin < view.first_offset:
+        raise truncated(log.name, view.first_offset, begin)
     return OrderedRead(
         _bounded(begin, end, view.first_offset, view.end_offset, f"log {log.name!r}"),
         OFFSET_COLUMN,
         arrow_schema.decode(log.schema),
         password,
         lambda window: plan_view(cluster, view, window, password, _TASK_BYTES),
+        view.generation,
     )
 
 
@@ -170,9 +164,8 @@ def _bounded(begin: int | None, end: int | None, first: int, past: int, what: st
     start = first if begin is None else begin
     stop = past if end is None else min(end, past)
     if not first <= start <= past:
-        raise NoSuchEntryError(
-            f"{what} has {first} to {past - 1}, and {start} is not there", hint="begin inside"
-        )
+        has = f"has {first} to {past - 1}" if past > first else f"is empty, its end is {past}"
+        raise NoSuchEntryError(f"{what} {has}, and {start} is not there", hint="begin inside")
     if stop < start:
         raise InvalidRequestError(f"the range begins at {start}, behind its end {stop}")
     return OffsetRange(start, stop)

@@ -19,10 +19,13 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.reading.inline_slices import InlineSlice, cut_inline, find_marks, with_mark
 from bkspark.client.reading.ledger_files import OpenBookies, find_records, placed_logs
+from bkspark.client.reading.let_go import explained
 from bkspark.client.reading.log_view import LogView, view_of
-from bkspark.errors import NoSuchEntryError
+from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
+from bkspark.protocol.let_go import truncated
 from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 from bkspark.protocol.record import EntryLog
 
 LOOK_UPS_AT_ONCE = 8
@@ -127,23 +130,20 @@ def plan_view(
         task_bytes: about how much each task reads; None to decide by size and cores.
 
     Raises:
-        NoSuchEntryError: ``offsets`` begin below the truncation point or end past what can be read.
+        NoSuchEntryError: ``offsets`` begin below the truncation point or end past what can be read;
+            or the log has let go of some since it was looked at.
         CorruptDataError: no bookie gives a ledger's add record.
     """
     name = view.record.name
     if offsets.begin < view.first_offset:
-        raise NoSuchEntryError(
-            f"log {name!r} is truncated below offset {view.first_offset}, "
-            f"so offset {offsets.begin} cannot be read",
-            hint="set startingOffsets to earliest, or failOnDataLoss=false",
-        )
+        raise truncated(name, view.first_offset, offsets.begin)
     if offsets.end > view.end_offset:
         raise NoSuchEntryError(
             f"log {name!r} ends at offset {view.end_offset}, before {offsets.end}",
             hint="set endingOffsets to latest",
         )
     listed = view.ledgers_in(offsets.begin, offsets.end)
-    metadata = _metadata(cluster, view, [logged.ledger_id for logged in listed])
+    metadata = _metadata(cluster, view, listed)
     with _Planner(cluster, password) as planner:
         slices = [
             item
@@ -162,14 +162,24 @@ def plan_view(
 
 
 def _metadata(
-    cluster: Cluster, view: LogView, ledger_ids: Sequence[int]
+    cluster: Cluster, view: LogView, listed: Sequence[LoggedLedger]
 ) -> Mapping[int, LedgerMetadata]:
     """By ledger id; what the view has not looked at is looked up, several at once."""
-    unknown = [ledger_id for ledger_id in ledger_ids if ledger_id not in view.metadata]
+    unknown = [logged for logged in listed if logged.ledger_id not in view.metadata]
     if not unknown:
         return view.metadata
+
+    def look_up(logged: LoggedLedger) -> LedgerMetadata:
+        try:
+            return cluster.ledger(logged.ledger_id).value
+        except NoSuchLedgerError as error:
+            gone = explained(cluster, view.generation, logged.first_offset, logged.end_offset)
+            if gone is None:
+                raise
+            raise gone from error
+
     with ThreadPoolExecutor(min(LOOK_UPS_AT_ONCE, len(unknown))) as pool:
-        found = {seen.value.ledger_id: seen.value for seen in pool.map(cluster.ledger, unknown)}
+        found = {ledger.ledger_id: ledger for ledger in pool.map(look_up, unknown)}
     return {**view.metadata, **found}
 
 

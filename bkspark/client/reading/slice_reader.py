@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from bkspark.bookie.contract import BookieAddress, BookieRoot
-from bkspark.bookie.uri import open_bookie
+from bkspark.bookie.contract import BookieAddress
+from bkspark.client.channel import Channel
 from bkspark.client.cluster import Cluster
 from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.inline_slices import InlineSlice
+from bkspark.client.reading.let_go import explained
 from bkspark.client.reading.plan import LedgerToRead, ReadTask, Slice
-from bkspark.errors import BookieUnavailableError, CorruptDataError
+from bkspark.errors import BookieUnavailableError, CorruptDataError, NoSuchLedgerError
 from bkspark.format import arrow_schema
+from bkspark.protocol.let_go import LogGeneration
 
 logger = logging.getLogger(__name__)
 
@@ -50,13 +52,16 @@ class SliceReader:
     Attributes:
         schema: what to produce: columns of the ledgers by name, columns that an older ledger lacks
             as nulls, and ``METADATA_COLUMNS`` (bigint).
-        fails_on_loss: False leaves out rows that no replica can give, and says so.
+        fails_on_loss: False leaves out rows that no replica can give, or that the log has let go
+            of, and says so.
+        log: whose entries are read; None if they are those of a ledger.
         faults: replicas stepped over so far.
     """
 
     schema: pa.Schema
     password: Password = field(default_factory=Password)
     fails_on_loss: bool = True
+    log: LogGeneration | None = None
     faults: list[ReplicaFault] = field(default_factory=list)
 
     def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
@@ -64,32 +69,35 @@ class SliceReader:
 
         Raises:
             CorruptDataError: no replica can give some rows.
+            NoSuchEntryError: the log has let go of some since they were planned.
         """
         with ExitStack() as cleanup:
-            roots: dict[str, BookieRoot] = {}
+            channels: dict[str, Channel] = {}
             for item in task.slices:
                 ledger = task.ledgers[item.ledger_id]
                 if isinstance(item, InlineSlice):
-                    yield from self._read_inline(item, ledger)
+                    with Cluster(item.metadata_uri) as cluster:
+                        yield from self._read_listed(cluster, item, ledger)
                 else:
-                    yield from self._read_slice(item, ledger, roots, cleanup)
+                    yield from self._read_slice(item, ledger, channels, cleanup)
         if self.faults:
             logger.warning("stepped over %s", "; ".join(_shown(fault) for fault in self.faults))
 
     def _read_slice(
-        self, item: Slice, ledger: LedgerToRead, roots: dict[str, BookieRoot], cleanup: ExitStack
+        self, item: Slice, ledger: LedgerToRead, channels: dict[str, Channel], cleanup: ExitStack
     ) -> Iterator[pa.RecordBatch]:
         row = item.begin_row
         for address in item.replicas:
             if self._is_away(address):
                 continue
+            channel = _channel(address, channels, cleanup)
             try:
-                root = self._root(address, roots, cleanup)
+                channel.open()
             except BookieUnavailableError as error:
                 self.faults.append(ReplicaFault(address.bookie_id, None, str(error)))
                 continue
             try:
-                for batch in self._read_replica(root, item, row, ledger):
+                for batch in self._read_replica(channel, item, row, ledger):
                     yield batch
                     row += batch.num_rows
             except (CorruptDataError, BookieUnavailableError) as error:
@@ -98,39 +106,58 @@ class SliceReader:
                 return
         self._lose(item, row, ledger)
 
-    def _read_inline(self, item: InlineSlice, ledger: LedgerToRead) -> Iterator[pa.RecordBatch]:
+    def _read_listed(
+        self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of ``item``, as far as the log has not let go of them since it was planned."""
+        begin, end = (ledger.first_offset + x for x in (item.begin_entry, item.end_entry))
+        try:
+            for batch in self._read_inline(cluster, item, ledger):
+                yield batch
+                begin += batch.num_rows
+        except NoSuchLedgerError as error:
+            gone = explained(cluster, self.log, begin, end)
+            if gone is None:
+                raise
+            if self.fails_on_loss:
+                raise gone from error
+            logger.warning("left out %d rows: %s", end - begin, gone.args[0])
+
+    def _read_inline(
+        self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
+    ) -> Iterator[pa.RecordBatch]:
         # Late, because most tasks read no journals and each worker process loads its own modules.
         from bkspark.client.handles.read_handle import ReadHandle
 
         last = item.end_entry - 1
-        with Cluster(item.metadata_uri) as cluster:
-            digester = make_digester(ledger.digest, self.password)
-            handle = ReadHandle(
-                cluster,
-                item.ledger_id,
-                digester,
-                confirmed=last,
-                marks=item.marks,
-                turn=item.turn,
-            )
+        digester = make_digester(ledger.digest, self.password)
+        handle = ReadHandle(
+            cluster,
+            item.ledger_id,
+            digester,
+            confirmed=last,
+            marks=item.marks,
+            turn=item.turn,
+        )
 
-            def leave_out(begin: int, end: int, error: CorruptDataError) -> None:
-                logger.warning("left out %d rows: %s", end - begin + 1, error)
+        def leave_out(begin: int, end: int, error: CorruptDataError) -> None:
+            logger.warning("left out %d rows: %s", end - begin + 1, error)
 
-            on_loss = None if self.fails_on_loss else leave_out
-            for first, batch in handle.batches(item.begin_entry, last, on_loss):
-                yield self._dressed(batch, ledger, first, batch.num_rows)
-            for bookie_id, reason in handle.faults.items():
-                self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
+        on_loss = None if self.fails_on_loss else leave_out
+        for first, batch in handle.batches(item.begin_entry, last, on_loss):
+            yield self._dressed(batch, ledger, first, batch.num_rows)
+        for bookie_id, reason in handle.faults.items():
+            self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
 
     def _read_replica(
-        self, root: BookieRoot, item: Slice, begin_row: int, ledger: LedgerToRead
+        self, channel: Channel, item: Slice, begin_row: int, ledger: LedgerToRead
     ) -> Iterator[pa.RecordBatch]:
         stored = arrow_schema.decode(ledger.schema)
         columns = [
             stored.get_field_index(name) for name in self.schema.names if name in stored.names
         ]
         digester = make_digester(ledger.digest, self.password)
+        root = channel.storage()
         file = EntryLogFile(root, item.entry_log, digester, ledger_id=item.ledger_id)
         for block in file.blocks:
             begin = max(begin_row, block.first_row)
@@ -172,15 +199,6 @@ class SliceReader:
         """Whether the bookie as a whole failed before; ledger 0 is a ledger like any other."""
         return any(f.bookie_id == address.bookie_id and f.ledger_id is None for f in self.faults)
 
-    def _root(
-        self, address: BookieAddress, roots: dict[str, BookieRoot], cleanup: ExitStack
-    ) -> BookieRoot:
-        root = roots.get(address.bookie_id)
-        if root is None:
-            root = cleanup.enter_context(open_bookie(address).open_root())
-            roots[address.bookie_id] = root
-        return root
-
     def _lose(self, item: Slice, row: int, ledger: LedgerToRead) -> None:
         first = item.first_entry_id + row * ledger.stripe_count + ledger.first_offset
         problems = "; ".join(_shown(fault) for fault in self.faults) or "its bookies are gone"
@@ -190,6 +208,14 @@ class SliceReader:
                 message, hint="bring back one of these bookies, or read with failOnDataLoss=false"
             )
         logger.warning("left out %d rows: %s", item.end_row - row, message)
+
+
+def _channel(address: BookieAddress, channels: dict[str, Channel], cleanup: ExitStack) -> Channel:
+    channel = channels.get(address.bookie_id)
+    if channel is None:
+        channel = channels[address.bookie_id] = Channel(address)
+        cleanup.callback(channel.close)
+    return channel
 
 
 def _shown(fault: ReplicaFault) -> str:

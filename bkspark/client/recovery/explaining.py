@@ -4,12 +4,13 @@ Stuck recoveries that explain nothing are the oldest complaint about systems of 
 sentence names the entry, the bookies and the command.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.cluster import BookieRecord
 from bkspark.protocol.ledger import LedgerMetadata, Member
-from bkspark.protocol.losses import Loss
+from bkspark.protocol.losses import Loss, given_up
+from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.recovery import Doubt, GroupDecision, MemberAnswer, Verdict
 
 
@@ -36,17 +37,31 @@ def accept(ledger_id: int, loss: str) -> str:
     return f"`bkspark ledger recover {ledger_id} --accept-loss` closes it with this loss: {loss}"
 
 
-def unconfirmed_loss(decision: GroupDecision, answers: Mapping[int, MemberAnswer]) -> str:
-    """What is given up if the ledger is closed in front of a group that is lost."""
-    first = decision.first_entry_id
-    shown = [
-        record.last_entry_id
-        for answer in answers.values()
-        for record, _ in answer.records.values()
-        if record.last_entry_id >= first
-    ]
-    extent = f"{first} to {max(shown)}, and what followed," if shown else f"from {first} on"
-    return f"entries {extent} may have been acknowledged and are given up"
+def unconfirmed_loss(
+    decision: GroupDecision, answers: Mapping[int, MemberAnswer], quorum: Quorum
+) -> str:
+    """What is given up if the ledger is closed in front of a group that is lost.
+
+    Range by range: what nobody has whole, and what is whole and goes with it, since entries are
+    acknowledged in order and a ledger has no gaps.
+    """
+    pieces = given_up(decision.first_entry_id, answers, quorum)
+    if not pieces:
+        first = decision.first_entry_id
+        return f"entries from {first} on may have been acknowledged and are given up"
+    ranges = {
+        is_whole: ", ".join(
+            entries(piece.first_entry_id, piece.last_entry_id)
+            for piece in pieces
+            if piece.is_whole is is_whole
+        )
+        for is_whole in (False, True)
+    }
+    whole = f"; so are {ranges[True]}, which are whole but follow" if ranges[True] else ""
+    return (
+        f"{ranges[False]} and what followed may have been acknowledged and are given up, "
+        f"because nobody has them whole{whole}"
+    )
 
 
 def confirmed_loss(first: int, last: int) -> str:
@@ -59,9 +74,14 @@ def loss_with_bookies(loss: Loss) -> str:
     """What is, or may be, lost because bookies are gone."""
     names, gone = (", ".join(m.bookie_id for m in group) for group in (loss.members, loss.gone))
     those = f"of {entries(loss.first_entry_id, loss.last_entry_id)}, those on {names}"
+    why = "were declared lost or initialised anew"
+    if loss.damaged:
+        damaged = ", ".join(member.bookie_id for member in loss.damaged)
+        others = f", the others {why}" if loss.damaged != loss.gone else ""
+        why = f"fail there: the journals on {damaged} are damaged{others}"
     if loss.is_certain:
-        return f"{those} cannot be read: all of these were declared lost or initialised anew"
-    return f"{those} may have been on {gone} only, which were declared lost or initialised anew"
+        return f"{those} cannot be read: all of these {why}"
+    return f"{those} may have been on {gone} only, which {why}"
 
 
 def stuck(
@@ -85,7 +105,7 @@ def stuck(
         why = why_nobody_tells(decision, answers, problems)
         return NotEnoughBookiesError(
             f"{in_doubt}, and only {names} could tell ({why})",
-            hint=accept(ledger.ledger_id, unconfirmed_loss(decision, answers)),
+            hint=accept(ledger.ledger_id, unconfirmed_loss(decision, answers, ledger.quorum)),
         )
     reasons = [problems.get(index, "it is silent") for index in decision.waiting_for]
     reasons += [problems[i] for i, answer in answers.items() if answer.doubt is Doubt.DAMAGED]
@@ -93,6 +113,35 @@ def stuck(
         f"{in_doubt}, no sure answer from {names} ({'; '.join(reasons)})",
         hint=bring_back(members, known),
     )
+
+
+def since_lost(
+    ledger_id: int,
+    entry_id: int | None,
+    lost: Iterable[Member],
+    silent: Collection[Member],
+    known: Mapping[str, BookieRecord],
+) -> tuple[str, str]:
+    """Reason and hint of a recovery that waited for bookies which were declared lost since.
+
+    Args:
+        silent: those that it waits for still.
+    """
+    gone = f"declared lost since: {_names(lost)}"
+    if entry_id is None or not silent:
+        return (
+            f"ledger {ledger_id} is not closed yet; of the bookies that it waited for, {gone}",
+            f"`bkspark ledger recover {ledger_id}` closes it, or says what would be lost",
+        )
+    return (
+        f"ledger {ledger_id} cannot be closed yet: entry {entry_id} is in doubt, no sure answer "
+        f"from {_names(silent)} ({gone})",
+        bring_back(silent, known),
+    )
+
+
+def _names(members: Iterable[Member]) -> str:
+    return ", ".join(member.bookie_id for member in members)
 
 
 def why_nobody_tells(

@@ -12,7 +12,7 @@ from secrets import token_hex
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.copying import copy_entry_log
+from bkspark.client.copying import NoGoodSourceError, copy_entry_log
 from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.client.password import Password, make_digester
 from bkspark.client.post_check import post_check
@@ -23,6 +23,7 @@ from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.protocol.ledger import FIRST_TERM, DigestSpec
+from bkspark.protocol.losses import Span, not_shown
 from bkspark.protocol.record import AddRecord, EntryLog
 from bkspark.protocol.recovery import Doubt, MemberAnswer
 
@@ -35,6 +36,8 @@ class MemberTail:
         parts: by first entry id of the record, the messages stored there by stripe.
         confirmed: the record that ends the confirmed entries, if this bookie has it.
         problem: why the answer is in doubt, in one line; empty if it is not.
+        hidden: first and last entries that damage may hide here and that nothing else here shows;
+            None as the last one where no good record follows.
     """
 
     answer: MemberAnswer
@@ -42,6 +45,7 @@ class MemberTail:
     last_add_confirmed: int
     confirmed: AddRecord | None
     problem: str = ""
+    hidden: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class FenceAndRead:
         parts: dict[int, Mapping[int, bytes]] = {}
         confirmed: AddRecord | None = None
         highest, doubt, problem = -1, None, ""
+        hidden, shown = list[Span](), list[tuple[int, int]]()
         folder = layout.journal_folder(self.ledger_id)
         for name in root.list(folder):
             tail = read_tail(
@@ -91,11 +96,17 @@ class FenceAndRead:
                 after=self.after,
                 beat=beat,
             )
-            is_of_writer = layout.journal_term(name) <= self.writer_term
-            if is_of_writer and tail.tail is not Tail.CLEAN and doubt is not Doubt.DAMAGED:
+            term = layout.journal_term(name)
+            # A writer of an earlier term laid the ledger down with all its records acknowledged, so
+            # none that its torn end hides is in doubt.
+            is_in_doubt = term == self.writer_term and tail.tail is not Tail.CLEAN
+            if is_in_doubt and doubt is not Doubt.DAMAGED:
                 doubt = _DOUBTS[tail.tail]
                 where = f"journal {name} on bookie {self.address.bookie_id}"
                 problem = f"{where} ends {tail.tail.value}"
+            if term <= self.writer_term:
+                hidden += tail.hidden
+            shown += tail.shown
             highest = max(highest, tail.last_add_confirmed)
             confirmed = later(confirmed, tail.confirmed)
             for stored in tail.records:
@@ -104,7 +115,8 @@ class FenceAndRead:
                 records[first] = (stored.record, good)
                 parts[first] = stored.parts
         answer = MemberAnswer(records, doubt)
-        return MemberTail(answer, parts, highest, confirmed, problem)
+        left = tuple(not_shown(hidden, shown))
+        return MemberTail(answer, parts, highest, confirmed, problem, left)
 
     def _good_stripes(
         self, root: BookieRoot, stored: StoredRecord, digester: Digester, beat: Beat
@@ -183,6 +195,13 @@ class Displaced:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """No holder of an entry log gives it any more, in one line; the target is not to blame."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class WriteBack:
     """Give one bookie its copies of the groups that a recovery keeps.
 
@@ -205,7 +224,7 @@ class WriteBack:
     groups: tuple[RecoveredGroup, ...]
     must_fence: bool = False
 
-    def run(self, beat: Beat = unheard) -> WrittenBack | Displaced | Failure:
+    def run(self, beat: Beat = unheard) -> WrittenBack | Displaced | Unreadable | Failure:
         """Runs on: driver thread | executor."""
         digester = make_digester(self.digest, self.password)
         try:
@@ -217,6 +236,8 @@ class WriteBack:
             self._write_records(digester)
         except LedgerFencedError as error:
             return Displaced(str(error))
+        except NoGoodSourceError as error:
+            return Unreadable(str(error.args[0]))
         except (BookieUnavailableError, CorruptDataError) as error:
             return Failure(str(error))
         return WrittenBack(len(self.groups))

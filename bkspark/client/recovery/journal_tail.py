@@ -5,16 +5,20 @@ it goes on at the last frame in front that shows its prefix. What an application
 made to look like a frame, and a crash could leave it at the end of a journal; but it would not be a
 frame of this journal, whose records name their writer's random token. So only such records lead the
 way; a journal that a recovery made, which holds others' records, is read from its start.
+
+Frames behind damage that were met on this way count like any other: their digests bind them to
+their place. What the damage hides is told by the entries on both sides of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieRoot
 from bkspark.client.recovery.running import Beat, unheard
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.format.journal import JournalContent, Tail
+from bkspark.format.journal import Frame, JournalContent, Tail
+from bkspark.protocol.ledger import INVALID_ENTRY_ID
 from bkspark.protocol.record import AddRecord
 
 _CHUNK_BYTES = 64 * 1024
@@ -41,12 +45,25 @@ class JournalTail:
             -1 if there are none.
         confirmed: the last record whose entries are all confirmed, if it was read; a confirmation
             knows the length and the transactions up to there as well.
+        shown: first and last entries of the good records read.
+        hidden: first and last entries that damaged records may have held; None as the last one
+            where no good record follows.
     """
 
     records: tuple[StoredRecord, ...]
     tail: Tail
     last_add_confirmed: int
     confirmed: AddRecord | None
+    shown: tuple[tuple[int, int], ...] = ()
+    hidden: tuple[tuple[int, int | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """Where to begin reading, and where good frames begin behind it, as far as they were met."""
+
+    at: int
+    frames: tuple[int, ...]
 
 
 def read_tail(
@@ -67,21 +84,31 @@ def read_tail(
         BookieUnavailableError: the bookie gives no sure answer.
     """
     source = _Journal(root, name, digester, ledger_id, beat)
-    begin, seen = _begin_of_tail(source, after)
-    data = source.rest(begin)
-    content = source.decode(data, begin)
-    confirmed = max(seen, content.last_add_confirmed)
+    begin = _begin_of_tail(source, after)
+    data = source.rest(begin.at)
+    content = source.decode(data, begin.at)
+    found = [_stored(frame, data, 0) for frame in content.frames]
+    hidden: tuple[tuple[int, int | None], ...] = ()
+    if content.tail is not Tail.CLEAN:
+        before = max((stored.record.last_entry_id for stored in found), default=INVALID_ENTRY_ID)
+        behind = list(_behind_damage(source, data, begin, content.end))
+        hidden = _hidden(before + 1, content.end, behind, source.size)
+        found += [piece.stored for piece in behind]
+    confirmed = max((stored.record.last_add_confirmed for stored in found), default=-1)
     floor = max(after, confirmed)
     records = tuple(
-        StoredRecord(
-            frame.record,
-            {stripe: data[at : at + length] for stripe, (at, length) in frame.parts.items()},
-        )
-        for frame in content.frames
-        if frame.record.first_entry_id > floor and not frame.record.is_confirmation
+        stored
+        for stored in found
+        if stored.record.first_entry_id > floor and not stored.record.is_confirmation
     )
-    done = [frame.record for frame in content.frames if frame.record.last_entry_id <= floor]
-    return JournalTail(records, content.tail, confirmed, done[-1] if done else None)
+    done = [stored.record for stored in found if stored.record.last_entry_id <= floor]
+    shown = tuple(
+        (stored.record.first_entry_id, stored.record.last_entry_id)
+        for stored in found
+        if not stored.record.is_confirmation
+    )
+    last = done[-1] if done else None
+    return JournalTail(records, content.tail, confirmed, last, shown, hidden)
 
 
 def newest_record(
@@ -110,17 +137,74 @@ def later(one: AddRecord | None, other: AddRecord | None) -> AddRecord | None:
     return other if other.last_entry_id > one.last_entry_id else one
 
 
-def _begin_of_tail(source: "_Journal", after: int) -> tuple[int, int]:
-    """Where to begin reading, and the highest LAC of the records from there on.
-
-    That is at a frame whose entries are all confirmed, or at the start.
-    """
-    seen = -1
+def _begin_of_tail(source: "_Journal", after: int) -> _Begin:
+    """Where to begin reading: at a frame whose entries are all confirmed, or at the start."""
+    seen, frames = -1, list[int]()
     for begin, record in source.backwards():
         seen = max(seen, record.last_add_confirmed)
         if record.last_entry_id <= max(after, seen):
-            return begin, seen
-    return 0, seen
+            return _Begin(begin, tuple(reversed(frames)))
+        frames.append(begin)
+    return _Begin(0, tuple(reversed(frames)))
+
+
+def _stored(frame: Frame, data: bytes, at: int) -> StoredRecord:
+    """The record of ``frame``, which was decoded from ``data[at:]``, with copies of its parts."""
+    parts = {
+        stripe: data[at + begin : at + begin + length]
+        for stripe, (begin, length) in frame.parts.items()
+    }
+    return StoredRecord(frame.record, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A good record and the bytes ``[begin, end)`` of the journal where it lies."""
+
+    begin: int
+    end: int
+    stored: StoredRecord
+
+
+def _behind_damage(source: "_Journal", data: bytes, begin: _Begin, damage: int) -> Iterator[_Piece]:
+    """The good records behind byte ``damage`` of a journal.
+
+    Args:
+        data: the journal from ``begin`` on.
+    """
+    for position in begin.frames:
+        if position > damage:
+            at = position - begin.at
+            length = journal.frame_length(data, at, position=position) or 0
+            for frame in source.decode(data[at : at + length], position).frames:
+                yield _Piece(position, position + length, _stored(frame, data, at))
+
+
+def _hidden(
+    entry_id: int, damage: int, behind: Sequence[_Piece], size: int
+) -> tuple[tuple[int, int | None], ...]:
+    """What damage may hide: entries between those of the records on both sides of it.
+
+    A journal's entries ascend, so they tell; a confirmation has none.
+
+    Args:
+        entry_id: the first one that damage may hide.
+        damage: where it begins.
+        size: of the journal.
+    """
+    found: list[tuple[int, int | None]] = []
+    end, is_damaged = damage, False
+    for piece in behind:
+        is_damaged = is_damaged or piece.begin > end
+        end, record = piece.end, piece.stored.record
+        if record.is_confirmation:
+            continue
+        if is_damaged and record.first_entry_id > entry_id:
+            found.append((entry_id, record.first_entry_id - 1))
+        entry_id, is_damaged = record.last_entry_id + 1, False
+    if is_damaged or end < size:
+        found.append((entry_id, None))
+    return tuple(found)
 
 
 def _begin_in_front_of(source: "_Journal", entry_id: int) -> int:

@@ -21,6 +21,18 @@ from bkspark.protocol.ledger import LedgerMetadata, Member
 from bkspark.protocol.record import AddRecord
 
 
+class RecordSilenceError(NotEnoughBookiesError):
+    """No bookie shows the record, and some are silent.
+
+    Args:
+        silent: these.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", silent: Collection[Member] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.silent = tuple(silent)
+
+
 def confirmed_record(
     cluster: Cluster,
     ledger: LedgerMetadata,
@@ -35,7 +47,7 @@ def confirmed_record(
     declared lost: it is gone then.
 
     Raises:
-        NotEnoughBookiesError: no bookie shows it, and some are silent.
+        RecordSilenceError: no bookie shows it, and some are silent.
     """
     for tail in tails.values():
         shown = [record for record, _ in tail.answer.records.values()]
@@ -51,10 +63,11 @@ def confirmed_record(
             return newest
         silent = {member: why for member, why in failed.items() if member not in lost}
         if silent:
-            raise NotEnoughBookiesError(
+            raise RecordSilenceError(
                 f"ledger {ledger.ledger_id}: no bookie shows the record of the confirmed entry "
                 f"{entry_id} ({'; '.join(silent.values())})",
                 hint=bring_back(silent, cluster.bookies()),
+                silent=silent,
             )
         if newest is not None:
             break

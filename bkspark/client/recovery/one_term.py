@@ -14,7 +14,7 @@ from bkspark.client.password import Password
 from bkspark.client.recovery import explaining
 from bkspark.client.recovery.displacement import DisplacedError
 from bkspark.client.recovery.fencing import FenceAndRead, MemberTail
-from bkspark.client.recovery.last_confirmed import confirmed_record
+from bkspark.client.recovery.last_confirmed import RecordSilenceError, confirmed_record
 from bkspark.client.recovery.replication import Replication
 from bkspark.client.recovery.running import Runner, Silence
 from bkspark.errors import BookKeeperError, LedgerClosedError, NotEnoughBookiesError
@@ -39,8 +39,9 @@ class Recovery:
     """One recovery in one term.
 
     Attributes:
-        lost_from: first entry lost on the operator's word; None if nothing was.
-        losses: what is, or may be, lost of the confirmed entries because bookies are gone.
+        lost_from: first entry lost on the operator's word, if this recovery closes the ledger;
+            None if nothing is.
+        losses: what is, or may be, lost of the confirmed entries, with bookies or by damage.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Recovery:
         self._problems: dict[int, str] = {}
         self._silent: set[int] = set()
         self._undecided: GroupDecision | None = None
+        self._given_up: list[str] = []
         self._confirmed: AddRecord | None = None
         self._placed = self._ensemble
 
@@ -120,7 +122,7 @@ class Recovery:
             self._give_up(decision, answers, accepts_loss)
         if not kept and confirmed != INVALID_ENTRY_ID:
             self._confirmed = self._confirmed_record(tails, confirmed, accepts_loss)
-        self._tell_losses(confirmed)
+        self._tell_losses(confirmed, tails)
         return kept, end
 
     def write_back(self, groups: Sequence[AddRecord], tails: dict[int, MemberTail]) -> None:
@@ -154,7 +156,15 @@ class Recovery:
                 token=token,
             )
 
-        return self._cluster.ledgers.update(str(self._metadata.ledger_id), transform).value
+        closed = self._cluster.ledgers.update(str(self._metadata.ledger_id), transform).value
+        if (closed.term, closed.token) != (term, token):  # the winner may have kept it
+            self.lost_from, self._given_up = None, []
+        return closed
+
+    def tell_given_up(self) -> None:
+        """Say what is lost on the operator's word, now that the ledger is closed."""
+        for loss in self._given_up:
+            self.note(f"DATA LOSS: {loss}")
 
     def require_current(self) -> None:
         """Return if nobody else has recovered the ledger, or begun to.
@@ -171,12 +181,11 @@ class Recovery:
     def leave_reason(self, error: NotEnoughBookiesError) -> None:
         """Store for people why the ledger stays IN_RECOVERY; nothing depends on it (R17)."""
         decision = self._undecided
-        waiting = decision.waiting_for if decision is not None else tuple(self._problems)
         stuck = StuckRecovery(
             ledger_id=self._metadata.ledger_id,
             term=self._metadata.term,
             entry_id=None if decision is None else decision.first_entry_id,
-            waiting_for=tuple(self._ensemble[index].bookie_id for index in waiting),
+            waiting_for=tuple(member.bookie_id for member in self._waiting_for(error)),
             reason=str(error.args[0]),
             hint=error.hint,
             told_ms=now_ms(),
@@ -185,6 +194,16 @@ class Recovery:
             self._cluster.recoveries.update(str(stuck.ledger_id), lambda _before: stuck)
         except BookKeeperError as problem:
             self.note(f"the reason could not be stored for `bkspark status`: {problem}")
+
+    def _waiting_for(self, error: NotEnoughBookiesError) -> Collection[Member]:
+        """Members whose answers could decide; one that is lost decides nothing."""
+        if isinstance(error, RecordSilenceError):
+            return error.silent
+        decision = self._undecided
+        if decision is not None and decision.verdict is Verdict.LOST:
+            return ()
+        indexes = decision.waiting_for if decision is not None else tuple(self._problems)
+        return [m for m in (self._ensemble[index] for index in indexes) if m not in self._lost]
 
     def _answers(self, tails: dict[int, MemberTail]) -> dict[int, MemberAnswer]:
         """What was answered, with those that never will because they are lost.
@@ -206,15 +225,17 @@ class Recovery:
                 )
         return answers
 
-    def _tell_losses(self, confirmed: int) -> None:
-        """Say which confirmed entries are gone with their bookies, or may be."""
+    def _tell_losses(self, confirmed: int, tails: dict[int, MemberTail]) -> None:
+        """Say which confirmed entries are gone, with their bookies or by damage, or may be."""
         ledger = self._metadata
         members = {member for fragment in ledger.fragments for member in fragment.ensemble}
         gone = {m for m in members if m in self._lost or m not in self._known}
-        for loss in losses(ledger, gone, confirmed):
+        damaged = {self._ensemble[index]: tail.hidden for index, tail in tails.items()}
+        for loss in losses(ledger, gone, confirmed, damaged):
             text = explaining.loss_with_bookies(loss)
             self.losses.append(text)
-            self.note(f"{'' if loss.is_certain else 'POSSIBLE '}DATA LOSS: {text}")
+            told = f"DATA LOSS: {text}"
+            self.note(told if loss.is_certain else f"POSSIBLE {told}; reading them tells")
 
     def _give_up(
         self, decision: GroupDecision, answers: dict[int, MemberAnswer], accepts_loss: Consent
@@ -224,7 +245,7 @@ class Recovery:
         Raises:
             NotEnoughBookiesError: somebody may still tell, or the operator does not say so.
         """
-        loss = explaining.unconfirmed_loss(decision, answers)
+        loss = explaining.unconfirmed_loss(decision, answers, self._quorum)
         if decision.verdict is not Verdict.LOST or not accepts_loss(loss):
             self._undecided = decision
             raise explaining.stuck(
@@ -233,7 +254,7 @@ class Recovery:
         self.lost_from = decision.first_entry_id
         names = ", ".join(self._ensemble[index].bookie_id for index in decision.waiting_for)
         why = explaining.why_nobody_tells(decision, answers, self._problems)
-        self.note(f"DATA LOSS: {loss}: only {names} could tell ({why})")
+        self._will_be_lost(f"{loss}: only {names} could tell ({why})")
 
     def _confirmed_record(
         self, tails: dict[int, MemberTail], confirmed: int, accepts_loss: Consent
@@ -258,8 +279,13 @@ class Recovery:
                 hint=explaining.accept(ledger_id, loss),
             )
         self.lost_from = end + 1
-        self.note(f"DATA LOSS: {loss}; the ledger is closed behind entry {confirmed} all the same")
+        self._will_be_lost(f"{loss}; the ledger ends behind entry {confirmed} all the same")
         return found
+
+    def _will_be_lost(self, loss: str) -> None:
+        """Say what the closing gives up, which it may yet fail to do."""
+        self.note(f"will be lost if the ledger can be closed: {loss}")
+        self._given_up.append(loss)
 
     def _require_mine(self, metadata: LedgerMetadata) -> None:
         mine = self._metadata

@@ -22,7 +22,7 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password, make_digester
 from bkspark.client.recovery.displacement import TAKEOVERS_MAX, DisplacedError, wait_for_others
 from bkspark.client.recovery.one_term import Consent, Recovery
-from bkspark.client.recovery.running import Runner, in_threads
+from bkspark.client.recovery.running import Runner, TellingRunner, in_threads
 from bkspark.errors import LedgerClosedError, NotEnoughBookiesError
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 
@@ -38,7 +38,7 @@ class RecoveryReport:
         lost_from: first entry that was lost on the operator's word, though it was or may have
             been acknowledged; None if nothing was.
         losses: a line for each set of confirmed entries that is, or may be, lost because so many
-            bookies were declared lost or initialised anew.
+            bookies were declared lost or initialised anew, or have damaged journals.
     """
 
     ledger_id: int
@@ -88,6 +88,8 @@ def recover(
 
     metadata = cluster.ledger(ledger_id).value
     runner = run or partial(in_threads, tell=note)
+    if isinstance(runner, TellingRunner):
+        runner = runner.telling(note)
     for takeover in range(TAKEOVERS_MAX):
         if metadata.state is LedgerState.CLOSED:
             break
@@ -139,6 +141,7 @@ def _close(work: Recovery, report: RecoveryReport, *, accepts_loss: Consent) -> 
     report.lost_from = work.lost_from
     report.losses = work.losses
     work.note(f"ledger {report.ledger_id} is CLOSED at entry {report.last_entry_id}")
+    work.tell_given_up()
 
 
 def _taken_over(token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:

@@ -21,6 +21,7 @@ from bkspark.client.recovery.fencing import (
     Displaced,
     MemberTail,
     RecoveredGroup,
+    Unreadable,
     WriteBack,
     WrittenBack,
 )
@@ -50,6 +51,7 @@ class Replication:
     ) -> None:
         self.ensemble = metadata.last_fragment.ensemble
         self.problems: dict[str, str] = {}
+        self._unreadable: list[str] = []
         self._metadata = metadata
         self._password = password
         self._run = run
@@ -91,6 +93,8 @@ class Replication:
             short = self._first_short(groups, written)
             if short is None:
                 break
+            if self._unreadable:
+                raise self._cannot_be_read(short)
             turn = self._replaced([index for index in owners if index not in written], written)
             if not turn:
                 raise self._too_few(short)
@@ -114,6 +118,9 @@ class Replication:
                 raise DisplacedError(result.reason)
             if isinstance(result, WrittenBack):
                 written.add(instruction.ensemble_index)
+            elif isinstance(result, Unreadable):
+                self._unreadable.append(result.reason)
+                self._note(f"not written back: {result.reason}")
             else:
                 self.problems[instruction.address.bookie_id] = str(result)
                 self._note(f"not written back: {result}")
@@ -165,6 +172,14 @@ class Replication:
             f"({'; '.join(self.problems.values())})",
             hint="bring back one of these bookies, or add one (`bkspark bookie add URL`), then "
             "recover again",
+        )
+
+    def _cannot_be_read(self, group: AddRecord) -> NotEnoughBookiesError:
+        what = entries(group.first_entry_id, group.last_entry_id)
+        return NotEnoughBookiesError(
+            f"ledger {self._metadata.ledger_id} cannot be closed yet: {what} could be read a "
+            f"moment ago, and now {self._unreadable[0]}",
+            hint="bring back one of these bookies, then recover again: it decides anew",
         )
 
     def _recovered(self, group: AddRecord, tails: Mapping[int, MemberTail]) -> RecoveredGroup:

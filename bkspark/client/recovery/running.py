@@ -8,9 +8,9 @@ long at work is waited for, and storage that hangs is not.
 """
 
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.runtime import THREADS, Runtime
@@ -57,6 +57,20 @@ class Runner(Protocol):
     def __call__(self, instructions: Sequence[Instruction[Any]]) -> list[Any]: ...
 
 
+@runtime_checkable
+class TellingRunner(Runner, Protocol):
+    """A runner that can say whom it waits for."""
+
+    def telling(self, tell: Callable[[str], None]) -> Runner:
+        """The same, with somebody to tell."""
+        ...
+
+
+def still_waiting(names: Iterable[str]) -> str:
+    """The line about bookies that are waited for."""
+    return f"still waiting for {', '.join(names)}"
+
+
 def unheard() -> None:
     """In place of a sign of life, where nobody listens."""
 
@@ -65,14 +79,16 @@ def in_threads(
     instructions: Sequence[Instruction[Any]],
     *,
     tell: Callable[[str], None] | None = None,
-    tell_seconds: float = TELL_SECONDS,
+    tell_seconds: float | None = None,
     runtime: Runtime = THREADS,
 ) -> list[Any]:
     """Carry out ``instructions`` at once, a thread each; one that hangs becomes a ``Silence``.
 
     Args:
-        tell: called with a line about those that are waited for, every ``tell_seconds``.
+        tell: called with a line about those that are waited for, every ``tell_seconds``, or
+            ``TELL_SECONDS``.
     """
+    seconds = TELL_SECONDS if tell_seconds is None else tell_seconds
     inbox = runtime.inbox()
     beats = [0] * len(instructions)
     results: dict[int, Any] = {}
@@ -94,12 +110,11 @@ def in_threads(
     left = set(range(len(instructions)))
     while left and not patience.is_over(left):
         try:
-            number, results[number], error = inbox.get(timeout=tell_seconds)
+            number, results[number], error = inbox.get(timeout=seconds)
         except queue.Empty:
             patience.tick()
             if tell is not None:
-                names = [instructions[n].address.bookie_id for n in sorted(left)]
-                tell(f"still waiting for {', '.join(names)}")
+                tell(still_waiting(instructions[n].address.bookie_id for n in sorted(left)))
             continue
         left.discard(number)
         if error is not None:

@@ -3,11 +3,13 @@
 Spark runs every commit in whatever process is at hand, may run it again after a restart, and may
 lose its answer. So the batch's mark, (query id, batch id), is part of the very record that commits
 its rows. "Not committed yet" is believed only of a tail that this process holds: from its own
-memory, or from the log's record after taking the tail over. A commit that finds itself displaced,
-by a batch append or by the same query in another process, takes the tail over in its turn, looks
-the batch up, and only then writes it. It ends when a newer run of the query has taken over.
+memory, or from the log's record after taking the tail over, or up. A commit that finds itself
+displaced, by a batch append or by the same query in another process, takes the tail over in its
+turn, looks the batch up, and only then writes it. It ends when a newer run of the query has taken
+over.
 """
 
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -33,31 +35,63 @@ _Key = tuple[str, str, str]
 class HeldTails:
     """The tails that one process holds, by cluster, log and query.
 
-    Spark keeps a process while the query is busy, and ends one that was idle for about a minute;
-    the next one takes over. So with triggers further apart each batch has a ledger of its own, a
-    place on the log's list until retention lets it go, and costs ten times as many operations. To
-    open the same ledger in the next term would save the place, but not the recovery, which costs
-    the most.
+    Spark keeps a process while the query is busy, and ends one that was idle for about a minute.
+    So tails that were not needed for a while are laid down, and the next process takes them up:
+    ledgers are as many as rolling makes, however far apart the triggers are.
+
+    Args:
+        limits: when a tail's ledger is closed and another one begun.
+        rest_after_seconds: what a while is; None if tails are not laid down by themselves.
     """
 
-    def __init__(self, limits: RollLimits | None = None) -> None:
+    def __init__(
+        self, limits: RollLimits | None = None, *, rest_after_seconds: float | None = None
+    ) -> None:
         self._limits = limits or RollLimits()
+        self._rest_after_seconds = rest_after_seconds
         self._tails: dict[_Key, TailWriter] = {}
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def rest(self) -> None:
+        """Lay all tails down; one that was taken over meanwhile is let go as it is."""
+        with self._lock:
+            for key in list(self._tails):
+                self._lay_down(key)
 
     def commit(self, request: WriteRequest, batch: MicroBatch) -> bool:
         """Put the rows of ``batch`` into the log, all at once.
 
-        Returns whether it was this call that did; False also if there are no rows.
+        Returns whether it was this call that did; False also if there are no rows. Then the ledger
+        that was made for it becomes the tail all the same, if there was none to write into:
+        otherwise each batch without rows would leave one behind.
 
         Raises:
             LedgerFencedError: a newer run of the query has taken over.
             LedgerClosedError: the log is sealed.
+            NoSuchLedgerError: the log was deleted, with rows of the query.
             NotEnoughBookiesError, OutcomeUnknownError: bookies or the metadata store do not do
                 their part, or too many writers fight. The query has to be restarted; the batch is
                 run again then and found, or not, in the log.
         """
-        if not batch.row_count:
+        if not batch.row_count and not batch.home.is_private:
             return False
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            try:
+                is_new = self._committed(request, batch)
+                return is_new and batch.row_count > 0
+            finally:
+                self._rest_later()
+
+    def _rest_later(self) -> None:
+        if self._rest_after_seconds is not None and self._tails:
+            self._timer = threading.Timer(self._rest_after_seconds, self.rest)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _committed(self, request: WriteRequest, batch: MicroBatch) -> bool:
         key = (request.metadata_uri, request.log_name, batch.run.query_id)
         adopts = True
         problem: BookKeeperError | None = None
@@ -88,11 +122,11 @@ class HeldTails:
         ) from problem
 
     def _held(self, key: _Key, batch: MicroBatch) -> TailWriter | None:
-        """The tail held for the run of ``batch``; one held for another run is let go."""
+        """The tail held for the run of ``batch``; one held for another run is laid down."""
         held = self._tails.get(key)
         if held is not None and held.run == batch.run:
             return held
-        self._let_go(key)
+        self._lay_down(key)
         return None
 
     def _opened(
@@ -122,13 +156,24 @@ class HeldTails:
                 tail.close_ledger()
             self._let_go(key)
 
+    def _lay_down(self, key: _Key) -> None:
+        """Everything this tail was given has its ack, or it would not be held any more."""
+        held = self._tails.get(key)
+        if held is not None:
+            with suppress(BookKeeperError):
+                held.lay_down()
+        self._let_go(key)
+
     def _let_go(self, key: _Key) -> None:
         held = self._tails.pop(key, None)
         if held is not None:
             held.close()
 
 
-HELD_TAILS = HeldTails()
+REST_AFTER_SECONDS = 20.0
+"""Well within the minute after which Spark ends a process, or a query's last one is gone."""
+
+HELD_TAILS = HeldTails(rest_after_seconds=REST_AFTER_SECONDS)
 """Of this process."""
 
 

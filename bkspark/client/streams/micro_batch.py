@@ -10,7 +10,7 @@ from bkspark.protocol.batch import AttemptReport
 from bkspark.protocol.ledger import DigestSpec
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import Transaction
-from bkspark.protocol.stream_run import StreamRun
+from bkspark.protocol.stream_run import StreamRun, app_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,6 @@ class MicroBatch:
     @property
     def row_count(self) -> int:
         return sum(report.row_count for report in self.reports)
-
-
-def app_id(query_id: str) -> str:
-    """Under which the last batch of a query stands among the transactions of a log."""
-    return f"stream/{query_id}"
 
 
 def gathered(parts: Sequence[StreamPart | None], batch_id: int) -> MicroBatch:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.client.batch.target import BatchTarget
+from bkspark.client.channel import Channel
 from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.client.password import Password, make_digester
 from bkspark.client.streams.micro_batch import Home
@@ -35,7 +35,7 @@ def rehomed(report: AttemptReport, home: Home, target: BatchTarget) -> AttemptRe
     """
     if target.quorum.stripe_count != home.quorum.stripe_count:
         raise InvalidRequestError(
-            f"log {target.log_name!r} was created anew with other quorum sizes",
+            f"log {target.log_name!r} was founded with other quorum sizes",
             hint="nothing of this micro-batch is in it; restart the query",
         )
     writer = AttemptWriter(target, report.partition_id)
@@ -53,20 +53,22 @@ def _blocks(log: WrittenLog, home: Home, password: Password) -> Iterator[pa.Reco
     problems: list[str] = []
     done = 0
     for source in _holders(log, home):
+        channel = Channel(source)
         try:
-            with open_bookie(source).open_root() as root:
-                file = EntryLogFile(
-                    root,
-                    log.entry_log,
-                    make_digester(home.digest, password),
-                    ledger_id=home.ledger_id,
-                )
-                for block in file.blocks[done:]:
-                    yield file.block_rows(block, schema)
-                    done += 1
-                return
+            file = EntryLogFile(
+                channel.storage(),
+                log.entry_log,
+                make_digester(home.digest, password),
+                ledger_id=home.ledger_id,
+            )
+            for block in file.blocks[done:]:
+                yield file.block_rows(block, schema)
+                done += 1
+            return
         except (BookieUnavailableError, CorruptDataError) as error:
             problems.append(str(error))
+        finally:
+            channel.close()
     raise NotEnoughBookiesError(
         f"no bookie gives rows that were written into ledger {home.ledger_id} "
         f"({'; '.join(problems)})",

@@ -1,30 +1,36 @@
 """A log's tail, held open by the commits of one run of one streaming query.
 
-Whoever makes one has fenced, recovered and closed what was the tail before, so what the log's
-record says then is all that was ever committed: a batch that is not in it is not in the log. From
-then on nobody else commits without fencing this writer first, so its own memory is as good.
+Whoever makes one has fenced, recovered and closed what was the tail before, or has taken it up from
+a writer that had laid it down. So what the log's record says then, with what the tail was laid down
+with, is all that was ever committed: a batch that is not in it is not in the log. From then on
+nobody else commits without fencing this writer first, so its own memory is as good.
 """
 
-import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from time import monotonic
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.batch.plan import WriteRequest, target_of
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
-from bkspark.client.logs.opening import open_tail
+from bkspark.client.logs.opening import OpenTail, open_tail
 from bkspark.client.logs.trimming import retain_after_roll
 from bkspark.client.password import make_digester
 from bkspark.client.placing import spares_of
+from bkspark.client.streams.handing_over import take_up
 from bkspark.client.streams.micro_batch import Home, MicroBatch
 from bkspark.client.streams.plan import ensemble_of
 from bkspark.client.streams.rehoming import rehomed
 from bkspark.errors import LedgerExistsError, LedgerFencedError, NoSuchLedgerError
 from bkspark.format import arrow_schema
-from bkspark.protocol.ledger import FIRST_TERM, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger import FIRST_TERM, LedgerMetadata, LedgerState, Standing
 from bkspark.protocol.log import LogRecord
+
+_Begun = tuple[RecordWriter, Mapping[str, int]]
+"""Who writes, and the last transactions that were committed before, by application."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ class RollLimits:
 
     Attributes:
         record_count: so that journals, which a reader goes through, stay short.
-        seconds: so that retention, which goes by whole ledgers, finds some.
+        seconds: since it was made, so that retention, which goes by whole ledgers, finds some.
     """
 
     record_count: int = 1_000
@@ -50,43 +56,65 @@ class TailWriter:
     Raises:
         LedgerFencedError: a newer run of the query has taken over.
         LedgerClosedError: the log is sealed.
+        NoSuchLedgerError: the log was deleted, with rows of the query.
         NotEnoughBookiesError: the tail cannot be recovered.
     """
 
     def __init__(self, request: WriteRequest, batch: MicroBatch, *, adopts: bool) -> None:
         self.run = batch.run
         self._request = request
-        self._began = time.monotonic()
+        self._began = monotonic()
+        self._rolled: LogRecord | None = None
         with ExitStack() as cleanup:
             self._cluster = cleanup.enter_context(Cluster(request.metadata_uri))
-            _found(self._cluster, request, batch.home)
-            adopted = adopts and _is_untouched(self._cluster, request.log_name, batch.home)
-            opened = open_tail(
-                self._cluster,
-                request.log_name,
-                request.password,
-                adopted=batch.home.ledger_id if adopted else None,
-                run=batch.run,
-                schema=arrow_schema.encode(request.schema),
-                merges_schema=request.merges_schema,
-            )
-            ledger = opened.ledger.value
-            digester = make_digester(ledger.digest, request.password)
-            ensemble = _located(self._cluster, ledger)
-            self._writer = cleanup.enter_context(
-                RecordWriter(
-                    self._cluster,
-                    opened.ledger,
-                    digester,
-                    ensemble,
-                    term=FIRST_TERM,
-                    token=batch.home.private_token if adopted else ledger.token,
-                )
-            )
-            committed = opened.log.value.transactions
+            _found(self._cluster, request, batch)
+            writer, committed = self._taken_up(batch) or self._opened(batch, adopts=adopts)
+            self._writer = cleanup.enter_context(writer)
             self._last_batch_id = committed.get(batch.transaction.app_id, -1)
-            self._rolled: LogRecord | None = opened.log.value
             self._cleanup = cleanup.pop_all()
+
+    def _taken_up(self, batch: MicroBatch) -> _Begun | None:
+        """The tail as the process before has laid it down; only if the tasks wrote into it."""
+        request, home = self._request, batch.home
+        if home.is_private:
+            return None
+        found = take_up(
+            self._cluster, request.log_name, request.password, batch.run, home.ledger_id
+        )
+        if found is None:
+            return None
+        self._began -= found.age_seconds
+        writer = self._record_writer(found.tail, found.tail.ledger.value.token, found.standing)
+        return writer, {**found.tail.log.value.transactions, **found.standing.transactions}
+
+    def _opened(self, batch: MicroBatch, *, adopts: bool) -> _Begun:
+        """A new tail, behind one that was taken over from whoever wrote to it."""
+        request, home = self._request, batch.home
+        adopted = adopts and _is_untouched(self._cluster, request.log_name, home)
+        opened = open_tail(
+            self._cluster,
+            request.log_name,
+            request.password,
+            adopted=home.ledger_id if adopted else None,
+            run=batch.run,
+            schema=arrow_schema.encode(request.schema),
+            merges_schema=request.merges_schema,
+        )
+        self._rolled = opened.log.value
+        token = home.private_token if adopted else opened.ledger.value.token
+        return self._record_writer(opened, token, None), opened.log.value.transactions
+
+    def _record_writer(self, tail: OpenTail, token: str, standing: Standing | None) -> RecordWriter:
+        ledger = tail.ledger.value
+        return RecordWriter(
+            self._cluster,
+            tail.ledger,
+            make_digester(ledger.digest, self._request.password),
+            _located(self._cluster, ledger),
+            term=FIRST_TERM if standing is None else ledger.term,
+            token=token,
+            standing=standing,
+        )
 
     def commit(self, batch: MicroBatch) -> bool:
         """Put the rows of ``batch`` into the log; False if they are there already.
@@ -120,7 +148,7 @@ class TailWriter:
         return (
             self._writer.record_count >= limits.record_count
             or self._writer.length_bytes >= limits.length_bytes
-            or time.monotonic() - self._began >= limits.seconds
+            or monotonic() - self._began >= limits.seconds
         )
 
     def close_ledger(self) -> None:
@@ -130,6 +158,14 @@ class TailWriter:
             LedgerFencedError, LedgerClosedError: somebody else has taken it over.
         """
         self._writer.close_ledger()
+
+    def lay_down(self) -> None:
+        """Leave the ledger to the next process, without a need to recover it.
+
+        Raises:
+            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+        """
+        self._writer.lay_down()
 
     def close(self) -> None:
         """Let go of files and connections; the ledger stays as it is."""
@@ -163,8 +199,9 @@ def _located(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]:
     return ensemble
 
 
-def _found(cluster: Cluster, request: WriteRequest, home: Home) -> None:
-    """Make an empty log if there is none."""
+def _found(cluster: Cluster, request: WriteRequest, batch: MicroBatch) -> None:
+    """Make an empty log if there is none, unless the query has lost rows with the last one."""
+    home = batch.home
     seen = cluster.logs.get(request.log_name)
     if seen is not None and not seen.value.is_vacant:
         return
@@ -172,7 +209,11 @@ def _found(cluster: Cluster, request: WriteRequest, home: Home) -> None:
     try:
         cluster.logs.update(
             request.log_name,
-            lambda record: (record or vacant).founded(home.quorum, home.digest, home.schema),
+            lambda record: (
+                (record or vacant)
+                .with_stream(batch.run)
+                .founded(home.quorum, home.digest, home.schema)
+            ),
         )
     except LedgerExistsError:
         return

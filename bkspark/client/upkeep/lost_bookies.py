@@ -18,7 +18,7 @@ from bkspark.protocol.ledger import Member
 
 
 def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Member:
-    """Record for ever that a bookie is lost; again changes nothing.
+    """Record for ever that a bookie is lost; again changes nothing, also if it came back.
 
     Args:
         incarnation: which initialisation of the bookie is meant; empty for the registered one.
@@ -28,6 +28,8 @@ def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Mem
             answers as it.
     """
     member = _known_member(cluster, layout.bookie_id(bookie_id), incarnation)
+    if member in cluster.lost_members():
+        return member
     if _answers(cluster, cluster.bookies()[bookie_id], member):
         raise InvalidRequestError(
             f"bookie {bookie_id} is not lost: it answers, as incarnation {member.incarnation}",

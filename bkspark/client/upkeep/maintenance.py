@@ -5,9 +5,12 @@ id is never used again. The data on the bookies stays until a collection removes
 job, because only it can know that no late writer makes files again.
 """
 
+from contextlib import suppress
+from secrets import token_hex
+
 from bkspark.client.cluster import Cluster
 from bkspark.client.upkeep.views import log_of
-from bkspark.errors import InvalidRequestError, NoSuchLedgerError
+from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
@@ -16,24 +19,52 @@ from bkspark.protocol.log import LogRecord
 def delete_log(cluster: Cluster, name: str) -> list[int]:
     """Delete the log and all its ledgers; returns the ids of the ledgers deleted.
 
-    The log goes first and at once. If this is interrupted after that, running it again deletes the
-    ledgers that are left.
+    Its writer is fenced, by the metadata alone; then the log goes, at once. If this is interrupted
+    after that, running it again deletes the ledgers that are left; so does whoever trims a log that
+    was founded anew under this name.
 
     Raises:
         NoSuchLedgerError: there is no such log, nor anything left of it.
+        MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
     """
+    before = cluster.logs.get(layout.log_name(name))
+    if before is None:
+        raise _no_log(name)
 
     def vacated(record: LogRecord | None) -> LogRecord:
         if record is None:
             raise _no_log(name)
-        return record if record.is_vacant else record.vacated()
+        record.still_of(before.value.generation)
+        if record.is_vacant:
+            return record
+        # Before an acknowledgement a writer looks at its ledger alone (R4). So it loses that before
+        # the log is gone, and nothing is acknowledged that no log has.
+        for ledger_id in record.tail:
+            _fence(cluster, ledger_id)
+        return record.vacated()
 
-    before = cluster.logs.get(layout.log_name(name))
     after = cluster.logs.update(name, vacated, seen=before).value
     gone = [ledger_id for ledger_id in after.dropped if make_tombstone(cluster, ledger_id)]
-    if not gone and before is not None and before.value.is_vacant:
+    if not gone and before.value.is_vacant:
         raise _no_log(name)
+    cluster.logs.update(name, lambda record: (record or after).forgetting(after.dropped))
     return gone
+
+
+def _fence(cluster: Cluster, ledger_id: int) -> None:
+    """Take an OPEN ledger away from its writer; if nothing comes of it, its log recovers it.
+
+    One whose record is gone or damaged is nobody's: no writer finds its record unchanged (R4).
+    """
+    token = token_hex(16)
+
+    def fenced(metadata: LedgerMetadata | None) -> LedgerMetadata:
+        if metadata is None:
+            raise NoSuchLedgerError(f"there is no ledger {ledger_id}")
+        return metadata.in_recovery(token) if metadata.state is LedgerState.OPEN else metadata
+
+    with suppress(NoSuchLedgerError, CorruptDataError):
+        cluster.ledgers.update(str(ledger_id), fenced)
 
 
 def delete_ledger(cluster: Cluster, ledger_id: int) -> None:

@@ -6,10 +6,15 @@ import pyarrow as pa
 import pytest
 
 from bkspark.client.cluster import Cluster
+from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.logs.founding import found_log
 from bkspark.client.password import Password
 from bkspark.client.reading import ordered_read
-from bkspark.client.reading.ordered_read import read_ledger_in_order, read_log_in_order
+from bkspark.client.reading.log_view import look_at
+from bkspark.client.reading.ordered_read import read_ledger_in_order, read_view_in_order
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
+from bkspark.protocol.ledger import DigestSpec
+from bkspark.protocol.quorum import Quorum
 
 
 @pytest.fixture
@@ -21,7 +26,8 @@ def opened(small_cluster, numbers):
 
 
 def read_log(cluster, begin, end):
-    found = read_log_in_order(cluster, cluster.log("a").value, begin, end, Password())
+    view = look_at(cluster, "a", Password())
+    found = read_view_in_order(cluster, view, begin, end, Password())
     return found, pa.concat_tables(found)
 
 
@@ -50,8 +56,16 @@ def test_a_ledger_alone_counts_its_own_entries(opened):
     ("begin", "end", "error"), [(61, None, NoSuchEntryError), (5, 3, InvalidRequestError)]
 )
 def test_ranges_that_are_not_there(opened, begin, end, error):
+    view = look_at(opened, "a", Password())
     with pytest.raises(error):
-        read_log_in_order(opened, opened.log("a").value, begin, end, Password())
+        read_view_in_order(opened, view, begin, end, Password())
+
+
+def test_what_an_empty_log_has_is_said(opened):
+    found_log(opened, "empty", Quorum(3, 3, 2), DigestSpec(), VALUE_SCHEMA)
+    view = look_at(opened, "empty", Password())
+    with pytest.raises(NoSuchEntryError, match="is empty, its end is 0, and 5 is not there"):
+        read_view_in_order(opened, view, 5, None, Password())
 
 
 def test_an_open_ledger_is_not_read(small_cluster, numbers, opened):

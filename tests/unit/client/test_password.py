@@ -29,6 +29,8 @@ def test_a_password_is_found_by_reference_and_never_shown(
         lambda: Password(file=str(tmp_path / "none")).resolve(),
         lambda: Password(env="NOT_SET").resolve(),
         lambda: Password(env="A", literal="b"),
+        lambda: Password(literal=b"open sesame"),
+        lambda: Password(file=path),
     ):
         with pytest.raises(InvalidRequestError):
             bad()

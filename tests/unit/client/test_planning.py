@@ -9,7 +9,7 @@ from bkspark.client.password import Password
 from bkspark.client.reading.log_view import look_at
 from bkspark.client.reading.plan import LOOK_UPS_AT_ONCE, OffsetRange, plan_view
 from bkspark.client.upkeep.maintenance import delete_log
-from bkspark.errors import NoSuchLedgerError
+from bkspark.errors import NoSuchEntryError
 
 NO_PASSWORD = Password()
 
@@ -46,5 +46,5 @@ def test_a_ledger_that_went_away_ends_the_plan(log):
     with Cluster(log.uri) as cluster:
         view = look_at(cluster, "a", NO_PASSWORD)
         delete_log(cluster, "a")
-        with pytest.raises(NoSuchLedgerError):
+        with pytest.raises(NoSuchEntryError, match="overwritten or deleted while it was read"):
             plan_view(cluster, view, OffsetRange(0, view.end_offset), NO_PASSWORD, None)

@@ -16,6 +16,7 @@ from bkspark.client.upkeep.views.ledger_views import (
     fragments_of,
     ledgers,
     recoveries,
+    recovery_of,
     underreplicated,
 )
 from bkspark.client.upkeep.views.log_views import history, logs
@@ -47,6 +48,7 @@ __all__ = [
     "log_of",
     "logs",
     "recoveries",
+    "recovery_of",
     "sizes_of",
     "table",
     "timestamp",

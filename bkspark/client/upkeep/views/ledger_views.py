@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from bkspark.client.cluster import Cluster
 from bkspark.client.upkeep.replication_check import missing_replicas
-from bkspark.client.upkeep.stuck_recoveries import unfinished_recoveries
+from bkspark.client.upkeep.stuck_recoveries import UnfinishedRecovery, unfinished_recoveries
 from bkspark.client.upkeep.views.sharing import (
     DROPPED,
     QUORUM_FIELDS,
@@ -128,16 +128,25 @@ def underreplicated(cluster: Cluster, log_name: str | None) -> list[Row]:
 
 def recoveries(cluster: Cluster, log_name: str | None) -> list[Row]:
     """One row per ledger that is IN_RECOVERY, and why it cannot be closed."""
-    return [
-        {
-            "ledger_id": found.ledger.ledger_id,
-            "log": log_of(found.ledger),
-            "term": found.ledger.term,
-            "entry_id": found.stuck and found.stuck.entry_id,
-            "waiting_for": list(found.stuck.waiting_for) if found.stuck else [],
-            "reason": found.stuck and found.stuck.reason,
-            "hint": found.stuck and found.stuck.hint,
-            "told": found.stuck and timestamp(found.stuck.told_ms),
-        }
-        for found in unfinished_recoveries(cluster, all_ledgers(cluster, log_name))
-    ]
+    ledgers = all_ledgers(cluster, log_name)
+    return [_recovery(found) for found in unfinished_recoveries(cluster, ledgers)]
+
+
+def recovery_of(cluster: Cluster, ledger: LedgerMetadata) -> Row | None:
+    """The row of ``recoveries`` for one ledger; None if it is not IN_RECOVERY."""
+    rows = [_recovery(found) for found in unfinished_recoveries(cluster, [ledger])]
+    return rows[0] if rows else None
+
+
+def _recovery(found: UnfinishedRecovery) -> Row:
+    stuck = found.stuck
+    return {
+        "ledger_id": found.ledger.ledger_id,
+        "log": log_of(found.ledger),
+        "term": found.ledger.term,
+        "entry_id": stuck and stuck.entry_id,
+        "waiting_for": list(stuck.waiting_for) if stuck else [],
+        "reason": stuck and stuck.reason,
+        "hint": stuck and stuck.hint,
+        "told": stuck and timestamp(stuck.told_ms),
+    }

@@ -1,0 +1,149 @@
+"""What users hand over in Python, checked where it comes in.
+
+Types are only hints there, and what is of another one would fail somewhere below, in words that do
+not help. Everything that passes is what its name says; everything else is one line of ours.
+"""
+
+import operator
+import os
+from collections.abc import Mapping
+from math import inf, isfinite
+from numbers import Real
+from typing import TypeVar
+
+from bkspark.errors import InvalidRequestError
+
+T = TypeVar("T")
+
+METADATA_URI_VARIABLE = "BKSPARK_METADATA_URI"
+_SHOWN_MAX = 40
+
+
+def metadata_uri(given: object) -> str:
+    """``given``, or what the environment says if that is None or empty.
+
+    Raises:
+        InvalidRequestError: neither names a cluster, or ``given`` is no text.
+    """
+    uri = given or os.environ.get(METADATA_URI_VARIABLE, "")
+    if not isinstance(uri, str):
+        raise InvalidRequestError(
+            f"the metadata URI must be a text, not {_shown(uri)}",
+            hint="for example 'file:///data/bk'",
+        )
+    if not uri:
+        raise InvalidRequestError(
+            "no cluster is named", hint=f"give its metadata URI, or set {METADATA_URI_VARIABLE}"
+        )
+    return uri
+
+
+def whole_number(what: str, given: object, *, least: int | None = None) -> int:
+    """``given``, if it is a whole number of any type, no truth value, and not below ``least``.
+
+    Raises:
+        InvalidRequestError: it is not; names it as ``what``.
+    """
+    try:
+        number = operator.index(None if isinstance(given, bool) else given)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidRequestError(
+            f"{what} must be a whole number, not {_shown(given)}",
+            hint="int() makes one of what looks like one",
+        ) from None
+    if least is not None and number < least:
+        raise InvalidRequestError(
+            f"{what} cannot be below {least}, and is {number}", hint=f"give {least} or more"
+        )
+    return number
+
+
+def whole_number_or_none(what: str, given: object, *, least: int | None = None) -> int | None:
+    """As ``whole_number``, but None stays None."""
+    return None if given is None else whole_number(what, given, least=least)
+
+
+def seconds_or_none(what: str, given: object, *, is_above_0: bool = False) -> float | None:
+    """``given``, if it is a number of seconds, 0 or more; None stays None.
+
+    Raises:
+        InvalidRequestError: it is no number, not a finite one, or below 0, or, if ``is_above_0``,
+            0; names it as ``what``.
+    """
+    if given is None:
+        return None
+    number = _number(given)
+    if not isfinite(number * 1000) or number < 0 or (is_above_0 and number == 0):
+        range_ = "above 0" if is_above_0 else "from 0 on"
+        raise InvalidRequestError(
+            f"{what} must be a number of seconds {range_}, not {_shown(given)}",
+            hint="None is without a limit",
+        )
+    return number
+
+
+def milliseconds_or_none(what: str, given: object) -> int | None:
+    """The same in milliseconds, rounded down."""
+    seconds = seconds_or_none(what, given)
+    return None if seconds is None else int(seconds * 1000)
+
+
+def instance(what: str, given: object, kind: type[T], *, hint: str) -> T:
+    """``given``, if it is a ``kind``.
+
+    Raises:
+        InvalidRequestError: it is not; names it as ``what``.
+    """
+    if not isinstance(given, kind):
+        raise InvalidRequestError(f"{what}, not {_shown(given)}", hint=hint)
+    return given
+
+
+def _number(given: object) -> float:
+    """As a float; infinite if it is none, or too large for one."""
+    if isinstance(given, bool) or not isinstance(given, Real):
+        return inf
+    try:
+        return float(given)
+    except OverflowError:
+        return inf
+
+
+def _shown(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
+
+
+def require_number(what: str, given: object, *, hint: str, may_be_0: bool = False) -> None:
+    """Refuse what is no finite number above 0; 0 too, unless ``may_be_0``.
+
+    Raises:
+        InvalidRequestError: names it as ``what``.
+    """
+    number = _number(given)
+    is_in_range = number >= 0 if may_be_0 else number > 0
+    if not (isfinite(number) and is_in_range):
+        range_ = "from 0 on" if may_be_0 else "above 0"
+        raise InvalidRequestError(
+            f"{what} must be a number {range_}, not {_shown(given)}", hint=hint
+        )
+
+
+def texts_by_name(what: str, given: object, *, taken: str) -> dict[str, str]:
+    """``given``, if it is a mapping of text to text; None is an empty one.
+
+    Raises:
+        InvalidRequestError: it is not, or it has the key ``taken``; names it as ``what``.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(
+        isinstance(text, str) for pair in given.items() for text in pair
+    ):
+        raise InvalidRequestError(
+            f"{what} must be a dict of text by text, not {_shown(given)}",
+            hint="str() or json.dumps() make text of other values",
+        )
+    if taken in given:
+        raise InvalidRequestError(f"the key {taken!r} of {what} is taken", hint="use another key")
+    return dict(given)
