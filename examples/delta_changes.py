@@ -5,11 +5,13 @@
     python examples/delta_changes.py file:///tmp/bk
 
 Spark gets Delta from Maven Central when it starts. Both ways are streaming queries with checkpoints
-of their own; either may be killed and run again.
+of their own; either may be killed and run again. The tables and the checkpoints are in a folder
+that it names: the second argument, or a new temporary one.
 """
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -37,6 +39,7 @@ def main(metadata_uri: str, folder: Path) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["BKSPARK_METADATA_URI"] = metadata_uri
     spark = session()
+    print("folder:", folder)
     table, copy = str(folder / "orders"), str(folder / "orders-again")
 
     for day in (1, 2):
@@ -57,4 +60,5 @@ def main(metadata_uri: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2] if len(sys.argv) > 2 else ".").resolve())
+    given = sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp(prefix="bkspark-delta-")
+    main(sys.argv[1], Path(given).resolve())

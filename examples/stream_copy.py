@@ -4,12 +4,14 @@
         --bookie file:///tmp/bk3
     python examples/stream_copy.py file:///tmp/bk
 
-Run it again, or kill it in the middle and run it again: the copy has every row once, because the
-checkpoint says what was read, and the copy itself says what was written.
+It says where it keeps its checkpoint. Run it again with that as second argument, or kill it in the
+middle and do so: the copy has every row once, because the checkpoint says what was read, and the
+copy itself says what was written. With a new checkpoint all is copied once more.
 """
 
 import os
 import sys
+import tempfile
 
 from pyspark.sql import SparkSession
 
@@ -29,6 +31,7 @@ def main(metadata_uri: str, checkpoint: str) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["BKSPARK_METADATA_URI"] = metadata_uri
     spark = SparkSession.builder.master("local[2]").appName("copy").getOrCreate()
+    print("checkpoint:", checkpoint)
 
     spark.range(1000).write.format("bookkeeper").mode("append").save("orders")
     print("copied", copy(spark, "orders", "orders-copy", checkpoint))
@@ -41,4 +44,6 @@ def main(metadata_uri: str, checkpoint: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "copy-checkpoint")
+    main(
+        sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else tempfile.mkdtemp(prefix="bkspark-copy-")
+    )

@@ -4,7 +4,8 @@
         --bookie file:///tmp/bk3
     python examples/tail_log.py file:///tmp/bk
 
-Nothing here needs Spark, and the writer does not notice that it is watched.
+Nothing here needs Spark, and the writer does not notice that it is watched. Run it again, and the
+log goes on where it ended.
 """
 
 import json
@@ -33,18 +34,22 @@ def write_events() -> None:
 
 
 bk = bkspark.BookKeeper(URI)
-clicks = bk.create_log("clicks")
+if "clicks" not in bk.list_logs():
+    bk.create_log("clicks")
+clicks = bk.open_log("clicks")
+begin = clicks.end_offset
 somebody = threading.Thread(target=write_events)
 somebody.start()
 
 # %% Follow the log: entries come as soon as they are confirmed, over all rolls.
 
 pages: Counter[str] = Counter()
-for entry in clicks.follow(timeout=5):
-    pages[json.loads(entry.value)["page"]] += 1
-    if entry.offset % 25 == 0:
+for entry in clicks.follow(begin, timeout=5):
+    event = json.loads(entry.value)
+    pages[event["page"]] += 1
+    if event["number"] % 25 == 0:
         print("offset", entry.offset, dict(pages))
-    if entry.offset == 99:
+    if event["number"] == 99:
         break
 
 # %% Look back: the last ten, as a table.

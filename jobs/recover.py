@@ -5,19 +5,25 @@
 Prints one JSON line: the ledger, its state and its last entry; ``lost_from`` if entries were given
 up on the operator's word, ``losses`` if entries went, or may have gone, with their bookies. Steps
 are told on stderr. If it cannot be decided yet, one line on stderr says what would help, and the
-exit status is 1.
+exit status is 1; it is 2 if the call has to be changed.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
 import bkspark
+from bkspark.spark.job import run_job
 
 
 def main(argv: list[str]) -> int:
+    return run_job(_recover, argv)
+
+
+def _recover(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
     parser.add_argument("--ledger", required=True, type=int)
@@ -32,19 +38,15 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
 
     spark = SparkSession.builder.appName("bkspark recover").getOrCreate()
-    try:
-        report = bkspark.recover_ledger(
-            spark,
-            arguments.metadata,
-            arguments.ledger,
-            password_file=arguments.password_file,
-            password_env=arguments.password_env,
-            tell=lambda text: print(text, file=sys.stderr),
-            accepts_loss=arguments.accept_loss,
-        )
-    except bkspark.BookKeeperError as error:
-        print(f"bkspark: {error}", file=sys.stderr)
-        return 1
+    report = bkspark.recover_ledger(
+        spark,
+        arguments.metadata,
+        arguments.ledger,
+        password_file=arguments.password_file,
+        password_env=arguments.password_env,
+        tell=lambda text: print(text, file=sys.stderr),
+        accepts_loss=arguments.accept_loss,
+    )
     facts = {
         "ledger": report.ledger_id,
         "state": "CLOSED",
@@ -56,7 +58,6 @@ def main(argv: list[str]) -> int:
     if report.losses:
         facts["losses"] = report.losses
     print(json.dumps(facts))
-    return 0
 
 
 if __name__ == "__main__":

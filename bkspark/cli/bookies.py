@@ -22,12 +22,20 @@ def add_to(app: typer.Typer) -> None:
 
 def add(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(metavar="URL", help="An empty place: file:///directory.")],
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL", help="An empty place: file:///directory or s3://bucket/prefix."
+        ),
+    ],
     bookie_id: Annotated[
         str, typer.Option("--id", metavar="ID", help="Default: bookie-N, the next that is free.")
     ] = "",
 ) -> None:
-    """Make an empty place a bookie of the cluster; new ledgers and recoveries use it at once."""
+    """Make an empty place a bookie of the cluster.
+
+    New ledgers and recoveries use it at once.
+    """
     session = session_of(context)
     with session.cluster() as cluster:
         taken = cluster.bookies()

@@ -11,7 +11,8 @@ from rich.console import Console
 
 from bkspark.cli import findings, health
 from bkspark.cli.output import Column, note, plural, print_json, print_rows
-from bkspark.cli.session import COMMON, METADATA_URI_VARIABLE, session_of
+from bkspark.cli.session import COMMON, session_of
+from bkspark.client.arguments import METADATA_URI_VARIABLE
 from bkspark.client.batch.plan import DEFAULT_QUORUM
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.upkeep import views
@@ -39,11 +40,17 @@ def add_to(app: typer.Typer) -> None:
 def init(
     context: typer.Context,
     uri: Annotated[
-        str, typer.Argument(metavar="URI", help="The metadata store: file:///directory.")
+        str,
+        typer.Argument(
+            metavar="URI", help="The metadata store: file:///directory, s3://… or zk://…."
+        ),
     ],
     bookie: Annotated[
         list[str] | None,
-        typer.Option(metavar="URL", help="A bookie: file:///directory. Give it once per bookie."),
+        typer.Option(
+            metavar="URL",
+            help="A bookie: file:///directory or s3://bucket/prefix. Give it once per bookie.",
+        ),
     ] = None,
 ) -> None:
     """Make a new cluster: metadata, and a cookie on every bookie."""
@@ -63,6 +70,8 @@ def init(
             "for more than a trial, give every bookie a disk of its own"
         )
     note(_tolerance(len(candidates)))
+    if not bookie:
+        note(f"add bookies: `bkspark bookie add URL --metadata {shlex.quote(uri)}`")
 
 
 def _tolerance(count: int) -> str:
@@ -88,7 +97,10 @@ def demo(
         typer.Option("--dir", metavar="DIR", help="Keep everything in this empty directory."),
     ] = None,
 ) -> None:
-    """Write 336,776 flights, lose a bookie, corrupt another, read everything back."""
+    """The whole story on a local cluster.
+
+    Write 336,776 flights, lose a bookie, corrupt another, read everything back.
+    """
     # Imported here because it needs Spark and takes long to import.
     from bkspark.demo import run_demo
 
@@ -128,7 +140,7 @@ def status(context: typer.Context) -> None:
 
 def _state(row: Mapping[str, Any]) -> str:
     if row["is_lost"]:
-        return "lost"
+        return "lost, came back" if row["is_usable"] else "lost"
     if not row["is_usable"]:
         return "unavailable"
     return "read-only" if row["is_read_only"] else "usable"

@@ -19,7 +19,7 @@ from pathlib import Path
 from bkspark._version import VERSION
 from bkspark.cli import health
 from bkspark.cli.findings import Finding, Level
-from bkspark.cli.session import METADATA_URI_VARIABLE
+from bkspark.client.arguments import METADATA_URI_VARIABLE
 from bkspark.client.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.format.digest import CRC32C_LIBRARY
@@ -163,11 +163,13 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
     try:
         with Cluster(metadata_uri) as cluster:
             statuses, lost = cluster.probe(), cluster.lost_members()
+            undeleted = list(health.deletion_findings(cluster))
     except BookKeeperError as error:
         yield Finding(Level.FAIL, "cluster", error.args[0], error.hint)
         return
     yield Finding(Level.OK, "cluster", f"answers at {shown_uri(metadata_uri)}")
     yield from health.bookie_findings(statuses, lost)
+    yield from undeleted
 
 
 def _spark_home_conf() -> str | None:

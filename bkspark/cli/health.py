@@ -27,17 +27,20 @@ class Health:
 def examine(cluster: Cluster, shown_uri: str) -> Health:
     """Look at everything once."""
     statuses = cluster.probe()
+    lost = cluster.lost_members()
+    away = {s.record.bookie_id for s in statuses if s.problem and s.member not in lost}
     ledgers = views.ledgers(cluster, None)
     missing = views.underreplicated(cluster, None)
     found = [
         Finding(Level.OK, "cluster", f"{cluster.cluster_id} at {shown_uri}"),
-        *bookie_findings(statuses, cluster.lost_members()),
+        *bookie_findings(statuses, lost),
         *_domains(statuses),
-        *_replication(ledgers, missing),
+        *_replication(ledgers, missing, away),
     ]
     unclosed = _unclosed(cluster, statuses)
     found += _unclosed_findings(unclosed)
     found += _leftovers(ledgers, {ledger["ledger_id"] for ledger in unclosed})
+    found += deletion_findings(cluster)
     return Health(
         found,
         {
@@ -78,13 +81,38 @@ def bookie_findings(statuses: list[BookieStatus], lost: Collection[Member]) -> I
 
 
 def _lost_finding(status: BookieStatus) -> Finding:
-    answers = "" if status.problem else ", and answers all the same"
+    if status.problem:
+        return Finding(
+            Level.WARN,
+            status.record.bookie_id,
+            "declared lost: no recovery waits for it, and nothing new is placed on it",
+            "put another in its place (`bkspark bookie add URL`); copies that only it had are "
+            "listed as missing",
+        )
     return Finding(
         Level.WARN,
         status.record.bookie_id,
-        f"declared lost{answers}: no recovery waits for it, and nothing new is placed on it",
-        "copies that only it had are listed as missing",
+        "declared lost, and came back: what it has is read, what it lacks proves nothing, and "
+        "nothing new is placed on it",
+        "leave it there to be read, and put another in its place (`bkspark bookie add URL`); the "
+        "word cannot be taken back",
     )
+
+
+def deletion_findings(cluster: Cluster) -> Iterator[Finding]:
+    """Ledgers that a log has let go of and that could not be deleted yet."""
+    for name in cluster.log_names():
+        seen = cluster.logs.get(name)
+        if seen is None or not seen.value.to_delete:
+            continue
+        command = "delete" if seen.value.is_vacant else "retain"
+        now = f"`bkspark log {command} {name}` goes on with it"
+        yield Finding(
+            Level.WARN,
+            f"log {name}",
+            f"{plural(len(seen.value.to_delete), 'ledger')} hidden and not deleted yet",
+            now if seen.value.is_vacant else f"{now}; so does its writer's next roll",
+        )
 
 
 def _domains(statuses: list[BookieStatus]) -> Iterator[Finding]:
@@ -99,7 +127,9 @@ def _domains(statuses: list[BookieStatus]) -> Iterator[Finding]:
         )
 
 
-def _replication(ledgers: list[views.Row], missing: list[views.Row]) -> Iterator[Finding]:
+def _replication(
+    ledgers: list[views.Row], missing: list[views.Row], away: Collection[str]
+) -> Iterator[Finding]:
     listed = [ledger for ledger in ledgers if ledger["state"] == LedgerState.CLOSED.value]
     if not missing:
         yield Finding(
@@ -107,11 +137,13 @@ def _replication(ledgers: list[views.Row], missing: list[views.Row]) -> Iterator
         )
     else:
         by_ledger = Counter(row["ledger_id"] for row in missing)
+        is_away = any(row["bookie_id"] in away for row in missing)
         yield Finding(
             Level.FAIL,
             "copies",
             f"copies are missing of {plural(len(by_ledger), 'ledger')}",
-            "bring the bookies back; reads step over what is missing while one good copy is left",
+            "reads step over what is missing while one good copy is left"
+            + ("; bring back the bookies that are away" if is_away else ""),
         )
         for ledger_id in sorted(by_ledger)[:_PROBLEMS_SHOWN_MAX]:
             rows = [row for row in missing if row["ledger_id"] == ledger_id]

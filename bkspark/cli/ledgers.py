@@ -19,12 +19,12 @@ from bkspark.cli.session import (
     has_consent,
     password_of,
     require_consent,
-    require_somebody,
     session_of,
 )
 from bkspark.client.reading.ordered_read import read_ledger_in_order
 from bkspark.client.recovery.recover import recover as recover_ledger
 from bkspark.client.upkeep import maintenance, views
+from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 
 LedgerId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The ledger's id.")]
@@ -67,6 +67,7 @@ def show(context: typer.Context, ledger_id: LedgerId) -> None:
         ledger = cluster.ledger(ledger_id).value
         [row] = [row for row in views.ledgers(cluster, None) if row["ledger_id"] == ledger_id]
         fragments = views.fragments_of(ledger)
+        recovery = views.recovery_of(cluster, ledger)
     facts = {
         **row,
         "columns": views.columns_of(ledger.schema),
@@ -74,7 +75,7 @@ def show(context: typer.Context, ledger_id: LedgerId) -> None:
         "transactions": dict(ledger.transactions),
     }
     if session.as_json:
-        print_json({**facts, "fragments": fragments})
+        print_json({**facts, "recovery": recovery, "fragments": fragments})
         return
     places = {
         f"fragment from {fragment['first_entry_id']} (term {fragment['term']})": fragment[
@@ -82,7 +83,14 @@ def show(context: typer.Context, ledger_id: LedgerId) -> None:
         ]
         for fragment in fragments
     }
-    print_pairs({**facts, **places})
+    print_pairs({**facts, **places, **_stuck(recovery)})
+
+
+def _stuck(recovery: views.Row | None) -> dict[str, str]:
+    """Why the last recovery could not close the ledger, if it said so."""
+    if recovery is None or not recovery["reason"]:
+        return {}
+    return {"stuck": recovery["reason"], "what helps": recovery["hint"]}
 
 
 def read(
@@ -97,7 +105,10 @@ def read(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """Print entries in order; of a ledger being written, those that are confirmed."""
+    """Print entries in order.
+
+    Of a ledger being written, those that are confirmed.
+    """
     session = session_of(context)
     password = password_of(password_file, password_env)
     with session.cluster() as cluster:
@@ -122,23 +133,31 @@ def recover(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about a loss.")] = False,
 ) -> None:
-    """Fence a ledger's writer and close it, without losing an acknowledged entry.
+    """Fence a ledger's writer and close it.
 
-    Its writer, if it still runs, is refused from now on. Steps are told on stderr. If it cannot be
-    decided yet what was acknowledged, the last line says what would help; try again then. A bookie
-    that will never come back is named with `bkspark bookie lost`.
+    No acknowledged entry is lost. Its writer, if it still runs, is refused from now on. Steps are
+    told on stderr. If it cannot be decided yet what was acknowledged, the last line says what would
+    help; try again then. A bookie that will never come back is named with `bkspark bookie lost`.
     """
     session = session_of(context)
     password = password_of(password_file, password_env)
-    if accept_loss:
-        require_somebody(yes=yes)
+    unanswered: list[InvalidRequestError] = []
 
     def accepts(loss: str) -> bool:
         question = f"Close ledger {ledger_id} with this loss: {loss}?"
-        return accept_loss and has_consent(question, yes=yes)
+        try:
+            return accept_loss and has_consent(question, yes=yes)
+        except InvalidRequestError as error:  # told when the recovery has left its reason behind
+            unanswered.append(error)
+            return False
 
     with session.cluster() as cluster:
-        report = recover_ledger(cluster, ledger_id, password, tell=note, accepts_loss=accepts)
+        try:
+            report = recover_ledger(cluster, ledger_id, password, tell=note, accepts_loss=accepts)
+        except NotEnoughBookiesError as error:
+            if unanswered and "--accept-loss" in error.hint:
+                raise unanswered[0] from None
+            raise
     facts = {
         "ledger_id": report.ledger_id,
         "state": LedgerState.CLOSED.value,

@@ -21,6 +21,7 @@ _COLUMNS = (
     Column("cursor", "cursor"),
     Column("offset", "offset"),
     Column("generation", "generation"),
+    Column("problem", "problem"),
 )
 
 
@@ -38,7 +39,10 @@ def truncate(
     before: Annotated[int, typer.Option(min=0, help="First offset that stays.")],
     yes: YesOption = False,
 ) -> None:
-    """Hide all entries below an offset, at once, and delete the ledgers that hold no other."""
+    """Hide all entries below an offset, at once.
+
+    Ledgers that hold no other are deleted.
+    """
     session = session_of(context)
     with session.cluster() as cluster:
         cluster.log(name)
@@ -53,7 +57,10 @@ def seal(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """End a log for ever: its writer is fenced, and nothing can be added any more."""
+    """End a log for ever.
+
+    Its writer is fenced, and nothing can be added any more.
+    """
     session = session_of(context)
     with session.cluster() as cluster:
         log = LogHandle(cluster, name, password_of(password_file, password_env))
@@ -75,14 +82,22 @@ def retain(
         int | None, typer.Option(min=0, help="From now on keep at least as much.")
     ] = None,
     max_seconds: Annotated[
-        float | None, typer.Option(min=0, help="From now on keep ledgers so long.")
+        float | None,
+        typer.Option(
+            min=0,
+            help="From now on keep ledgers so long after they were closed, by the clocks of who "
+            "closed them and of who trims: leave room for what these differ by.",
+        ),
     ] = None,
     forever: Annotated[bool, typer.Option("--forever", help="From now on keep all.")] = False,
     ignore_cursors: Annotated[
         bool, typer.Option("--ignore-cursors", help="Also what a cursor has yet to read.")
     ] = False,
 ) -> None:
-    """Delete old ledgers of a log as its settings say; options change the settings first."""
+    """Delete old ledgers of a log as its settings say.
+
+    Options change the settings first.
+    """
     session = session_of(context)
     is_limited = max_bytes is not None or max_seconds is not None
     if forever and is_limited:
@@ -98,24 +113,51 @@ def cursors(
     context: typer.Context,
     name: Name,
     delete: Annotated[str, typer.Option(metavar="CURSOR", help="Delete this one.")] = "",
+    move: Annotated[str, typer.Option(metavar="CURSOR", help="Move this one forward.")] = "",
+    to: Annotated[int | None, typer.Option(min=0, help="Where --move moves it to.")] = None,
     yes: YesOption = False,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
 ) -> None:
-    """The named cursors of a log, and where they are."""
+    """The named cursors of a log, and where they are.
+
+    A problem is named if the log cannot be read from there.
+    """
     session = session_of(context)
+    if bool(move) != (to is not None):
+        raise InvalidRequestError("--move CURSOR and --to OFFSET belong together")
     with session.cluster() as cluster:
-        cluster.log(name)
+        log = LogHandle(cluster, name, password_of(password_file, password_env))
+        record = log.record
+        if move and to is not None:
+            log_cursors.existing_cursor(cluster, name, move, lambda: log.end_offset).advance(to)
         if delete:
             require_consent(f"Delete cursor {delete} of log {name}?", yes=yes)
             log_cursors.delete(cluster, name, delete)
         found = log_cursors.cursors_of(cluster, name)
-    rows = [{"cursor": x.name, "offset": x.offset, "generation": x.generation} for x in found]
+    rows = [
+        {
+            "cursor": cursor.name,
+            "offset": cursor.offset,
+            "generation": cursor.generation,
+            "problem": cursor.problem(record.generation, record.first_offset) or None,
+        }
+        for cursor in found
+    ]
     print_rows(rows, _COLUMNS, as_json=session.as_json)
 
 
 def _tell(session: Session, name: str, done: Trimmed) -> None:
-    gone = plural(len(done.deleted), "ledger")
-    print_done(
-        {"log": name, "first_offset": done.first_offset, "deleted": list(done.deleted)},
-        f"log {name} begins at offset {done.first_offset}; deleted {gone}",
-        as_json=session.as_json,
-    )
+    text = f"log {name} begins at offset {done.first_offset}; "
+    text += f"deleted {plural(len(done.deleted), 'ledger')}"
+    if done.left:
+        text += (
+            f", {len(done.left):,} more could not be deleted now: try `bkspark log retain {name}`"
+        )
+    row = {
+        "log": name,
+        "first_offset": done.first_offset,
+        "deleted": list(done.deleted),
+        "left": list(done.left),
+    }
+    print_done(row, text, as_json=session.as_json)

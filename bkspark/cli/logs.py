@@ -1,5 +1,6 @@
 """Commands about logs."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -20,7 +21,9 @@ from bkspark.cli.session import COMMON, password_of, require_consent, session_of
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.logs.founding import found_log
-from bkspark.client.reading.ordered_read import read_log_in_order
+from bkspark.client.reading.confirmed import confirmed_counts
+from bkspark.client.reading.log_view import look_at
+from bkspark.client.reading.ordered_read import read_view_in_order
 from bkspark.client.upkeep import maintenance, views
 from bkspark.format import digest
 from bkspark.protocol.quorum import Quorum
@@ -32,6 +35,7 @@ _COLUMNS = (
     Column("entries", "entries"),
     Column("bytes", "bytes", is_size=True),
     Column("ledgers", "ledgers"),
+    Column("open tail", lambda row: ", ".join(map(str, row["tail"]))),
     Column("E/Qw/Qa", views.sizes_of),
     Column("digest", "digest_type"),
     Column("changed", "changed"),
@@ -71,7 +75,10 @@ def create(
 
 
 def show_all(context: typer.Context) -> None:
-    """All logs."""
+    """All logs.
+
+    Entries and bytes are those of closed ledgers, not of an open tail.
+    """
     session = session_of(context)
     with session.cluster() as cluster:
         rows = views.logs(cluster, None)
@@ -84,12 +91,15 @@ def show(context: typer.Context, name: Name) -> None:
     with session.cluster() as cluster:
         [log] = views.logs(cluster, name)
         history = views.history(cluster, name)
-        dropped = list(cluster.log(name).value.dropped)
+        record = cluster.log(name).value
+        confirmed = confirmed_counts(cluster, log["tail"])
+    dropped = {"dropped": list(record.dropped), "to_delete": list(record.to_delete)}
     if session.as_json:
-        print_json({**log, "dropped": dropped, "history": history})
+        counts = [confirmed.get(ledger_id) for ledger_id in log["tail"]]
+        print_json({**log, "tail_confirmed": counts, **dropped, "history": history})
     else:
-        tail = log["tail"] or None
-        print_pairs({**log, "tail": tail, "dropped": dropped or None, **_places(history)})
+        shown = {key: ids or None for key, ids in dropped.items()}
+        print_pairs({**log, "tail": log["tail"] or None, **shown, **_places(history, confirmed)})
 
 
 def read(
@@ -110,10 +120,10 @@ def read(
     session = session_of(context)
     password = password_of(password_file, password_env)
     with session.cluster() as cluster:
-        log = cluster.log(name).value
-        first = log.first_offset if start is None else start
+        view = look_at(cluster, name, password)
+        first = view.first_offset if start is None else start
         stop = limited_end(first, end, limit)
-        found = read_log_in_order(cluster, log, first, stop, password)
+        found = read_view_in_order(cluster, view, first, stop, password)
         print_entries(found, shape, limit, as_json=session.as_json)
 
 
@@ -143,12 +153,17 @@ def _question(cluster: Cluster, name: str) -> str:
     return f"Delete log {name}, {entries:,} entries in {plural(len(log.listed_ids), 'ledger')}?"
 
 
-def _places(history: list[views.Row]) -> dict[str, str]:
-    return {f"ledger {row['ledger_id']}": _place(row) for row in history}
+def _places(history: list[views.Row], confirmed: Mapping[int, int]) -> dict[str, str]:
+    return {
+        f"ledger {row['ledger_id']}": _place(row, confirmed.get(row["ledger_id"]))
+        for row in history
+    }
 
 
-def _place(row: views.Row) -> str:
+def _place(row: views.Row, confirmed: int | None) -> str:
+    if row["entries"] is None and confirmed is None:
+        return "open, not counted above: `bkspark log read` shows what is confirmed"
     if row["entries"] is None:
-        return "open"
+        return f"open, {confirmed:,} confirmed and not counted above: `bkspark log read` shows them"
     last = row["first_offset"] + row["entries"] - 1
     return f"offsets {row['first_offset']} to {last}, {decimal(row['bytes'])}"

@@ -16,14 +16,9 @@ import typer
 from bkspark._version import VERSION
 from bkspark.cli import bookies, cluster, ledgers, logs
 from bkspark.cli.output import note
-from bkspark.cli.session import METADATA_URI_VARIABLE, Session
-from bkspark.errors import (
-    BookKeeperError,
-    InvalidRequestError,
-    NoSuchEntryError,
-    NoSuchLedgerError,
-    UnauthorizedError,
-)
+from bkspark.cli.session import Session
+from bkspark.client.arguments import METADATA_URI_VARIABLE
+from bkspark.errors import USERS_MISTAKES, BookKeeperError, InvalidRequestError
 
 app = typer.Typer(
     name="bkspark",
@@ -34,7 +29,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_USERS_MISTAKES = (InvalidRequestError, NoSuchLedgerError, NoSuchEntryError, UnauthorizedError)
 _FLAGS = ("--json", "--debug")
 _INTERRUPTED = 130
 
@@ -120,7 +114,7 @@ def _failed(error: Exception) -> int:
     """Say what went wrong in one line; returns the exit status for it."""
     if isinstance(error, BookKeeperError):
         note(f"bkspark: {error}")
-        return 2 if isinstance(error, _USERS_MISTAKES) else 1
+        return 2 if isinstance(error, USERS_MISTAKES) else 1
     describe = getattr(error, "format_message", None)
     if describe is not None:  # a usage error, whose class is private to typer or click
         context = getattr(error, "ctx", None)

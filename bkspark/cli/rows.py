@@ -20,7 +20,11 @@ class Format(StrEnum):
 
 FormatOption = Annotated[
     Format,
-    typer.Option("--format", help="json: one line per row; table: the first 20, or --limit rows."),
+    typer.Option(
+        "--format",
+        help="json: one line per row; table: the first 20, or --limit rows. Bytes are in base64 in "
+        "both, also those that are text.",
+    ),
 ]
 LimitOption = Annotated[int | None, typer.Option(min=0, help="At most so many rows.")]
 PasswordFileOption = Annotated[str, typer.Option(metavar="FILE", help="Holds the password.")]

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 import typer
 
+from bkspark.client.arguments import METADATA_URI_VARIABLE
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata.names import shown_uri
-
-METADATA_URI_VARIABLE = "BKSPARK_METADATA_URI"
 
 COMMON = "--metadata URI, --json and --debug may be given with every command."
 """Epilog of every command's help."""
@@ -67,18 +66,9 @@ def has_consent(question: str, *, yes: bool) -> bool:
     Raises:
         InvalidRequestError: nobody can be asked.
     """
-    require_somebody(question, yes=yes)
-    return yes or typer.confirm(question, err=True)
-
-
-def require_somebody(question: str = "is that wanted?", *, yes: bool) -> None:
-    """Return if the user can be asked, or need not be; before work of which this is a part.
-
-    Raises:
-        InvalidRequestError: nobody can be asked.
-    """
     if not (yes or (sys.stdin.isatty() and sys.stderr.isatty())):
         raise InvalidRequestError(f"nobody is here to answer: {question}", hint="give --yes")
+    return yes or typer.confirm(question, err=True)
 
 
 def password_of(file: str, env: str) -> Password:

@@ -4,19 +4,25 @@ The decisions are those of ``bkspark.client.recovery.recover`` and are made on t
 instructions travel: each is a partition of its own, and each step is one job.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Event
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import Accumulator, SparkContext
+from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
+from bkspark.client.recovery import running
 from bkspark.client.recovery.recover import RecoveryReport, recover
-from bkspark.client.recovery.running import Instruction, in_threads
+from bkspark.client.recovery.running import Instruction, in_threads, still_waiting
+from bkspark.client.runtime import THREADS
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
 
 Numbered = tuple[int, Instruction[Any]]
@@ -38,11 +44,30 @@ class Refused:
     error: BookKeeperError
 
 
+class _Numbers(AccumulatorParam[frozenset[int]]):
+    """Numbers of instructions that were carried out; tasks that run twice say the same."""
+
+    def zero(self, value: frozenset[int]) -> frozenset[int]:
+        del value
+        return frozenset()
+
+    def addInPlace(self, value1: frozenset[int], value2: frozenset[int]) -> frozenset[int]:
+        return value1 | value2
+
+
 @dataclass(frozen=True, slots=True)
 class SparkRunner:
-    """Carries out instructions as the tasks of one Spark job."""
+    """Carries out instructions as the tasks of one Spark job.
+
+    Attributes:
+        tell: called with a line about bookies that are waited for, as ``in_threads`` does.
+    """
 
     context: SparkContext
+    tell: Callable[[str], None] | None = None
+
+    def telling(self, tell: Callable[[str], None]) -> "SparkRunner":
+        return replace(self, tell=tell)
 
     def __call__(self, instructions: Sequence[Instruction[Any]]) -> list[Any]:
         """The results, in order.
@@ -54,14 +79,42 @@ class SparkRunner:
         if not instructions:
             return []
         numbered = list(enumerate(instructions))
-        try:
-            answers = self.context.parallelize(numbered, len(numbered)).map(carry_out).collect()
-        except (Py4JError, PySparkException) as error:
-            raise OutcomeUnknownError(
-                f"Spark did not finish a step of the recovery: {_first_line(error)}",
-                hint="recover again",
-            ) from error
+        done = self.context.accumulator(frozenset[int](), _Numbers())
+        tasks = self.context.parallelize(numbered, len(numbered)).map(partial(_said, done))
+        with self._telling(lambda: [i for number, i in numbered if number not in done.value]):
+            try:
+                answers = tasks.collect()
+            except (Py4JError, PySparkException) as error:
+                raise OutcomeUnknownError(
+                    f"Spark did not finish a step of the recovery: {_first_line(error)}",
+                    hint="recover again",
+                ) from error
         return in_order(answers, len(numbered))
+
+    @contextmanager
+    def _telling(self, left: Callable[[], list[Instruction[Any]]]) -> Iterator[None]:
+        """Tell again and again of the bookies whose instructions are ``left``."""
+        is_over, tell = Event(), self.tell
+
+        def watch() -> None:
+            while tell is not None and not is_over.wait(running.TELL_SECONDS):
+                waiting = left()
+                if waiting:
+                    tell(still_waiting(i.address.bookie_id for i in waiting))
+
+        watcher = THREADS.start(watch, "tell-of-waiting")
+        try:
+            yield
+        finally:
+            is_over.set()
+            watcher.join()
+
+
+def _said(done: "Accumulator[frozenset[int]]", numbered: Numbered) -> "Done | Refused":
+    """``carry_out``, and the driver hears of it as soon as the task ends."""
+    answer = carry_out(numbered)
+    done.add(frozenset({answer.number}))
+    return answer
 
 
 def carry_out(numbered: Numbered) -> Done | Refused:

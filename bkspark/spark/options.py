@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from bkspark.client.arguments import METADATA_URI_VARIABLE
 from bkspark.client.batch.target import BlockSettings
 from bkspark.client.password import Password
 from bkspark.errors import InvalidRequestError
@@ -20,7 +21,6 @@ from bkspark.spark.option_uses import Use, belonging, misplaced
 
 T = TypeVar("T")
 
-METADATA_URI_VARIABLE = "BKSPARK_METADATA_URI"
 BLOCK_ROWS_DEFAULT = 65_536
 BLOCK_BYTES_DEFAULT = 2 * 2**20
 """Above the 1.4 MB of a usual Spark batch of 10,000 rows, so that one becomes a block uncopied."""
@@ -59,6 +59,12 @@ _SPARKS_OWN = frozenset(
     {"paths", "checkpointlocation", "owner", "provider", "serialization.format"}
 )
 _SPARKS_OWN_PREFIX = "option."
+_CATALOGS_OWN = frozenset({"location", "external"})
+"""Given by Spark for a table, and by nobody else."""
+_NO_TABLES = (
+    "tables are not supported: use save(NAME) in place of saveAsTable, and CREATE TEMPORARY VIEW v "
+    "USING bookkeeper OPTIONS (path 'NAME') in place of CREATE TABLE"
+)
 
 VIEW_NAMES = ("ledgers", "fragments", "bookies", "history", "underreplicated", "recoveries")
 
@@ -163,7 +169,11 @@ class _Parser:
     def _refuse_unknown(self) -> None:
         known = {name.lower(): name for name in NAMES}
         for key in self._options:
-            if key in known or key in _SPARKS_OWN or key.startswith(_SPARKS_OWN_PREFIX):
+            if (
+                key in known
+                or key in _SPARKS_OWN | _CATALOGS_OWN
+                or key.startswith(_SPARKS_OWN_PREFIX)
+            ):
                 continue
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
             self._problems.append(f"unknown option {key!r}, did you mean {known[near[0]]!r}?")
@@ -174,9 +184,14 @@ class _Parser:
             self._problems.append("only one log can be read or written at a time")
         if name and ledger is not None:
             self._problems.append("give either a log's name or ledgerId, not both")
+        if not _CATALOGS_OWN.isdisjoint(self._options):
+            self._problems.append(_NO_TABLES)
+            return name, None
         if ledger is None:
             if not name and "view" not in self._options:
-                self._problems.append("no log is named: use load(NAME), save(NAME) or ledgerId")
+                self._problems.append(
+                    f"no log is named: use load(NAME), save(NAME) or ledgerId ({_NO_TABLES})"
+                )
             return name, None
         return name, self._take("ledgerId", lambda text: _at_least(int(text), 0), "a number >= 0")
 

@@ -8,7 +8,9 @@ Rows come in the order of the plan (see ``bkspark.client.reading.plan``), which 
 offsets: order by ``_offset`` for the log's.
 """
 
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,8 +24,10 @@ from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.client.reading.log_view import LogView, look_at
 from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.client.reading.slice_reader import SliceReader
-from bkspark.errors import InvalidRequestError, NoSuchEntryError
+from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema, layout
+from bkspark.protocol.let_go import LogGeneration, truncated
+from bkspark.protocol.log import LogRecord
 from bkspark.spark.options import Options
 from bkspark.spark.schema import (
     expected_by_spark,
@@ -32,13 +36,25 @@ from bkspark.spark.schema import (
     with_metadata_columns,
 )
 
+logger = logging.getLogger(__name__)
+
+PLANS_MAX = 5
+"""Plans of one read, if the log lets go of what it was planned for each time."""
+
 
 class TaskPartition(InputPartition):
-    """What one task reads: slices of entry logs, the rows of a view, or nothing."""
+    """What one task reads: slices of entry logs, the rows of a view, or nothing.
 
-    def __init__(self, content: ReadTask | pa.Table | None) -> None:
+    Args:
+        log: whose entries they are, if it is those of a log.
+    """
+
+    def __init__(
+        self, content: ReadTask | pa.Table | None, log: LogGeneration | None = None
+    ) -> None:
         super().__init__(None)
         self.content = content
+        self.log = log
 
 
 def read_schema(options: Options) -> StructType:
@@ -66,10 +82,10 @@ class RowReader:
         """For the columns ``schema`` out of those that are ``there``."""
         return cls(options, expected_by_spark(schema), expected_by_spark(projected(schema, there)))
 
-    def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
+    def read(self, task: ReadTask, log: LogGeneration | None) -> Iterator[pa.RecordBatch]:
         """Runs on: executor, once per task attempt."""
         options = self.options
-        reader = SliceReader(self.wanted, options.password, fails_on_loss=options.fails_on_loss)
+        reader = SliceReader(self.wanted, options.password, options.fails_on_loss, log)
         for batch in reader.read(task):
             yield batch.rename_columns(self.schema.names)
 
@@ -97,16 +113,16 @@ class BookKeeperReader(DataSourceReader):
 
                 log_name = self._options.log_name or None
                 return [TaskPartition(views.table(self._options.view, cluster, log_name))]
-            tasks = _tasks(cluster, self._options)
-        return [TaskPartition(task) for task in tasks] or [TaskPartition(None)]
+            tasks = _partitions(cluster, self._options)
+        return [*tasks] or [TaskPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs on: executor, once per task attempt."""
-        content = partition.content if isinstance(partition, TaskPartition) else None
-        if isinstance(content, pa.Table):
-            yield from self._rows.show(content)
-        elif content is not None:
-            yield from self._rows.read(content)
+        assert isinstance(partition, TaskPartition)
+        if isinstance(partition.content, pa.Table):
+            yield from self._rows.show(partition.content)
+        elif partition.content is not None:
+            yield from self._rows.read(partition.content, partition.log)
 
 
 def schema_there(options: Options) -> StructType:
@@ -122,22 +138,65 @@ def schema_there(options: Options) -> StructType:
 def _stored_schema(cluster: Cluster, options: Options) -> bytes:
     if options.ledger_id is not None:
         return cluster.ledger(options.ledger_id).value.schema
-    return cluster.log(layout.log_name(options.log_name)).value.schema
+    name = layout.log_name(options.log_name)
+    with telling_deleted(cluster, name):
+        return cluster.log(name).value.schema
 
 
-def _tasks(cluster: Cluster, options: Options) -> list[ReadTask]:
+@contextmanager
+def telling_deleted(cluster: Cluster, log_name: str) -> Iterator[None]:
+    """Let the error about a log that is not there say what is to be done if it was deleted.
+
+    Raises:
+        NoSuchLedgerError: there is no such log.
+    """
+    try:
+        yield
+    except NoSuchLedgerError as error:
+        seen = cluster.logs.get(log_name)
+        if seen is None or not seen.value.is_vacant or not seen.value.generation:
+            raise
+        raise NoSuchLedgerError(
+            f"there is no log {log_name!r} any more: it was deleted",
+            hint="a stream that read it cannot go on; once the log is made anew, begin with a new "
+            "checkpoint, or set failOnDataLoss=false to go on with the old one at its new start",
+        ) from error
+
+
+def _partitions(cluster: Cluster, options: Options) -> list[TaskPartition]:
     if options.ledger_id is not None:
-        return _ledger_tasks(cluster, options.ledger_id, options)
-    record = cluster.log(layout.log_name(options.log_name)).value
+        tasks = _ledger_tasks(cluster, options.ledger_id, options)
+        return [TaskPartition(task) for task in tasks]
+    name = layout.log_name(options.log_name)
+    for _ in range(PLANS_MAX - 1):
+        seen = cluster.log(name)
+        try:
+            return _log_partitions(cluster, seen.value, options)
+        except NoSuchEntryError:
+            if cluster.logs.is_current(name, seen):
+                raise
+    return _log_partitions(cluster, cluster.log(name).value, options)
+
+
+def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> list[TaskPartition]:
+    """For this version of the log, or, if its open end is read, for one that is as new."""
     view = LogView(record, record.ledgers)
     if not _is_within(options, record.end_offset):
         view = look_at(cluster, record.name, options.password)
     offsets = _range(options, view.first_offset, view.end_offset, f"log {record.name!r}")
     if not options.fails_on_loss:
-        offsets = OffsetRange(
-            max(offsets.begin, view.first_offset), min(offsets.end, view.end_offset)
-        )
-    return plan_view(cluster, view, offsets, options.password, options.task_bytes)
+        offsets = _without_loss(offsets, view)
+    tasks = plan_view(cluster, view, offsets, options.password, options.task_bytes)
+    return [TaskPartition(task, view.generation) for task in tasks]
+
+
+def _without_loss(offsets: OffsetRange, view: LogView) -> OffsetRange:
+    """What there is of ``offsets``; says what there is not any more."""
+    first, end = view.first_offset, view.end_offset
+    if offsets.begin < first:
+        gone = truncated(view.record.name, first, offsets.begin, min(first, offsets.end))
+        logger.warning("left out: %s", gone.args[0])
+    return OffsetRange(max(offsets.begin, first), min(offsets.end, end))
 
 
 def _is_within(options: Options, end: int) -> bool:
@@ -163,9 +222,14 @@ def _ledger_tasks(cluster: Cluster, ledger_id: int, options: Options) -> list[Re
 
 
 def _range(options: Options, first: int, end: int, what: str) -> OffsetRange:
-    begin = first if options.starting_offset is None else options.starting_offset
-    begin = end if begin < 0 else begin
     stop = end if options.ending_offset is None else options.ending_offset
+    begin = min(first, stop) if options.starting_offset is None else options.starting_offset
+    begin = end if begin < 0 else begin
+    if begin > stop and options.ending_offset is None:
+        raise InvalidRequestError(
+            f"startingOffsets {begin} is behind the end of {what}, {end}",
+            hint="begin at an offset that it has, or set startingOffsets to latest",
+        )
     if begin > stop:
         raise InvalidRequestError(
             f"startingOffsets {begin} is behind endingOffsets {stop} ({what} ends at {end})"

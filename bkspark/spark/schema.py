@@ -83,11 +83,14 @@ def projected(user: StructType, there: StructType) -> StructType:
                 f"there is no column {field.name!r}", hint=f"columns are {', '.join(exact)}"
             )
         if any(found.name == other.name for other in fields):
-            raise InvalidRequestError(f"column {field.name!r} is named twice")
+            raise InvalidRequestError(
+                f"column {field.name!r} is named twice", hint="once is enough"
+            )
         if found.dataType.simpleString() != field.dataType.simpleString():
             raise InvalidRequestError(
                 f"column {field.name!r} is {found.dataType.simpleString()}, "
-                f"not {field.dataType.simpleString()}"
+                f"not {field.dataType.simpleString()}",
+                hint="name it with the type that it has, and cast it behind the read",
             )
         fields.append(StructField(found.name, field.dataType, field.nullable, field.metadata))
     return StructType(fields)

@@ -12,6 +12,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from bkspark.errors import BookKeeperError
 from bkspark.spark import options as options_module
 from bkspark.spark.option_uses import Use
 from bkspark.spark.options import Options
@@ -50,7 +51,12 @@ class BookKeeperDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         from bkspark.spark.stream_reader import BookKeeperStreamReader
 
-        return BookKeeperStreamReader(self._parsed(Use.STREAM_READ), schema)
+        try:
+            return BookKeeperStreamReader(self._parsed(Use.STREAM_READ), schema)
+        except BookKeeperError as error:
+            from bkspark.spark.refused import RefusedStreamReader
+
+            return RefusedStreamReader(error)
 
     def _parsed(self, use: Use | None = None) -> Options:
         return options_module.parse(self.options, self.defaults, use)

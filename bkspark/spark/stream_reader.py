@@ -29,7 +29,7 @@ from pyspark.sql.types import StructType
 from bkspark.client.cluster import Cluster
 from bkspark.client.reading.log_view import LogView, LogWatch
 from bkspark.client.reading.plan import OffsetRange, plan_view
-from bkspark.errors import InvalidRequestError
+from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema, layout
 from bkspark.protocol.stream_position import (
     Extent,
@@ -40,7 +40,13 @@ from bkspark.protocol.stream_position import (
     resume,
 )
 from bkspark.spark.options import Options
-from bkspark.spark.reader import RowReader, TaskPartition, schema_there
+from bkspark.spark.reader import (
+    PLANS_MAX,
+    RowReader,
+    TaskPartition,
+    schema_there,
+    telling_deleted,
+)
 from bkspark.spark.schema import (
     from_stored,
     require_same_columns,
@@ -61,7 +67,8 @@ class _Progress:
         initial: the query's start, which Spark asks for twice.
         target: where a query that reads what is available now ends.
         given: the end of the last micro-batch.
-        skipped: entries left out, by the position at which they were missing.
+        skipped: entries left out, by the position at which they were missing; None for a number
+            that nobody knows.
         loss: the last loss that was reported, in one line.
     """
 
@@ -71,7 +78,7 @@ class _Progress:
     initial: Position | None = None
     target: Position | None = None
     given: Position | None = None
-    skipped: dict[Position, int] = field(default_factory=dict)
+    skipped: dict[Position, int | None] = field(default_factory=dict)
     loss: str = ""
 
 
@@ -124,8 +131,6 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         if end <= found.begin:
             progress.given = position
             return _to_json(position)
-        if found.loss:
-            progress.skipped[position] = found.skipped
         progress.given = end
         return _to_json(end)
 
@@ -148,8 +153,10 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             "backlogBytes": view.bytes_in(begin, end.offset),
         }
         if progress.loss:
-            report["skippedEntries"] = sum(progress.skipped.values())
             report["dataLoss"] = progress.loss
+            counts = [count for count in progress.skipped.values() if count is not None]
+            if len(counts) == len(progress.skipped):
+                report["skippedEntries"] = sum(counts)
         return report
 
     # --- rows ------------------------------------------------------------------------------
@@ -165,8 +172,17 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         require_order(first, past)
         if first == past:
             return []
-        view = self._look()
-        begin = self._resumed(first, _extent(view)).begin
+        for _ in range(PLANS_MAX - 1):
+            view = self._look()
+            try:
+                return self._planned(view, first, past)
+            except NoSuchEntryError:  # let go between the look and the plan; the next look tells
+                if not self._has_changed(view):
+                    raise
+        return self._planned(self._look(), first, past)
+
+    def _planned(self, view: LogView, first: Position, past: Position) -> list[InputPartition]:
+        begin = self._resumed(first, _extent(view), past).begin
         past = resume(past, _extent(view), fails_on_loss=self._options.fails_on_loss).begin
         if past <= begin:
             return []
@@ -176,12 +192,12 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         options = self._options
         cluster = self._opened().cluster
         tasks = plan_view(cluster, view, offsets, options.password, options.task_bytes)
-        return [TaskPartition(task) for task in tasks]
+        return [TaskPartition(task, view.generation) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs on: executor, once per task attempt."""
         if isinstance(partition, TaskPartition) and partition.content is not None:
-            yield from self._rows.read(partition.content)
+            yield from self._rows.read(partition.content, partition.log)
 
     def stop(self) -> None:
         """Close the connection; Spark mostly ends the process instead."""
@@ -201,7 +217,8 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def _look(self) -> LogView:
         progress = self._opened()
         before = progress.view
-        progress.view = progress.watch.look()
+        with telling_deleted(progress.cluster, self._options.log_name):
+            progress.view = progress.watch.look()
         if before is None or before.record.schema != progress.view.record.schema:
             there = from_stored(arrow_schema.decode(progress.view.record.schema))
             require_same_columns(
@@ -209,9 +226,24 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             )
         return progress.view
 
-    def _resumed(self, position: Position, extent: Extent) -> Resumption:
+    def _has_changed(self, view: LogView) -> bool:
+        return self._look().record != view.record
+
+    def _resumed(
+        self, position: Position, extent: Extent, past: Position | None = None
+    ) -> Resumption:
+        """Where to go on; what is lost is counted and reported.
+
+        Args:
+            past: the end of the batch: what is lost behind it is counted with the next one.
+        """
         found = resume(position, extent, fails_on_loss=self._options.fails_on_loss)
         progress = self._opened()
+        if found.loss:
+            count = found.skipped
+            if count is not None and past is not None:
+                count = min(count, past.offset - position.offset)
+            progress.skipped[position] = count
         if found.loss and found.loss != progress.loss:
             logger.warning("%s; going on at offset %d", found.loss, found.begin.offset)
             progress.loss = found.loss

@@ -8,6 +8,7 @@ and everything a commit must know is in the messages.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pickle import PickleError
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from bkspark.client.batch.target import BatchTarget
 from bkspark.client.streams import plan as stream_plan
 from bkspark.client.streams.commit import HELD_TAILS, abort
 from bkspark.client.streams.micro_batch import Home, StreamPart, gathered
-from bkspark.errors import InvalidRequestError
+from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.protocol.stream_run import StreamRun
 from bkspark.spark.options import Options
 from bkspark.spark.schema import to_stored
@@ -62,7 +63,10 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
     def __getstate__(self) -> dict[str, Any]:
         """Settles where the tasks write. Runs on: driver, twice, in the planning process only."""
         if self._plan is None:
-            self._plan = stream_plan.prepare(self._request)
+            try:
+                self._plan = stream_plan.prepare(self._request)
+            except BookKeeperError as error:
+                raise _untouched_by_pickling(error) from None
         return dict(self.__dict__)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -84,6 +88,17 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
         """Runs on: driver; while tasks may still be writing, and maybe after a good commit."""
         del batchId
         abort(self._request, _parts(messages))
+
+
+def _untouched_by_pickling(error: BookKeeperError) -> BookKeeperError:
+    """The same error, so that pyspark lets it through: others it takes for its own failure.
+
+    It would print the traceback, and end in a PicklingError with other words.
+    """
+    kind = type(error)
+    told = type(kind.__name__, (kind, PickleError), {"__module__": kind.__module__})
+    passed: BookKeeperError = told(*error.args, hint=error.hint)
+    return passed
 
 
 def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[StreamPart | None]:

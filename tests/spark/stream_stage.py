@@ -7,6 +7,7 @@ read here without Spark, so a stage needs no session.
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -90,6 +91,8 @@ class Stage:
         finally:
             self.kill(process)
             process.wait(DEADLINE_SECONDS)
+            # The number may be another process's soon.
+            shutil.rmtree(self.folder / f"job-{process.pid}", ignore_errors=True)
 
     def pids(self, process: subprocess.Popen[bytes]) -> list[int]:
         """The driver's JVM, once it runs, and its Python process."""

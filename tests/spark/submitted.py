@@ -55,7 +55,6 @@ def run(
         timeout=400,
         check=False,
     )
-    print([line for line in done.stdout.splitlines() if "TIMED" in line])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     outcome: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return {**outcome, "output": done.stdout + done.stderr}

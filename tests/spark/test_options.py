@@ -73,7 +73,7 @@ BAD_RANGES = {
     "starts behind the end": (
         {"startingOffsets": 11},
         InvalidRequestError,
-        "startingOffsets 11 is behind endingOffsets 10 (log 'events' ends at 10)",
+        "startingOffsets 11 is behind the end of log 'events', 10; begin at an offset that it has",
     ),
     "ends behind the end": (
         {"endingOffsets": 11},
@@ -164,14 +164,32 @@ def test_a_name_that_is_not_one_for_a_log_is_refused(spark, ten: Place, name):
 
 
 def test_a_log_must_be_named(spark, ten: Place):
-    message = "no log is named: use load(NAME), save(NAME) or ledgerId"
+    message = "no log is named: use load(NAME), save(NAME) or ledgerId (tables are not supported"
     for action in (
         lambda: ten.read(None),
         lambda: ten.plan_read(""),
         lambda: ten.plan_write(spark.range(1), ""),
         lambda: ten.write(spark.range(1), None),
     ):
-        assert refusal(InvalidRequestError, action) == message
+        assert refusal(InvalidRequestError, action).startswith(message)
+
+
+def test_a_table_of_a_catalog_is_refused_and_the_ways_in_its_place_are_named(spark, ten: Place):
+    options = {"metadataServiceUri": ten.uri}
+    writer = spark.range(3).write.format("bookkeeper").options(**options)
+    there = f"USING bookkeeper OPTIONS (metadataServiceUri '{ten.uri}'"
+    for action in (
+        lambda: spark.sql(f"CREATE TABLE t {there}, path '{LOG}')"),
+        lambda: spark.sql(f"CREATE TABLE t {there}) LOCATION '{LOG}'"),
+        lambda: spark.sql(f"CREATE TABLE t {there}) AS SELECT 1 AS id"),
+        lambda: spark.catalog.createTable("t", path=LOG, source="bookkeeper", **options),
+        lambda: writer.saveAsTable("t"),
+    ):
+        text = refusal(InvalidRequestError, action)
+        assert "tables are not supported: use save(NAME) in place of saveAsTable" in text
+        assert "CREATE TEMPORARY VIEW v USING bookkeeper OPTIONS (path 'NAME')" in text
+        assert "unknown option" not in text
+    assert not spark.catalog.tableExists("t")
 
 
 def test_a_cluster_must_be_named_and_be_there(spark, ten: Place, tmp_path):

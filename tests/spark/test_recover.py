@@ -5,7 +5,8 @@ import json
 import os
 import pickle
 import shutil
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import bkspark
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
+from bkspark.client.recovery import running
 from bkspark.client.recovery.recover import recover
 from bkspark.errors import (
     CorruptDataError,
@@ -186,6 +188,37 @@ def test_results_come_in_order(spark):
     assert runner([Say(number) for number in range(7)]) == list(range(7))
 
 
+@dataclass(frozen=True)
+class Dawdle(Say):
+    """Is long at work on the bookie that is called slow."""
+
+    def run(self, _beat):
+        time.sleep(2.5)
+        return self.what
+
+
+def test_the_driver_tells_whom_it_waits_for(spark, monkeypatch):
+    monkeypatch.setattr(running, "TELL_SECONDS", 0.3)
+    told = []
+    quick = [Say(number, replace(ADDRESS, bookie_id=f"bookie-{number}")) for number in range(2)]
+    slow = Dawdle(2, replace(ADDRESS, bookie_id="slow"))
+    assert SparkRunner(spark.sparkContext).telling(told.append)([*quick, slow]) == [0, 1, 2]
+    assert told[-1] == "still waiting for slow"
+    count = len(told)
+    assert SparkRunner(spark.sparkContext)(quick) == [0, 1]
+    assert len(told) == count
+
+
+def test_a_recovery_notes_whom_spark_waits_for(spark, place, opened, monkeypatch):
+    monkeypatch.setattr(running, "TELL_SECONDS", 0.001)
+    handle = left_open(opened)
+    told = []
+    report = bkspark.recover_ledger(spark, place.uri, handle.ledger_id, tell=told.append)
+    handle.release()
+    assert told == report.notes
+    assert any(note.startswith("still waiting for bookie-") for note in report.notes)
+
+
 def test_an_error_raised_on_purpose_is_raised_on_the_driver(spark):
     with pytest.raises(UnauthorizedError, match="no entry"):
         SparkRunner(spark.sparkContext)([Say(1), Say(UnauthorizedError("no entry"))])
@@ -266,7 +299,7 @@ def test_the_job_says_in_one_line_that_it_cannot_be_decided(spark, place, opened
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines()[-1].startswith("bkspark: ledger")
-    assert job("recover")(["--metadata", place.uri, "--ledger", "99"]) == 1
+    assert job("recover")(["--metadata", place.uri, "--ledger", "99"]) == 2
 
 
 # --- reading inline rows as a DataFrame ------------------------------------------------------

@@ -139,8 +139,26 @@ def test_no_password_is_in_metadata_or_on_bookies(submitted, folder: Path):
 
 def test_mac_needs_a_password(spark, place: Place):
     text = refusal(UnauthorizedError, lambda: place.write(spark.range(1), digestType="MAC"))
-    assert "set the option passwordFile or passwordEnv" in text
+    assert "passwordFile or passwordEnv in Spark" in text
     assert not place.has_log()
+
+
+def test_a_password_that_would_protect_nothing_is_refused(spark, place: Place, tmp_path):
+    """A new log, one that is there, and a stream; to read without need of it is harmless."""
+    text = refusal(InvalidRequestError, lambda: place.write(spark.range(1), password="canary"))
+    assert "a password needs digestType MAC" in text
+    assert "canary" not in text
+    assert not place.has_log()
+    place.write(spark.range(3))
+    text = refusal(InvalidRequestError, lambda: place.write(spark.range(1), password="canary"))
+    assert "no password protects" in text
+    stream = place.follow().writeStream.format("bookkeeper").option("password", "canary")
+    stream.option("metadataServiceUri", place.uri).option("checkpointLocation", str(tmp_path / "c"))
+    query = stream.trigger(availableNow=True).start("copy")
+    text = refusal(InvalidRequestError, query.awaitTermination)
+    assert "a password needs digestType MAC" in text
+    assert not place.has_log("copy")
+    assert place.ids(password="canary") == [0, 1, 2]
 
 
 def test_a_password_reference_that_leads_nowhere_is_refused(spark, place: Place, tmp_path):

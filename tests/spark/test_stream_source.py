@@ -274,3 +274,21 @@ def test_rows_go_through_a_chain_of_logs_once(spark, place, tmp_path):
     assert sorted(last.run(maxEntriesPerTrigger=9)) == list(range(40))
     assert sorted(place.ids("second")) == sorted(place.ids("third")) == list(range(40))
     assert all(len(rows) <= 9 for rows in last.batches.values())
+
+
+def test_a_stream_that_is_refused_says_why_in_its_last_line(place: Place, spark, tmp_path) -> None:
+    _append(place, spark, 0, 10)
+    rows = spark.readStream.format("bookkeeper").option("metadataServiceUri", place.uri)
+    query = (
+        rows.option("endingOffsets", "5")
+        .load(LOG)
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    with pytest.raises(StreamingQueryException) as caught:
+        query.awaitTermination(120)
+    text = str(caught.value)
+    assert "endingOffsets belongs to a batch read: leave it out of a stream read" in text
+    assert "UnboundLocalError" not in text

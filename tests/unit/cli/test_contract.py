@@ -199,6 +199,20 @@ def test_status_tells_by_its_exit_status(run, written):
     assert run("status")[0] == 1
 
 
+def test_status_asks_only_for_bookies_that_are_away_and_may_come_back(run, written):
+    with Cluster(written.uri) as cluster:
+        member = cluster.ledger(0).value.last_fragment.ensemble[0].bookie_id
+    shutil.rmtree(written.bookie(member) / "ledgers")
+    status, out, _ = run("status")
+    assert (status, "bring back" in out) == (1, False)
+    assert "reads step over what is missing" in out
+    shutil.rmtree(written.bookie(member))
+    assert "bring back the bookies that are away" in " ".join(run("status")[1].split())
+    run("bookie", "lost", member, "--yes")
+    status, out, _ = run("status")
+    assert (status, "bring back" in out, "copies are missing" in out) == (1, False, True)
+
+
 def test_status_counts_unfinished_and_dropped_ledgers(run, written, numbers):
     written.prepare("flights", numbers(0, 1).schema)
     status, out, _ = run("status")
@@ -235,6 +249,36 @@ def test_help_goes_to_stdout(run, words):
     status, out, err = run(*words)
     assert (status, err) == (0, "")
     assert out.startswith("Usage: bkspark")
+
+
+@pytest.mark.parametrize("group", [[], ["bookie"], ["log"], ["ledger"]])
+def test_the_table_of_commands_has_whole_sentences(run, group):
+    out = run(*group, "--help")[1]
+    table = out.partition("Commands:\n")[2].partition("\n\n")[0]
+    assert len(table.splitlines()) >= 3
+    assert "..." not in table
+
+
+@pytest.mark.parametrize("command", [["log", "read"], ["ledger", "read"]])
+def test_the_help_says_how_bytes_are_shown(run, command):
+    assert "Bytes are in base64" in " ".join(run(*command, "--help")[1].split())
+
+
+@pytest.mark.parametrize("command", [["init"], ["bookie", "add"]])
+def test_the_help_names_every_kind_of_place(run, command):
+    assert "s3://bucket/prefix" in run(*command, "--help")[1]
+
+
+def test_a_cluster_without_bookies_and_one_that_is_there_both_name_bookie_add(run, tmp_path):
+    uri = (tmp_path / "m").as_uri()
+    bookie = f"--bookie={(tmp_path / 'b').as_uri()}"
+    status, _, err = run("init", uri)
+    assert status == 0
+    assert f"`bkspark bookie add URL --metadata {uri}`" in err
+    status, _, err = run("init", uri, bookie)
+    assert status == 2
+    assert "`bkspark bookie add URL` adds a bookie" in err
+    assert "bookie add" not in run("init", (tmp_path / "m2").as_uri(), bookie)[2]
 
 
 def test_version(run):

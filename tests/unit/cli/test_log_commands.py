@@ -1,10 +1,13 @@
 """The commands about a log as a whole: found, truncate, retain, cursors, seal."""
 
 import json
+from threading import Event
 
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.reading import confirmed
+from bkspark.format import layout
 
 
 @pytest.fixture
@@ -41,13 +44,63 @@ def test_an_open_log_is_shown(run, log):
         writer.append(b"x")
         status, out, _ = run("log", "show", "wal")
         assert status == 0
-        assert f"ledger {writer.ledger_id}\topen" in out.splitlines()
+        assert f"\nledger {writer.ledger_id}\topen, " in out
+        assert "and not counted above: `bkspark log read` shows them" in out
+        [title, row] = (line.split("\t") for line in run("logs")[1].splitlines())
+        assert row[title.index("open tail")] == str(writer.ledger_id)
         shown = json.loads(run("log", "show", "wal", "--json")[1])
         assert (shown["tail"], shown["ledgers"]) == ([writer.ledger_id], 4)
         assert shown["history"][-1]["entries"] is None
         assert run("logs")[0] == 0
         assert f"{writer.ledger_id}\twal\tlisted\tOPEN" in run("ledgers")[1]
         assert run("ledger", "delete", writer.ledger_id, "--yes")[0] == 2
+
+
+def tail_of(run):
+    shown = run("log", "show", "wal")[1].splitlines()[-1]
+    return shown.split("\t")[1], json.loads(run("log", "show", "wal", "--json")[1])
+
+
+UNKNOWN = "open, not counted above: `bkspark log read` shows what is confirmed"
+
+
+def test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told(
+    run, small_cluster, keeper, log, monkeypatch
+):
+    with log.writer() as writer:
+        for _ in range(3):
+            writer.append(b"x")
+        ledger_id = writer.ledger_id
+        tail = keeper.open_ledger(ledger_id, recovery=False)
+        assert tail.wait_for(2, timeout=20)
+        line, shown = tail_of(run)
+        assert line.startswith("open, 3 confirmed and not counted above")
+        assert (shown["tail"], shown["tail_confirmed"]) == ([ledger_id], [3])
+        writer.append(b"nobody was fenced")
+
+        told = Event()
+        monkeypatch.setattr(confirmed, "COUNT_SECONDS", 0.05)
+        monkeypatch.setattr(confirmed, "readable", lambda *_: told.wait(60))
+        line, shown = tail_of(run)
+        assert (line, shown["tail_confirmed"]) == (UNKNOWN, [None])
+        told.set()
+        monkeypatch.undo()
+
+        monkeypatch.setenv("BKSPARK_METADATA_URI", small_cluster.uri)
+        names = [m.bookie_id for m in keeper._cluster.ledger(ledger_id).value.members_of(0)]
+        for name in names:
+            small_cluster.bookie(name).rename(small_cluster.folder / f"{name}.away")
+        assert tail_of(run)[0] == UNKNOWN
+        for name in names:
+            (small_cluster.folder / f"{name}.away").rename(small_cluster.bookie(name))
+    assert tail_of(run)[0].startswith("offsets 6 to 9")
+
+
+def test_a_tail_with_a_password_is_only_said_to_be_open(run, keeper):
+    log = keeper.create_log("wal", digest_type="MAC", password="secret")
+    with log.writer() as writer:
+        writer.append(b"x")
+        assert tail_of(run)[0] == UNKNOWN
 
 
 def test_truncate(run, log):
@@ -63,9 +116,30 @@ def test_truncate(run, log):
     ]
 
 
+def test_what_could_not_be_deleted_is_shown_until_it_is(run, keeper, log):
+    ids = log.record.listed_ids
+    store, keys = keeper._cluster.store, [layout.ledger_key(ledger_id) for ledger_id in ids]
+    kept = {key: store.get(key) for key in keys[:2]}
+    for key, stored in kept.items():
+        store.put(key, b"damaged", stored.version)
+    status, _, err = run("log", "truncate", "wal", "--before", "4", "--yes")
+    assert status == 0
+    assert "deleted 0 ledgers, 2 more could not be deleted now: try `bkspark log retain wal`" in err
+    assert json.loads(run("log", "show", "wal", "--json")[1])["to_delete"] == list(ids[:2])
+    for key, stored in kept.items():
+        store.put(key, stored.value, store.get(key).version)
+    for command in ("status", "doctor"):
+        shown = run(command)[1]
+        assert "2 ledgers hidden and not deleted yet" in shown
+        assert "`bkspark log retain wal` goes on with it; so does its writer's next roll" in shown
+    done = json.loads(run("log", "retain", "wal", "--json")[1])
+    assert (done["deleted"], done["left"]) == (list(ids[:2]), [])
+    assert "not deleted yet" not in run("status")[1]
+
+
 def test_retain_and_cursors(run, log):
     log.cursor("mail", start=3)
-    assert run("log", "cursors", "wal")[1].splitlines()[1] == "mail\t3\t1"
+    assert run("log", "cursors", "wal")[1].splitlines()[1].rstrip() == "mail\t3\t1"
     assert json.loads(run("log", "retain", "wal", "--json")[1])["first_offset"] == 0
     assert "begins at offset 2" in run("log", "retain", "wal", "--max-bytes", "0")[2]
     assert "begins at offset 4" in run("log", "retain", "wal", "--ignore-cursors")[2]
@@ -77,6 +151,24 @@ def test_retain_and_cursors(run, log):
     assert (status, json.loads(out)) == (0, [])
     assert run("log", "cursors", "wal", "--delete", "mail", "--yes")[0] == 2
     assert run("log", "cursors", "nope")[0] == 2
+
+
+def test_a_cursor_that_was_passed_is_shown_and_moved(run, log):
+    log.cursor("mail", start=1)
+    log.truncate(4)
+    shown = run("log", "cursors", "wal")[1].splitlines()[1]
+    assert shown == "mail\t1\t1\toffsets 1 to 3 are truncated: move it to 4"
+    status, _, err = run("log", "cursors", "wal", "--move", "mail", "--to", "7")
+    assert status == 2
+    assert "at offset 1 and the log ends at 6" in err
+    status, out, _ = run("log", "cursors", "wal", "--move", "mail", "--to", "4", "--json")
+    assert (status, json.loads(out)) == (
+        0,
+        [{"cursor": "mail", "offset": 4, "generation": 1, "problem": None}],
+    )
+    assert log.cursor("mail").offset == 4
+    for words in (["--move", "mail"], ["--to", "4"], ["--move", "nobody", "--to", "4"]):
+        assert run("log", "cursors", "wal", *words)[0] == 2
 
 
 def test_seal(run, log):

@@ -145,15 +145,22 @@ def test_entries_are_given_up_by_two_words_of_the_operator_and_named(run, small_
     assert "--accept-loss" in err.splitlines()[-1]
     assert state_of(small_cluster, ledger_id) is LedgerState.IN_RECOVERY
 
-    assert run(*words, "--accept-loss")[0] == 2  # nobody is here to answer
+    status, _, err = run(*words, "--accept-loss")
+    loss = "entries from 3 on may have been acknowledged and are given up"
+    assert status == 2
+    refused = f"nobody is here to answer: Close ledger {ledger_id} with this loss: {loss}?"
+    assert err.splitlines()[-1] == f"bkspark: {refused}; give --yes"
+    assert "--accept-loss" in run("ledger", "show", ledger_id)[1]
     status, out, err = run(*words, "--accept-loss", "--yes", "--json")
     assert (status, json.loads(out)["last_entry_id"], json.loads(out)["lost_from"]) == (0, 2, 3)
-    [loss] = json.loads(out)["losses"]
-    assert loss.startswith("of entries 0 to 1, those on ")
-    assert all(bookie_id in loss.partition(" may have been on ")[2] for bookie_id in gone)
-    assert f"POSSIBLE DATA LOSS: {loss}" in err.splitlines()
-    [line] = [line for line in err.splitlines() if line.startswith("DATA LOSS")]
-    assert "entries from 3 on may have been acknowledged and are given up" in line
+    told = err.splitlines()
+    [maybe] = json.loads(out)["losses"]
+    assert maybe.startswith("of entries 0 to 1, those on ")
+    assert all(bookie_id in maybe.partition(" may have been on ")[2] for bookie_id in gone)
+    assert f"POSSIBLE DATA LOSS: {maybe}; reading them tells" in told
+    [line] = [line for line in told if line.startswith("DATA LOSS")]
+    assert line.startswith(f"DATA LOSS: {loss}")
+    assert told.index(line) > told.index(f"ledger {ledger_id} is CLOSED at entry 2")
     assert state_of(small_cluster, ledger_id) is LedgerState.CLOSED
     assert run("ledger", "read", ledger_id)[1].count("\n") == 3
 
@@ -184,7 +191,7 @@ def test_a_damaged_journal_is_waited_for_by_nobody_and_given_up_by_one_word(
     assert f"`bkspark ledger recover {left_open.ledger_id} --accept-loss` closes it" in last
     assert "this loss: entries from 0 on may have been acknowledged and are given up" in last
     [row] = [row["recovery"] for row in json.loads(run("status", "--json")[1])["unclosed"]]
-    assert "--accept-loss" in row["hint"]
+    assert ("--accept-loss" in row["hint"], row["waiting_for"]) == (True, [])
 
     take_away(small_cluster, ensemble_of(left_open)[2])
     assert run(*words, "--accept-loss", "--yes")[0] == 1  # the third may have them
@@ -236,13 +243,16 @@ def test_where_too_few_are_left_another_bookie_lets_the_ledger_be_closed(tmp_pat
     assert status == 1
     assert "entry 0 was found but cannot be written to 2 bookies" in err.splitlines()[-1]
     assert "`bkspark bookie add URL`" in err.splitlines()[-1]
+    assert "DATA LOSS" not in err
+    assert "\nwill be lost if the ledger can be closed: entries from 1 on may have been" in err
 
     assert run("bookie", "add", urls[2], *on)[0] == 2  # it is one already
     assert run("bookie", "add", urls[3], "--id", "bookie-3", *on)[0] == 2
     status, _, err = run("bookie", "add", urls[3], *on)
     assert (status, err) == (0, "added bookie bookie-4\n")
-    status, out, _ = run(*words, "--json")
+    status, out, err = run(*words, "--json")
     assert (status, json.loads(out)["last_entry_id"]) == (0, 0)
+    assert "\nDATA LOSS: entries from 1 on may have been" in err
     assert run("ledger", "read", handle.ledger_id, *on)[1].count("\n") == 1
 
 
@@ -255,17 +265,68 @@ def test_status_tells_a_lost_bookie_from_one_that_fails(run, small_cluster):
     assert found["bookie-1"]["message"].startswith("declared lost: no recovery waits for it")
     assert found["bookie-2"]["level"] == "fail"
     assert "`bkspark bookie lost bookie-2`" in found["bookie-2"]["fix"]
+    assert "`bkspark bookie add URL`" in found["bookie-1"]["fix"]
     states = [line.split("\t")[:2] for line in run("bookies")[1].splitlines()]
     assert ["bookie-1", "lost"] in states
     assert ["bookie-2", "unavailable"] in states
+
+
+def test_a_lost_bookie_that_came_back_is_told_what_it_is_and_what_to_do(run, small_cluster):
+    take_away(small_cluster, "bookie-1")
+    assert run("bookie", "lost", "bookie-1", "--yes")[0] == 0
+    (small_cluster.folder / "bookie-1.away").rename(small_cluster.bookie("bookie-1"))
+    for command in ("status", "doctor"):
+        [line] = [row for row in run(command)[1].splitlines() if "\tbookie-1\t" in row]
+        assert "declared lost, and came back: what it has is read" in line
+        assert "put another in its place (`bkspark bookie add URL`)" in line
+    assert "bookie-1\tlost, came back\t" in run("bookies")[1]
+    status, _, err = run("bookie", "lost", "bookie-1", "--yes")  # it is no news
+    assert (status, err[:23]) == (0, "bookie bookie-1 is lost")
+
+
+def stuck_reason(run):
+    [finding] = [
+        found
+        for found in json.loads(run("status", "--json")[1])["findings"]
+        if "IN_RECOVERY" in found["message"]
+    ]
+    [row] = json.loads(run("status", "--json")[1])["unclosed"]
+    return finding["message"], finding["fix"], row["recovery"]["waiting_for"]
+
+
+def test_status_says_what_a_recovery_waits_for_after_bookies_were_declared_lost(
+    run, small_cluster, left_open
+):
+    first, second = ensemble_of(left_open)[:2]
+    take_away(small_cluster, first, second)
+    words = ("ledger", "recover", left_open.ledger_id)
+    assert run(*words)[0] == 1
+    assert run("bookie", "lost", first, "--yes")[0] == 0
+    message, fix, waiting_for = stuck_reason(run)
+    assert f"no sure answer from {second} (declared lost since: {first})" in message
+    assert f"`bkspark bookie lost {second}`" in fix
+    assert first not in fix
+    assert waiting_for == [second]
+
+    assert run("bookie", "lost", second, "--yes")[0] == 0
+    message, fix, waiting_for = stuck_reason(run)
+    assert message.endswith(f"it waited for, declared lost since: {first}, {second}")
+    assert fix.startswith(f"`bkspark ledger recover {left_open.ledger_id}` closes it, or says")
+    assert waiting_for == []
+    assert "no sure answer" not in run("ledger", "show", left_open.ledger_id)[1]
+
+    assert run(*words)[0] == 1
+    message, fix, waiting_for = stuck_reason(run)
+    assert f"only {first}, {second} could tell (declared lost)" in message
+    assert ("--accept-loss" in fix, waiting_for) == (True, [])
 
 
 def test_what_the_others_have_is_kept_whoever_is_lost(run, small_cluster, left_open):
     ledger_id, gone = left_open.ledger_id, ensemble_of(left_open)[0]
     take_away(small_cluster, gone)
     assert run("bookie", "lost", gone, "--yes")[0] == 0
-    status, out, err = run("ledger", "recover", ledger_id, "--accept-loss", "--yes", "--json")
-    assert (status, json.loads(out)["last_entry_id"]) == (0, 2)
+    status, out, err = run("ledger", "recover", ledger_id, "--accept-loss", "--json")
+    assert (status, json.loads(out)["last_entry_id"]) == (0, 2)  # nothing had to be answered
     assert "lost_from" not in json.loads(out)
     assert f"{gone} was declared lost and is waited for no more" in err
     assert "DATA LOSS" not in err

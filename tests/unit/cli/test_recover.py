@@ -158,6 +158,19 @@ def test_a_ledger_is_shown_with_its_terms(run, left_open):
     assert json.loads(out)["fragments"][0]["term"] == 1
 
 
+def test_a_ledger_that_is_stuck_is_shown_with_the_reason(run, small_cluster, left_open):
+    assert "stuck\t" not in run("ledger", "show", left_open.ledger_id)[1]
+    for bookie_id in ensemble_of(left_open)[:2]:
+        shutil.rmtree(small_cluster.bookie(bookie_id))
+    assert run("ledger", "recover", left_open.ledger_id)[0] == 1
+    shown = json.loads(run("ledger", "show", left_open.ledger_id, "--json")[1])
+    assert ensemble_of(left_open)[0] in shown["recovery"]["reason"]
+    assert shown["recovery"]["hint"]
+    _, out, _ = run("ledger", "show", left_open.ledger_id)
+    assert f"stuck\t{shown['recovery']['reason']}" in out
+    assert f"what helps\t{shown['recovery']['hint']}" in out
+
+
 def test_status_tells_a_closed_ledger_of_its_own_from_what_a_killed_job_left(
     run, small_cluster, opened, numbers, left_open
 ):

@@ -2,13 +2,20 @@
 
 import pickle
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bkspark.bookie.contract import BookieAddress
+from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.cluster import Cluster, init_cluster
+from bkspark.client.password import Password
 from bkspark.client.recovery import running
+from bkspark.client.recovery.recover import recover
 from bkspark.spark import actions
 from bkspark.spark.actions import Done
 
@@ -35,3 +42,27 @@ def test_a_task_does_not_wait_for_ever_for_a_bookie_that_hangs(
     done = actions.carry_out((7, Hang()))
     assert done == Done(7, running.Silence("bookie bookie-1 does not answer"))
     assert pickle.loads(pickle.dumps(done)) == done
+
+
+def test_a_recovery_gives_its_runner_somebody_to_tell(tmp_path: Path) -> None:
+    """Spark's runner says whom it waits for, and the report has it."""
+    uri = (tmp_path / "metadata").as_uri()
+    init_cluster(uri, [(tmp_path / f"disk{number}").as_uri() for number in range(3)])
+
+    class Telling:
+        def __init__(self, tell: Callable[[str], None] | None = None) -> None:
+            self.tell = tell
+
+        def telling(self, tell: Callable[[str], None]) -> "Telling":
+            return Telling(tell)
+
+        def __call__(self, instructions: Sequence[running.Instruction[Any]]) -> list[Any]:
+            assert self.tell is not None
+            self.tell(running.still_waiting(["bookie-1"]))
+            return running.in_threads(instructions)
+
+    with BookKeeper(uri) as keeper, Cluster(uri) as cluster:
+        handle = keeper.create_ledger()
+        handle.release()
+        report = recover(cluster, handle.ledger_id, Password(), run=Telling())
+    assert "still waiting for bookie-1" in report.notes

@@ -105,7 +105,7 @@ def test_spark_asks_with_the_use_in_mind() -> None:
         lambda: source(maxEntriesPerTrigger="1").reader(nothing),
         lambda: source(maxEntriesPerTrigger="1").writer(nothing, False),
         lambda: source(startingOffsets="1").streamWriter(nothing, False),
-        lambda: source(endingOffsets="1").streamReader(nothing),
+        lambda: source(endingOffsets="1").streamReader(nothing).initialOffset(),
     ):
         with pytest.raises(InvalidRequestError, match="leave it out of"):
             action()

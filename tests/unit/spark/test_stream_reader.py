@@ -111,13 +111,28 @@ def test_a_start_below_the_truncation_point_is_an_error_or_a_skip(log):
 )
 def test_options_that_contradict_a_stream(log, options, problem):
     with pytest.raises(InvalidRequestError, match=problem):
-        Query(log.uri, **options)
+        Query(log.uri, **options).reader.initialOffset()
+
+
+def test_a_stream_that_was_refused_says_so_whatever_is_asked(log):
+    """A reader that is not made leaves pyspark nothing to stop, and its error is the last."""
+    reader = Query(log.uri, endingOffsets="7").reader
+    for question in (
+        reader.initialOffset,
+        reader.getDefaultReadLimit,
+        lambda: reader.latestOffset(at(0), ALL),
+        lambda: reader.partitions(at(0), at(1)),
+        lambda: reader.read(None),
+    ):
+        with pytest.raises(InvalidRequestError, match="endingOffsets belongs to a batch read"):
+            question()
+    reader.stop()
 
 
 def test_a_ledger_is_no_log(log):
     source = BookKeeperDataSource({"metadataServiceUri": log.uri, "ledgerId": "0"})
     with pytest.raises(InvalidRequestError, match="ledgerId belongs to a batch read"):
-        source.streamReader(source.schema())
+        source.streamReader(source.schema()).initialOffset()
 
 
 # --- batches -------------------------------------------------------------------------------------
@@ -260,7 +275,9 @@ def test_or_its_new_rows_from_their_start(log, small_cluster, numbers, caplog):
     assert "overwritten, or deleted and made anew" in caplog.text
     assert query.numbers(at(60), at(3, 2)) == [100, 101, 102]
     assert query.reader.partitions(at(0), at(60)) == []
-    assert "generation" in query.reader.reportLatestOffset()["dataLoss"]
+    report = query.reader.reportLatestOffset()
+    assert "generation" in report["dataLoss"]
+    assert "skippedEntries" not in report  # nobody knows how many
 
 
 def test_available_now_does_not_go_on_in_a_newer_generation(log, small_cluster, numbers):
@@ -270,12 +287,20 @@ def test_available_now_does_not_go_on_in_a_newer_generation(log, small_cluster, 
     assert query.batch(at(30)) == at(30)
 
 
+DELETED = "'a' any more: it was deleted;.* once the log is made anew, begin with a new checkpoint"
+
+
 def test_a_deleted_log_is_an_error(log):
     query = Query(log.uri, failOnDataLoss="false")
     query.batch(at(0))
     delete_log(log, "a")
-    with pytest.raises(NoSuchLedgerError, match="there is no log 'a'"):
+    with pytest.raises(NoSuchLedgerError, match=DELETED):
         query.batch(at(0))
+    started_again = Query(log.uri, StructType().add("n", "long"))
+    with pytest.raises(NoSuchLedgerError, match=DELETED):
+        started_again.batch(at(0))
+    with pytest.raises(NoSuchLedgerError, match="there is no log 'b'; "):
+        Query(log.uri, path="b")
 
 
 # --- checkpoints that do not fit -----------------------------------------------------------------

@@ -1,10 +1,18 @@
 """What the stream writer's edges do, without a query around them."""
 
 import secrets
+from pickle import PickleError
 
+import pytest
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.types import LongType, StructField, StructType
 
 from bkspark.client.cluster import Cluster, init_cluster
+from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.logs.founding import found_log
+from bkspark.errors import InvalidRequestError
+from bkspark.protocol.ledger import DigestSpec
+from bkspark.protocol.quorum import Quorum
 from bkspark.spark.options import parse
 from bkspark.spark.stream_writer import BookKeeperStreamWriter
 
@@ -18,3 +26,23 @@ def test_a_micro_batch_without_partitions_commits_nothing() -> None:
     with Cluster(uri) as cluster:
         assert cluster.logs.get("events") is None
         assert cluster.ledger_ids() == []
+
+
+def test_what_is_refused_in_planning_comes_through_pickling_as_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """pyspark prints other errors, and ends in one of its own that words them anew."""
+    uri = f"memory://{secrets.token_hex(8)}"
+    init_cluster(uri, [f"memory://{secrets.token_hex(8)}" for _ in range(3)])
+    options = parse({"metadataServiceUri": uri, "path": "events"})
+    schema = StructType([StructField("value", LongType())])
+    with Cluster(uri) as cluster:
+        found_log(cluster, "events", Quorum(3, 3, 2), DigestSpec(), VALUE_SCHEMA)
+    writer = BookKeeperStreamWriter(options, schema, overwrite=False)
+    with pytest.raises(InvalidRequestError, match="value") as caught:
+        CloudPickleSerializer().dumps(writer)
+    assert isinstance(caught.value, PickleError)
+    assert type(caught.value).__name__ == "InvalidRequestError"
+    assert type(caught.value).__module__ == "bkspark.errors"
+    assert caught.value.hint
+    assert capsys.readouterr().err == ""

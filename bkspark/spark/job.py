@@ -1,0 +1,63 @@
+"""What the jobs for spark-submit have in common: where they say what, and how they end."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, redirect_stderr
+from io import TextIOBase
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+from bkspark import errors
+from bkspark.errors import USERS_MISTAKES, BookKeeperError
+
+
+def run_job(work: Callable[[Sequence[str]], None], arguments: Sequence[str]) -> int:
+    """Do ``work``, with stdout for its data only; returns the exit status.
+
+    An error raised on purpose, on the driver or in a task, is told in one line on stderr.
+    """
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    with redirect_stderr(_SparksStderr()) if is_submitted else nullcontext():
+        try:
+            work(arguments)
+        except (BookKeeperError, PySparkException) as error:
+            return _failed(error)
+    return 0
+
+
+def _failed(error: BookKeeperError | PySparkException) -> int:
+    """Tell what went wrong; an error that is not ours is raised on."""
+    ours = error if isinstance(error, BookKeeperError) else _behind(error)
+    if ours is None:
+        raise error
+    print(f"bkspark: {' '.join(str(ours).split())}", file=sys.stderr)
+    return 2 if isinstance(ours, USERS_MISTAKES) else 1
+
+
+def _behind(error: PySparkException) -> BookKeeperError | None:
+    """The error raised on purpose that Spark tells about, in a text of its own."""
+    found = re.findall(r"bkspark\.errors\.(\w+): (.*)", str(error))
+    return getattr(errors, found[-1][0])(found[-1][1]) if found else None
+
+
+class _SparksStderr(TextIOBase):
+    """The stderr of spark-submit.
+
+    It runs Python with both outputs going to stdout, so only its JVM still has it.
+    """
+
+    def __init__(self) -> None:
+        SparkContext._ensure_initialized()
+        jvm: Any = SparkContext._jvm
+        self._stream = jvm.System.err
+
+    def write(self, text: str) -> int:
+        self._stream.print(text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()

@@ -1,0 +1,53 @@
+"""What jobs have in common, without Spark."""
+
+from collections.abc import Callable, Sequence
+from io import StringIO
+
+import pytest
+from pyspark.errors import PySparkException
+
+from bkspark import errors
+from bkspark.spark import job
+
+
+@pytest.fixture(autouse=True)
+def is_not_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+
+
+def failing(error: Exception) -> Callable[[Sequence[str]], None]:
+    def fail(arguments: Sequence[str]) -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (errors.OutcomeUnknownError("a", hint="b"), 1, "bkspark: a; b\n"),
+        (errors.InvalidRequestError("two\nlines"), 2, "bkspark: two lines\n"),
+        (PySparkException(" bkspark.errors.NoSuchLedgerError: no log\n y"), 2, "bkspark: no log\n"),
+        (PySparkException("bkspark.errors.CorruptDataError: bad\n"), 1, "bkspark: bad\n"),
+    ],
+)
+def test_what_went_wrong_is_told_in_one_line(
+    error: Exception, status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert job.run_job(failing(error), []) == status
+    assert capsys.readouterr() == ("", said)
+
+
+def test_what_is_not_ours_is_raised_on() -> None:
+    with pytest.raises(PySparkException, match="no such column"):
+        job.run_job(failing(PySparkException("no such column")), [])
+
+
+def test_where_spark_has_turned_stderr_away_it_is_turned_back(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = StringIO()
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr(job, "_SparksStderr", lambda: real)
+    assert job.run_job(failing(errors.CorruptDataError("bad")), []) == 1
+    assert (real.getvalue(), *capsys.readouterr()) == ("bkspark: bad\n", "", "")
