@@ -11,7 +11,7 @@ from bkspark.client.logs.log_writer import LogWriter, _Segment
 from bkspark.client.logs.opening import _Opening
 from bkspark.client.logs.undecided import Undecided
 from bkspark.client.password import Password
-from bkspark.client.reading import log_view, ordered_read
+from bkspark.client.reading import log_view
 from bkspark.client.reading.confirmed import readable
 from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.client.recovery.recover import recover
@@ -20,7 +20,8 @@ from bkspark.client.streams.tail_writer import TailWriter
 from bkspark.client.upkeep.maintenance import make_tombstone
 from bkspark.errors import MetadataVersionError, OutcomeUnknownError
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
-from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 from bkspark.testing.simulation.runtime import SimulatedLock
 
 from .mutants import MUTANTS, Change, nothing
@@ -107,7 +108,7 @@ def listed_behind(old: _Segment, following: Any) -> Callable[[Any], LogRecord]:
 
 
 def trimmed_before_hidden(
-    cluster: Cluster, log_name: str, offset_of: Callable[[LogRecord], int]
+    cluster: Cluster, log_name: str, offset_of: Callable[[LogRecord], int], *_: object
 ) -> Any:
     log = cluster.log(log_name).value
     for ledger in log.ledgers:
@@ -183,10 +184,6 @@ def readable_by_recovery(
     return readable(bookies, cluster, ledger_id, password, ends)
 
 
-def viewed(view: Callable[..., Any]) -> tuple[Change, ...]:
-    return ((log_view, "view_of", view), (ordered_read, "view_of", view))
-
-
 def settled_by(settle: Callable[..., LogRecord]) -> tuple[Change, ...]:
     return ((settling, "with_closed_tail", settle), (opening, "with_closed_tail", settle))
 
@@ -222,7 +219,9 @@ LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
         (TailWriter, "__init__", begun_from_an_old_list(TailWriter.__init__)),
     ),
     "recovered transactions are forgotten": ((LogRecord, "_joined", joined_without_transactions),),
-    "readers put two versions together": viewed(view_of_two_versions(log_view.view_of)),
+    "readers put two versions together": (
+        (log_view, "view_of", view_of_two_versions(log_view.view_of)),
+    ),
     "readers recover": ((log_view, "readable", readable_by_recovery),),
 }
 

@@ -4,7 +4,8 @@ import pytest
 
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.simulation.__main__ import main
-from bkspark.testing.simulation.exhaust import Scope, exhaust
+from bkspark.testing.simulation.exhaust import exhaust
+from bkspark.testing.simulation.exhaust_run import Scope
 from bkspark.testing.simulation.story import told
 
 from . import mutants

@@ -12,12 +12,14 @@ from bkspark.testing.simulation.log_schedule import run_log_schedule
 from bkspark.testing.simulation.many import run_many
 from bkspark.testing.simulation.story import told
 
+from .deletion_mutants import DELETION_MUTANTS
 from .log_mutants import CASES, LOG_MUTANTS
 from .mutants import changed
 
+ALL_MUTANTS = LOG_MUTANTS | DELETION_MUTANTS
 SCHEDULES = int(os.environ.get("BKSPARK_SIMULATION_LOG_SCHEDULES", "400"))
 FIRST_SEED = 1_000_000
-SCHEDULES_MAX = 1_000
+SCHEDULES_MAX = 3_000
 """Within so many schedules every broken rule must be noticed; most need a hundredth of it."""
 
 
@@ -52,7 +54,7 @@ def test_equal_seeds_make_equal_steps_in_any_process() -> None:
 
 def noticed(name: str, *, rule: str = "") -> tuple[int, str]:
     """After how many schedules a mutant is noticed, by ``rule`` if one is named, and how."""
-    with changed(*LOG_MUTANTS[name]):
+    with changed(*ALL_MUTANTS[name]):
         for seed in range(SCHEDULES_MAX):
             violation = run_log_schedule(seed).violation
             if violation and rule in violation:
@@ -60,7 +62,7 @@ def noticed(name: str, *, rule: str = "") -> tuple[int, str]:
     raise AssertionError(f"{name} was not noticed in {SCHEDULES_MAX} schedules")
 
 
-@pytest.mark.parametrize("name", sorted(LOG_MUTANTS.keys() - CASES.values()))
+@pytest.mark.parametrize("name", sorted(ALL_MUTANTS.keys() - CASES.values()))
 def test_a_broken_rule_of_logs_is_noticed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     count, violation = noticed(name)
     with capsys.disabled():

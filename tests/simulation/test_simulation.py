@@ -1,15 +1,19 @@
 """Thousands of schedules of the real client code, and proof that they would notice."""
 
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from bkspark.testing.simulation.__main__ import main
 from bkspark.testing.simulation.faults import Kind
-from bkspark.testing.simulation.many import run_many
+from bkspark.testing.simulation.frame import Outcome
+from bkspark.testing.simulation.many import run_many, told_by_signals
 from bkspark.testing.simulation.schedule import run_schedule
 from bkspark.testing.simulation.story import told
 
@@ -41,6 +45,64 @@ def test_processes_share_the_seeds_among_themselves() -> None:
     shared = run_many(0, count=41, jobs=2)
     assert (shared.schedules, shared.operations) == (41, alone.operations)
     assert shared.faults == alone.faults
+
+
+def test_a_signal_ends_it_behind_the_schedule_under_way() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run(seed: int) -> Outcome:
+        outcome = run_schedule(seed)
+        if seed == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL  # a second one ends at once
+        return outcome
+
+    with told_by_signals() as end:
+        total = run_many(0, count=10, run=run, end=end)
+    assert (total.schedules, end.signal_number) == (3, signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def hears_signals(process_id: int) -> bool:
+    """Whether it has a handler of its own for SIGTERM."""
+    caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{process_id}/status").read_text())
+    return caught is not None and bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "is_for_all"),
+    [
+        ("--jobs 1", signal.SIGINT, True),
+        ("--jobs 1 --logs", signal.SIGTERM, False),
+        ("--jobs 2", signal.SIGINT, True),
+        ("--jobs 2 --logs", signal.SIGTERM, True),
+        ("--jobs 2", signal.SIGTERM, False),
+    ],
+)
+def test_who_ends_it_is_told_what_was_run(
+    words: str, number: signal.Signals, is_for_all: bool
+) -> None:
+    """A terminal tells all processes of a command, ``kill`` the one that it is given."""
+    command = [sys.executable, "-m", "bkspark.testing.simulation", "--seconds", "600"]
+    with subprocess.Popen(
+        [*command, *words.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        while not hears_signals(running.pid):
+            time.sleep(0.05)
+        time.sleep(4)
+        (os.killpg if is_for_all else os.kill)(running.pid, number)
+        try:
+            out, err = running.communicate(timeout=60)  # until nobody can say more
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            raise
+    assert running.returncode == 128 + number
+    assert "Traceback" not in err
+    assert re.match(r"[1-9]\d* schedules, .* 0 violations, ", out)
 
 
 def digests(hash_seed: int) -> str:

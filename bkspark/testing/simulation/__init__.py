@@ -13,6 +13,7 @@ after every step.
 Who is who: ``schedule`` (one, by chance), ``many`` and ``exhaust`` (all of a small scope, through
 ``explorer``, ``bounded`` and ``dependence``) drive a ``scheduler``; ``clients`` run on ``runtime``
 against ``storage`` and its ``disks``, with ``faults``; ``oracle``, ``known`` and ``log_watch`` look
-on; ``story`` tells what happened. Logs of ledgers have schedules of their own: ``log_schedule``
-starts ``log_clients`` and ``log_batches``, on ``log_runtime``, and ``log_oracle`` looks on.
+on; ``story`` tells what happened. Logs of ledgers have schedules of their own, in the same
+``frame``: ``log_schedule`` starts ``log_clients``, ``log_holders`` and ``log_batches``, on
+``log_runtime``, and ``log_oracle`` looks on, with what ``log_told`` remembers.
 """

@@ -4,8 +4,10 @@
     python -m bkspark.testing.simulation --schedules 1 --seed 4711 --tell
     python -m bkspark.testing.simulation --logs --seconds 3600 --jobs 2
     python -m bkspark.testing.simulation --exhaust 3/3/2 --recoverers 1 --crashes 1
+    python -m bkspark.testing.simulation --exhaust 3/3/2 --recoverers 2 --states
 
 Exits 1 if a schedule breaks a promise, and prints it step by step; its seed alone brings it back.
+SIGINT and SIGTERM end it: it says what was run until then and exits with 130 or 143, as shells do.
 """
 
 import argparse
@@ -13,15 +15,20 @@ import sys
 import time
 
 from bkspark.protocol.quorum import Quorum
-from bkspark.testing.simulation.exhaust import Scope, exhaust
+from bkspark.testing.simulation.exhaust import exhaust
+from bkspark.testing.simulation.exhaust_run import Scope
+from bkspark.testing.simulation.exhaust_states import cover
 from bkspark.testing.simulation.log_schedule import run_log_schedule
-from bkspark.testing.simulation.many import run_many
+from bkspark.testing.simulation.many import run_many, told_by_signals
 from bkspark.testing.simulation.schedule import run_schedule
 from bkspark.testing.simulation.story import told
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.states and options.interruptions is not None:
+        parser.error("--states looks at all of them, --interruptions counts along schedules")
     if options.exhaust:
         return _exhaust(options)
     count = options.schedules or (None if options.seconds else 1000)
@@ -30,11 +37,21 @@ def main(arguments: list[str] | None = None) -> int:
         for number in range(count or 1):
             print(told(run(options.seed + number)))
     began = time.perf_counter()
-    total = run_many(options.seed, count=count, seconds=options.seconds, jobs=options.jobs, run=run)
+    with told_by_signals() as end:
+        total = run_many(
+            options.seed,
+            count=count,
+            seconds=options.seconds,
+            jobs=options.jobs,
+            run=run,
+            end=end,
+        )
     if total.failed and not options.tell:
         print(told(total.failed))
     print(total.shown(time.perf_counter() - began))
-    return 1 if total.violations else 0
+    if total.violations:
+        return 1
+    return 0 if end.signal_number is None else 128 + end.signal_number
 
 
 def _exhaust(options: argparse.Namespace) -> int:
@@ -47,7 +64,8 @@ def _exhaust(options: argparse.Namespace) -> int:
         interruptions=options.interruptions,
     )
     began = time.perf_counter()
-    result = exhaust(scope, options.limit, uses_symmetry=not options.all_names)
+    search = cover if options.states else exhaust
+    result = search(scope, options.limit, uses_symmetry=not options.all_names)
     if result.failed:
         print(told(result.failed))
     print(f"{result}, {time.perf_counter() - began:.1f} s")
@@ -68,9 +86,10 @@ def _parser() -> argparse.ArgumentParser:
     small.add_argument("--crashes", type=int, default=0, choices=(0, 1), help="of the writer")
     small.add_argument("--change", action="store_true", help="the writer changes its ensemble")
     small.add_argument("--close", action="store_true", help="the writer closes the ledger")
+    small.add_argument("--states", action="store_true", help="each state once, for more clients")
     small.add_argument("--interruptions", type=int, help="not every schedule, but so far only")
     small.add_argument("--all-names", action="store_true", help="also what differs in names only")
-    small.add_argument("--limit", type=int, help="end after so many schedules")
+    small.add_argument("--limit", type=int, help="end after so many schedules, or states")
     return parser
 
 

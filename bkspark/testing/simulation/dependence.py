@@ -32,12 +32,11 @@ def touch(accesses: Accesses, thing: str, access: Access) -> None:
 
 def commute(one: Mapping[str, Access], other: Mapping[str, Access]) -> bool:
     few, many = (one, other) if len(one) <= len(other) else (other, one)
-    return not any(
-        thing in many and _conflict(access, many[thing]) for thing, access in few.items()
-    )
+    return not any(thing in many and conflict(access, many[thing]) for thing, access in few.items())
 
 
-def _conflict(one: Access, other: Access) -> bool:
+def conflict(one: Access, other: Access) -> bool:
+    """Whether two accesses of the same thing do not commute."""
     kinds = {one, other}
     return Access.WRITE in kinds or kinds == {Access.READ, Access.ADD}
 
@@ -99,7 +98,7 @@ def _dependent(step: Step, touched: Mapping[str, Sequence[tuple[int, Access]]]) 
     found: dict[int, bool] = {}
     for thing, access in step.accesses.items():
         for other, its_access in touched.get(thing, ()):
-            if _conflict(access, its_access):
+            if conflict(access, its_access):
                 found[other] = found.get(other, False) or access is not Access.WAIT
     return found
 

@@ -28,7 +28,7 @@ from bkspark.protocol.batch import AttemptReport
 from bkspark.protocol.record import Transaction
 from bkspark.protocol.stream_run import StreamRun
 from bkspark.testing.simulation.log_clients import DELAYS, LOG, LogClients
-from bkspark.testing.simulation.log_oracle import value_of
+from bkspark.testing.simulation.log_told import value_of
 from bkspark.testing.simulation.runtime import SimulatedRuntime
 from bkspark.testing.simulation.scheduler import Task
 
@@ -36,6 +36,8 @@ _BLOCKS = BlockSettings(rows_per_block=2, target_bytes=2**20, compression="none"
 _RUNS = 3
 _ABORTED_SHARE = 0.3
 """Spark aborts in another process, which may be while a commit that it gave up goes on (H5)."""
+_IDLE_SHARE = 0.4
+"""Spark ends a commit process that was idle; it has laid its tail down by then, mostly."""
 _TRIES = 2
 _REST_SECONDS = 0.02
 
@@ -105,6 +107,9 @@ class Batches:
                 try:
                     for batch_id in range(self.checkpoint, batch_count):
                         self._run_batch(name, run, held, batch_id)
+                        if self._random.random() < _IDLE_SHARE:
+                            held.rest()
+                            held = HeldTails(limits)
                     return
                 except BookKeeperError as error:
                     self._clients.note(f"query ends: {type(error).__name__}: {error.args[0]}")

@@ -5,9 +5,10 @@ truncates; when it was fenced it asks what became of its entries, adds those aga
 the log, and no other (RB-35).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from random import Random
 
 from bkspark.client.cluster import Cluster
@@ -17,10 +18,10 @@ from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.logs.log_writer import LogWriter
 from bkspark.client.password import Password
 from bkspark.errors import BookKeeperError, LedgerClosedError, NoSuchEntryError, NoSuchLedgerError
-from bkspark.protocol.log import LogRecord
 from bkspark.testing.faulty_os import Crash
 from bkspark.testing.simulation.clients import Clients
-from bkspark.testing.simulation.log_oracle import LogOracle, value_of
+from bkspark.testing.simulation.log_oracle import LogOracle
+from bkspark.testing.simulation.log_told import Reading, value_of
 from bkspark.testing.simulation.runtime import SimulatedRuntime
 from bkspark.testing.simulation.scheduler import Scheduler, Task, Violation
 
@@ -72,12 +73,14 @@ class LogClients(Clients):
 
     Attributes:
         deaths: of leaders, by their own plan.
+        uri: of the cluster.
     """
 
     def __init__(self, scheduler: Scheduler, oracle: LogOracle, random: Random, uri: str) -> None:
         super().__init__(scheduler, oracle, random, uri)
         self.log_oracle = oracle
         self.deaths = 0
+        self.uri = uri
 
     def note(self, what: str) -> None:
         self._scheduler.note(what)
@@ -137,9 +140,9 @@ class LogClients(Clients):
                     else:
                         self._scheduler.sleep(_REST_SECONDS)
 
-        return self._start_reader(name, work)
+        return self.start_reader(name, work)
 
-    def _start_reader(self, name: str, work: Callable[[SimulatedRuntime], None]) -> Task:
+    def start_reader(self, name: str, work: Callable[[SimulatedRuntime], None]) -> Task:
         self.log_oracle.readers.add(name)
         return self.start(name, work, DELAYS)
 
@@ -152,16 +155,15 @@ class LogClients(Clients):
 
         def work(_runtime: SimulatedRuntime) -> None:
             with Cluster(self._uri) as cluster:
-                start = self.log_oracle.history.record
+                reading = Reading.beginning(self.log_oracle.history.record)
                 expected: int | None = None
                 log = LogHandle(cluster, LOG, Password())
                 for entry in log.follow(timeout=FOLLOW_SECONDS):
                     begin = entry.offset if expected is None else expected
                     row = (entry.offset, entry.value)
-                    self.tell_read(name, begin, [row], start)
-                    expected = entry.offset + 1
+                    expected = self.log_oracle.has_read_log(name, begin, [row], reading)
 
-        return self._start_reader(name, work)
+        return self.start_reader(name, work)
 
     def truncate(self, name: str) -> Task:
         """Make the log shorter, whatever others do with it."""
@@ -169,7 +171,8 @@ class LogClients(Clients):
         def work(_runtime: SimulatedRuntime) -> None:
             with Cluster(self._uri) as cluster:
                 for _ in range(2):
-                    self.truncate_log(name, LogHandle(cluster, LOG, Password()))
+                    log = LogHandle(cluster, LOG, Password())
+                    self.truncate_log(name, log, self.log_oracle.meaning_one(name))
                     self._scheduler.sleep(_REST_SECONDS)
 
         return self.start(name, work, DELAYS)
@@ -177,7 +180,8 @@ class LogClients(Clients):
     def seal(self, name: str) -> Task:
         def work(_runtime: SimulatedRuntime) -> None:
             with Cluster(self._uri) as cluster:
-                LogHandle(cluster, LOG, Password()).seal()
+                with self.log_oracle.meaning_one(name):
+                    LogHandle(cluster, LOG, Password()).seal()
                 self._scheduler.note("has sealed the log")
 
         return self.start(name, work, DELAYS)
@@ -195,59 +199,65 @@ class LogClients(Clients):
 
         return self.start(name, work, DELAYS)
 
-    def consume(self, name: str, cursor: str, *, may_miss: bool) -> Task:
-        """Read from where a cursor is, then move it; what it has not read must stay."""
+    def consume(self, name: str, cursor_name: str, *, may_miss: bool, holds: bool) -> Task:
+        """Read from where a cursor is, then move it; what it has not read must stay.
+
+        Args:
+            holds: whether the cursor is opened once, and not each time.
+        """
 
         def work(_runtime: SimulatedRuntime) -> None:
             with Cluster(self._uri) as cluster:
                 log = LogHandle(cluster, LOG, Password())
+                cursor = log.cursor(cursor_name)
                 for _ in range(3):
-                    self._consume(name, log, log.cursor(cursor), may_miss=may_miss)
+                    self._consume(name, log, cursor, may_miss=may_miss)
+                    cursor = cursor if holds else log.cursor(cursor_name)
                     self._scheduler.sleep(_REST_SECONDS)
 
-        return self._start_reader(name, work)
+        return self.start_reader(name, work)
 
     def _consume(self, name: str, log: LogHandle, cursor: Cursor, *, may_miss: bool) -> None:
-        before = self.log_oracle.history.record
-        start = cursor.offset
+        generation, start = cursor._seen.value.generation, cursor.offset
+        reading = Reading.beginning(self.log_oracle.history.record)
         try:
             rows = [(entry.offset, entry.value) for entry in log.read(start)]
         except NoSuchEntryError as error:
             if not may_miss and log.first_offset > start:
                 raise Violation(f"{name} has not read {start}, it is gone: {error} (I8)") from error
             raise
-        self.tell_read(name, start, rows, before)
+        self.log_oracle.has_read_log(name, start, rows, reading)
         cursor.advance(start + len(rows))
+        if reading.generations and generation not in reading.generations:
+            raise Violation(f"{name}, of generation {generation}, has read {reading} (I10)")
 
     def read_log(self, name: str, log: LogHandle) -> int:
         """Read all of the log; returns the offset behind it."""
         before = self.log_oracle.history.record
+        reading = Reading.beginning(before)
         rows = [(entry.offset, entry.value) for entry in log.read()]
         begin = rows[0][0] if rows else before.first_offset
         end = begin + len(rows)
         self._scheduler.note(f"has read {len(rows)} entries up to offset {end}")
-        self.tell_read(name, begin, rows, before)
+        self.log_oracle.has_read_log(name, begin, rows, reading)
         after = self.log_oracle.history.record
         is_same = after.generation == before.generation
         if is_same and end < before.end_offset and after.first_offset <= end:
             raise Violation(f"{name} reads up to {end}, {before.end_offset} was settled (RB-44)")
         return end
 
-    def tell_read(
-        self, name: str, begin: int, rows: Iterable[tuple[int, bytes]], before: LogRecord
+    def truncate_log(
+        self, name: str, log: LogHandle, meanwhile: AbstractContextManager[object]
     ) -> None:
-        """Tell the oracle; ``before`` is the log when the reader had not looked yet."""
-        least, generation = before.first_offset, before.generation
-        self.log_oracle.has_read_log(name, begin, rows, least=least, generation=generation)
-
-    def truncate_log(self, name: str, log: LogHandle) -> None:
         record = log.record
         before = self._random.randint(record.first_offset, record.end_offset)
         self.log_oracle.may_begin = max(self.log_oracle.may_begin, before)
-        log.truncate(before)
+        with meanwhile:
+            log.truncate(before)
         self._scheduler.note(f"has truncated the log before {before}")
         after = self.log_oracle.history.record
-        if after.first_offset < before and after.generation == record.generation:
+        is_same = after.generation == record.generation and not after.is_vacant
+        if is_same and after.first_offset < before:
             raise Violation(f"{name} truncated the log before {before} in vain: {after} (I8)")
 
 
@@ -264,7 +274,7 @@ class Leader:
     def __post_init__(self) -> None:
         self.log = LogHandle(self.cluster, LOG, Password())
         self.oracle = self.clients.log_oracle
-        self.opened = self.oracle.history.record
+        self.generation = 0
         self.scheduler = self.clients._scheduler
 
     def lead(self) -> list[bytes]:
@@ -282,9 +292,8 @@ class Leader:
                 self.scheduler.note(f"cannot open: {error.args[0]}")
                 self.scheduler.sleep(_REST_SECONDS)
                 continue
-            self.opened = self.oracle.history.record
             self.scheduler.note(f"has opened the log at offset {writer.end_offset}")
-            self.oracle.opened(self.name, writer.ledger_id, writer.end_offset)
+            self.generation = self.oracle.opened(self.name, writer.ledger_id, writer.end_offset)
             left = self._write(writer, left)
             if not left:
                 break
@@ -319,7 +328,7 @@ class Leader:
         def told(future: "Future[int]") -> None:
             if future.exception() is None:
                 self.scheduler.note(f"{value!r} is acknowledged at offset {future.result()}")
-                self.oracle.added(self.name, future.result(), value)
+                self.oracle.added(self.name, self.generation, future.result(), value)
 
         return told
 
@@ -333,7 +342,7 @@ class Leader:
         writer.roll()
 
     def _truncate(self, _writer: LogWriter, _left: list[bytes]) -> None:
-        self.clients.truncate_log(self.name, self.log)
+        self.clients.truncate_log(self.name, self.log, nullcontext())
 
     def _read(self, _writer: LogWriter, _left: list[bytes]) -> None:
         self.clients.read_log(self.name, self.log)
@@ -357,18 +366,15 @@ class Leader:
             try:
                 found = self.log.resolve_outcome(undecided)
             except NoSuchLedgerError:
-                raise
+                self.scheduler.note(f"the log was deleted, and with it {undecided}")
+                return []  # whatever became of them, they are not to come again
             except BookKeeperError as error:
                 self.scheduler.note(f"cannot tell: {error.args[0]}")
                 self.scheduler.sleep(_REST_SECONDS)
                 continue
             self.scheduler.note(f"{len(found)} of {undecided.entry_count} undecided are there")
-            self.clients.tell_read(
-                self.name,
-                found.start,
-                zip(found, lost, strict=False),
-                replace(self.opened, first_offset=0),
-            )
+            rows = zip(found, lost, strict=False)
+            self.oracle.has_read_log(self.name, found.start, rows, Reading.of(self.generation))
             return lost[len(found) :]
         if undecided:
             undecided_error = f"nobody can tell about {undecided} of {self.name}"

@@ -9,53 +9,26 @@ RB-20b who opened the log begins behind everything that was acknowledged
 RB-35  no value is in the log twice, nor those of one client out of order
 RB-39  a reader sees neighbouring offsets, and at each what is there
 RB-44  who opened the log reads everything that was acknowledged before
+I10    a log that was deleted takes nothing any more; who holds on to a generation of it, to write
+       or to read, is in no other
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pyarrow as pa
 
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.format import cursor_record, journal, layout
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger import LedgerMetadata
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.record import AddRecord
-from bkspark.testing.simulation.known import Ledger, stripe_count
+from bkspark.testing.simulation.known import stripe_count
+from bkspark.testing.simulation.log_told import Contents, Reading
 from bkspark.testing.simulation.log_watch import History
 from bkspark.testing.simulation.oracle import Oracle
 from bkspark.testing.simulation.scheduler import Violation
-
-
-def value_of(client: str, number: int) -> bytes:
-    """What ``client`` submits as its ``number``-th value."""
-    return b"%s %d" % (client.encode(), number)
-
-
-@dataclass
-class Contents:
-    """What the log holds, by offset.
-
-    Attributes:
-        told: what somebody was told is there: writers by acks, readers by what they read.
-        placed: values of closed ledgers, those that are truncated as well.
-        at: value -> offset of ``placed``.
-        last: client -> the highest number of its values in ``placed``.
-        seen: how many places of the history are in ``placed``.
-        gone: values of earlier generations.
-    """
-
-    told: dict[int, bytes] = field(default_factory=dict)
-    placed: dict[int, bytes] = field(default_factory=dict)
-    at: dict[bytes, int] = field(default_factory=dict)
-    last: dict[bytes, int] = field(default_factory=dict)
-    seen: int = 0
-    gone: set[bytes] = field(default_factory=set)
-
-    @property
-    def known(self) -> set[bytes]:
-        """All values that are, or were, surely in the log."""
-        return self.gone | self.at.keys() | set(self.told.values())
 
 
 class LogOracle(Oracle):
@@ -75,8 +48,10 @@ class LogOracle(Oracle):
         self.may_begin = 0
         self.generation = 1
         self.readers: set[str] = set()
-        self._tail: tuple[int, ...] = ()
         self.contents = Contents()
+        self._past: dict[int, Contents] = {}
+        self._meant: dict[str, int] = {}
+        self._record: LogRecord | None = None
         self._values: dict[tuple[int, int], bytes] = {}
         self._rows: dict[str, Sequence[bytes]] = {}
 
@@ -102,48 +77,63 @@ class LogOracle(Oracle):
         for one in range(first, entry_id + 1):
             self._tell(process, self._offset_of(ledger_id, one), self._value_at(ledger_id, one))
 
-    def added(self, process: str, offset: int, value: bytes) -> None:
+    def added(self, process: str, generation: int, offset: int, value: bytes) -> None:
         """A log writer's user learns that ``value`` is at ``offset`` for ever."""
-        ledger_id, entry_id = self._find(offset)
+        self._require_there(process, generation)
+        ledger_id, entry_id = self._find(self.history, offset)
         self.acknowledged(process, ledger_id, entry_id)
         self._tell(process, offset, value)
 
-    def opened(self, process: str, ledger_id: int, first_offset: int) -> None:
-        """``process`` may write now; its first entry will be at ``first_offset``."""
-        if self.history.record.tail[-1:] != (ledger_id,):
-            return  # It has been taken over from already.
-        if max(self.contents.told, default=-1) >= first_offset:
+    def opened(self, process: str, ledger_id: int, first_offset: int) -> int:
+        """``process`` may write now, from ``first_offset`` on; returns the log's generation."""
+        generation = self.logs.generation_of(ledger_id)
+        if generation is None:
+            raise Violation(f"{process} is to write to ledger {ledger_id}, never listed (RB-20)")
+        is_tail = self.history.record.tail[-1:] == (ledger_id,)  # or taken over from already
+        if is_tail and max(self.contents.told, default=-1) >= first_offset:
             raise Violation(
                 f"{process} begins at {first_offset}, acked is {max(self.contents.told)} (RB-20b)"
             )
+        return generation
 
     def has_read_log(
-        self,
-        reader: str,
-        begin: int,
-        rows: Iterable[tuple[int, bytes]],
-        *,
-        least: int,
-        generation: int,
+        self, reader: str, begin: int, rows: Iterable[tuple[int, bytes]], reading: Reading
     ) -> int:
         """A reader was given these rows, from ``begin`` on; returns the offset behind them.
 
-        Args:
-            least, generation: where the log began, and what it was, when the reader had not looked
-                yet. What was overwritten meanwhile may be read a last time.
+        What was overwritten or deleted meanwhile may be read a last time.
         """
-        for offset, value in rows if generation == self.generation else ():
+        may_be = reading.generations or set(range(reading.first, self.generation + 1))
+        for offset, value in rows:
             if offset != begin:
                 raise Violation(f"{reader} reads offset {offset}, next was {begin} (RB-39)")
-            if offset < least:
-                raise Violation(f"{reader} reads {offset}, the log began at {least} (I8)")
-            self._tell(reader, offset, value, "RB-39")
+            if may_be == {reading.first} and offset < reading.least:
+                raise Violation(f"{reader} reads {offset}, the log began at {reading.least} (I8)")
+            if may_be == {self.generation}:
+                self._tell(reader, offset, value, "RB-39")
+            else:
+                may_be = {one for one in may_be if self._has_held(one, offset, value)}
+            if not may_be:
+                raise Violation(f"{reader} reads {value!r} at {offset}, of {reading} (I10)")
+            reading.generations = may_be
             begin += 1
         return begin
 
+    def _has_held(self, generation: int, offset: int, value: bytes) -> bool:
+        """Whether ``value`` was at ``offset`` in an earlier generation, or is there now."""
+        is_now = generation == self.generation
+        history = self.history if is_now else self.logs.past[self.log_name, generation]
+        contents = self.contents if is_now else self._past[generation]
+        if not contents.told.get(offset, value) == contents.placed.get(offset, value) == value:
+            return False
+        try:
+            return self._value_at(*self._find(history, offset)) == value
+        except Violation:
+            return False
+
     def require_present(self, process: str, values: Iterable[bytes]) -> None:
         """``process`` was told that all of ``values`` are in the log."""
-        missing = [one for one in values if one not in self.contents.known]
+        missing = [one for one in values if one not in self.contents.ever | self.contents.had]
         if missing:
             raise Violation(f"{process} was told that {missing} are in the log (I8)")
 
@@ -153,8 +143,34 @@ class LogOracle(Oracle):
         self, step: int, process: str, call: str, name: str, result: object
     ) -> None:
         super()._after_metadata(step, process, call, name, result)
-        if call == "put" and name == f"logs/{self.log_name}":
+        if name != f"logs/{self.log_name}":
+            return
+        if call == "put":
+            is_forgetting = self._is_forgetting(self.history.record)
             self._fill()
+            meant = self._meant.get(process) or self.generation
+            if meant != self.generation and not is_forgetting:
+                raise Violation(
+                    f"{process} changes generation {self.generation} of the log, having looked at "
+                    f"{meant} (I10)"
+                )
+        elif process in self._meant:
+            self._meant[process] = self._meant[process] or self.generation
+
+    def _is_forgetting(self, record: LogRecord) -> bool:
+        """Whether nothing changes but that ledgers which were let go of are not named any more."""
+        versions = (self._record or record, record)
+        before, after = (replace(one, dropped=(), to_delete=()) for one in versions)
+        return before == after
+
+    @contextmanager
+    def meaning_one(self, process: str) -> Iterator[None]:
+        """What ``process`` does now is meant for the generation that it looks at first."""
+        self._meant[process] = 0
+        try:
+            yield
+        finally:
+            del self._meant[process]
 
     def see(self, process: str, ledger_id: int) -> None:
         super().see(process, ledger_id)
@@ -163,25 +179,40 @@ class LogOracle(Oracle):
 
     def _fill(self) -> None:
         """Take over what was placed by the newest version of the record."""
-        contents, history = self.contents, self.history
-        if history.record.generation != self.generation:
-            self.generation = history.record.generation
-            contents = self.contents = Contents(gone=contents.known | self._overwritten())
-        self._tail = history.record.tail
-        self._require_asked(history.record)
+        history, record = self.history, self.history.record
+        if record.generation != self.generation:
+            self._past[self.generation] = self.contents
+            self.contents = self._following()
+            self.generation = record.generation
+        contents, self._record = self.contents, record
+        if record.is_vacant:
+            return
+        self._require_asked(record)
         for ledger_id, first_offset, count in history.placed[contents.seen :]:
             for entry_id in range(count):
                 value = self._value_at(ledger_id, entry_id)
                 self._place(first_offset + entry_id, value)
         contents.seen = len(history.placed)
         told = max(contents.told, default=-1)
-        if told >= history.end and not history.record.tail:
+        if told >= history.end and not record.tail:
             raise Violation(f"offset {told} is acked, the log ends at {history.end} (I8)")
+
+    def _following(self) -> Contents:
+        """Contents of the next generation.
+
+        A batch may be run again after a deletion: who knew that it was committed is gone as well.
+        """
+        before = self.contents
+        had = before.had | self._overwritten()
+        gone = before.gone | had
+        if self._record is not None and self._record.is_vacant:
+            gone = gone.difference(*self._rows.values())
+        return Contents(gone=gone, ever=before.ever | had)
 
     def _overwritten(self) -> set[bytes]:
         """What the tail held that was settled and overwritten in one step."""
         gone: set[bytes] = set()
-        for ledger_id in self._tail:
+        for ledger_id in self._record.tail if self._record else ():
             end = self.ledgers[ledger_id].metadata.last_entry_id
             for entry_id in range(0 if end is None else end + 1):
                 gone.add(self._value_at(ledger_id, entry_id))
@@ -226,16 +257,16 @@ class LogOracle(Oracle):
         known = contents.told.setdefault(offset, value)
         if known != value or contents.placed.get(offset, value) != value:
             raise Violation(f"{who} is told {value!r} of offset {offset}, was {known!r} ({rule})")
-        if self._value_at(*self._find(offset)) != value:
+        if self._value_at(*self._find(self.history, offset)) != value:
             raise Violation(f"{who} is told {value!r} of offset {offset}, it is not ({rule})")
 
-    def _find(self, offset: int) -> tuple[int, int]:
-        """The ledger and entry at ``offset``."""
-        for ledger_id, first_offset, count in reversed(self.history.placed):
+    def _find(self, history: History, offset: int) -> tuple[int, int]:
+        """The ledger and entry at ``offset`` of one generation."""
+        for ledger_id, first_offset, count in reversed(history.placed):
             if first_offset <= offset < first_offset + count:
                 return ledger_id, offset - first_offset
-        begin = self.history.end
-        for ledger_id in self.history.record.tail:
+        begin = history.end
+        for ledger_id in history.tail:
             end = self.ledgers[ledger_id].metadata.last_entry_id
             if end is None or offset <= begin + end:
                 return ledger_id, offset - begin
@@ -293,9 +324,18 @@ class LogOracle(Oracle):
                 raise Violation(f"entry {number} of {record.ledger_id} has two values (I4)")
 
     def acknowledged(self, process: str, ledger_id: int, entry_id: int) -> None:
+        if ledger_id not in self.private:
+            self._require_there(process, self.logs.generation_of(ledger_id))
         super().acknowledged(process, ledger_id, entry_id)
         if ledger_id not in self.private:
             self._offset_of(ledger_id, entry_id)
+
+    def _require_there(self, process: str, generation: int | None) -> None:
+        """An ack of a generation comes before the log is deleted, or made anew."""
+        is_there = not self.history.record.is_vacant
+        if generation is not None and not (is_there and generation == self.generation):
+            now = f"at generation {self.generation}" if is_there else "deleted"
+            raise Violation(f"{process} gets an ack of generation {generation}, it is {now} (I10)")
 
     # --- the end ---------------------------------------------------------------------------
 
@@ -303,15 +343,23 @@ class LogOracle(Oracle):
         """The process that has created a ledger."""
         return self.logs.makers[ledger_id]
 
+    def listed_in(self, generation: int) -> list[int]:
+        """Ledgers that were on the log's list first in this generation."""
+        return [one for one in self.ledgers if self.logs.generation_of(one) == generation]
+
+    def left(self) -> list[int]:
+        """Ledgers that are on no list and not deleted."""
+        listed = self.history.record.listed_ids
+        return [one for one in self.ledgers if one not in listed and not self.is_deleted(one)]
+
     def unlisted(self) -> list[LedgerMetadata]:
         """Ledgers that are on no list and not dropped: to be collected."""
         return [
             ledger.metadata
             for ledger_id, ledger in sorted(self.ledgers.items())
-            if not self._is_accounted_for(ledger_id, ledger)
+            if not self._is_accounted_for(ledger_id)
         ]
 
-    def _is_accounted_for(self, ledger_id: int, ledger: Ledger) -> bool:
+    def _is_accounted_for(self, ledger_id: int) -> bool:
         record = self.history.record
-        is_deleted = ledger.metadata.state is LedgerState.DELETING
-        return is_deleted or ledger_id in (*record.listed_ids, *record.dropped)
+        return self.is_deleted(ledger_id) or ledger_id in (*record.listed_ids, *record.dropped)

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from bkspark.client import channel
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.batch.target import BatchTarget
+from bkspark.client.channel import Channel
 from bkspark.client.recovery.fencing import LookUp, Shown
 from bkspark.client.recovery.running import Beat, Failure, unheard
 from bkspark.client.runtime import Task, Threads
@@ -56,8 +58,18 @@ def tasks_for_threads(scheduler: Scheduler) -> Iterator[None]:
             task.name = "look-up"
         return real_look_up(self, beat)
 
-    real_look_up = LookUp.run
+    def answer(self: Channel, seconds: float) -> Any:
+        asked = self._last
+        if threading.get_ident() != home or scheduler.current is None or asked is None:
+            return real_answer(self, seconds)
+        if not asked.done():
+            scheduler.pause(asked.done, seconds)
+        return real_answer(self, 0)
+
+    real_look_up, real_answer = LookUp.run, Channel.answer
     changes: list[tuple[object, str, object]] = [
+        (Channel, "answer", answer),
+        (channel, "_UNANSWERED", channel._Unanswered()),
         (Threads, "start", start),
         (Threads, "inbox", inbox),
         (Threads, "lock", lock),

@@ -6,6 +6,8 @@ fail. Then the faults end: it must be possible to write to the log and to read a
 is on no list can be deleted.
 """
 
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from random import Random
 
 from bkspark.client.cluster import Cluster
@@ -14,22 +16,24 @@ from bkspark.client.logs.founding import found_log
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.password import Password
 from bkspark.client.upkeep import maintenance
+from bkspark.client.upkeep.views import LISTED, ledgers
 from bkspark.errors import BookKeeperError
-from bkspark.protocol.ledger import DigestSpec
+from bkspark.protocol.ledger import DigestSpec, LedgerState
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.simulation.disks import URI
-from bkspark.testing.simulation.faults import Chance, Kind
+from bkspark.testing.simulation.faults import Kind
+from bkspark.testing.simulation.frame import Outcome, Run, Shape, outcome_of
 from bkspark.testing.simulation.log_batches import Batches
 from bkspark.testing.simulation.log_clients import LOG, LeaderPlan, LogClients
+from bkspark.testing.simulation.log_holders import Holders
 from bkspark.testing.simulation.log_oracle import LogOracle
 from bkspark.testing.simulation.log_runtime import tasks_for_threads, watched
-from bkspark.testing.simulation.runtime import SimulatedRuntime, determined
-from bkspark.testing.simulation.schedule import Outcome
-from bkspark.testing.simulation.scheduler import Policy, Scheduler, Violation
-from bkspark.testing.simulation.storage import Storage
+from bkspark.testing.simulation.runtime import SimulatedRuntime
+from bkspark.testing.simulation.scheduler import Violation
 
 _QUORUMS = ((3, 3, 2), (2, 2, 2), (2, 2, 1), (3, 2, 2))
 _LENGTHS = (150, 400, 1000)
+_CHANGES_MAX, _ROLLING_CHANGES_MAX = 5, 12
 _STEPS_MAX = 30_000
 _WRITERS = (
     *((1, 0, 0), (1, 0, 0), (2, 0, 0), (2, 0, 0), (2, 0, 0), (3, 0, 0), (3, 0, 0)),
@@ -39,62 +43,39 @@ _WRITERS = (
 """How many would-be leaders, drivers of one query and batch appends."""
 _ROLLING_SHARE = 0.3
 """Of schedules whose leaders roll at every entry and tell readers at once."""
+_DELETED_SHARE = 0.3
+"""Of schedules in which the log is deleted, and mostly made anew."""
 _NEAR_LOOKS = 8
 CURSOR = "reader"
 
 
 def run_log_schedule(seed: int, *, checks_reasons: bool = True) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised."""
-    random = Random(f"log {seed}")
-    outcome = Outcome(seed)
-    with determined(
-        seed,
-        sleep=lambda seconds: run.scheduler.sleep(seconds),
-        clock=lambda: run.scheduler.seconds,
-    ):
-        run = _Run(random, outcome, checks_reasons)
-        try:
-            with (
-                run.storage.installed(),
-                tasks_for_threads(run.scheduler),
-                watched(run.oracle, run.scheduler),
-            ):
-                run.play()
-        except Violation as violation:
-            outcome.violation = str(violation)
-        finally:
-            run.storage.clear()
-    outcome.take(run.scheduler, run.storage, run.oracle)
-    return outcome
+    oracle = LogOracle(URI, LOG, checks_reasons=checks_reasons)
+    return outcome_of(seed, lambda: _Run(Random(f"log {seed}"), oracle))
 
 
-class _Run:
-    """A cluster with one log, its clients and who goes next."""
+class _Run(Run[LogOracle]):
+    """A cluster with one log and its clients."""
 
-    def __init__(self, random: Random, outcome: Outcome, checks_reasons: bool) -> None:
-        self._random = random
-        self._quorum = Quorum(*random.choice(_QUORUMS))
+    def __init__(self, random: Random, oracle: LogOracle) -> None:
+        quorum = Quorum(*random.choice(_QUORUMS))
         self._rolls = random.random() < _ROLLING_SHARE
-        is_uniform = random.random() < 0.5 and not self._rolls
-        length, change_count = random.choice(_LENGTHS), random.randint(1, 12 if self._rolls else 5)
-        changes = frozenset(random.randrange(length) for _ in range(change_count))
-        policy = Policy(random, None if is_uniform else changes)
-        spares = random.randint(0, 2)
-        time_out_rate = random.choice((0.0, 0.0, 0.0, 0.001))
-        self._ends_waits = time_out_rate > 0
-        self.scheduler = Scheduler(policy, time_out_rate=time_out_rate, steps_max=_STEPS_MAX)
-        self.oracle = LogOracle(URI, LOG, checks_reasons=checks_reasons)
-        chance = Chance(random, losses_left=self._quorum.losses_max)
-        self._losses_max = chance.losses_left
-        bookie_count = self._quorum.ensemble_size + spares
-        self.storage = Storage(self.scheduler, chance, self.oracle, bookie_count)
-        self._clients = LogClients(self.scheduler, self.oracle, random, URI)
-        self._batches = Batches(self._clients, random, URI)
-        how = "uniform" if is_uniform else f"priorities, changed at {sorted(changes)}"
-        outcome.setting = (
-            f"a log, E/Qw/Qa {self._quorum.ensemble_size}/{self._quorum.write_quorum_size}/"
-            f"{self._quorum.ack_quorum_size}, {spares} spare bookies, {how}"
+        changes_max = _ROLLING_CHANGES_MAX if self._rolls else _CHANGES_MAX
+        shape = Shape(
+            quorum, _LENGTHS, changes_max, has_priorities=self._rolls, steps_max=_STEPS_MAX
         )
+        super().__init__(random, shape, oracle)
+        self.setting = f"a log, {self.setting}"
+        self._ends_waits = self.scheduler.time_out_rate > 0
+        self._clients = LogClients(self.scheduler, oracle, random, URI)
+        self._batches = Batches(self._clients, random, URI)
+        self._holders = Holders(self._clients)
+
+    def surroundings(self) -> Iterable[AbstractContextManager[object]]:
+        yield from super().surroundings()
+        yield tasks_for_threads(self.scheduler)
+        yield watched(self.oracle, self.scheduler)
 
     def play(self) -> None:
         self._found()
@@ -102,17 +83,17 @@ class _Run:
         self._start_others()
         self.scheduler.run()
         excused = None if self._is_undisturbed else self._excused()
-        self._require_no_orphans("and their makers know it", excused)
+        self._require_no_orphans(excused)
         self._finish()
 
     def _found(self) -> None:
         with Cluster(URI) as cluster:
-            found_log(cluster, LOG, self._quorum, DigestSpec(), VALUE_SCHEMA)
+            found_log(cluster, LOG, self.quorum, DigestSpec(), VALUE_SCHEMA)
             self.oracle.logs.see("-", f"logs/{LOG}")
             LogHandle(cluster, LOG, Password()).cursor(CURSOR)
 
     def _start_writers(self) -> None:
-        random = self._random
+        random = self.random
         leaders, drivers, appends = random.choice(_WRITERS)
         self._truncates = random.random() < 0.5
         is_alone = leaders + drivers + appends == 1
@@ -134,7 +115,7 @@ class _Run:
         self._truncates |= is_overwrite and appends > 0
 
     def _start_others(self) -> None:
-        random, clients = self._random, self._clients
+        random, clients = self.random, self._clients
         if self._rolls:
             for number in (1, 2):
                 clients.look(f"near-reader-{number}", looks=_NEAR_LOOKS, waits_for_news=True)
@@ -146,14 +127,35 @@ class _Run:
             clients.truncate("truncator")
         if random.random() < 0.3:
             clients.retain("keeper")
-            clients.consume("consumer", CURSOR, may_miss=self._truncates)
+            clients.consume(
+                "consumer", CURSOR, may_miss=self._truncates, holds=random.random() < 0.5
+            )
         if random.random() < 0.15:
             clients.seal("sealer")
+        if random.random() < _DELETED_SHARE:
+            self._start_deleters()
+        if random.random() < (0.5 if self._holders.deletions else 0.1):
+            self._holders.query("query", fails_on_loss=random.random() < 0.5)
+
+    def _start_deleters(self) -> None:
+        random = self.random
+        possible = [
+            quorum
+            for quorum in (Quorum(*sizes) for sizes in _QUORUMS)
+            if quorum.ensemble_size <= len(list(self.storage.disks))
+            and quorum.losses_max >= self.quorum.losses_max
+        ]
+        for number in range(random.choice((1, 1, 2, 2, 3))):
+            refounded = random.choice((None, self.quorum, self.quorum, *possible))
+            self._holders.delete(f"deleter-{number + 1}", refounded=refounded)
+        for number in range(random.choice((0, 1, 2))):
+            self._clients.follow(f"clinging-follower-{number + 1}")
 
     @property
     def _is_undisturbed(self) -> bool:
         """Whether nothing at all went wrong so far."""
-        return not (self.storage.chance.counts or self._ends_waits or self._clients.deaths)
+        wrong = (self.storage.chance.counts, self._ends_waits, self._clients.deaths)
+        return not any(wrong) and not self._holders.deletions
 
     @property
     def _has_peace(self) -> bool:
@@ -170,20 +172,22 @@ class _Run:
             or ((" on metadata: " in what or "dies" in what) and what.split(": ")[-1] in faults)
         }
 
-    def _require_no_orphans(self, when: str, excused: set[str] | None = None) -> None:
+    def _require_no_orphans(self, excused: set[str] | None) -> None:
+        """Whoever made a ledger that is on no list after all has dropped it."""
         orphans = [
             ledger.ledger_id
             for ledger in self.oracle.unlisted()
             if self.oracle.made_by(ledger.ledger_id) not in (excused or ())
         ]
         if orphans:
-            raise Violation(f"ledgers {orphans} are on no list, {when} (RB-20b)")
+            raise Violation(f"ledgers {orphans} are on no list, their makers know it (RB-20b)")
 
     def _finish(self) -> None:
         """No more faults; all of the log can be read and written to."""
-        self.storage.heal()
-        self.scheduler.time_out_rate = 0.0
-        has_all = self.storage.chance.losses_left == self._losses_max
+        has_all = self.heal()
+        if self.oracle.history.record.is_vacant:
+            self._holders.found("last-founder", self.quorum)
+            self.scheduler.run()
         self._collect()
         if not self.oracle.history.record.is_sealed:
             plan, rule = LeaderPlan(count=1, terms=3, actions=()), "RB-21" if has_all else ""
@@ -196,18 +200,21 @@ class _Run:
             raise Violation(f"the log is closed, and its tail is {tail} (RB-21)")
 
     def _collect(self) -> None:
-        """Delete what is on no list; it must be possible, and take nothing else away."""
+        """Delete what the ledgers' view shows to be on no list; then nothing is left."""
 
         def work(_runtime: SimulatedRuntime) -> None:
             with Cluster(URI) as cluster:
-                for ledger in self.oracle.unlisted():
+                for row in ledgers(cluster, None):
+                    if row["place"] == LISTED or row["state"] == LedgerState.DELETING.value:
+                        continue
                     try:
-                        maintenance.delete_ledger(cluster, ledger.ledger_id)
+                        maintenance.delete_ledger(cluster, row["ledger_id"])
                     except BookKeeperError as error:
                         raise Violation(
-                            f"ledger {ledger.ledger_id} cannot be collected: {error} (RB-20b)"
+                            f"ledger {row['ledger_id']} cannot be collected: {error} (RB-20b)"
                         ) from error
 
         self._clients.start("collector", work)
         self.scheduler.run()
-        self._require_no_orphans("behind a collection")
+        if self.oracle.left():
+            raise Violation(f"ledgers {self.oracle.left()} are left by a collection (RB-20b)")

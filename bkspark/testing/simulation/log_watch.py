@@ -8,6 +8,7 @@ I8     places are dense and for ever; the list only grows at its end and shrinks
 RB-20  nothing goes behind a ledger that is not CLOSED, but by its own writer, and only one
 RB-20b a list that somebody else has changed is not written over; what was dropped never joins
 RB-21  an empty ledger takes no place
+I10    a log that is deleted has no writer left, and one made anew is another generation
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +31,13 @@ class History:
 
     Attributes:
         record: its newest version.
+        tail: the last that it had before it was deleted.
         placed: all places there ever were, in order, those that are truncated as well.
         begin: how many of them are truncated.
     """
 
     record: LogRecord
+    tail: tuple[int, ...] = ()
     placed: list[Place] = field(default_factory=list)
     begin: int = 0
 
@@ -52,16 +55,18 @@ class LogWatch:
 
     Attributes:
         histories: of the logs by name.
+        past: (name, generation) -> what became of earlier ones.
         makers: who has created each ledger.
     """
 
     def __init__(self, store: MetadataStore, ledgers: Mapping[int, Ledger]) -> None:
         self.histories: dict[str, History] = {}
+        self.past: dict[tuple[str, int], History] = {}
         self.makers: dict[int, str] = {}
         self._store = store
         self._ledgers = ledgers
         self._dropped: set[int] = set()
-        self._listed: set[int] = set()
+        self._listed: dict[int, int] = {}
 
     def see(self, process: str, key: str) -> None:
         """Look at the version of the record at ``key`` that ``process`` has just stored."""
@@ -71,15 +76,20 @@ class LogWatch:
         name = key.removeprefix("logs/")
         record = log_record.decode(name, stored.value)
         history = self.histories.get(name)
+        before = record if history is None else history.record
         if history is None or record.generation != history.record.generation:
             self._require_next(history, record)
+            if history is not None:
+                self.past[name, history.record.generation] = history
             history = self.histories[name] = History(record)
         added = self._require_places(history, record)
         self._require_tail(process, history, record, added)
-        self._require_kept(history.record, record)
+        self._require_kept(before, record)
         self._require_never_dropped(record)
         history.record = record
-        self._listed |= set(record.listed_ids)
+        history.tail = history.tail if record.is_vacant else record.tail
+        for ledger_id in record.listed_ids:
+            self._listed.setdefault(ledger_id, record.generation)
         self._dropped |= set(record.dropped)
 
     def require_hidden(self, ledger_id: int) -> None:
@@ -90,6 +100,10 @@ class LogWatch:
 
     def was_listed(self, ledger_id: int) -> bool:
         return ledger_id in self._listed
+
+    def generation_of(self, ledger_id: int) -> int | None:
+        """The generation in which a ledger was listed first; None if it never was."""
+        return self._listed.get(ledger_id)
 
     def was_dropped(self, ledger_id: int) -> bool:
         return ledger_id in self._dropped
@@ -109,9 +123,9 @@ class LogWatch:
 
     def _require_next(self, history: History | None, after: LogRecord) -> None:
         """A new generation holds nothing of the one before, and says that this never joins."""
-        before = None if history is None else history.record
-        if before is None:
+        if history is None:
             return
+        before = history.record
         left = set(before.listed_ids) - set(after.dropped)
         if after.generation != before.generation + 1 or left:
             raise Violation(
@@ -174,6 +188,8 @@ class LogWatch:
         spliced = [ledger_id for ledger_id in places if ledger_id not in settled]
         if (spliced and left) or places != [x for x in settled if x in places] + spliced:
             raise Violation(f"log {name} puts {spliced} behind {left}, which is not closed (RB-20)")
+        for ledger_id in (*spliced, *joined):
+            self._require_fitting(after, ledger_id)
         for ledger_id in joined:
             ledger = self._ledgers[ledger_id].metadata
             is_own = not left or [process] == [self.makers.get(one) for one in left]
@@ -203,6 +219,11 @@ class LogWatch:
     def _require_kept(self, before: LogRecord, after: LogRecord) -> None:
         """What only goes forward within one generation does."""
         name = after.name
+        for ledger_id in set(before.dropped) - set(after.dropped):
+            if self._ledgers[ledger_id].metadata.state is not LedgerState.DELETING:
+                raise Violation(f"log {name} forgets ledger {ledger_id}, not deleted (RB-20b)")
+        if after.is_vacant and not before.is_vacant:
+            self._require_no_writer(before)
         if before.is_vacant or after.is_vacant or before.generation != after.generation:
             return
         if after.first_offset < before.first_offset:
@@ -214,9 +235,23 @@ class LogWatch:
         for app_id, version in before.transactions.items():
             if after.transactions.get(app_id, -1) < version:
                 raise Violation(f"log {name} forgets version {version} of {app_id} (I8)")
-        for ledger_id in set(before.dropped) - set(after.dropped):
-            if self._ledgers[ledger_id].metadata.state is not LedgerState.DELETING:
-                raise Violation(f"log {name} forgets ledger {ledger_id}, not deleted (RB-20b)")
+
+    def _require_no_writer(self, deleted: LogRecord) -> None:
+        """Nobody can get an acknowledgement in a log that is not there any more."""
+        for ledger_id in deleted.tail:
+            if self._ledgers[ledger_id].metadata.state is LedgerState.OPEN:
+                raise Violation(
+                    f"log {deleted.name} is deleted, and ledger {ledger_id} can be written to (I10)"
+                )
+
+    def _require_fitting(self, record: LogRecord, ledger_id: int) -> None:
+        """A ledger that joins has the settings of this log, not those of one deleted before it."""
+        ledger = self._ledgers[ledger_id].metadata
+        if ledger.quorum != record.quorum:
+            raise Violation(
+                f"ledger {ledger_id} of {ledger.quorum} joins log {record.name}, generation "
+                f"{record.generation}, of {record.quorum} (I10)"
+            )
 
     def _require_never_dropped(self, record: LogRecord) -> None:
         back = set(record.listed_ids) & self._dropped

@@ -8,7 +8,8 @@ I2  every acknowledged entry is where the metadata says
 I3  every entry of a CLOSED ledger has Qa good copies in its write set, lost disks apart
 I4  entry ``n`` is what was submitted as ``n``, and equal on every bookie
 I5  fragments begin at increasing entries and name E bookies each; all but the last stay as they are
-I6  states only move OPEN, IN_RECOVERY, CLOSED; a term has one owner; CLOSED never changes
+I6  states only move OPEN, IN_RECOVERY, CLOSED; a term has one owner; CLOSED never changes; what is
+    laid down, to be taken up without recovery, has nothing undecided
 I7  the LAC of one reader never decreases, and is never above what is acknowledged or closed
 I8  a log's list only changes as it may (``log_watch``)
 J1  no name changes its bytes; a journal only grows
@@ -300,6 +301,8 @@ class Oracle:
         self._require_legal_move(before, after)
         self._require_fragments(before, after)
         self._require_copies(ledger, 0, ledger.acked, "acked", "I2")
+        if after.laid_down is not None:
+            self._require_standing(ledger, after.laid_down.last_entry_id)
         if after.state is LedgerState.DELETING:
             self.logs.require_hidden(ledger_id)
         if after.state is CLOSED:
@@ -307,12 +310,22 @@ class Oracle:
 
     def _require_legal_move(self, before: LedgerMetadata, after: LedgerMetadata) -> None:
         moves = (before.state, after.state)
-        is_takeover = after.state is IN_RECOVERY
+        is_taken_up = before.laid_down is not None and after.state is OPEN
+        is_takeover = after.state is IN_RECOVERY or is_taken_up
         has_same_owner = (before.term, before.token) == (after.term, after.token)
         if moves not in _MOVES or (not is_takeover and not has_same_owner):
             raise Violation(f"{before.state} of term {before.term} becomes {after} (I6)")
         if is_takeover and (after.term != before.term + 1 or after.token == before.token):
             raise Violation(f"term {before.term} is taken over as term {after.term} (I6)")
+
+    def _require_standing(self, ledger: Ledger, end: int) -> None:
+        """Nothing is undecided in a ledger that is laid down at ``end`` (H43)."""
+        sent = max((record.last_entry_id for record in ledger.groups.values()), default=-1)
+        if sent != end or end < max(ledger.acked, ledger.shown):
+            raise Violation(
+                f"laid down at {end}: {sent} sent, {ledger.acked} acked, {ledger.shown} shown (I6)"
+            )
+        self._require_copies(ledger, 0, end, "in a ledger that is laid down", "I2")
 
     def _require_fragments(self, before: LedgerMetadata, after: LedgerMetadata) -> None:
         firsts = [fragment.first_entry_id for fragment in after.fragments]

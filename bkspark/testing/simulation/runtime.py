@@ -19,7 +19,6 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from bkspark.client.batch import attempt_writer
 from bkspark.client.reading import plan as reading_plan
 from bkspark.client.recovery.fencing import LookUp
 from bkspark.client.recovery.running import Instruction
@@ -50,16 +49,17 @@ class SimulatedRuntime:
         """A ``Runner`` for recoveries: a task for each instruction."""
         results: list[Any] = [None] * len(instructions)
 
-        def carry_out(number: int) -> Callable[[], None]:
-            def work() -> None:
-                results[number] = instructions[number].run()
+        def carry_out(number: int, key: str) -> None:
+            results[number] = instructions[number].run()
+            self._scheduler.give(key, "end", results[number])
 
-            return work
+        def begin(number: int) -> JoinableTask:
+            name = _name_of(instructions[number], number)
+            task = self._scheduler.spawn(self._process, name, lambda: carry_out(number, task.key))
+            self._scheduler.give(task.key, "start", instructions[number])
+            return JoinableTask(self._scheduler, task)
 
-        tasks = [
-            self.start(carry_out(number), _name_of(instructions[number], number))
-            for number in range(len(instructions))
-        ]
+        tasks = [begin(number) for number in range(len(instructions))]
         for task in tasks:
             task.join()
         return results
@@ -206,7 +206,6 @@ def determined(
         (time, "sleep", _for_us(time.sleep, sleep)),
         (time, "monotonic", _for_us(time.monotonic, clock or (lambda: next(ticks) / 1e6))),
         (time, "time_ns", _for_us(time.time_ns, lambda: 1_700_000_000_000_000_000 + next(ticks))),
-        (attempt_writer, "ThreadPoolExecutor", _InlinePool),
         (reading_plan, "ThreadPoolExecutor", _InlinePool),
         (Threads, "start", _for_us(Threads.start, _at_once)),
         (secrets, "token_hex", _for_us(secrets.token_hex, token_hex)),

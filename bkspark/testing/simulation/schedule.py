@@ -5,9 +5,6 @@ may fail. Then the faults end, and it must be possible to recover the ledger and
 DataFrame's, to read every entry of it.
 """
 
-from collections import Counter
-from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import count
 from random import Random
 
@@ -26,116 +23,53 @@ from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.simulation.clients import Clients
 from bkspark.testing.simulation.disks import URI
-from bkspark.testing.simulation.faults import Chance, Kind
+from bkspark.testing.simulation.frame import Outcome, Run, Shape, outcome_of
 from bkspark.testing.simulation.oracle import Oracle
-from bkspark.testing.simulation.runtime import determined
-from bkspark.testing.simulation.scheduler import Policy, Scheduler, Violation
-from bkspark.testing.simulation.storage import Storage
+from bkspark.testing.simulation.scheduler import Violation
 
 _QUORUMS = ((3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (2, 2, 1), (3, 3, 3), (4, 3, 2), (3, 2, 1))
 _BATCH_SHARE = 0.2
 _DELETED_SHARE = 0.05
 _ENTRY_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8)
 _LENGTHS = (60, 150, 400)
+_CHANGES_MAX = 4
 _BLOCKS = BlockSettings(rows_per_block=4, target_bytes=2**20, compression="none")
 _ROWS = pa.schema([pa.field("n", pa.int64())])
 
 
-@dataclass
-class Outcome:
-    """What a schedule did.
-
-    Attributes:
-        violation: what was found; empty if nothing.
-        digest: of every step; equal for equal seeds.
-        log: every step: (step, process, task, what).
-    """
-
-    seed: int
-    violation: str = ""
-    digest: str = ""
-    steps: int = 0
-    operations: int = 0
-    acks: int = 0
-    faults: Counter[Kind] = field(default_factory=Counter)
-    setting: str = ""
-    log: list[tuple[int, str, str, str]] = field(default_factory=list)
-
-    def take(self, scheduler: Scheduler, storage: Storage, oracle: Oracle) -> None:
-        """Note what they have counted by the end."""
-        self.log = scheduler.log
-        self.digest = blake2b("\n".join(map(str, self.log)).encode(), digest_size=16).hexdigest()
-        self.steps, self.operations = scheduler.moves, storage.operations
-        self.acks, self.faults = oracle.acks, storage.chance.counts
-        self.faults[Kind.TIMED_OUT] = scheduler.time_outs
-
-
 def run_schedule(seed: int, *, checks_reasons: bool = True) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised."""
-    random = Random(seed)
-    outcome = Outcome(seed)
-    with determined(
-        seed,
-        sleep=lambda seconds: run.scheduler.sleep(seconds),
-        clock=lambda: run.scheduler.seconds,
-    ):
-        run = _Run(random, outcome, checks_reasons)
-        try:
-            with run.storage.installed():
-                run.play()
-        except Violation as violation:
-            outcome.violation = str(violation)
-        finally:
-            run.storage.clear()
-    outcome.take(run.scheduler, run.storage, run.oracle)
-    return outcome
+    return outcome_of(seed, lambda: _Run(Random(seed), Oracle(URI, checks_reasons=checks_reasons)))
 
 
-class _Run:
-    """A cluster, its clients and who goes next."""
+class _Run(Run[Oracle]):
+    """A cluster with a ledger or two, and the clients of them."""
 
-    def __init__(self, random: Random, outcome: Outcome, checks_reasons: bool) -> None:
-        self._random = random
-        self._quorum = Quorum(*random.choice(_QUORUMS))
-        is_uniform = random.random() < 0.5
-        length = random.choice(_LENGTHS)
-        changes = frozenset(random.randrange(length) for _ in range(random.randint(1, 4)))
-        policy = Policy(random, None if is_uniform else changes)
-        spares = random.randint(0, 2)
-        self.scheduler = Scheduler(policy, time_out_rate=random.choice((0.0, 0.0, 0.0, 0.001)))
-        self.oracle = Oracle(URI, checks_reasons=checks_reasons)
-        chance = Chance(random, losses_left=self._quorum.losses_max)
-        self.storage = Storage(
-            self.scheduler, chance, self.oracle, self._quorum.ensemble_size + spares
-        )
-        self._clients = Clients(self.scheduler, self.oracle, random, URI)
-        self._losses_max = chance.losses_left
-        how = "uniform" if is_uniform else f"priorities, changed at {sorted(changes)}"
-        outcome.setting = (
-            f"E/Qw/Qa {self._quorum.ensemble_size}/{self._quorum.write_quorum_size}/"
-            f"{self._quorum.ack_quorum_size}, {spares} spare bookies, {how}"
-        )
+    def __init__(self, random: Random, oracle: Oracle) -> None:
+        quorum = Quorum(*random.choice(_QUORUMS))
+        super().__init__(random, Shape(quorum, _LENGTHS, _CHANGES_MAX), oracle)
+        self._clients = Clients(self.scheduler, oracle, random, URI)
 
     def play(self) -> None:
-        if self._random.random() < _BATCH_SHARE:
+        if self.random.random() < _BATCH_SHARE:
             self._play_batch()
         else:
             self._play_appends()
 
     def _play_appends(self) -> None:
-        seen = make_ledger(self._quorum, self.oracle)
+        seen = make_ledger(self.quorum, self.oracle)
         ledger_id = seen.value.ledger_id
         clients = self._clients
         numbers = count(1)
         self.storage.on_loss = lambda: clients.recover(
             f"recovery-after-loss-{next(numbers)}", ledger_id
         )
-        clients.write("writer", seen, self._random.choice(_ENTRY_COUNTS))
-        for number in range(self._random.choice((0, 0, 1, 1, 2, 2))):
+        clients.write("writer", seen, self.random.choice(_ENTRY_COUNTS))
+        for number in range(self.random.choice((0, 0, 1, 1, 2, 2))):
             clients.recover(f"recovery-{number + 1}", ledger_id)
-        for number in range(self._random.choice((0, 1, 1, 2))):
+        for number in range(self.random.choice((0, 1, 1, 2))):
             clients.read(f"reader-{number + 1}", ledger_id)
-        if self._random.random() < _DELETED_SHARE:
+        if self.random.random() < _DELETED_SHARE:
             clients.delete("deleter", ledger_id)
         self.scheduler.run()
         if self.oracle.is_deleted(ledger_id):
@@ -145,29 +79,36 @@ class _Run:
         self.scheduler.run()
 
     def _play_batch(self) -> None:
-        targets = [self._make_target() for _ in range(self._random.choice((1, 2, 2)))]
+        targets = [self._make_target() for _ in range(self.random.choice((1, 2, 2)))]
         for number, target in enumerate(targets, start=1):
-            counts = [self._random.randint(0, 5) for _ in range(self._random.randint(1, 2))]
+            counts = [self.random.randint(0, 5) for _ in range(self.random.randint(1, 2))]
             self._clients.commit(f"commit-{number}", target, counts)
-            if self._random.random() < 0.4:
+            if self.random.random() < 0.4:
                 self._clients.recover(f"recovery-{number}", target.ledger_id)
-            if self._random.random() < 0.3:
+            if self.random.random() < 0.3:
                 self._clients.abort(f"abort-{number}", target)
         self.scheduler.run()
         for target in targets:
-            self._finish(target.ledger_id)
+            if self.oracle.is_deleted(target.ledger_id):
+                self._require_empty(target.ledger_id)
+            else:
+                self._finish(target.ledger_id)
+
+    def _require_empty(self, ledger_id: int) -> None:
+        """Whoever drops a ledger without entries deletes it; one with an ack never."""
+        acked = self.oracle.ledgers[ledger_id].acked
+        if acked >= 0:
+            raise Violation(f"ledger {ledger_id} is deleted, entry {acked} was acked (I2)")
 
     def _finish(self, ledger_id: int) -> bool:
         """No more faults; the ledger is closed if it can be. Returns whether it must be."""
-        self.storage.heal()
-        self.scheduler.time_out_rate = 0.0
-        has_all = self.storage.chance.losses_left == self._losses_max
+        has_all = self.heal()
         self._clients.recover("last-recovery", ledger_id, must_succeed=has_all)
         self.scheduler.run()
         return has_all
 
     def _make_target(self) -> BatchTarget:
-        request = WriteRequest(URI, "log", _ROWS, self._quorum, None, Password(), _BLOCKS)
+        request = WriteRequest(URI, "log", _ROWS, self.quorum, None, Password(), _BLOCKS)
         target = batch_plan.prepare(request)
         self.oracle.see("-", target.ledger_id)
         return target

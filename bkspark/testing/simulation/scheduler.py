@@ -5,7 +5,7 @@ from the schedule's seed. A process is a group of tasks that crash and pause tog
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
@@ -122,6 +122,7 @@ class Scheduler:
         time_out_rate: how often a wait with a time limit ends before its time.
         steps_max: a schedule that is longer does not end.
         touch: told what the step looks at and changes.
+        give: told what all that a task begins with is ("start"), or leaves ("end"), if it is known.
     """
 
     policy: Chooser
@@ -132,6 +133,7 @@ class Scheduler:
     log: list[tuple[int, str, str, str]] = field(default_factory=list)
     current: Task | None = None
     touch: Callable[[str, Access], None] = lambda _thing, _access: None
+    give: Callable[[str, str, object], None] = lambda _task, _moment, _value: None
     moves: int = 0
     steps_max: int = STEPS_MAX
     _tasks: list[Task] = field(default_factory=list)
@@ -189,6 +191,11 @@ class Scheduler:
         if self.current is not None:
             self.current.asleep_until = self.step + int(seconds * self.steps_per_second)
             self.pause()
+
+    @property
+    def tasks(self) -> Sequence[Task]:
+        """Those that have not ended."""
+        return self._tasks
 
     @property
     def seconds(self) -> float:

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 _PAUSE_STEPS = (5, 20, 80, 300)
 _DOWN_STEPS = (10, 40, 150)
-_UNEVENTFUL = ("bookies", "cluster", "lost", "recoveries")
+UNEVENTFUL = ("bookies", "cluster", "lost", "recoveries")
 _SEARCHES = ("main", "look-up")
 """Tasks that list journals in search of a record, or to read them."""
 
@@ -95,7 +95,7 @@ class Storage(StorageFaults):
     ) -> T:
         """One operation: wait for the turn, draw a fault, do it, let the oracle look."""
         task = self._scheduler.current
-        if task is None or (place == METADATA and name.startswith(_UNEVENTFUL)):
+        if task is None or (place == METADATA and name.startswith(UNEVENTFUL)):
             return effect()
         task.pending = (place, call, name)
         self._scheduler.pause()

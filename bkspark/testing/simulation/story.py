@@ -5,7 +5,7 @@ Rule: names are shortened, never left out: what is told is all that happened, in
 
 import re
 
-from bkspark.testing.simulation.schedule import Outcome
+from bkspark.testing.simulation.frame import Outcome
 
 _WORDS = (
     (re.compile(r"put_new ledgers/../0*([0-9a-f]+)/terms/0*([0-9a-f]+)"), r"puts marker \2 of L\1"),

@@ -13,7 +13,7 @@ and no promise names anybody: what one of them breaks, the other breaks. This ta
 the client treats alike what is alike; tests compare what both programs end with.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from bkspark.protocol.ledger import FIRST_TERM, LedgerMetadata, LedgerState
 from bkspark.testing.faulty_cluster import METADATA
@@ -35,17 +35,23 @@ class Turns:
         self._ranks = {bookie_id: rank for rank, bookie_id in enumerate(bookie_ids)}
         self._answered = 0
 
-    def before(self, thing: str, access: Access) -> None:
-        """Wait, if whoever is about to touch ``thing`` must not answer yet."""
+    def before(self, thing: str, access: Access) -> bool:
+        """Wait, if whoever is about to touch ``thing`` must not answer yet.
+
+        Returns whether it is an answer of one of the bookies. Those come in one order only, so
+        among themselves they do not race.
+        """
         is_answer = access is Access.WRITE and thing.startswith("inbox of ") and "," not in thing
         rank = self._rank(self._scheduler.current) if is_answer else None
-        if rank is None or rank < self._answered:
-            return
-        if rank:
-            self._scheduler.pause(lambda: self._answered == rank)
-            self._scheduler.touch(f"turn {rank}", Access.WAIT)
-        self._answered = rank + 1
-        self._scheduler.touch(f"turn {self._answered}", Access.WRITE)
+        if rank is None:
+            return False
+        if rank >= self._answered:
+            if rank:
+                self._scheduler.pause(lambda: self._answered == rank)
+                self._scheduler.touch(f"turn {rank}", Access.WAIT)
+            self._answered = rank + 1
+            self._scheduler.touch(f"turn {self._answered}", Access.WRITE)
+        return True
 
     def _rank(self, task: Task | None) -> int | None:
         """Of the bookie that ``task`` works on for the writer."""
@@ -54,13 +60,14 @@ class Turns:
         return next((r for name, r in self._ranks.items() if task.name.endswith(f"-{name}")), None)
 
 
-def is_too_early(task: Task, ranks: Mapping[str, int], ledger: LedgerMetadata) -> bool:
-    """Whether ``task`` is about to take ``ledger`` over before a recoverer of a lower rank has.
+def is_too_early(rank: int, pending: tuple[str, str, str] | None, ledger: LedgerMetadata) -> bool:
+    """Whether a recoverer is about to take ``ledger`` over before one of a lower rank has.
 
     Args:
-        ranks: of the recoverers by the names of their processes, from 0.
+        rank: of the recoverer, from 0; 0 for whoever is none.
+        pending: the operation that it makes when it goes on: (place, call, name).
     """
-    if task.pending is None or task.pending[:2] != (METADATA, "put"):
+    if pending is None or pending[:2] != (METADATA, "put"):
         return False
     takeovers = ledger.term - FIRST_TERM
-    return ledger.state is not LedgerState.CLOSED and ranks.get(task.process.name, 0) > takeovers
+    return ledger.state is not LedgerState.CLOSED and rank > takeovers

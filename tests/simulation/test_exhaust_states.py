@@ -1,0 +1,186 @@
+"""Every state of small scopes; the same ends as every schedule, and proof that it would notice."""
+
+import pytest
+
+from bkspark.protocol.quorum import Quorum
+from bkspark.testing.simulation import exhaust_pictures
+from bkspark.testing.simulation.__main__ import main
+from bkspark.testing.simulation.dependence import Access
+from bkspark.testing.simulation.exhaust import exhaust
+from bkspark.testing.simulation.exhaust_futures import Futures
+from bkspark.testing.simulation.exhaust_knowledge import OVER, Knowledge, Numbers
+from bkspark.testing.simulation.exhaust_lesson import Lesson
+from bkspark.testing.simulation.exhaust_pictures import Pictures
+from bkspark.testing.simulation.exhaust_programs import Local, Made, Programs, Waiting
+from bkspark.testing.simulation.exhaust_run import Scope
+from bkspark.testing.simulation.exhaust_states import cover
+from bkspark.testing.simulation.scheduler import Process, Task, Violation
+from bkspark.testing.simulation.story import told
+
+from . import mutants
+from .test_exhaust import BROKEN
+
+ONE, TWO, THREE = Quorum(1, 1, 1), Quorum(2, 2, 2), Quorum(3, 3, 2)
+
+SCOPES = (
+    Scope(THREE),
+    Scope(TWO, changes=True, dies=True),
+    Scope(ONE, recoverers=2, changes=True),
+)
+
+SEEN_BOTH_WAYS = (
+    Scope(TWO),
+    Scope(TWO, dies=True),
+    Scope(TWO, closes=True, dies=True),
+    Scope(TWO, changes=True),
+    Scope(Quorum(2, 2, 1)),
+    Scope(ONE, recoverers=2),
+)
+"""Few enough schedules to run all of them."""
+
+SEEN_WHOLE = (
+    Scope(ONE, closes=True, dies=True),
+    Scope(ONE, closes=True, changes=True),
+    Scope(ONE, recoverers=2),
+    Scope(Quorum(2, 2, 1), dies=True),
+)
+"""Few enough states to look at all of them in every order."""
+
+
+@pytest.mark.parametrize("scope", SCOPES, ids=str)
+def test_no_state_of_a_small_scope_breaks_a_promise(
+    scope: Scope, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = cover(scope)
+    with capsys.disabled():
+        print(f"\n{result}")
+    assert result.failed is None, told(result.failed)
+    assert result.is_complete
+    assert result.ends > 1
+
+
+@pytest.mark.parametrize("scope", SEEN_BOTH_WAYS, ids=str)
+def test_states_end_where_schedules_end(scope: Scope) -> None:
+    states, schedules = cover(scope), exhaust(scope)
+    assert states.is_complete
+    assert schedules.is_complete
+    assert states.shapes == schedules.shapes
+    assert states.ends == schedules.ends
+    assert len(states.shapes) > 1
+
+
+@pytest.mark.parametrize("scope", SEEN_WHOLE, ids=str)
+def test_what_is_left_out_leads_to_no_other_end(scope: Scope) -> None:
+    some, every = cover(scope), cover(scope, is_reduced=False, is_exact=True)
+    assert some.is_complete
+    assert every.is_complete
+    assert some.states < every.states
+    assert some.shapes == every.shapes
+    assert some.ends == every.ends
+
+
+@pytest.mark.parametrize("scope", SEEN_WHOLE, ids=str)
+def test_fingerprints_tell_apart_what_differs(scope: Scope) -> None:
+    prints, whole = cover(scope), cover(scope, is_exact=True)
+    assert prints.prints >= prints.states
+    assert whole.prints == 0
+    assert "by a chance of" in str(prints)
+    assert "chance" not in str(whole)
+    prints.prints = 0
+    assert prints == whole
+
+
+def test_names_alone_make_no_other_end() -> None:
+    some, every = cover(Scope(TWO, dies=True)), cover(Scope(TWO, dies=True), uses_symmetry=False)
+    assert some.states < every.states
+    assert some.shapes == every.shapes
+
+
+@pytest.mark.parametrize(("name", "scope"), BROKEN, ids=[name for name, _ in BROKEN])
+def test_a_broken_rule_is_noticed_in_some_state(name: str, scope: Scope) -> None:
+    with mutants.changed(*mutants.MUTANTS[name]):
+        result = cover(scope)
+    assert result.failed is not None
+    assert result.failed.violation
+    assert result.failed.log
+
+
+def test_a_state_that_no_schedule_came_through_is_looked_at_too() -> None:
+    def refuse(_places: object, acked: int) -> None:
+        if acked == 0:
+            raise Violation("nothing may be acknowledged (made up)")
+
+    with mutants.changed((exhaust_pictures, "_require", refuse)):
+        result = cover(Scope(ONE))
+    assert result.failed is not None
+    assert "made up" in result.failed.violation
+    assert "acknowledged" in told(result.failed)
+
+
+def test_the_command_counts_states(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--exhaust", "2/2/2", "--states"]) == 0
+    assert "states (all)" in capsys.readouterr().out
+    assert main(["--exhaust", "2/2/2", "--states", "--limit", "5"]) == 0
+    assert "5 states (not all)" in capsys.readouterr().out
+    with mutants.changed(*mutants.MUTANTS["post-check skipped"]):
+        assert main(["--exhaust", "2/2/2", "--states"]) == 1
+    assert "VIOLATION" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--exhaust", "2/2/2", "--states", "--interruptions", "1"])
+
+
+# --- what it stands on -------------------------------------------------------------------------
+
+
+def test_a_step_that_does_something_else_the_second_time_is_found() -> None:
+    programs = Programs(Scope(ONE), uses_symmetry=True)
+    waiting = Waiting("writer/main", None, is_able=True)
+    local = programs.local(("writer", OVER), Local((), is_fresh=True, acked=-1))
+    programs.learn(local, waiting, None, Made(local, None, ()))
+    programs.learn(local, waiting, None, Made(local, None, ()))
+    with pytest.raises(AssertionError, match="before it made"):
+        programs.learn(local, waiting, None, Made(local, None, (("x", Access.READ),)))
+
+
+def test_a_state_that_looks_different_the_second_time_is_found() -> None:
+    programs = Programs(Scope(ONE), uses_symmetry=True)
+    able = Local((Waiting("writer/main", None, is_able=True),), is_fresh=True, acked=-1)
+    programs.local(("writer", OVER), able)
+    with pytest.raises(AssertionError, match="before it was"):
+        programs.local(("writer", OVER), able._replace(tasks=()))
+
+
+def test_who_found_out_the_same_knows_the_same_and_nobody_else() -> None:
+    def knowing(*outcomes: object) -> object:
+        knowledge, task = Knowledge(numbers), Task(Process("p"), "main", lambda: None, None)  # type: ignore[arg-type]
+        knowledge.touch(task, "start of p/main", Access.WRITE)
+        for outcome in outcomes:
+            knowledge.found(task, ("bookie-1", "size", "name"), outcome)
+        return knowledge.of("p")
+
+    numbers = Numbers()
+    assert knowing(1, None) == knowing(1, None)
+    assert len({knowing(1, None), knowing(None, 1), knowing(1), knowing()}) == 4
+
+
+def test_steps_that_could_come_in_front_are_those_that_do_not_commute() -> None:
+    futures = Futures()
+    later = futures.steps("a", [("x", Access.READ)]) | futures.steps("b", [("x", Access.WAIT)])
+    later |= futures.steps("c", [("x", Access.ADD)]) | futures.steps("d", [("y", Access.WRITE)])
+    assert futures.racing("e", [("x", Access.WRITE)], later) == {"a", "c"}
+    assert futures.racing("e", [("x", Access.READ)], later) == {"c"}
+    assert futures.racing("c", [("x", Access.ADD), ("y", Access.READ)], later) == {"a", "d"}
+    later |= futures.steps("f", [("x", Access.WRITE)])
+    assert futures.racing("e", [("x", Access.READ)], later) == {"c", "f"}
+
+
+def test_a_picture_that_breaks_a_promise_is_no_state_to_come_to() -> None:
+    programs = Programs(Scope(ONE), uses_symmetry=True)
+    lesson = Lesson(programs, [])
+    with lesson.run.in_place():
+        lesson.play()
+    pictures = Pictures(programs, lesson.run.ledger_id)
+    pictures.require(lesson.states[0].contents, -1)
+    pictures.require(lesson.states[-1].contents, -1)
+    with pytest.raises(Violation, match="I2"):
+        pictures.require(lesson.states[0].contents, 0)

@@ -1,0 +1,105 @@
+"""What is alike comes in one order, and nothing else waits for a turn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from bkspark.protocol.ledger import (
+    FIRST_TERM,
+    DigestSpec,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Member,
+)
+from bkspark.protocol.quorum import Quorum
+from bkspark.testing.faulty_cluster import METADATA
+from bkspark.testing.simulation.dependence import Access
+from bkspark.testing.simulation.scheduler import Process, Scheduler, Task
+from bkspark.testing.simulation.symmetry import Turns, is_too_early
+
+BOOKIES = ("b1", "b2", "b3")
+INBOX = "inbox of writer/main"
+TAKEOVER = (METADATA, "put", "ledgers/1")
+
+
+@dataclass
+class LastFirst:
+    """Whoever was started last goes first."""
+
+    random: Random = field(default_factory=lambda: Random(1))
+
+    def choose(self, tasks: list[Task], _step: int) -> Task:
+        return tasks[-1]
+
+
+def answered(process: str, *, thing: str = INBOX, access: Access = Access.WRITE) -> Sequence[str]:
+    """In which order three lanes of a process touch ``thing``, twice each."""
+    scheduler, done = Scheduler(LastFirst()), []
+    turns = Turns(scheduler, "writer", BOOKIES)
+
+    def lane(bookie_id: str) -> None:
+        for _ in range(2):
+            turns.before(thing, access)
+            done.append(bookie_id)
+            scheduler.pause()
+
+    owner = Process(process)
+    for bookie_id in BOOKIES:
+        scheduler.spawn(owner, f"lane-{bookie_id}", lambda one=bookie_id: lane(one))
+    scheduler.run()
+    return done
+
+
+def test_bookies_that_are_alike_answer_the_writer_in_their_order() -> None:
+    firsts = list(dict.fromkeys(answered("writer")))
+    assert firsts == list(BOOKIES)
+
+
+def test_the_second_answer_has_no_turn() -> None:
+    assert answered("writer") == ["b1", "b2", "b3", "b3", "b2", "b1"]
+
+
+@pytest.mark.parametrize(
+    ("process", "thing", "access"),
+    [
+        ("recoverer", INBOX, Access.WRITE),
+        ("writer", f"{INBOX}, item 0", Access.WRITE),
+        ("writer", "lock", Access.WRITE),
+        ("writer", INBOX, Access.READ),
+    ],
+)
+def test_nobody_else_waits_and_nothing_else_is_waited_for(
+    process: str, thing: str, access: Access
+) -> None:
+    assert answered(process, thing=thing, access=access) == ["b3", "b3", "b2", "b2", "b1", "b1"]
+
+
+FRESH = LedgerMetadata(
+    ledger_id=1,
+    quorum=Quorum(1, 1, 1),
+    state=LedgerState.OPEN,
+    term=FIRST_TERM,
+    token="01",
+    fragments=(Fragment(0, FIRST_TERM, (Member("b1", "01"),)),),
+    schema=b"",
+    digest=DigestSpec(),
+)
+TAKEN = FRESH.in_recovery("02")
+CLOSED = FRESH.closed(last_entry_id=-1, length_bytes=0, term=FIRST_TERM, token="01")
+
+
+def test_recoverers_that_are_alike_take_over_in_their_order() -> None:
+    assert not is_too_early(0, TAKEOVER, FRESH)
+    assert is_too_early(1, TAKEOVER, FRESH)
+    assert not is_too_early(1, TAKEOVER, TAKEN)
+    assert is_too_early(2, TAKEOVER, TAKEN)
+
+
+def test_a_recoverer_waits_with_a_takeover_only() -> None:
+    assert not is_too_early(1, TAKEOVER, CLOSED)
+    assert not is_too_early(1, None, FRESH)
+    assert not is_too_early(1, (METADATA, "get", "ledgers/1"), FRESH)
+    assert not is_too_early(1, ("b1", "put", "ledgers/1"), FRESH)
