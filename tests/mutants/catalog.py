@@ -6,9 +6,13 @@ place, name the test that says the rule, and put it in the table of its layer.
 
 from . import (
     client_rules,
+    deletion_rules,
     follow_rules,
     format_rules,
+    front_rules,
     handle_rules,
+    hanging_rules,
+    let_go_rules,
     log_rules,
     posix_rules,
     protocol_decisions,
@@ -16,8 +20,11 @@ from . import (
     reader_rules,
     recovery_decisions,
     recovery_rules,
+    search_rules,
+    simulation_rules,
     storage_rules,
     stream_rules,
+    told_rules,
 )
 from .mutant import Mutant
 
@@ -25,14 +32,21 @@ MUTANTS: tuple[Mutant, ...] = (
     *protocol_values.MUTANTS,
     *protocol_decisions.MUTANTS,
     *format_rules.MUTANTS,
+    *front_rules.MUTANTS,
     *client_rules.MUTANTS,
     *handle_rules.MUTANTS,
+    *hanging_rules.MUTANTS,
     *stream_rules.MUTANTS,
     *log_rules.MUTANTS,
+    *let_go_rules.MUTANTS,
     *reader_rules.MUTANTS,
     *follow_rules.MUTANTS,
+    *deletion_rules.MUTANTS,
     *storage_rules.MUTANTS,
     *recovery_decisions.MUTANTS,
     *recovery_rules.MUTANTS,
     *posix_rules.MUTANTS,
+    *search_rules.MUTANTS,
+    *simulation_rules.MUTANTS,
+    *told_rules.MUTANTS,
 )

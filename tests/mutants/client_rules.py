@@ -52,8 +52,8 @@ MUTANTS = (
     Mutant(
         "there is no post-check",
         "client/batch/record_writer.py",
-        "        post_check(\n            address,\n",
-        "        (lambda *_, **__: None)(\n            address,\n",
+        "            post_check(\n                address,\n",
+        "            (lambda *_, **__: None)(\n                address,\n",
         (ORDER,),
     ),
     Mutant(
@@ -143,8 +143,8 @@ MUTANTS = (
     Mutant(
         "a spare joins without its markers",
         "client/batch/record_writer.py",
-        "if not has_markers(address, self._ledger_id, self.metadata.term)",
-        "if False",
+        "failed = names - joined(THREADS, joining, self._ledger_id, self.metadata.term)",
+        "failed = names - names",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),
     Mutant(
@@ -191,7 +191,7 @@ MUTANTS = (
     Mutant(
         "the first source of a copy is the only one",
         "client/copying.py",
-        'problems.append(f"{source.bookie_id}: {error}")',
+        "problems[source.bookie_id] = str(error)",
         "raise BookieUnavailableError(str(error)) from error",
         (f"{FAILING}::test_a_copy_is_made_from_a_good_replica_only",),
     ),
@@ -295,22 +295,22 @@ MUTANTS = (
     Mutant(
         "rows that no replica gives are left out in silence",
         "client/reading/slice_reader.py",
-        "if self.fails_on_loss:",
-        "if False:",
+        "if self.fails_on_loss:\n            raise Corrupt",
+        "if False:\n            raise Corrupt",
         (f"{READS}::test_without_a_good_replica_the_error_names_offset_and_reasons[memory]",),
     ),
     Mutant(
         "a cursor is made and the log does not show it",
         "client/logs/cursors.py",
-        "            log = _touched(cluster, log.name)\n",
-        "            log = cluster.log(log.name).value\n",
+        "            touched = _touched(cluster, log.name)\n",
+        "            touched = cluster.log(log.name).value\n",
         (f"{KEPT}::test_a_truncation_does_not_pass_a_cursor_that_is_made_meanwhile[False-None]",),
     ),
     Mutant(
         "a cursor is made where the log was truncated meanwhile",
         "client/logs/cursors.py",
-        "            if offset >= log.first_offset:\n",
-        "            if True:\n",
+        "generation == log.generation and offset >= touched.first_offset:",
+        "generation == log.generation:",
         (f"{KEPT}::test_a_truncation_does_not_pass_a_cursor_that_is_made_meanwhile[True-None]",),
     ),
     Mutant(

@@ -5,9 +5,12 @@ from .mutant import Mutant
 TAILS = "tests/integration/test_open_tails.py"
 JOURNALS = "tests/integration/test_journal_ends.py"
 SOURCE = "tests/unit/spark/test_stream_reader.py"
+LOSSES = "tests/unit/spark/test_stream_losses.py"
+FRONT = "tests/unit/client/test_bookkeeper.py"
 POSITION = "tests/unit/protocol/test_stream_position.py"
 USES = "tests/unit/spark/test_option_uses.py"
 PLANNING = "tests/unit/client/test_planning.py"
+BESIDE = "tests/unit/spark/test_readers_beside_retention.py"
 
 MUTANTS = (
     # --- journals and the confirmed end ----------------------------------------------------------
@@ -214,8 +217,158 @@ MUTANTS = (
     Mutant(
         "ledgers are looked up one after the other",
         "client/reading/plan.py",
-        "for seen in pool.map(cluster.ledger, unknown)}",
-        "for seen in map(cluster.ledger, unknown)}",
+        "for ledger in pool.map(look_up, unknown)}",
+        "for ledger in map(look_up, unknown)}",
         (f"{PLANNING}::test_ledgers_are_looked_up_several_at_once_and_read_in_order",),
+    ),
+    # --- ledgers that are let go while they are read ---------------------------------------------
+    Mutant(
+        "a ledger whose metadata is lost is left out",
+        "client/reading/slice_reader.py",
+        "                raise\n            if self.fails_on_loss:",
+        "                return\n            if self.fails_on_loss:",
+        (f"{BESIDE}::test_a_ledger_that_is_listed_and_lost_is_never_left_out[Batch]",),
+    ),
+    Mutant(
+        "rows that were let go of are left out unasked",
+        "client/reading/slice_reader.py",
+        "if self.fails_on_loss:\n                raise gone",
+        "if False:\n                raise gone",
+        (
+            f"{BESIDE}::test_rows_that_were_let_go_of_are_an_error_in_the_task[Batch]",
+            f"{BESIDE}::test_rows_that_were_let_go_of_are_an_error_in_the_task[Stream]",
+        ),
+    ),
+    Mutant(
+        "a task does not know whose rows it reads",
+        "spark/stream_reader.py",
+        "TaskPartition(task, view.generation)",
+        "TaskPartition(task)",
+        (f"{BESIDE}::test_rows_that_were_let_go_of_are_an_error_in_the_task[Stream]",),
+    ),
+    Mutant(
+        "a batch read is planned once",
+        "spark/reader.py",
+        "            if cluster.logs.is_current(name, seen):\n",
+        "            if True:\n",
+        (
+            f"{BESIDE}::test_a_plan_is_made_anew_where_that_leaves_nothing_out_unsaid[Batch-options0]",
+        ),
+    ),
+    Mutant(
+        "a micro-batch is planned once",
+        "spark/stream_reader.py",
+        "if not self._has_changed(view):",
+        "if True:",
+        (
+            f"{BESIDE}::test_a_plan_is_made_anew_where_that_leaves_nothing_out_unsaid[Stream-options3]",
+        ),
+    ),
+    Mutant(
+        "a batch read leaves out what is truncated unsaid",
+        "spark/reader.py",
+        'logger.warning("left out: %s", gone.args[0])',
+        "del gone",
+        (
+            f"{BESIDE}::test_a_plan_is_made_anew_where_that_leaves_nothing_out_unsaid[Batch-options2]",
+        ),
+    ),
+    Mutant(
+        "a reader in order does not know the log",
+        "client/reading/ordered_read.py",
+        "SliceReader(wanted, self.password, log=self.log)",
+        "SliceReader(wanted, self.password)",
+        (f"{BESIDE}::test_reading_in_order_says_what_was_let_go_of_since_the_plan",),
+    ),
+    # --- what is lost is counted -----------------------------------------------------------------
+    Mutant(
+        "what is left out is not counted",
+        "spark/stream_reader.py",
+        "            progress.skipped[position] = count\n",
+        "",
+        (
+            f"{LOSSES}::test_a_start_below_the_truncation_point_is_counted",
+            f"{LOSSES}::test_a_batch_of_the_checkpoint_that_is_run_again_counts_what_it_lacks",
+        ),
+    ),
+    Mutant(
+        "what is left out is counted by two batches",
+        "spark/stream_reader.py",
+        "count = min(count, past.offset - position.offset)",
+        "count = max(count, past.offset - position.offset)",
+        (f"{LOSSES}::test_what_is_gone_is_counted_once_by_whichever_batch_lacks_it",),
+    ),
+    Mutant(
+        "what nobody knows is counted as none",
+        "protocol/stream_position.py",
+        "        skipped = None\n",
+        "        skipped = 0\n",
+        (
+            f"{POSITION}::test_or_a_restart_that_is_reported",
+            f"{SOURCE}::test_or_its_new_rows_from_their_start",
+        ),
+    ),
+    Mutant(
+        "a number is said that nobody knows",
+        "spark/stream_reader.py",
+        "if len(counts) == len(progress.skipped):",
+        "if True:",
+        (f"{SOURCE}::test_or_its_new_rows_from_their_start",),
+    ),
+    # --- what a reader asks for ------------------------------------------------------------------
+    Mutant(
+        "a log is read from below 0",
+        "client/logs/log_handle.py",
+        "arguments.whole_number_or_none(what, given, least=0)",
+        "arguments.whole_number_or_none(what, given)",
+        (f"{FRONT}::test_what_is_below_0_is_refused",),
+    ),
+    Mutant(
+        "a truth value is a number",
+        "client/arguments.py",
+        "None if isinstance(given, bool) else given",
+        "given",
+        (
+            f"{FRONT}::test_offsets_and_entry_ids_are_whole_numbers[True]",
+            f"{FRONT}::test_a_ledger_id_is_a_whole_number[True]",
+        ),
+    ),
+    Mutant(
+        "a truth value is a time",
+        "client/arguments.py",
+        "if isinstance(given, bool) or not isinstance(given, Real):",
+        "if not isinstance(given, Real):",
+        (f"{FRONT}::test_times_are_numbers_of_seconds[True]",),
+    ),
+    Mutant(
+        "what is no time is for ever",
+        "client/arguments.py",
+        "if not isfinite(number * 1000) or number < 0",
+        "if number < 0",
+        (
+            f"{FRONT}::test_times_are_numbers_of_seconds[nan]",
+            f"{FRONT}::test_times_are_numbers_of_seconds[a]",
+        ),
+    ),
+    Mutant(
+        "a time is below 0",
+        "client/arguments.py",
+        " or number < 0 or (",
+        " or (",
+        (f"{FRONT}::test_times_are_numbers_of_seconds[-1]",),
+    ),
+    Mutant(
+        "a time of 0 is above 0",
+        "client/arguments.py",
+        " or (is_above_0 and number == 0)",
+        "",
+        (f"{FRONT}::test_a_limit_for_rolling_is_above_0",),
+    ),
+    Mutant(
+        "a time may be too large for a number",
+        "client/arguments.py",
+        "    except OverflowError:\n",
+        "    except ZeroDivisionError:\n",
+        (f"{FRONT}::test_a_time_that_is_too_long_is_no_number_of_seconds",),
     ),
 )

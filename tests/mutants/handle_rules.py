@@ -14,6 +14,7 @@ PROMISE = "tests/unit/client/test_promise.py"
 CHANGE = "tests/unit/protocol/test_ensemble_change.py"
 PLACEMENT = "tests/unit/protocol/test_placement.py"
 QUARANTINE = "tests/unit/protocol/test_quarantine.py"
+LEDGERS = "tests/unit/client/test_ledger_requests.py"
 SMALL = "tests/unit/format/test_small_records.py"
 
 MUTANTS = (
@@ -61,8 +62,8 @@ MUTANTS = (
     Mutant(
         "recovery takes a confirmation for a group",
         "client/recovery/journal_tail.py",
-        "if frame.record.first_entry_id > floor and not frame.record.is_confirmation",
-        "if frame.record.first_entry_id > floor",
+        "if stored.record.first_entry_id > floor and not stored.record.is_confirmation",
+        "if stored.record.first_entry_id > floor",
         (f"{LAC}::test_the_end_of_a_journal_has_its_lac_and_no_group_for_it",),
     ),
     Mutant(
@@ -230,6 +231,28 @@ MUTANTS = (
         "        if not failed:\n            return\n",
         "        if failed or not failed:\n            return\n",
         (f"{DEFERRED}::test_force_without_enough_bookies_fails_and_so_does_the_next_append",),
+    ),
+    # --- what an append takes --------------------------------------------------------------------
+    Mutant(
+        "null is an entry of bytes",
+        "client/handles/write_handle.py",
+        "arrow_schema.require_values(rows, everywhere=self._is_of_bytes)",
+        "arrow_schema.require_values(rows)",
+        (f"{LEDGERS}::test_null_is_no_entry_of_a_ledger_of_bytes",),
+    ),
+    Mutant(
+        "null is stored where the schema does not allow it",
+        "format/arrow_schema.py",
+        "if column.null_count and (everywhere or not field.nullable):",
+        "if column.null_count and everywhere:",
+        (f"{LEDGERS}::test_null_is_stored_only_where_the_schema_allows_it",),
+    ),
+    Mutant(
+        "what cannot be counted is an error of Python",
+        "client/handles/write_handle.py",
+        "        except TypeError:\n",
+        "        except ZeroDivisionError:\n",
+        (f"{LEDGERS}::test_many_entries_have_a_count",),
     ),
     # --- deferred sync ---------------------------------------------------------------------------
     Mutant(

@@ -3,8 +3,6 @@
 from .mutant import Mutant
 
 TAIL = "tests/unit/protocol/test_log_tail.py"
-RETENTION = "tests/unit/protocol/test_retention.py"
-CURSOR = "tests/unit/protocol/test_cursor.py"
 HANDLES = "tests/integration/test_log_handles.py"
 TAKEOVERS = "tests/integration/test_log_takeovers.py"
 OPENINGS = "tests/integration/test_log_openings.py"
@@ -13,6 +11,7 @@ KEPT = "tests/integration/test_log_retention.py"
 PRESSURE = "tests/integration/test_log_back_pressure.py"
 REJOINING = "tests/integration/test_log_rejoining.py"
 FOLLOWING = "tests/integration/test_log_following.py"
+FRONT = "tests/unit/client/test_bookkeeper.py"
 COMMANDS = "tests/unit/cli/test_log_commands.py"
 
 LIST_NEXT = (
@@ -20,6 +19,11 @@ LIST_NEXT = (
     "            self._next = None\n"
 )
 CLOSE_LAST = "            self._switch(old, following)\n"
+STILL_LISTED = (
+    "            if seen is None or cluster.logs.is_current(log_name, seen):\n"
+    "                raise\n"
+)
+EMPTY = "tests/integration/test_empty_ledgers.py"
 
 MUTANTS = (
     Mutant(
@@ -133,47 +137,6 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "retention compares each ledger with the whole log",
-        "protocol/retention.py",
-        "        rest -= ledger.length_bytes\n",
-        "",
-        (
-            f"{RETENTION}::test_size_is_counted_ledger_by_ledger",
-            f"{UPKEEP}::test_retention_by_size_keeps_what_it_says",
-        ),
-    ),
-    Mutant(
-        "retention takes what a cursor has to read",
-        "protocol/retention.py",
-        " or ledger.end_offset > unread",
-        "",
-        (
-            f"{RETENTION}::test_what_a_cursor_has_not_read_stays",
-            f"{UPKEEP}::test_retention_respects_cursors_if_asked",
-        ),
-    ),
-    Mutant(
-        "retention takes the last ledger",
-        "protocol/retention.py",
-        "log.ledgers if log.tail else log.ledgers[:-1]",
-        "log.ledgers",
-        (f"{RETENTION}::test_size_is_counted_ledger_by_ledger",),
-    ),
-    Mutant(
-        "a ledger of unknown age is old",
-        "protocol/retention.py",
-        " or not ledger.closed_ms",
-        "",
-        (f"{RETENTION}::test_a_ledger_of_unknown_age_is_not_old_and_ends_it",),
-    ),
-    Mutant(
-        "a cursor goes back",
-        "protocol/cursor.py",
-        "self.offset <= offset <= end_offset",
-        "offset <= end_offset",
-        (f"{CURSOR}::test_a_cursor_goes_neither_back_nor_past_the_end",),
-    ),
-    Mutant(
         "only the last ledger is fenced",
         "client/logs/settling.py",
         "for ledger_id in log.tail:\n        recover",
@@ -264,6 +227,66 @@ MUTANTS = (
         (f"{OPENINGS}::test_a_batch_displaces_an_open_writer",),
     ),
     Mutant(
+        "adds do not wait for a roll",
+        "client/logs/log_writer.py",
+        "            self._wait_for_roll()\n",
+        "",
+        (f"{HANDLES}::test_no_ledger_gets_more_than_twice_its_limit[memory-limit0]",),
+    ),
+    Mutant(
+        "what waited for a roll does not count",
+        "client/logs/log_writer.py",
+        "                self._segment.filling.add(left[0])\n",
+        "",
+        (f"{HANDLES}::test_no_ledger_gets_more_than_twice_its_limit[memory-limit0]",),
+    ),
+    Mutant(
+        "what stayed empty is dropped and never deleted",
+        "protocol/log.py",
+        "to_delete=(*log.to_delete, empty)",
+        "to_delete=log.to_delete",
+        (
+            f"{EMPTY}::test_openings_that_add_nothing_leave_nothing",
+            f"{EMPTY}::test_appends_without_rows_leave_nothing",
+        ),
+    ),
+    Mutant(
+        "an opener fails where somebody else has deleted an empty tail",
+        "client/logs/opening.py",
+        "            if self._cluster.logs.is_current(self._name, seen):\n                raise\n",
+        "            raise\n",
+        (
+            f"{EMPTY}::test_a_tail_that_somebody_else_finds_empty_and_deletes_is_no_error[memory-opener]",
+        ),
+    ),
+    Mutant(
+        "an opener waits for a tail that is gone",
+        "client/logs/opening.py",
+        "            if self._cluster.logs.is_current(self._name, seen):\n                raise\n",
+        "",
+        (
+            f"{EMPTY}::test_a_ledger_that_is_gone_while_it_is_on_the_list_is_an_error[memory-opener]",
+        ),
+    ),
+    Mutant(
+        "settling fails where somebody else has deleted an empty tail",
+        "client/logs/settling.py",
+        STILL_LISTED,
+        "            raise\n",
+        (
+            f"{EMPTY}::test_a_tail_that_somebody_else_finds_empty_and_deletes_is_no_error[memory-settler]",
+        ),
+    ),
+    Mutant(
+        "settling waits for a tail that is gone",
+        "client/logs/settling.py",
+        STILL_LISTED,
+        "",
+        (
+            f"{EMPTY}::test_a_ledger_that_is_gone_while_it_is_on_the_list_is_an_error[memory-settler]",
+        ),
+    ),
+    Mutant(
         "a log writer lets nothing go",
         "client/logs/log_writer.py",
         "            retain_after_roll(self._cluster, settled.value)\n",
@@ -283,23 +306,6 @@ MUTANTS = (
         "            retain_after_roll(self._cluster, self._rolled)\n",
         "",
         (f"{KEPT}::test_a_stream_lets_old_ledgers_go[memory]",),
-    ),
-    Mutant(
-        "what goes wrong with retention is the writer's error",
-        "client/logs/trimming.py",
-        "        with suppress(BookKeeperError):\n",
-        "        with suppress(ZeroDivisionError):\n",
-        (f"{KEPT}::test_a_writer_goes_on_when_nothing_can_be_let_go[memory]",),
-    ),
-    Mutant(
-        "all old ledgers go at once",
-        "protocol/retention.py",
-        "for ledger in candidates[:ledger_count_max]:",
-        "for ledger in candidates:",
-        (
-            f"{RETENTION}::test_only_so_many_ledgers_go_at_a_time",
-            f"{KEPT}::test_a_cursor_is_respected_and_a_few_ledgers_go_at_a_time[memory]",
-        ),
     ),
     Mutant(
         "any amount may wait for a ledger to close",
@@ -330,27 +336,6 @@ MUTANTS = (
         ("tests/unit/format/test_small_records.py::test_the_queries_of_a_log_keep_their_order",),
     ),
     Mutant(
-        "retention is not told of cursors",
-        "client/logs/trimming.py",
-        "positions_of(cluster, log) if respects_cursors else []",
-        "[]",
-        (f"{UPKEEP}::test_retention_respects_cursors_if_asked",),
-    ),
-    Mutant(
-        "a cursor of another generation holds a log back",
-        "client/logs/cursors.py",
-        " if cursor.generation == log.generation]",
-        "]",
-        (f"{UPKEEP}::test_a_cursor_of_another_generation_is_recognised",),
-    ),
-    Mutant(
-        "a cursor reads another generation",
-        "client/logs/cursors.py",
-        "if log.generation != record.generation:",
-        "if False:",
-        (f"{UPKEEP}::test_a_cursor_of_another_generation_is_recognised",),
-    ),
-    Mutant(
         "a ledger of an open tail can be deleted by itself",
         "client/upkeep/maintenance.py",
         "if ledger.ledger_id in log.listed_ids:",
@@ -360,7 +345,7 @@ MUTANTS = (
     Mutant(
         "a ledger of the last try to open is not looked at again",
         "client/logs/opening.py",
-        "        self._look_at_own()\n",
+        "        self._look_at_own(log)\n",
         "",
         (f"{REJOINING}::test_rb_20b_a_ledger_that_others_have_dropped_does_not_join_again",),
     ),
@@ -368,7 +353,7 @@ MUTANTS = (
         "a follower looks twice and reads what it saw last",
         "client/logs/log_handle.py",
         "read_view_in_order(self._cluster, view, offset, None, self._password)",
-        "read_log_in_order(self._cluster, view.record, offset, None, self._password)",
+        "read_view_in_order(self._cluster, self._watch.look(), offset, None, self._password)",
         (f"{FOLLOWING}::test_rb_39_a_follower_skips_nothing_when_who_knew_the_end_is_away",),
     ),
     Mutant(
@@ -377,5 +362,26 @@ MUTANTS = (
         "            return content.records\n        length *=",
         "            return ()\n        length *=",
         (f"{FOLLOWING}::test_a_record_that_is_torn_behind_the_end_hides_nothing_in_front_of_it",),
+    ),
+    Mutant(
+        "a writer that was fenced says that it has ended",
+        "client/logs/log_writer.py",
+        "if isinstance(self._error, LedgerFencedError):",
+        "if False:",
+        (f"{TAKEOVERS}::test_rb_20_a_writer_that_rolls_cannot_acknowledge_in_the_ledger_before",),
+    ),
+    Mutant(
+        "a ledger is to hold 0 bytes",
+        "client/logs/rolling.py",
+        '"roll_bytes", self.max_bytes, least=1)',
+        '"roll_bytes", self.max_bytes)',
+        (f"{FRONT}::test_a_limit_for_rolling_is_above_0",),
+    ),
+    Mutant(
+        "anything is taken for what is undecided",
+        "client/arguments.py",
+        "if not isinstance(given, kind):",
+        "if False:",
+        (f"{FRONT}::test_only_what_a_writer_says_is_undecided_can_be_resolved",),
     ),
 )

@@ -6,6 +6,7 @@ CALLS = "tests/unit/bookie/test_posix_calls.py"
 CASES = "tests/integration/test_recovery_bugs.py"
 CRASHES = f"{CALLS}::test_error_at_every_call_of_a_write"
 POST_CHECK = "tests/unit/bookie/test_posix_post_check.py"
+WITNESS = "tests/unit/bookie/test_posix_witness.py"
 KEPT = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
 
 MUTANTS = (
@@ -56,92 +57,168 @@ MUTANTS = (
         (f"{CALLS}::test_journal_ends_at_its_first_error",),
     ),
     Mutant(
+        "a journal that nobody closes stays open",
+        "bookie/posix_files.py",
+        "    def __del__(self) -> None:",
+        "    def never(self) -> None:",
+        (f"{WITNESS}::test_a_journal_that_nobody_closes_leaves_nothing_open",),
+    ),
+    Mutant(
         "the post-check does not look whose directory it is",
         "bookie/posix_post_check.py",
-        "                check_cookie(address, found)\n",
+        "        check_cookie(address, words)\n",
         "",
         (f"{KEPT}::test_cookie_must_be_there",),
     ),
     Mutant(
+        "the post-check looks for the cookie only at the end",
+        "bookie/posix_post_check.py",
+        "    if not witness.is_cookie_there():\n        return False\n",
+        "",
+        (
+            f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
+            f"{POST_CHECK}::test_cookie_that_comes_during_the_check_is_too_late[known]",
+        ),
+    ),
+    Mutant(
         "the post-check does not look whether the cookie stayed",
         "bookie/posix_post_check.py",
-        "now = posix_calls.status_of(root, COOKIE)",
-        "now = status",
+        "    return witness.is_cookie_there()\n",
+        "    return True\n",
         (
             f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
             f"{POST_CHECK}::test_cookie_that_goes_during_the_check_is_missed",
         ),
     ),
     Mutant(
-        "the post-check takes any cookie for the one that was there",
-        "bookie/posix_post_check.py",
-        " and os.path.samestat(status, now)",
+        "the post-check does not look whether the cookie says the same",
+        "bookie/posix_witness.py",
+        "return os.pread(self.cookie.descriptor, length, 0) == self.cookie_bytes",
+        "return length > 0",
+        (
+            f"{WITNESS}::test_cookie_that_was_written_over_is_no_good",
+            f"{WITNESS}::test_directory_that_is_being_put_back_in_place_is_not_believed",
+        ),
+    ),
+    Mutant(
+        "the post-check reads as much of the cookie as it had",
+        "bookie/posix_witness.py",
+        "len(self.cookie_bytes) + 1",
+        "len(self.cookie_bytes)",
+        (f"{WITNESS}::test_cookie_that_was_written_over_is_no_good",),
+    ),
+    Mutant(
+        "the post-check takes any file for the one that was there",
+        "bookie/posix_witness.py",
+        "return found.st_ino == self.status.st_ino and found.st_dev == self.status.st_dev",
+        "return True",
+        (
+            f"{POST_CHECK}::test_cookie_that_was_exchanged_during_the_check_is_no_good",
+            f"{WITNESS}::test_markers_of_another_folder_are_no_good",
+        ),
+    ),
+    Mutant(
+        "the post-check takes a file of another disk for the one that was there",
+        "bookie/posix_witness.py",
+        " and found.st_dev == self.status.st_dev",
         "",
-        (f"{POST_CHECK}::test_cookie_that_was_exchanged_during_the_check_is_no_good",),
+        (f"{WITNESS}::test_number_of_a_file_of_another_disk_says_nothing",),
+    ),
+    Mutant(
+        "the post-check follows a link to the cookie",
+        "bookie/posix_witness.py",
+        "os.stat(self.cookie.path, follow_symlinks=False)",
+        "os.stat(self.cookie.path)",
+        (f"{WITNESS}::test_link_to_what_was_met_is_no_answer",),
     ),
     Mutant(
         "the post-check takes any journal of that name",
         "bookie/posix_post_check.py",
-        "        if not journal.is_written_to(seen):\n            return False\n",
+        "    if not journal.is_written_to(os.stat(witness.journal_path, follow_symlinks=False)):\n"
+        "        return False\n",
         "",
         (
             f"{KEPT}::test_journal_must_be_shown",
-            f"{KEPT}::test_place_is_found_anew",
+            f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
         ),
+    ),
+    Mutant(
+        "the post-check meets a directory without the journal",
+        "bookie/posix_post_check.py",
+        "        if not journal.is_written_to(seen):\n            return None\n",
+        "",
+        (f"{POST_CHECK}::test_ledger_that_flickers_is_never_pieced_together[copy]",),
+    ),
+    Mutant(
+        "the post-check follows a link to the journal",
+        "bookie/posix_post_check.py",
+        "os.stat(witness.journal_path, follow_symlinks=False)",
+        "os.stat(witness.journal_path)",
+        (f"{WITNESS}::test_link_to_what_was_met_is_no_answer",),
     ),
     Mutant(
         "the post-check looks for the journal from the root once more",
         "bookie/posix_post_check.py",
         'status_of(folder, f"{records[-1]}/{name}")',
         "status_of(root, journal.name)",
-        (
-            f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
-            f"{POST_CHECK}::test_journal_and_markers_are_of_one_ledger_folder",
-        ),
+        (f"{POST_CHECK}::test_order_and_number_of_its_system_calls",),
     ),
     Mutant(
         "the post-check looks for the markers from the root once more",
         "bookie/posix_post_check.py",
-        "open_folder(folder, markers[-1:])",
-        "open_folder(root, markers)",
+        "os.open(last, posix_calls.FOLDER_FLAGS, dir_fd=folder)",
+        "posix_calls.open_folder(root, parts)",
         (
             f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
-            f"{POST_CHECK}::test_journal_and_markers_are_of_one_ledger_folder",
+            f"{POST_CHECK}::test_ledger_that_flickers_is_never_pieced_together[real]",
         ),
+    ),
+    Mutant(
+        "the post-check believes any folder of markers",
+        "bookie/posix_post_check.py",
+        "if not witness.markers.is_at(os.fstat(markers)) or not _is_absent(markers, fence):",
+        "if not _is_absent(markers, fence):",
+        (f"{WITNESS}::test_markers_of_another_folder_are_no_good",),
+    ),
+    Mutant(
+        "the post-check looks into the folder that it kept",
+        "bookie/posix_witness.py",
+        "return os.open(self.markers.path, posix_calls.FOLDER_FLAGS)",
+        "return os.dup(self.markers.descriptor)",
+        (f"{POST_CHECK}::test_order_and_number_of_its_system_calls",),
     ),
     Mutant(
         "the post-check sees no fence in a directory",
         "bookie/posix_post_check.py",
-        "            if not _is_absent(terms, fence):\n                return False\n",
-        "",
+        " or not _is_absent(markers, fence):",
+        ":",
         (f"{KEPT}::test_fence_is_seen_at_once",),
     ),
     Mutant(
         "the post-check needs no permission in a directory",
         "bookie/posix_post_check.py",
-        "            posix_calls.status_of(terms, permission)\n",
+        "        posix_calls.status_of(markers, permission)\n",
         "",
-        (
-            f"{KEPT}::test_permission_must_be_there",
-            f"{POST_CHECK}::test_markers_are_of_one_folder",
-        ),
+        (f"{KEPT}::test_permission_must_be_there",),
     ),
     Mutant(
         "the post-check looks for its permission first",
         "bookie/posix_post_check.py",
-        "            if not _is_absent(terms, fence):\n"
-        "                return False\n"
-        "            posix_calls.status_of(terms, permission)\n",
-        "            posix_calls.status_of(terms, permission)\n"
-        "            if not _is_absent(terms, fence):\n"
-        "                return False\n",
+        "        if not witness.markers.is_at(os.fstat(markers)) or "
+        "not _is_absent(markers, fence):\n"
+        "            return False\n"
+        "        posix_calls.status_of(markers, permission)\n",
+        "        posix_calls.status_of(markers, permission)\n"
+        "        if not witness.markers.is_at(os.fstat(markers)) or "
+        "not _is_absent(markers, fence):\n"
+        "            return False\n",
         (f"{POST_CHECK}::test_order_and_number_of_its_system_calls",),
     ),
     Mutant(
         "the post-check finds a folder for each marker",
         "bookie/posix_post_check.py",
-        "status_of(terms, permission)",
-        "status_of(root, present)",
+        "posix_calls.status_of(markers, permission)",
+        'os.stat(f"{witness.markers.path}/{permission}")',
         (
             f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
             f"{POST_CHECK}::test_markers_are_of_one_folder",
@@ -150,9 +227,37 @@ MUTANTS = (
     Mutant(
         "the post-check takes one folder for another",
         "bookie/posix_post_check.py",
-        "others != markers or ",
+        "    if not markers or others != markers:\n        return False\n",
         "",
         (f"{POST_CHECK}::test_names_in_different_folders",),
+    ),
+    Mutant(
+        "what was met in one directory answers for another",
+        "bookie/posix_post_check.py",
+        "witness.address != address or ",
+        "",
+        (f"{WITNESS}::test_what_was_met_answers_for_nothing_else",),
+    ),
+    Mutant(
+        "what was met of one ledger answers for another",
+        "bookie/posix_post_check.py",
+        " or witness.markers_parts != markers:",
+        ":",
+        (f"{WITNESS}::test_what_was_met_answers_for_nothing_else",),
+    ),
+    Mutant(
+        "the post-check keeps what it doubts",
+        "bookie/posix_post_check.py",
+        "        pass\n    journal.remember(None)\n",
+        "        pass\n",
+        (f"{WITNESS}::test_what_stays_open",),
+    ),
+    Mutant(
+        "a journal that is closed leaves what it met open",
+        "bookie/posix_files.py",
+        "        super().close()\n        self.remember(None)\n",
+        "        super().close()\n",
+        (f"{WITNESS}::test_what_stays_open",),
     ),
     Mutant(
         "the post-check follows a link to the ledger",
@@ -166,13 +271,13 @@ MUTANTS = (
         "bookie/posix_post_check.py",
         "    except FileNotFoundError:\n        return True\n",
         "    except OSError:\n        return True\n",
-        (f"{POST_CHECK}::test_error_is_never_an_answer[True-EIO]",),
+        (f"{POST_CHECK}::test_error_is_never_an_answer[False-True-EIO]",),
     ),
     Mutant(
         "the post-check always takes the long way",
         "bookie/posix_post_check.py",
-        "is_kept = _shows(root, journal, absent, present)",
-        "is_kept = False",
+        "if witness is not None and _shows(witness, journal, fence, permission):",
+        "if False:",
         (f"{POST_CHECK}::test_order_and_number_of_its_system_calls",),
     ),
     Mutant(

@@ -96,22 +96,22 @@ MUTANTS = (
     Mutant(
         "a writer is known by its term alone",
         "protocol/ledger.py",
-        "return (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)",
-        "return (self.state, self.term) == (LedgerState.OPEN, term)",
+        "= (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)",
+        "= (self.state, self.term) == (LedgerState.OPEN, term)",
         (f"{LEDGER}::test_only_the_token_of_the_open_term_may_write",),
     ),
     Mutant(
         "a writer goes on while the ledger is recovered",
         "protocol/ledger.py",
-        "return (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)",
-        "return (self.term, self.token) == (term, token)",
+        "= (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)",
+        "= (self.term, self.token) == (term, token)",
         (f"{LEDGER}::test_only_the_token_of_the_open_term_may_write",),
     ),
     Mutant(
         "anybody closes an open ledger",
         "protocol/ledger.py",
-        "if (self.term, self.token) != (term, token):",
-        "if False:",
+        "if (self.term, self.token) != (term, token) or",
+        "if",
         (f"{LEDGER}::test_every_change_in_every_state",),
     ),
     Mutant(

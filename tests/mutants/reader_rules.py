@@ -8,6 +8,7 @@ PAGES = "tests/integration/test_journal_pages.py"
 GROWTH = "tests/integration/test_read_growth.py"
 ADV = "tests/integration/test_adv_handle.py"
 HEADS = "tests/unit/format/test_journal_heads.py"
+LEDGERS = "tests/unit/client/test_ledger_requests.py"
 GROUP = "tests/unit/client/test_group.py"
 HEDGING = "tests/unit/client/test_hedging.py"
 
@@ -138,6 +139,30 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "rows are read as entries of bytes",
+        READER_FILE,
+        "if self._schema != VALUE_SCHEMA:",
+        "if False:",
+        (f"{LEDGERS}::test_rows_are_not_read_as_entries_of_bytes",),
+    ),
+    Mutant(
+        "an error is taken for the absence of an entry",
+        READER_FILE,
+        "end is not None or not self.faults",
+        "True",
+        (f"{LEDGERS}::test_what_no_bookie_gives_may_be_there",),
+    ),
+    Mutant(
+        "past the end somebody shall be brought back",
+        READER_FILE,
+        "            if not self._is_absent(at):\n                raise\n",
+        "            if True:\n                raise\n",
+        (
+            f"{LEDGERS}::test_past_the_end_there_is_no_entry_to_bring_back",
+            f"{HANDLE}::test_2_3_8_unconfirmed_entries_are_read_only_by_name",
+        ),
+    ),
+    Mutant(
         "a prefix is believed unchecked",
         "format/journal.py",
         "    if not is_frame or data[body - 4 : body] != _checksum("
@@ -216,6 +241,13 @@ MUTANTS = (
         ),
     ),
     # --- ids of the user's choice ----------------------------------------------------------------
+    Mutant(
+        "an id may be anything",
+        ADV_FILE,
+        "if type(entry_id) is not int or entry_id < 0:",
+        "if False:",
+        (f"{LEDGERS}::test_a_chosen_id_is_a_whole_number",),
+    ),
     Mutant(
         "an id that was handed over is taken again",
         ADV_FILE,

@@ -6,6 +6,8 @@ UNIT = "tests/unit/protocol/test_recovery.py"
 BUGS = "tests/integration/test_recovery_bugs.py"
 LOSSES = "tests/integration/test_recovery_losses.py"
 LOST = "tests/unit/cli/test_lost.py"
+LOSS_UNIT = "tests/unit/protocol/test_losses.py"
+LAID_DOWN = "tests/integration/test_laid_down_journals.py"
 TAILS = "tests/integration/test_journal_tails.py"
 
 IS_LOST = f"{UNIT}::test_a_lost_member_has_answered_but_proves_nothing"
@@ -34,16 +36,47 @@ MUTANTS = (
     Mutant(
         "a journal that ends badly leaves no doubt",
         "client/recovery/fencing.py",
-        "if is_of_writer and tail.tail is not Tail.CLEAN and doubt is not Doubt.DAMAGED:",
+        "if is_in_doubt and doubt is not Doubt.DAMAGED:",
         "if False:",
         (f"{BUGS}::test_rb_11_damage_is_not_an_absence",),
     ),
     Mutant(
         "damage in a dead recovery's journal silences its bookie",
         "client/recovery/fencing.py",
-        "is_of_writer = layout.journal_term(name) <= self.writer_term",
-        "is_of_writer = True",
+        "is_in_doubt = term == self.writer_term and",
+        "is_in_doubt =",
         (f"{TAILS}::test_damage_in_what_a_dead_recovery_wrote_silences_nobody[False]",),
+    ),
+    Mutant(
+        "the torn end of an earlier writer leaves a doubt",
+        "client/recovery/fencing.py",
+        "is_in_doubt = term == self.writer_term and",
+        "is_in_doubt = term <= self.writer_term and",
+        (f"{LAID_DOWN}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[False]",),
+    ),
+    Mutant(
+        "no torn end leaves a doubt in a ledger that was taken up",
+        "client/recovery/fencing.py",
+        "is_in_doubt = term == self.writer_term and",
+        "is_in_doubt = term == 1 and",
+        (f"{LAID_DOWN}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[True]",),
+    ),
+    Mutant(
+        "a follower asks for the journals of all terms",
+        "client/reading/confirmed.py",
+        "return [name for name in names if layout.journal_term(name) >= term] or names",
+        "return names",
+        (f"{LAID_DOWN}::test_a_follower_asks_for_the_journals_of_the_last_term_only",),
+    ),
+    Mutant(
+        "a log whose tail is damaged cannot be deleted",
+        "client/upkeep/maintenance.py",
+        "with suppress(NoSuchLedgerError, CorruptDataError):",
+        "with suppress(ArithmeticError):",
+        (
+            f"{LAID_DOWN}::test_a_log_whose_tail_has_no_good_record_can_be_deleted[False]",
+            f"{LAID_DOWN}::test_a_log_whose_tail_has_no_good_record_can_be_deleted[True]",
+        ),
     ),
     Mutant(
         "a torn end is an absence while others are silent",
@@ -179,16 +212,9 @@ MUTANTS = (
         (f"{LOST}::test_a_lost_bookie_is_lost_for_ever_and_is_chosen_no_more",),
     ),
     Mutant(
-        "what is confirmed behind damage is cut off",
-        "client/recovery/journal_tail.py",
-        "confirmed = max(seen, content.last_add_confirmed)",
-        "confirmed = content.last_add_confirmed",
-        (f"{LOSSES}::test_r14_what_is_confirmed_behind_damage_is_not_cut_off[memory]",),
-    ),
-    Mutant(
         "confirmed entries go with their bookies without a word",
         "client/recovery/one_term.py",
-        "        self._tell_losses(confirmed)\n",
+        "        self._tell_losses(confirmed, tails)\n",
         "",
         (NAMED_LOSSES,),
     ),
@@ -202,8 +228,8 @@ MUTANTS = (
     Mutant(
         "only what is surely lost is told",
         "protocol/losses.py",
-        "if len(missing) >= ledger.quorum.ack_quorum_size:",
-        "if len(missing) >= ledger.quorum.write_quorum_size:",
+        "if len(missing) < quorum.ack_quorum_size:",
+        "if len(missing) < quorum.write_quorum_size:",
         (
             "tests/unit/protocol/test_losses.py"
             "::test_each_entry_that_may_be_lost_is_in_a_loss_and_no_other_is",
@@ -213,11 +239,48 @@ MUTANTS = (
     Mutant(
         "entries that no writer confirmed are told as lost",
         "protocol/losses.py",
-        "ledger.quorum.write_sets() if first <= last_entry_id else ()",
-        "ledger.quorum.write_sets()",
+        "quorum.write_sets() if first <= last_entry_id else ()",
+        "quorum.write_sets()",
         (
             "tests/unit/protocol/test_losses.py"
             "::test_only_confirmed_entries_of_their_own_fragment_are_lost",
         ),
+    ),
+    Mutant(
+        "intact records behind damage are given up",
+        "client/recovery/journal_tail.py",
+        "        found += [piece.stored for piece in behind]\n",
+        "",
+        (
+            f"{LOSSES}::test_intact_records_behind_damage_are_kept_where_another_bookie_fills_the_"
+            "gap[memory]",
+            f"{LOSSES}::test_confirmed_entries_that_damage_hides_on_qa_bookies_are_named"
+            "[memory-True]",
+        ),
+    ),
+    Mutant(
+        "what damage hides is told only if all bookies are damaged",
+        "client/recovery/one_term.py",
+        "tail.hidden for index, tail in tails.items()}",
+        "() for index in tails}",
+        (
+            f"{LOSSES}::test_confirmed_entries_that_damage_hides_on_qa_bookies_are_named"
+            "[memory-False]",
+            f"{LOSSES}::test_damage_and_loss_count_together",
+        ),
+    ),
+    Mutant(
+        "what another journal on the bookie shows is hidden all the same",
+        "protocol/losses.py",
+        "            at = max(at, end + 1)\n",
+        "",
+        (f"{LOSS_UNIT}::test_what_is_shown_elsewhere_is_not_hidden",),
+    ),
+    Mutant(
+        "what is whole is said to be lost by itself",
+        "protocol/losses.py",
+        "verdict is Verdict.KEEP",
+        "verdict is Verdict.LOST",
+        (f"{LOSSES}::test_what_is_given_up_is_told_range_by_range",),
     ),
 )

@@ -200,6 +200,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "the driver says nothing while spark's tasks wait",
+        "client/recovery/recover.py",
+        "        runner = runner.telling(note)\n",
+        "        pass\n",
+        ("tests/unit/spark/test_actions.py::test_a_recovery_gives_its_runner_somebody_to_tell",),
+    ),
+    Mutant(
         "a ledger is placed on a bookie that does not answer",
         "client/placing.py",
         "return {bookie_id for bookie_id, answer in answers.items() if answer.result()}",

@@ -1,13 +1,18 @@
 """A copy of the package with one rule broken, and the tests that must notice.
 
-The tests run in a process of their own, in which the copy hides the package.
+The tests run in a process of their own (`forked`), in which the copy hides the package.
 """
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,65 +23,105 @@ from .mutant import Mutant
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(bkspark.__file__).parent
-TESTS_FAILED = 1
-TIMEOUT_SECONDS = 120
+FORKED = Path(__file__).parent / "forked.py"
+SECONDS_MAX = 3.0
+"""A test that is still at it has failed: of the right package it takes a fraction of this."""
 TRIES = 3
 """A mutant that opens a race is not caught by each run of it."""
 
-Noticing = Callable[[Mutant, Path], None]
+
+@dataclass(frozen=True)
+class Result:
+    """What came of some tests.
+
+    Attributes:
+        status: pytest's exit status.
+        failed: the tests that failed, each with and without its parameters.
+    """
+
+    status: int
+    failed: frozenset[str]
+    output: str
 
 
-def run_tests(
-    where: Path, node_ids: list[str], timeout: float = TIMEOUT_SECONDS
-) -> subprocess.CompletedProcess[str]:
-    """Run tests against the package in folder ``where``; names the failed ones in its output."""
-    command = [sys.executable, "-P", "-m", "pytest", "-q", "--tb=no", "-rf"]
-    command += ["-p", "no:cacheprovider", "-p", "pytest_timeout", "-o", "addopts="]
-    command += ["--import-mode=importlib", "--strict-config", *node_ids]
-    environment = os.environ | {
-        "PYTHONPATH": str(where),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTEST_ADDOPTS": "",
-        "COLUMNS": "400",
-    }
-    return subprocess.run(
-        command,
+class Copy:
+    """A copy of the package, and the process whose forks run tests against it, one at a time."""
+
+    def __init__(self, folder: Path, server: "subprocess.Popen[str]") -> None:
+        self._folder = folder
+        self._server = server
+        self._times = count(1)
+
+    def text(self, file: str) -> str:
+        return self._path(file).read_text(encoding="utf-8")
+
+    @contextmanager
+    def changed(self, file: str, text: str) -> Iterator[None]:
+        """A file says ``text`` while the context lasts.
+
+        Each change gets a time of its own: what was compiled is known by the time of its source.
+        """
+        path, now, before = self._path(file), next(self._times), self.text(file)
+        time = path.stat().st_mtime
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, (now, now))
+        try:
+            yield
+        finally:
+            path.write_text(before, encoding="utf-8")
+            os.utime(path, (time, time))
+
+    def run(self, node_ids: Sequence[str], seconds_max: float = SECONDS_MAX) -> Result:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        request = {"node_ids": list(node_ids), "seconds_max": seconds_max}
+        print(json.dumps(request), file=self._server.stdin, flush=True)
+        answer = json.loads(self._server.stdout.readline())
+        failed = answer["failed"]
+        return Result(
+            answer["status"],
+            frozenset([*failed, *(node_id.partition("[")[0] for node_id in failed)]),
+            (self._folder / "output").read_text(errors="replace"),
+        )
+
+    def _path(self, file: str) -> Path:
+        return self._folder / PACKAGE.name / file
+
+
+@contextmanager
+def copy_of_package(folder: Path) -> Iterator[Copy]:
+    shutil.copytree(PACKAGE, folder / PACKAGE.name)
+    environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    with subprocess.Popen(
+        [sys.executable, "-P", str(FORKED), str(folder)],
         cwd=ROOT,
-        env=environment,
-        capture_output=True,
+        env=os.environ | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=timeout,
-        check=False,
-    )
+        start_new_session=True,
+    ) as server:
+        try:
+            yield Copy(folder, server)
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)  # with what hanging tests have left behind
 
 
-def copy_of_package(where: Path) -> Path:
-    """With the compiled modules, which stay valid: a copy keeps the time of each file."""
-    return Path(shutil.copytree(PACKAGE, where / PACKAGE.name))
-
-
-def noticing(mutants: tuple[Mutant, ...]) -> Noticing:
+def noticing(mutants: tuple[Mutant, ...]) -> Callable[[Mutant, Copy], None]:
     """The test that each of ``mutants`` is noticed by every test listed for it."""
 
     @pytest.mark.parametrize("mutant", mutants, ids=lambda mutant: mutant.name.replace(" ", "-"))
-    def test_the_mutant_is_noticed(mutant: Mutant, tmp_path: Path) -> None:
-        source = copy_of_package(tmp_path) / mutant.file
-        text = source.read_text(encoding="utf-8")
+    def test_the_mutant_is_noticed(mutant: Mutant, package: Copy) -> None:
+        text = package.text(mutant.file)
         assert text.count(mutant.old) == 1, f"{mutant.file} has changed: update the catalogue"
-        source.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        left = set(mutant.killers)
-        for _ in range(TRIES):
-            result = run_tests(tmp_path, sorted(left))
-            assert result.returncode in (0, TESTS_FAILED), result.stdout + result.stderr
-            left -= _failed(result.stdout)
-            if not left:
-                return
-        pytest.fail(f"not noticed by {sorted(left)}:\n{result.stdout}")
+        left, tries = set(mutant.killers), TRIES
+        with package.changed(mutant.file, text.replace(mutant.old, mutant.new)):
+            while left and tries:
+                result = package.run(sorted(left))
+                assert result.status in (0, pytest.ExitCode.TESTS_FAILED), result.output
+                # A test that hangs ends the run, with others still to come.
+                tries -= not left & result.failed
+                left -= result.failed
+        assert not left, f"not noticed by {sorted(left)}:\n{result.output}"
 
     return test_the_mutant_is_noticed
-
-
-def _failed(output: str) -> set[str]:
-    """The tests that failed, each with and without its parameters."""
-    failed = {line.split()[1] for line in output.splitlines() if line.startswith("FAILED ")}
-    return failed | {node_id.split("[")[0] for node_id in failed}

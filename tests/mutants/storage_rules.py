@@ -5,6 +5,7 @@ from .mutant import Mutant
 LEFTOVERS = "tests/integration/test_leftovers.py"
 CONFLICTS = "tests/conformance/test_conflicts.py"
 POSIX = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
+FILES = "tests/unit/metadata/test_files.py"
 
 MUTANTS = (
     Mutant(
@@ -61,5 +62,20 @@ MUTANTS = (
             f"{CONFLICTS}::test_rb_27d_a_name_that_is_taken_is_not_a_version_that_changed[file]",
             f"{CONFLICTS}::test_rb_27d_a_name_that_is_taken_is_not_a_version_that_changed[s3]",
         ),
+    ),
+    Mutant(
+        "the metadata check looks into any directory",
+        "metadata/versioned_store.py",
+        '        with self._records(f"check {names.key(key)!r}") as records:\n',
+        "        with self._directory() as directory:\n"
+        "            records = VersionedRecords(directory)\n",
+        (f"{FILES}::test_order_and_number_of_look_ups_of_the_metadata_check",),
+    ),
+    Mutant(
+        "only the first piece of a record is read",
+        "metadata/directory.py",
+        "    while chunk := os.read(fd, _READ_BYTES):",
+        "    if chunk := os.read(fd, _READ_BYTES):",
+        (f"{FILES}::test_large_record_is_read_to_its_end",),
     ),
 )

@@ -8,6 +8,9 @@ INTERRUPTED = "tests/integration/test_interrupted_streams.py"
 FOUND = f"{SINK}::test_a_batch_that_is_in_the_log_is_not_written_again[memory]"
 ONE_LEDGER = f"{SINK}::test_batches_of_a_run_go_into_one_ledger"
 MOVED = f"{SINK}::test_a_new_process_takes_over_and_copies_what_the_tasks_wrote"
+DELETIONS = "tests/integration/test_stream_deletions.py"
+HANDING = "tests/integration/test_stream_handing_over.py"
+LAID_DOWN = "tests/unit/protocol/test_laid_down.py"
 
 MUTANTS = (
     # --- records, one after the other -------------------------------------------------------------
@@ -16,7 +19,7 @@ MUTANTS = (
         "client/batch/record_writer.py",
         "if not seen.value.is_writable_by(term=term, token=token):",
         "if False:",
-        (f"{INTERRUPTED}::test_a_batch_append_at_any_operation_displaces_nothing[first]",),
+        (f"{SINK}::test_a_ledger_that_somebody_took_over_is_not_written_to[memory]",),
     ),
     Mutant(
         "the entries of every record begin at 0",
@@ -63,9 +66,9 @@ MUTANTS = (
     ),
     Mutant(
         "all queries are one",
-        "client/streams/micro_batch.py",
-        'return f"stream/{query_id}"',
-        'return "stream"',
+        "protocol/stream_run.py",
+        'return f"{_MARK}{query_id}"',
+        "return _MARK",
         (f"{SINK}::test_queries_are_told_apart[memory]",),
     ),
     Mutant(
@@ -107,8 +110,8 @@ MUTANTS = (
     Mutant(
         "a ledger that is the tail already becomes it again",
         "client/streams/tail_writer.py",
-        "adopted = adopts and _is_untouched(self._cluster, request.log_name, batch.home)",
-        "adopted = adopts and batch.home.is_private",
+        "adopted = adopts and _is_untouched(self._cluster, request.log_name, home)",
+        "adopted = adopts and home.is_private",
         (f"{SINK}::test_a_private_ledger_becomes_the_tail_once[memory]",),
     ),
     Mutant(
@@ -116,7 +119,7 @@ MUTANTS = (
         "client/streams/rehoming.py",
         "if target.quorum.stripe_count != home.quorum.stripe_count:",
         "if False:",
-        (f"{SINK}::test_a_log_that_was_made_anew_with_other_stripes_is_an_error[memory]",),
+        (f"{SINK}::test_a_log_that_was_made_meanwhile_with_other_stripes_is_an_error[memory]",),
     ),
     Mutant(
         "rows are copied from the first replica only",
@@ -145,5 +148,163 @@ MUTANTS = (
         "if agreed.log is not None and agreed.log.is_sealed:",
         "if False:",
         (f"{SINK}::test_a_sealed_log_takes_no_batches[memory]",),
+    ),
+    Mutant(
+        "a batch without rows leaves its ledger behind",
+        "client/streams/commit.py",
+        "if not batch.row_count and not batch.home.is_private:",
+        "if not batch.row_count:",
+        (f"{HANDING}::test_batches_without_rows_leave_no_ledgers",),
+    ),
+    Mutant(
+        "a query ends because its own ledger was found empty",
+        "client/logs/opening.py",
+        "        except NoSuchLedgerError as error:\n            raise LedgerFencedError(",
+        "        except ZeroDivisionError as error:\n            raise LedgerFencedError(",
+        (f"{INTERRUPTED}::test_a_batch_append_at_any_operation_displaces_nothing[first]",),
+    ),
+    # --- handing the tail over --------------------------------------------------------------------
+    Mutant(
+        "who has laid a ledger down may write",
+        "protocol/ledger.py",
+        "return is_open_to_it and self.laid_down is None",
+        "return is_open_to_it",
+        (f"{LAID_DOWN}::test_nobody_may_write_to_a_ledger_that_is_laid_down",),
+    ),
+    Mutant(
+        "who has laid a ledger down may close it",
+        "protocol/ledger.py",
+        "!= (term, token) or self.laid_down is not None:",
+        "!= (term, token):",
+        (f"{LAID_DOWN}::test_nobody_may_write_to_a_ledger_that_is_laid_down",),
+    ),
+    Mutant(
+        "a ledger is taken up in any term",
+        "protocol/ledger.py",
+        " and self.term < TERM_MAX",
+        "",
+        (
+            f"{LAID_DOWN}::test_terms_are_few",
+            f"{HANDING}::test_a_ledger_has_so_many_writers_at_most",
+        ),
+    ),
+    Mutant(
+        "who takes a ledger up begins at its last entry",
+        "protocol/ledger.py",
+        "first, term = self.laid_down.last_entry_id + 1,",
+        "first, term = max(0, self.laid_down.last_entry_id),",
+        (f"{LAID_DOWN}::test_it_is_taken_up_in_the_next_term_and_in_a_fragment_behind_its_end",),
+    ),
+    Mutant(
+        "a recovery leaves a ledger laid down",
+        "protocol/ledger.py",
+        "term=self.term + 1, token=token, laid_down=None)",
+        "term=self.term + 1, token=token)",
+        (f"{LAID_DOWN}::test_a_recovery_or_a_deletion_ends_it",),
+    ),
+    Mutant(
+        "a writer writes to what it has laid down",
+        "client/batch/record_writer.py",
+        "if self._is_laid_down:",
+        "if False:",
+        (f"{HANDING}::test_who_has_laid_a_ledger_down_can_never_write_again",),
+    ),
+    Mutant(
+        "a ledger is laid down with a record on its way",
+        "client/batch/record_writer.py",
+        "if self._pending:",
+        "if False:",
+        (f"{HANDING}::test_a_ledger_with_a_record_without_an_ack_is_not_laid_down",),
+    ),
+    Mutant(
+        "who takes a ledger up forgets what it has",
+        "client/batch/record_writer.py",
+        "begin = standing or Standing(INVALID_ENTRY_ID, 0, 0)",
+        "begin = Standing(INVALID_ENTRY_ID, 0, 0)",
+        (f"{HANDING}::test_batches_far_apart_share_a_ledger",),
+    ),
+    Mutant(
+        "batches before a hand-over are forgotten",
+        "client/streams/tail_writer.py",
+        "{**found.tail.log.value.transactions, **found.standing.transactions}",
+        "found.tail.log.value.transactions",
+        (f"{HANDING}::test_a_batch_is_known_to_be_there_after_each_hand_over",),
+    ),
+    Mutant(
+        "a ledger is as old as its last writer",
+        "client/streams/tail_writer.py",
+        "self._began -= found.age_seconds",
+        "pass",
+        (f"{HANDING}::test_ledgers_are_as_many_as_hours_whatever_the_trigger_interval[20-4]",),
+    ),
+    Mutant(
+        "an older run takes a ledger up",
+        "client/streams/handing_over.py",
+        "after = log.value.with_stream(run)",
+        "after = log.value",
+        (f"{HANDING}::test_a_run_that_follows_another_in_one_process_takes_its_tail_up",),
+    ),
+    Mutant(
+        "a query goes on in a log made anew",
+        "protocol/log.py",
+        "        require_not_bereft(run, self.bereft, self.name)\n",
+        "",
+        (
+            f"{DELETIONS}::test_a_query_is_told_of_a_log_that_was_made_anew_by_somebody_else[memory]",
+        ),
+    ),
+    Mutant(
+        "a query founds the log that was deleted under it",
+        "client/streams/tail_writer.py",
+        "                .with_stream(batch.run)\n",
+        "",
+        (f"{DELETIONS}::test_a_query_whose_log_was_deleted_is_told[memory-same-open-tail]",),
+    ),
+    Mutant(
+        "a deleted log forgets queries that are forgotten among the runs",
+        "protocol/stream_run.py",
+        "dict.fromkeys([*marked, *streams])",
+        "dict.fromkeys(streams)",
+        ("tests/unit/protocol/test_log_tail.py::test_a_deleted_log_remembers_whose_rows_it_had",),
+    ),
+    Mutant(
+        "a deleted log forgets the query that holds its tail",
+        "protocol/stream_run.py",
+        "dict.fromkeys([*marked, *streams])",
+        "dict.fromkeys(marked)",
+        (f"{DELETIONS}::test_a_query_whose_log_was_deleted_is_told[memory-same-open-tail]",),
+    ),
+    Mutant(
+        "a second deletion forgets what the first remembered",
+        "protocol/log.py",
+        "bereft = (*self.bereft, *queries_of(self.streams, self.transactions))",
+        "bereft = queries_of(self.streams, self.transactions)",
+        (
+            f"{DELETIONS}::test_a_query_is_told_of_a_log_that_was_made_anew_by_somebody_else[memory]",
+        ),
+    ),
+    Mutant(
+        "who takes a ledger up needs no markers",
+        "client/streams/handing_over.py",
+        "if not is_tail or not _is_joined(ensemble, taken.value):",
+        "if not is_tail:",
+        (f"{HANDING}::test_batches_far_apart_share_a_ledger",),
+    ),
+    Mutant(
+        "the log may have changed while its tail was taken up",
+        "client/streams/handing_over.py",
+        "if not is_tail or not",
+        "if not",
+        (f"{HANDING}::test_a_log_that_is_made_anew_while_its_tail_is_taken_up",),
+    ),
+    Mutant(
+        "a tail is laid down by nobody",
+        "client/streams/commit.py",
+        "                held.lay_down()\n",
+        "                pass\n",
+        (
+            f"{HANDING}::test_batches_far_apart_share_a_ledger",
+            f"{HANDING}::test_a_process_rests_by_itself_and_goes_on_by_itself",
+        ),
     ),
 )

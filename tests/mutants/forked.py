@@ -1,0 +1,121 @@
+"""Runs tests in forks of a process that has imported everything but the package itself.
+
+    python -P tests/mutants/forked.py FOLDER
+
+FOLDER has a package that hides the installed one. Reads requests, each a line of JSON: node ids of
+tests, and how many seconds one may take. Answers each with a line: pytest's exit status and the
+tests that failed; what they printed is in FOLDER/output. The fork imports the package, so whatever
+that says by then is what is tested.
+"""
+
+import gc
+import importlib
+import json
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_timeout
+from hypothesis import Phase, settings
+
+IMPORTED = (
+    "fastcrc",
+    "pandas",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pyspark.sql.datasource",
+    "rich.table",
+    "s3fs",
+    "typer",
+)
+"""These take longer to import than most of the tests take to run."""
+
+OPTIONS = (
+    *("-q", "--tb=short", "-o", "addopts=", "--import-mode=importlib", "--strict-config"),
+    *("-p", "no:cacheprovider", "-o", "tmp_path_retention_policy=none"),
+)
+
+
+class Watch:
+    """Notes which tests fail. One that does not end has failed, and the process ends with it."""
+
+    def __init__(self, outcome: Path, seconds_max: float) -> None:
+        self._outcome = outcome
+        self._seconds_max = seconds_max
+        self._failed: list[str] = []
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        with self._limited([item.nodeid]):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self) -> Generator[None, Any, Any]:
+        with self._limited([]):
+            return (yield)
+
+    @contextmanager
+    def _limited(self, failing: list[str]) -> Iterator[None]:
+        timer = threading.Timer(self._seconds_max, self._give_up, [failing])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and report.when == "call":
+            self._failed.append(report.nodeid)
+
+    def _give_up(self, failing: list[str]) -> None:
+        self._failed += failing
+        self.end(pytest.ExitCode.TESTS_FAILED)
+
+    def end(self, status: int) -> None:
+        """Without a word to threads and finalizers that may hang: that is what mutants do."""
+        self._outcome.write_text(json.dumps({"status": status, "failed": self._failed}))
+        sys.stdout.flush()
+        os._exit(0)
+
+
+def _run(folder: Path, node_ids: Sequence[str], seconds_max: float) -> None:
+    output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    watch = Watch(folder / "outcome", seconds_max)
+    options = [*OPTIONS, f"--basetemp={folder / 'tmp'}"]
+    try:
+        watch.end(pytest.main([*options, *node_ids], plugins=[watch, pytest_timeout]))
+    except BaseException:  # also what the package may do in place of being imported
+        traceback.print_exc()
+        watch.end(pytest.ExitCode.INTERNAL_ERROR)
+
+
+def serve(folder: Path) -> None:
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # or each fork would go through all of it again
+    settings.register_profile("mutants", database=None, phases=[Phase.explicit, Phase.generate])
+    settings.load_profile("mutants")  # that a test fails is enough, it need not be made small
+    assert not any(name.partition(".")[0] == "bkspark" for name in sys.modules)
+    sys.path.insert(0, str(folder))
+    os.environ["PYTHONPATH"] = str(folder)  # for processes that the tests start
+    # Each fork would compile the package and the tests again, where that is not done in place.
+    sys.pycache_prefix, sys.dont_write_bytecode = str(folder / "compiled"), False
+    for line in sys.stdin:
+        if (child := os.fork()) == 0:
+            _run(folder, **json.loads(line))
+        os.waitpid(child, 0)
+        print((folder / "outcome").read_text(), flush=True)
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]))

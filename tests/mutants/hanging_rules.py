@@ -1,0 +1,187 @@
+"""Mutants of what is done about bookies that hang, and of whose fault a copy is."""
+
+from .mutant import Mutant
+
+HANGING = "tests/integration/test_hanging_batches.py"
+HANDLES = "tests/integration/test_hanging_bookies.py"
+LARGE = "test_a_large_record_may_take_long_and_so_may_one_behind_it"
+ENDED = "tests/simulation/test_simulation.py::test_a_signal_ends_it_behind_the_schedule_under_way"
+JOB = "tests/unit/spark/test_job.py"
+CHANNEL = "tests/unit/client/test_channel.py"
+RUNTIME = "tests/unit/client/test_runtime.py"
+REPLICAS = (
+    "tests/integration/test_recovery_spares.py"
+    "::test_a_source_that_is_no_good_is_not_blamed_on_the_bookie_that_needs_a_copy"
+)
+
+MUTANTS = (
+    # --- copies ----------------------------------------------------------------------------------
+    Mutant(
+        "a target is blamed for its sources",
+        "client/batch/record_writer.py",
+        "bad = error.problems",
+        "bad = {copy.target_id: str(error)}",
+        (
+            f"{HANGING}::test_where_no_source_is_good_nothing_is_committed_and_the_sources_are_named",
+        ),
+    ),
+    Mutant(
+        "a source that turned out bad counts as a copy",
+        "client/batch/record_writer.py",
+        "failed |= bad.keys()",
+        "failed |= bad.keys() & {copy.target_id}",
+        (f"{HANGING}::test_a_source_that_is_no_good_is_named_and_not_the_target[damaged]",),
+    ),
+    Mutant(
+        "a task counts a source that turned out bad",
+        "client/batch/attempt_writer.py",
+        "        self.failures.update(bad)\n",
+        "",
+        (f"{HANGING}::test_a_task_does_not_count_a_source_that_is_no_good",),
+    ),
+    Mutant(
+        "a recovery blames a target for its sources",
+        "client/recovery/fencing.py",
+        "            return Unreadable(str(error.args[0]))\n",
+        "            return Failure(str(error.args[0]))\n",
+        (f"{REPLICAS}[2]",),
+    ),
+    # --- bookies that hang -----------------------------------------------------------------------
+    Mutant(
+        "whoever asks waits for ever",
+        "client/channel.py",
+        "return self._last.result(seconds)",
+        "return self._last.result()",
+        (
+            f"{CHANNEL}::test_who_owes_an_answer_is_asked_again_when_it_has_come",
+            f"{HANGING}::test_a_read_goes_on_at_another_replica[0-read]",
+            f"{HANGING}::test_bookies_that_hang_during_a_write_are_replaced[1-append]",
+        ),
+    ),
+    Mutant(
+        "a large read has no more time than a small one",
+        "client/channel.py",
+        "    return READ_SECONDS + byte_count / SLOWEST_BYTES_PER_SECOND\n",
+        "    return READ_SECONDS\n",
+        (f"{CHANNEL}::test_to_decode_what_was_read_is_no_waiting",),
+    ),
+    Mutant(
+        "a bookie has no more time for a large record than for a small one",
+        "client/handles/committer.py",
+        "self._settings.add_entry_timeout_seconds + lane.extra_seconds",
+        "self._settings.add_entry_timeout_seconds",
+        (f"{HANDLES}::{LARGE}",),
+    ),
+    Mutant(
+        "a bookie has no time for what was sent before",
+        "client/handles/lane.py",
+        "                    seconds_for(self.waiting_bytes),\n",
+        "                    seconds_for(size),\n",
+        ("tests/unit/client/test_lane.py::test_a_bookie_has_time_for_what_was_sent_to_it_before",),
+    ),
+    Mutant(
+        "a large group must be acknowledged as soon as a small one",
+        "client/handles/committer.py",
+        "        extra = seconds_for(length_bytes - self.length_bytes)\n",
+        "        extra = 0.0\n",
+        (f"{HANDLES}::{LARGE}",),
+    ),
+    Mutant(
+        "everybody waits for a bookie that hangs",
+        "client/channel.py",
+        "        if address not in self._owed:\n",
+        "        if True:\n",
+        (
+            f"{CHANNEL}::test_who_owes_an_answer_is_asked_again_when_it_has_come",
+            f"{HANGING}::test_few_threads_are_left_behind_however_often_a_bookie_is_asked_that_hangs",
+        ),
+    ),
+    Mutant(
+        "a bookie that hangs is asked again and again",
+        "client/channel.py",
+        "is_recent or len(owed) >= UNANSWERED_MAX:",
+        "is_recent:",
+        (
+            f"{HANGING}::test_few_threads_are_left_behind_however_often_a_bookie_is_asked_that_hangs",
+        ),
+    ),
+    Mutant(
+        "a bookie that has hung is never asked again",
+        "client/channel.py",
+        "for at, answer in self._owed[address] if not answer.done()]",
+        "for at, answer in self._owed[address]]",
+        (f"{CHANNEL}::test_who_owes_an_answer_is_asked_again_when_it_has_come",),
+    ),
+    Mutant(
+        "a journal is used while a call to it hangs",
+        "client/channel.py",
+        "        if is_busy or is_recent",
+        "        if is_recent",
+        (f"{CHANNEL}::test_after_a_while_others_ask_again_but_never_the_channel_that_is_busy",),
+    ),
+    Mutant(
+        "a file is closed under a call that hangs",
+        "client/channel.py",
+        "        if last is not None and not last.done():\n",
+        "        if False:\n",
+        (f"{CHANNEL}::test_what_is_open_is_closed_behind_the_last_answer",),
+    ),
+    Mutant(
+        "an error of the storage is taken for silence",
+        "client/channel.py",
+        "            if self._last.done():\n                raise\n",
+        "            pass\n",
+        (f"{CHANNEL}::test_an_answer_is_what_was_found_or_raised",),
+    ),
+    # --- soaks and jobs --------------------------------------------------------------------------
+    Mutant(
+        "who ends a soak is not heard",
+        "testing/simulation/many.py",
+        "if heard.poll() or (",
+        "if (",
+        (ENDED,),
+    ),
+    Mutant(
+        "who ends a soak twice waits all the same",
+        "testing/simulation/many.py",
+        "            signal.signal(each, signal.SIG_DFL)",
+        "            pass",
+        (ENDED,),
+    ),
+    Mutant(
+        "what a job tells goes among its data",
+        "spark/job.py",
+        "redirect_stderr(_SparksStderr()) if is_submitted else nullcontext()",
+        "nullcontext()",
+        (f"{JOB}::test_where_spark_has_turned_stderr_away_it_is_turned_back",),
+    ),
+    Mutant(
+        "to a job all errors are alike",
+        "spark/job.py",
+        "2 if isinstance(ours, USERS_MISTAKES) else 1",
+        "1",
+        (f"{JOB}::test_what_went_wrong_is_told_in_one_line",),
+    ),
+    Mutant(
+        "a job hides errors that are not ours",
+        "spark/job.py",
+        "        raise error\n",
+        "        return 1\n",
+        (f"{JOB}::test_what_is_not_ours_is_raised_on",),
+    ),
+    # --- threads ---------------------------------------------------------------------------------
+    Mutant(
+        "a forked process hands work to threads that it does not have",
+        "client/runtime.py",
+        "        os.register_at_fork(after_in_child=self._forget)\n",
+        "",
+        (f"{RUNTIME}::test_a_forked_process_starts_threads_of_its_own",),
+    ),
+    Mutant(
+        "each task has a new thread",
+        "client/runtime.py",
+        "self._idle.pop() if self._idle else None",
+        "None",
+        (f"{RUNTIME}::test_a_thread_that_has_come_back_serves_the_next_task_under_its_name",),
+    ),
+)

@@ -1,0 +1,212 @@
+"""Mutants of what a log lets go of: ledgers to delete, missing entries, cursors it has passed."""
+
+from .mutant import Mutant
+
+TAIL = "tests/unit/protocol/test_log_tail.py"
+RETENTION = "tests/unit/protocol/test_retention.py"
+LET_GO = "tests/unit/protocol/test_let_go.py"
+CURSOR = "tests/unit/protocol/test_cursor.py"
+TAKEOVERS = "tests/integration/test_log_takeovers.py"
+DELETION = "tests/integration/test_log_deletion.py"
+KEPT = "tests/integration/test_log_retention.py"
+UPKEEP = "tests/integration/test_log_upkeep.py"
+
+MUTANTS = (
+    Mutant(
+        "what truncation hides is not noted",
+        "protocol/log.py",
+        "to_delete=(*self.to_delete, *gone),",
+        "to_delete=self.to_delete,",
+        (f"{TAIL}::test_what_truncation_hides_is_to_be_deleted_until_it_is",),
+    ),
+    Mutant(
+        "what a deleted log had is not noted",
+        "protocol/log.py",
+        "to_delete=emptied.dropped,",
+        "to_delete=(),",
+        (f"{TAIL}::test_what_a_deleted_log_had_is_to_be_deleted_also_under_its_next_owner",),
+    ),
+    Mutant(
+        "a roll deletes all that is left",
+        "client/logs/trimming.py",
+        "log.to_delete[:delete_count_max]",
+        "log.to_delete",
+        (f"{DELETION}::test_a_roll_deletes_a_few_at_a_time",),
+    ),
+    Mutant(
+        "a log that keeps everything leaves the rest for ever",
+        "client/logs/trimming.py",
+        "if is_limited(log) or log.to_delete:",
+        "if is_limited(log):",
+        (f"{DELETION}::test_what_could_not_be_deleted_is_deleted_by_whoever_comes_next[roll]",),
+    ),
+    Mutant(
+        "a damaged record stops all deletions",
+        "client/logs/trimming.py",
+        "        except CorruptDataError:\n            continue\n",
+        "        except CorruptDataError:\n            break\n",
+        (f"{DELETION}::test_a_damaged_record_of_a_ledger_stops_only_its_own_deletion",),
+    ),
+    Mutant(
+        "a ledger that is deleted stays noted",
+        "client/logs/trimming.py",
+        "    if gone:\n        log =",
+        "    if False:\n        log =",
+        (f"{DELETION}::test_what_could_not_be_deleted_is_deleted_by_whoever_comes_next[retain]",),
+    ),
+    Mutant(
+        "a deleted log remembers what is gone",
+        "client/upkeep/maintenance.py",
+        "(record or after).forgetting(after.dropped)",
+        "(record or after)",
+        (f"{DELETION}::test_a_deleted_log_remembers_no_ledger_that_is_gone",),
+    ),
+    Mutant(
+        "a ledger that the log still has was let go of",
+        "protocol/let_go.py",
+        "if log.first_offset < end:",
+        "if False:",
+        (f"{LET_GO}::test_what_the_log_still_has_was_not",),
+    ),
+    Mutant(
+        "all generations are one",
+        "protocol/let_go.py",
+        "if log.is_vacant or log.generation != wanted.generation:",
+        "if log.is_vacant:",
+        (f"{LET_GO}::test_all_of_an_earlier_generation_was_let_go_of",),
+    ),
+    Mutant(
+        "a clock that is behind makes a ledger old",
+        "protocol/log.py",
+        "newest_ms = max(newest_ms, ledger.closed_ms or changed_ms)",
+        "newest_ms = ledger.closed_ms or changed_ms",
+        (f"{RETENTION}::test_a_clock_that_is_behind_makes_no_ledger_older_than_the_one_in_front",),
+    ),
+    Mutant(
+        "a cursor at the first offset is behind",
+        "protocol/cursor.py",
+        "if self.offset < first_offset:",
+        "if self.offset <= first_offset:",
+        (f"{CURSOR}::test_a_cursor_tells_what_is_wrong_with_it",),
+    ),
+    Mutant(
+        "a cursor is moved that nobody made",
+        "client/logs/cursors.py",
+        "    if seen is None or seen.value.is_deleted:\n        raise _no_cursor",
+        "    if seen is None:\n        raise _no_cursor",
+        (f"{UPKEEP}::test_a_cursor_that_was_deleted_is_not_moved",),
+    ),
+    Mutant(
+        "retention compares each ledger with the whole log",
+        "protocol/retention.py",
+        "        rest -= ledger.length_bytes\n",
+        "",
+        (
+            f"{RETENTION}::test_size_is_counted_ledger_by_ledger",
+            f"{UPKEEP}::test_retention_by_size_keeps_what_it_says",
+        ),
+    ),
+    Mutant(
+        "retention takes what a cursor has to read",
+        "protocol/retention.py",
+        " or ledger.end_offset > unread",
+        "",
+        (
+            f"{RETENTION}::test_what_a_cursor_has_not_read_stays",
+            f"{UPKEEP}::test_retention_respects_cursors_if_asked",
+        ),
+    ),
+    Mutant(
+        "retention takes the last ledger",
+        "protocol/retention.py",
+        "log.ledgers if log.tail else log.ledgers[:-1]",
+        "log.ledgers",
+        (f"{RETENTION}::test_size_is_counted_ledger_by_ledger",),
+    ),
+    Mutant(
+        "a ledger of unknown age is old",
+        "protocol/retention.py",
+        " or not ledger.closed_ms",
+        "",
+        (f"{RETENTION}::test_a_ledger_of_unknown_age_is_not_old_and_ends_it",),
+    ),
+    Mutant(
+        "a cursor goes back",
+        "protocol/cursor.py",
+        "self.offset <= offset <= end_offset",
+        "offset <= end_offset",
+        (f"{CURSOR}::test_a_cursor_goes_neither_back_nor_past_the_end",),
+    ),
+    Mutant(
+        "what goes wrong with retention is the writer's error",
+        "client/logs/trimming.py",
+        "        with suppress(BookKeeperError):\n",
+        "        with suppress(ZeroDivisionError):\n",
+        (f"{KEPT}::test_a_writer_goes_on_when_nothing_can_be_let_go[memory]",),
+    ),
+    Mutant(
+        "all old ledgers go at once",
+        "protocol/retention.py",
+        "for ledger in candidates[:ledger_count_max]:",
+        "for ledger in candidates:",
+        (
+            f"{RETENTION}::test_only_so_many_ledgers_go_at_a_time",
+            f"{KEPT}::test_a_cursor_is_respected_and_a_few_ledgers_go_at_a_time[memory]",
+        ),
+    ),
+    Mutant(
+        "retention is not told of cursors",
+        "client/logs/trimming.py",
+        "positions_of(cluster, log) if respects_cursors else []",
+        "[]",
+        (f"{UPKEEP}::test_retention_respects_cursors_if_asked",),
+    ),
+    Mutant(
+        "a cursor of another generation holds a log back",
+        "client/logs/cursors.py",
+        " if cursor.generation == log.generation]",
+        "]",
+        (f"{UPKEEP}::test_a_cursor_of_another_generation_is_recognised",),
+    ),
+    Mutant(
+        "a cursor reads another generation",
+        "client/logs/cursors.py",
+        "if log.generation != record.generation:",
+        "if False:",
+        (f"{UPKEEP}::test_a_cursor_of_another_generation_is_recognised",),
+    ),
+    Mutant(
+        "a ledger made for nothing is not noted",
+        "client/logs/opening.py",
+        "to_delete=(*after.to_delete, ledger.value.ledger_id)",
+        "to_delete=after.to_delete",
+        (
+            f"{DELETION}::test_a_ledger_made_for_nothing_is_noted_until_it_is_deleted",
+            f"{TAKEOVERS}::test_rb_20b_who_gives_up_leaves_no_orphan_either",
+        ),
+    ),
+    Mutant(
+        "a ledger made for nothing is remembered though it is gone",
+        "client/logs/opening.py",
+        "(record or log).forgetting([ledger_id])",
+        "record or log",
+        (f"{TAKEOVERS}::test_rb_20b_who_gives_up_leaves_no_orphan_either",),
+    ),
+    Mutant(
+        "a ledger made for nothing is forgotten and not deleted",
+        "client/logs/opening.py",
+        "            make_tombstone(cluster, ledger_id)\n",
+        "",
+        (
+            f"{DELETION}::test_a_ledger_made_for_nothing_is_noted_until_it_is_deleted",
+            f"{TAKEOVERS}::test_rb_20b_who_gives_up_leaves_no_orphan_either",
+        ),
+    ),
+    Mutant(
+        "who goes past the end is told to begin again",
+        "protocol/cursor.py",
+        "hint=back if offset < self.offset else past",
+        "hint=back",
+        (f"{CURSOR}::test_a_cursor_that_cannot_go_there_says_where_it_can",),
+    ),
+)

@@ -1,0 +1,118 @@
+"""Mutants of what people are told: losses, why a recovery waits, lost bookies, open tails."""
+
+from .mutant import Mutant
+
+LOSSES = "tests/integration/test_recovery_losses.py"
+LOST = "tests/unit/cli/test_lost.py"
+LOGS = "tests/unit/cli/test_log_commands.py"
+STREAMS = "tests/unit/spark/test_stream_reader.py"
+TOO_FEW = f"{LOST}::test_where_too_few_are_left_another_bookie_lets_the_ledger_be_closed"
+SINCE = f"{LOST}::test_status_says_what_a_recovery_waits_for_after_bookies_were_declared_lost"
+CAME_BACK = f"{LOST}::test_a_lost_bookie_that_came_back_is_told_what_it_is_and_what_to_do"
+TWO_WORDS = f"{LOST}::test_entries_are_given_up_by_two_words_of_the_operator_and_named"
+NO_RECORD = (
+    "tests/integration/test_recovery.py"
+    "::test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_behind_it"
+)
+COUNTED = f"{LOGS}::test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told"
+
+MUTANTS = (
+    Mutant(
+        "a loss is told before the ledger is closed",
+        "client/recovery/one_term.py",
+        'self.note(f"will be lost if the ledger can be closed: {loss}")',
+        'self.note(f"DATA LOSS: {loss}")',
+        (TOO_FEW,),
+    ),
+    Mutant(
+        "what is given up is not told in front",
+        "client/recovery/one_term.py",
+        '        self.note(f"will be lost if the ledger can be closed: {loss}")\n',
+        "",
+        (TOO_FEW,),
+    ),
+    Mutant(
+        "what was given up is not told behind the closing",
+        "client/recovery/one_term.py",
+        "        self._given_up.append(loss)\n",
+        "",
+        (TOO_FEW, NO_RECORD),
+    ),
+    Mutant(
+        "what another recovery has kept is said to be lost",
+        "client/recovery/one_term.py",
+        "if (closed.term, closed.token) != (term, token):",
+        "if False:",
+        (f"{LOSSES}::test_what_another_recovery_has_kept_is_not_said_to_be_lost",),
+    ),
+    Mutant(
+        "a reason waits for bookies that were declared lost since",
+        "client/upkeep/stuck_recoveries.py",
+        "    if not lost:\n        return stuck\n",
+        "    return stuck\n",
+        (SINCE, NO_RECORD),
+    ),
+    Mutant(
+        "a recovery that nobody can help waits for lost bookies",
+        "client/recovery/one_term.py",
+        "if decision is not None and decision.verdict is Verdict.LOST:",
+        "if False:",
+        (f"{LOST}::test_a_damaged_journal_is_waited_for_by_nobody_and_given_up_by_one_word",),
+    ),
+    Mutant(
+        "a recovery that seeks a record does not say of whom",
+        "client/recovery/one_term.py",
+        "        if isinstance(error, RecordSilenceError):\n            return error.silent\n",
+        "",
+        (NO_RECORD,),
+    ),
+    Mutant(
+        "a lost bookie that came back cannot be declared lost again",
+        "client/upkeep/lost_bookies.py",
+        "    if member in cluster.lost_members():\n        return member\n",
+        "",
+        (CAME_BACK,),
+    ),
+    Mutant(
+        "a lost bookie that came back looks like one that did not",
+        "cli/health.py",
+        "def _lost_finding(status: BookieStatus) -> Finding:\n    if status.problem:",
+        "def _lost_finding(status: BookieStatus) -> Finding:\n    if True:",
+        (CAME_BACK,),
+    ),
+    Mutant(
+        "a loss that nobody could be asked about is not named",
+        "cli/ledgers.py",
+        'if unanswered and "--accept-loss" in error.hint:',
+        "if False:",
+        (TWO_WORDS,),
+    ),
+    Mutant(
+        "a recovery that may not ask leaves no reason",
+        "cli/ledgers.py",
+        "        except InvalidRequestError as error:  # told",
+        "        except ZeroDivisionError as error:  # told",
+        (TWO_WORDS,),
+    ),
+    Mutant(
+        "a number that is nice to have is waited for",
+        "client/reading/confirmed.py",
+        "        seconds=COUNT_SECONDS,\n",
+        "        seconds=100,\n",
+        (COUNTED,),
+    ),
+    Mutant(
+        "no answer counts as no entries",
+        "client/reading/confirmed.py",
+        "if not isinstance(answer.exception(), BookKeeperError)",
+        "",
+        (COUNTED, f"{LOGS}::test_a_tail_with_a_password_is_only_said_to_be_open"),
+    ),
+    Mutant(
+        "a deleted log was never there",
+        "spark/reader.py",
+        "if seen is None or not seen.value.is_vacant or not seen.value.generation:",
+        "if True:",
+        (f"{STREAMS}::test_a_deleted_log_is_an_error",),
+    ),
+)
