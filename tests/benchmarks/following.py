@@ -27,7 +27,8 @@ from rich.table import Table
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.password import Password
 from bkspark.client.reading.log_view import LogWatch
-from bkspark.protocol.log import LoggedLedger, LogRecord
+from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log_contents import LoggedLedger
 from tests.benchmarks.bare_pipe import SCHEMA, BarePipe
 from tests.benchmarks.stage import stage
 
