@@ -12,7 +12,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, Self
 
 TEMPORARY_PREFIX = ".tmp-"
 
@@ -68,10 +68,16 @@ class Directory(Protocol):
 
 
 class PosixDirectory:
-    """``Directory`` under an open directory descriptor, which stays the caller's."""
+    """``Directory`` under an open directory descriptor, which is closed at the end of a block."""
 
     def __init__(self, root_fd: int) -> None:
         self._root_fd = root_fd
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        os.close(self._root_fd)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         folder, _, name = path.rpartition("/")
@@ -141,14 +147,9 @@ class PosixDirectory:
             os.close(fd)
 
 
-@contextlib.contextmanager
-def open_directory(root: str) -> Iterator[PosixDirectory]:
+def open_directory(root: str) -> PosixDirectory:
     """The directory at ``root``, found by path anew."""
-    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield PosixDirectory(fd)
-    finally:
-        os.close(fd)
+    return PosixDirectory(os.open(root, os.O_RDONLY | os.O_DIRECTORY))
 
 
 def _write_and_link(folder_fd: int, name: str, data: bytes) -> bool:

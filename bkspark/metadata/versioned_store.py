@@ -3,14 +3,16 @@
 ``versions`` says how records become files and why that is safe; a store is the edge of it: it opens
 its directory, makes sure that it is a metadata store, and turns every ``OSError`` into "unknown".
 
-The marker ``METADATA_STORE`` is read in every call. An empty folder where the store's file system
-is not mounted, or a prefix that was wiped or mistyped, is not a store without records: "absent"
-there could undo a cluster.
+The marker ``METADATA_STORE`` is read in every call that says something is absent or changes
+something. An empty folder where the store's file system is not mounted, or a prefix that was wiped
+or mistyped, is not a store without records: "absent" there could undo a cluster. Only the metadata
+check, for which each append waits, does without while all is well: a record with the random bytes
+of its last change lies in one store alone.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Self
 
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
@@ -57,7 +59,7 @@ class VersionedStore(ABC):
 
     @abstractmethod
     def _directory(self) -> AbstractContextManager[Directory]:
-        """The root, looked up now.
+        """The root, looked up and opened now.
 
         Raises:
             FileNotFoundError, NotADirectoryError: there surely is none.
@@ -74,8 +76,11 @@ class VersionedStore(ABC):
             return records.put(key, value, expected)
 
     def is_current(self, key: str, seen: Versioned) -> bool:
-        with self._records(f"check {names.key(key)!r}") as records:
-            return records.is_current(key, seen)
+        with self._known_errors(f"check {names.key(key)!r}"), self._found() as directory:
+            is_current = VersionedRecords(directory).is_current(key, seen)
+            if not is_current:  # what was seen is found in no other place, but missed in many
+                self._require_marker(directory)
+            return is_current
 
     def list(self, prefix: str) -> list[str]:
         with self._records(f"list {names.key(prefix)!r}") as records:
@@ -103,20 +108,28 @@ class VersionedStore(ABC):
 
     @contextmanager
     def _records(self, doing: str) -> Iterator[VersionedRecords]:
-        with self._known_errors(doing), ExitStack() as stack:
-            try:
-                directory = stack.enter_context(self._directory())
-                marker = directory.read(MARKER)
-            except (FileNotFoundError, NotADirectoryError) as error:
-                raise self._no_store() from error
-            if marker is None:
-                raise self._no_store()
-            if marker != _MARKER_TEXT:
-                raise InvalidRequestError(
-                    f"the metadata store at {self._uri} has another format",
-                    hint="use the version of bkspark that made it, or a newer one",
-                )
+        with self._known_errors(doing), self._found() as directory:
+            self._require_marker(directory)
             yield VersionedRecords(directory)
+
+    def _found(self) -> AbstractContextManager[Directory]:
+        try:
+            return self._directory()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise self._no_store() from error
+
+    def _require_marker(self, directory: Directory) -> None:
+        try:
+            marker = directory.read(MARKER)
+        except NotADirectoryError as error:
+            raise self._no_store() from error
+        if marker is None:
+            raise self._no_store()
+        if marker != _MARKER_TEXT:
+            raise InvalidRequestError(
+                f"the metadata store at {self._uri} has another format",
+                hint="use the version of bkspark that made it, or a newer one",
+            )
 
     def _no_store(self) -> InvalidRequestError:
         return InvalidRequestError(

@@ -64,11 +64,17 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "the metadata check looks into any directory",
+        "the metadata check misses a record in any directory",
         "metadata/versioned_store.py",
-        '        with self._records(f"check {names.key(key)!r}") as records:\n',
-        "        with self._directory() as directory:\n"
-        "            records = VersionedRecords(directory)\n",
+        "if not is_current:  # what was seen",
+        "if False:  # what was seen",
+        (f"{FILES}::test_store_that_was_unmounted_is_not_empty",),
+    ),
+    Mutant(
+        "the metadata check looks for what it does not need",
+        "metadata/versioned_store.py",
+        "if not is_current:  # what was seen",
+        "if True:  # what was seen",
         (f"{FILES}::test_order_and_number_of_look_ups_of_the_metadata_check",),
     ),
     Mutant(

@@ -56,17 +56,22 @@ class Ensemble:
         ]
 
     def send(self, record: EncodedRecord) -> None:
-        """Send ``record`` to every bookie of its write sets."""
-        for index in {i for write_set in record.record.write_sets() for i in write_set}:
-            lane = self._lanes[index]
-            if lane is not None:
-                lane.send(record)
+        """Send ``record`` to every bookie of its write sets.
+
+        First it is made ready for all of them: a thread that still has to do so when others begin
+        to write would take turns with them, and each turn costs more than the work.
+        """
+        indexes = {i for write_set in record.record.write_sets() for i in write_set}
+        lanes = [lane for lane in map(self._lanes.__getitem__, indexes) if lane is not None]
+        ready = [(lane, lane.framed(record)) for lane in lanes]
+        for lane, framed in ready:
+            lane.send(framed)
 
     def send_to(self, index: int, record: EncodedRecord) -> None:
         """Send ``record`` to one bookie, if it belongs there."""
         lane = self._lanes[index]
         if lane is not None and any(index in ws for ws in record.record.write_sets()):
-            lane.send(record)
+            lane.send(lane.framed(record))
 
     def has(self, index: int, bookie_id: str) -> bool:
         """Whether ``bookie_id`` is at ``index`` now: late reports of replaced bookies are none."""

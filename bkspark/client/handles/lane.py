@@ -8,11 +8,11 @@ import math
 import queue
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bkspark.bookie.contract import BookieAddress, Journal
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.channel import SLOWEST_BYTES_PER_SECOND
 from bkspark.client.post_check import post_check
@@ -20,6 +20,7 @@ from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format import layout
 from bkspark.format.journal import EncodedRecord
+from bkspark.protocol.record import AddRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,14 @@ class Broken:
     ensemble_index: int
     bookie_id: str
     error: BookKeeperError
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """A record and what one bookie stores of it, in its place in the journal there."""
+
+    record: AddRecord
+    frame: Sequence[Buffer]
 
 
 Report = Callable[[Stored | Broken], None]
@@ -85,25 +94,30 @@ class Lane:
         self.waiting_bytes = 0
         self._sent: deque[tuple[int, int, float, float]] = deque()
         self._look_at_oldest()
-        self._waiting: Inbox[EncodedRecord | None] = runtime.inbox()
+        self._waiting: Inbox[Framed | None] = runtime.inbox()
+        self._framed_bytes = 0
         self._journal: Journal | None = None
         self._task = runtime.start(self._work, f"ledger-{ledger_id}-{address.bookie_id}")
 
-    def send(self, record: EncodedRecord) -> None:
-        """Append ``record`` after everything sent before; returns at once."""
-        if not record.record.is_confirmation:  # nobody waits for one
-            size = sum(part.length_bytes for part in record.record.parts)
+    def framed(self, record: EncodedRecord) -> Framed:
+        """``record`` as it comes behind everything that was framed before; it must be sent next.
+
+        A journal is new and has one writer, so its end is known before the bookie has got there.
+        """
+        frame = record.frame(self.ensemble_index, self._framed_bytes)
+        self._framed_bytes += sum(memoryview(piece).nbytes for piece in frame)
+        return Framed(record.record, frame)
+
+    def send(self, framed: Framed) -> None:
+        """Append it after everything sent before; returns at once."""
+        record = framed.record
+        if not record.is_confirmation:  # nobody waits for one
+            size = sum(part.length_bytes for part in record.parts)
             self.waiting_bytes += size
-            self._sent.append(
-                (
-                    record.record.first_entry_id,
-                    size,
-                    time.monotonic(),
-                    seconds_for(self.waiting_bytes),
-                )
-            )
+            extra = seconds_for(self.waiting_bytes)
+            self._sent.append((record.first_entry_id, size, time.monotonic(), extra))
             self._look_at_oldest()
-        self._waiting.put(record)
+        self._waiting.put(framed)
 
     def answered(self, first_entry_id: int) -> None:
         """The record that begins there was reported as stored, and all before it."""
@@ -130,10 +144,10 @@ class Lane:
 
     def _work(self) -> None:
         try:
-            while (record := self._waiting.get()) is not None:
-                self._append(record)
-                first = record.record.first_entry_id
-                if not record.record.is_confirmation:  # it would be taken for the add behind it
+            while (framed := self._waiting.get()) is not None:
+                self._append(framed)
+                first = framed.record.first_entry_id
+                if not framed.record.is_confirmation:  # it would be taken for the add behind it
                     self._report(Stored(self.ensemble_index, self.address.bookie_id, first))
         except BookKeeperError as error:
             self._report(Broken(self.ensemble_index, self.address.bookie_id, error))
@@ -144,10 +158,10 @@ class Lane:
             if self._journal is not None:
                 self._journal.close()
 
-    def _append(self, record: EncodedRecord) -> None:
+    def _append(self, framed: Framed) -> None:
         if self._journal is None:
             with open_bookie(self.address).open_root() as root:
                 self._journal = root.open_journal(self._name)
-        self._journal.append(record.frame(self.ensemble_index, self._journal.end))
-        if not record.record.is_confirmation:
+        self._journal.append(framed.frame)
+        if not framed.record.is_confirmation:
             post_check(self.address, self._journal, ledger_id=self._ledger_id, term=self._term)

@@ -9,7 +9,7 @@ import pytest
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.handles import lane
-from bkspark.client.handles.lane import Lane
+from bkspark.client.handles.lane import Framed, Lane
 from bkspark.client.runtime import THREADS
 
 
@@ -22,10 +22,12 @@ class Nobody:
         del work, name
 
 
-def record(first_entry_id: int, size: int) -> Any:
+def framed(first_entry_id: int, size: int) -> Framed:
     part = SimpleNamespace(length_bytes=size)
-    content = SimpleNamespace(first_entry_id=first_entry_id, parts=[part], is_confirmation=False)
-    return SimpleNamespace(record=content)
+    record: Any = SimpleNamespace(
+        first_entry_id=first_entry_id, parts=[part], is_confirmation=False
+    )
+    return Framed(record, ())
 
 
 def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +39,7 @@ def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.Mo
     )
     assert (its_lane.since, its_lane.extra_seconds) == (math.inf, 0)
     for first_entry_id, size in enumerate((20, 100, 30)):
-        its_lane.send(record(first_entry_id, size))
+        its_lane.send(framed(first_entry_id, size))
     began = its_lane.since
     assert its_lane.extra_seconds == 2
     its_lane.answered(0)
@@ -47,5 +49,5 @@ def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.Mo
     assert its_lane.extra_seconds == 2 + 10 + 3
     its_lane.answered(2)
     assert (its_lane.since, its_lane.extra_seconds, its_lane.waiting_bytes) == (math.inf, 0, 0)
-    its_lane.send(record(3, 10))
+    its_lane.send(framed(3, 10))
     assert its_lane.extra_seconds == 1

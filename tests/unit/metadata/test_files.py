@@ -61,7 +61,6 @@ def test_order_and_number_of_look_ups_of_the_metadata_check(
     assert store.is_current(KEY, seen)
     assert [name for _, name in system.trace] == [
         str(root),
-        "METADATA_STORE",
         f"{KEY}/{4:016x}",
         *(f"{KEY}/pruned-{mark:016x}" for mark in (16, 256, 4096, 65536)),
         "ledgers/~1",
