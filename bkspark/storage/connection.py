@@ -227,6 +227,12 @@ def _no_answer(error: Exception) -> S3Doubt:
     kind = type(error).__name__
     if kind in _WITHOUT_CREDENTIALS:
         return S3Doubt(f"there are no credentials ({kind})", hint=f"set {_CREDENTIALS}")
+    if "Checksum" in kind:
+        return S3Doubt(
+            f"what came does not match its checksum ({kind})",
+            is_passing=True,
+            hint="if that stays so, the object is damaged; a copy elsewhere takes its place",
+        )
     endpoint, hint = _endpoint(), "is it up, and is AWS_ENDPOINT_URL right?"
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)) or "Timeout" in kind:
         return S3Doubt(f"no answer from {endpoint} in time ({kind})", hint=hint)

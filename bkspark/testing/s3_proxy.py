@@ -136,8 +136,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _body(self) -> bytes:
+        """All of it: of a client that dies in the middle of a request, a store keeps nothing."""
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            length = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(length)
+            if len(body) < length:
+                raise ConnectionAbortedError("the request was cut short")
+            return body
         chunks = []
         while length := int(self.rfile.readline().partition(b";")[0], 16):
             chunks.append(self.rfile.read(length))

@@ -73,8 +73,10 @@ class BackDoor:
         found = self._client.get_object(Bucket=self._bucket, Key=self._key(url, name))
         return bytes(found["Body"].read())
 
-    def put(self, url: str, name: str, data: bytes) -> None:
-        self._client.put_object(Bucket=self._bucket, Key=self._key(url, name), Body=data)
+    def put(self, url: str, name: str, data: bytes, **settings: str) -> None:
+        self._client.put_object(
+            Bucket=self._bucket, Key=self._key(url, name), Body=data, **settings
+        )
 
     def remove(self, url: str, name: str) -> None:
         self._client.delete_object(Bucket=self._bucket, Key=self._key(url, name))

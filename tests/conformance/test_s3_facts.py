@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
@@ -15,7 +16,7 @@ import s3fs
 
 from bkspark.storage.objects import Objects
 from bkspark.storage.place import parse
-from bkspark.testing.s3 import S3Server, s3_server
+from bkspark.testing.s3 import HOST, S3Server, s3_server
 from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
 
 
@@ -108,3 +109,20 @@ def test_server_stops_and_leaves_the_environment_as_it_was() -> None:
     assert dict(os.environ) == before
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", server.port), timeout=5)
+
+
+@pytest.mark.parametrize("sent", [b"", b"cut"])
+def test_a_request_that_is_cut_short_stores_nothing(
+    server: S3Server, proxy: S3Proxy, objects: Objects, sent: bytes
+) -> None:
+    """A client that is killed while it writes has written nothing, as on S3 (IncompleteBody)."""
+    path = f"/{objects.place.bucket}/{objects.place.key('name')}"
+    head = f"PUT {path} HTTP/1.1\r\nHost: s3\r\nContent-Length: 5\r\n\r\n".encode()
+    for port in (server.port, urlsplit(os.environ["AWS_ENDPOINT_URL"]).port):
+        with socket.create_connection((HOST, port), timeout=10) as line:
+            line.sendall(head + sent)
+            line.shutdown(socket.SHUT_WR)
+            while line.recv(4096):
+                pass
+    assert objects.look("name") is None
+    assert proxy.statuses("PUT") == []

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,9 @@ from bkspark.client.cluster import init_cluster
 from bkspark.errors import BookieUnavailableError, BookKeeperError, OutcomeUnknownError
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.storage import connection
-from bkspark.storage.connection import shown_endpoint
+from bkspark.storage.connection import S3Doubt, shown_endpoint
+from bkspark.storage.objects import Objects
+from bkspark.storage.place import parse
 from bkspark.testing.s3 import S3Server
 from bkspark.testing.s3_proxy import S3Proxy
 
@@ -90,6 +93,18 @@ def test_refused_access_names_the_rights_and_the_credentials(
     [text] = said(OutcomeUnknownError, lambda: store.get("cluster"))
     assert "s3:ListBucket is needed too" in text
     assert "AWS_ACCESS_KEY_ID" in text
+
+
+def test_an_object_that_does_not_match_its_checksum_is_called_damaged(
+    server: S3Server, back_door: Any
+) -> None:
+    url = server.url()
+    objects = Objects(parse(url))
+    objects.create("name", b"value")
+    back_door.put(url, "name", b"other", ChecksumAlgorithm="CRC32", ChecksumCRC32="AAAAAA==")
+    with pytest.raises(S3Doubt, match="does not match its checksum") as caught:
+        objects.read("name")
+    assert "the object is damaged" in caught.value.hint
 
 
 def test_of_an_endpoint_only_host_and_port_are_shown() -> None:

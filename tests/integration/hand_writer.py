@@ -2,7 +2,8 @@
 be true of a ledger after whatever happened to it."""
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,8 @@ from bkspark.protocol.record import AddRecord, confirmation
 from bkspark.testing.faulty_cluster import Operation, StorageFaults
 
 from .rig import Rig
+
+_ASK_AGAIN_SECONDS = 0.5
 
 
 class HandWriter:
@@ -241,17 +244,24 @@ def stop_behind(count: int) -> Callable[[object], None]:
 
 
 def violations(
-    rig: Rig, ledger_id: int, sent: Mapping[int, bytes], acked: Collection[int]
+    rig: Rig,
+    ledger_id: int,
+    sent: Mapping[int, bytes],
+    acked: Collection[int],
+    *,
+    patience_seconds: float = 0,
 ) -> list[str]:
-    """What is wrong with a closed ledger; empty if everything promised holds."""
+    """What is wrong with a closed ledger; empty if everything promised holds.
+
+    Args:
+        patience_seconds: for how long bookies are asked again that give no answer, if copies are
+            missing without them; for a test that has taken none of them away.
+    """
     ledger = rig.ledger(ledger_id)
     if ledger.state is not LedgerState.CLOSED or ledger.last_entry_id is None:
         return [f"it is {ledger.state.value}"]
     wrong = [f"acknowledged entry {n} is cut off" for n in acked if n > ledger.last_entry_id]
-    copies = good_copies(rig, ledger)
-    for entry_id in range(ledger.last_entry_id + 1):
-        if copies.get(entry_id, 0) < ledger.quorum.ack_quorum_size:
-            wrong.append(f"entry {entry_id} has {copies.get(entry_id, 0)} copies")
+    wrong += _missing_copies(rig, ledger, ledger.last_entry_id, patience_seconds)
     with BookKeeper(rig.uri) as keeper:
         try:
             found = [entry.value for entry in keeper.open_ledger(ledger_id).read()]
@@ -266,33 +276,65 @@ def violations(
 
 
 def good_copies(rig: Rig, ledger: LedgerMetadata) -> dict[int, int]:
-    """Entry id -> members of its own write set that have its row, checked."""
+    """Entry id -> members of its own write set that have its row, checked; all must answer."""
+    copies, unseen = _copies(rig, ledger)
+    assert not unseen, unseen
+    return copies
+
+
+def _missing_copies(
+    rig: Rig, ledger: LedgerMetadata, last_entry_id: int, patience_seconds: float
+) -> list[str]:
+    """Entries of which fewer than Qa copies are seen, and who could not be looked at.
+
+    Who gives no answer may have a copy all the same: whoever reads that one is missing must know.
+    """
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        copies, unseen = _copies(rig, ledger)
+        quorum = ledger.quorum
+        short = [n for n in range(last_entry_id + 1) if copies.get(n, 0) < quorum.ack_quorum_size]
+        if not short or not unseen or time.monotonic() >= deadline:
+            break
+        time.sleep(_ASK_AGAIN_SECONDS)
+    doubt = f", not all was looked at: {'; '.join(unseen)}" if unseen else ""
+    return [f"entry {n} has {copies.get(n, 0)} copies{doubt}" for n in short]
+
+
+def _copies(rig: Rig, ledger: LedgerMetadata) -> tuple[dict[int, int], list[str]]:
+    """How many good copies of each entry are seen, and why some bookies gave no answer."""
     copies: dict[int, int] = {}
+    unseen: list[str] = []
     digester = make_digester(ledger.digest, Password())
     with Cluster(rig.uri) as cluster:
         addresses = cluster.addresses()
     for member in {m for fragment in ledger.fragments for m in fragment.ensemble}:
-        for entry_id in _entries_on(addresses[member], ledger, digester):
+        found: set[int] = set()
+        try:
+            found.update(_entries_on(addresses[member], ledger, digester))
+        except BookieUnavailableError as error:
+            unseen.append(str(error))
+        for entry_id in found:
             if member in ledger.members_of(entry_id):
                 copies[entry_id] = copies.get(entry_id, 0) + 1
-    return copies
+    return copies, unseen
 
 
-def _entries_on(address: BookieAddress, ledger: LedgerMetadata, digester: Any) -> set[int]:
-    found: set[int] = set()
+def _entries_on(address: BookieAddress, ledger: LedgerMetadata, digester: Any) -> Iterator[int]:
+    """Entries of which the bookie has a good row; some come more than once.
+
+    Raises:
+        BookieUnavailableError: it gives no answer, or none to what comes next.
+    """
     folder = layout.journal_folder(ledger.ledger_id)
-    try:
-        with open_bookie(address).open_root() as root:
-            for name in root.list(folder):
-                data = root.read(f"{folder}/{name}") or b""
-                content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
-                for frame in content.frames:
-                    record, stripes = frame.record, ledger.quorum.stripe_count
-                    ids = range(record.first_entry_id, record.last_entry_id + 1)
-                    found.update(n for n in ids if n % stripes in frame.parts)
-    except BookieUnavailableError:
-        pass
-    return found
+    with open_bookie(address).open_root() as root:
+        for name in root.list(folder):
+            data = root.read(f"{folder}/{name}") or b""
+            content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
+            for frame in content.frames:
+                record, stripes = frame.record, ledger.quorum.stripe_count
+                ids = range(record.first_entry_id, record.last_entry_id + 1)
+                yield from (n for n in ids if n % stripes in frame.parts)
 
 
 class Gate:

@@ -25,7 +25,7 @@ from tests.integration.hand_writer import violations
 from tests.integration.rig import Rig
 
 from .child import value_of
-from .processes import Processes, processes
+from .processes import PATIENCE_SECONDS, Processes, processes
 
 ROUNDS = {"zookeeper": 20, "s3": 10}
 SOAK_ROUNDS = 400
@@ -94,7 +94,8 @@ class Loop:
         for ledger_id, values in found.items():
             sent = {entry_id: value_of(entry_id) for entry_id in range(len(values))}
             acked = range((-1 if last is None else last) + 1)
-            assert not violations(self.rig, ledger_id, sent, acked), writer.said[-1]
+            wrong = violations(self.rig, ledger_id, sent, acked, patience_seconds=PATIENCE_SECONDS)
+            assert not wrong, writer.said[-1]
         self.first = max([self.first, *(ledger_id + 1 for ledger_id in found)])
         if last is not None:
             self.acked += last + 1
