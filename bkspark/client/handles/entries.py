@@ -1,11 +1,12 @@
 """Rows on their way into a journal and out of it: Arrow messages by stripe."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bkspark.client.striping import stripes_of
+from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_message, journal
 from bkspark.format.digest import Buffer, Digester
 from bkspark.protocol.quorum import Quorum
@@ -15,6 +16,20 @@ VALUE_SCHEMA = pa.schema([pa.field("value", pa.binary())])
 """What a ledger of bytes holds."""
 
 MESSAGE_BYTES_MAX = 2**31 - 1
+
+
+def count_of(entries: object) -> int:
+    """How many there are.
+
+    Raises:
+        InvalidRequestError: that cannot be known before they are taken.
+    """
+    if isinstance(entries, Sized):
+        return len(entries)
+    raise InvalidRequestError(
+        f"entries must be a list of bytes or a pyarrow.Table, not {type(entries).__name__}",
+        hint="list() makes one of what can be gone through",
+    )
 
 
 def encode_parts(

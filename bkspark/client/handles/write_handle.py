@@ -12,7 +12,7 @@ import pyarrow as pa
 from bkspark.client.asking import ask_all
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.committer import Committer, Stop
-from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.handles.entries import VALUE_SCHEMA, count_of
 from bkspark.client.handles.grouping import Submitted
 from bkspark.client.handles.promise import Promise, kept
 from bkspark.client.handles.settings import USUAL, WriterSettings
@@ -134,11 +134,7 @@ class WriteHandle(ClosedAtEnd):
 
     def append_at_once(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
         """Like ``append_many_async``, for who has waited for room already, or must not wait."""
-        try:
-            count = len(entries)
-        except TypeError:
-            raise _uncountable(entries) from None
-        if not count:
+        if not count_of(entries):
             raise InvalidRequestError("there is nothing to append")
         if isinstance(entries, pa.Table):
             rows = arrow_schema.relabel(pa.concat_batches(entries.to_batches()), self._schema)
@@ -249,10 +245,3 @@ class WriteHandle(ClosedAtEnd):
             )
 
         return transform
-
-
-def _uncountable(entries: object) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"entries must be a list of bytes or a pyarrow.Table, not {type(entries).__name__}",
-        hint="list() makes one of what can be gone through",
-    )

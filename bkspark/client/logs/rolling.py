@@ -9,6 +9,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from bkspark.client import arguments
+from bkspark.client.handles.entries import count_of
 
 Entries: TypeAlias = "Sequence[bytes] | pa.Table"
 
@@ -87,7 +88,12 @@ class Filling:
 
 
 def size_of(entries: Entries) -> int:
-    """How many bytes ``entries`` count as."""
+    """How many bytes ``entries`` count as.
+
+    Raises:
+        InvalidRequestError: it is not known how many entries there are.
+    """
     if isinstance(entries, pa.Table):
         return int(entries.nbytes)
+    count_of(entries)
     return sum(len(value) for value in entries if isinstance(value, bytes))

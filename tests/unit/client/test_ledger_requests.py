@@ -137,13 +137,14 @@ def test_a_chosen_id_is_a_whole_number(keeper: BookKeeper, strange: Any) -> None
 
 
 def test_many_entries_have_a_count(keeper: BookKeeper) -> None:
-    with keeper.create_ledger() as handle:
+    log = keeper.create_log("events")
+    with keeper.create_ledger() as handle, log.writer() as writer:
         for strange in (iter([b"a"]), (b"a" for _ in range(2)), None, 7):
-            for add in (handle.append_many, handle.append_many_async):
+            for add in (handle.append_many, handle.append_many_async, writer.append_many):
                 given: Any = strange
                 text = refusal(lambda add=add, given=given: add(given))
                 assert text.startswith("entries must be a list of bytes or a pyarrow.Table, not ")
-        assert handle.append_many([b"a"]) == (0, 0)
+        assert handle.append_many([b"a"]) == writer.append_many([b"a"]) == (0, 0)
 
 
 def test_null_is_no_entry_of_a_ledger_of_bytes(keeper: BookKeeper) -> None:
