@@ -25,6 +25,7 @@ from bkspark.testing.faulty_cluster import Operation
 
 from .hand_writer import violations
 from .rig import Rig
+from .waiting import wait_for_all_copies
 
 SOON = WriterSettings(explicit_lac_ms=20)
 READER = """
@@ -242,6 +243,7 @@ def test_a_fenced_writer_that_says_its_lac_says_nothing_new(
     """It has no post-check: whatever it says was acknowledged, so the ledger ends behind it."""
     handle = keeper.create_ledger(settings=WriterSettings(explicit_lac_ms=150))
     handle.append(b"0")
+    wait_for_all_copies(handle)
     reader = keeper.open_ledger(handle.ledger_id)
     wait_for_confirmations(memory_rig, handle, 0)
     assert [entry.value for entry in keeper.open_ledger(handle.ledger_id).read()] == [b"0"]

@@ -264,7 +264,7 @@ def test_few_threads_are_left_behind_however_often_a_bookie_is_asked_that_hangs(
         assert rig.rows() == ROWS
     assert waiting() == 1
     monkeypatch.setattr(channel, "ASK_AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr(channel, "READ_SECONDS", 0.02)
+    monkeypatch.setattr(channel, "READ_SECONDS", 0.1)
     for _ in range(12):
         assert rig.rows() == ROWS
     assert waiting() == channel.UNANSWERED_MAX

@@ -16,6 +16,7 @@ from bkspark.testing.faulty_cluster import METADATA, Operation, no_fault
 from .log_scenes import NAME, SILENT
 from .rig import Rig
 from .stream_driver import Driver, expected, settled_rows
+from .waiting import wait_for_all_copies
 
 
 @pytest.fixture
@@ -44,8 +45,10 @@ def test_rb_39_a_follower_skips_nothing_when_who_knew_the_end_is_away(
 
     with log.writer(settings=SILENT) as writer:
         assert [writer.append(value) for value in (b"a", b"b")] == [0, 1]
+        wait_for_all_copies(writer._segment.handle)
         rig.faults.down = {"bookie-3"}
         assert writer.append(b"c") == 2  # says on two bookies that b is confirmed
+        wait_for_all_copies(writer._segment.handle)
         rig.faults.down = set()
         rig.faults.decide = away_after_a_look
         entries = log.follow(timeout=1)

@@ -34,6 +34,7 @@ from .open_tails import (
     table,
 )
 from .rig import LOG, SCHEMA, Rig, partitions_of
+from .waiting import wait_for_all_copies
 
 
 @pytest.fixture
@@ -209,6 +210,7 @@ def test_the_highest_lac_of_any_bookie_counts(memory_rig: Rig, cluster: Cluster)
     ledger = cluster.ledger(ledger_id).value
     first = ledger.last_fragment.ensemble[0].bookie_id
     name = layout.journal(ledger_id, ledger.term, ledger.token)
+    wait_for_all_copies(writer._segment.handle)
     behind = memory_rig.file_bytes(first, name)
     writer.append_many(table(2, 2))
     writer.release()
@@ -256,6 +258,7 @@ def test_records_are_put_together_from_several_journals(
         memory_rig.faults.down = {failing}
         for first in (4, 6, 8):
             writer.append_many(table(first, 2))
+            wait_for_all_copies(writer._segment.handle)  # it is replaced before the last ones
         memory_rig.faults.forget()
         writer.release()
     if closes == "recovered":

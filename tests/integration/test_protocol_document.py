@@ -10,6 +10,7 @@ from itertools import combinations
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.recovery import fencing
 from bkspark.errors import (
     InvalidRequestError,
@@ -198,7 +199,7 @@ def test_writing_is_not_disturbed_by_those_who_read_up_to_the_last_add_confirmed
     keeper: BookKeeper,
 ) -> None:
     """An open without recovery shows what is confirmed and no more; one with it ends the writer."""
-    handle = keeper.create_ledger()
+    handle = keeper.create_ledger(settings=WriterSettings(explicit_lac_ms=0))
     handle.append(b"a")
     handle.append(b"b")
     reader = keeper.open_ledger(handle.ledger_id, recovery=False)

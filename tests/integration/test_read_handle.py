@@ -108,7 +108,7 @@ def test_2_3_2_it_waits_for_enough_of_every_write_set(memory_rig: Rig, keeper: B
     late = [writer.names[1], writer.names[2]]
     gate.close(*late)
     reader = keeper.open_ledger(
-        writer.ledger_id, recovery=False, settings=ReaderSettings(read_timeout_seconds=0.2)
+        writer.ledger_id, recovery=False, settings=ReaderSettings(read_timeout_seconds=0.5)
     )
     assert set(reader.faults) == set(late)
     gate.open()

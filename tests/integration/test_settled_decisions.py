@@ -7,7 +7,6 @@ interleaving, in ``tests/unit/metadata/test_versions_interleaved.py``.
 """
 
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from bkspark.client.batch import commit as batch_commit
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
-from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.password import Password
 from bkspark.client.recovery import fencing
 from bkspark.client.recovery.recover import recover
@@ -27,7 +25,6 @@ from bkspark.errors import (
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
-from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerState
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import METADATA, Operation
@@ -35,6 +32,7 @@ from bkspark.testing.faulty_os import Crash
 
 from .hand_writer import HandWriter, one_by_one, stop_at, violations
 from .rig import Rig, partitions_of
+from .waiting import wait_for_all_copies
 
 Rigs = Callable[..., Rig]
 FIVE = (5, 3, 2)
@@ -161,17 +159,6 @@ def move_away(rig: Rig, bookie_id: str, *, is_copied: bool) -> Path:
     return away
 
 
-def wait_for_journals(rig: Rig, handle: WriteHandle, names: list[str]) -> None:
-    """An ack needs two; the third may not have opened its journal yet."""
-    journal = layout.journal(handle.ledger_id, 1, handle.metadata.token)
-    deadline = time.monotonic() + 20
-    while any(
-        journal not in rig.names(name) or not rig.file_bytes(name, journal) for name in names
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def move_back(rig: Rig, bookie_id: str, away: Path) -> None:
     path = Path(posix.path_of(rig.urls[bookie_id]))
     shutil.rmtree(path)
@@ -188,7 +175,7 @@ def test_a_root_moved_away_under_an_open_journal_is_not_counted(
         handle = keeper.create_ledger()
         names = [m.bookie_id for m in handle.metadata.last_fragment.ensemble]
         sent = {handle.append(b"0"): b"0"}
-        wait_for_journals(rig, handle, names)
+        wait_for_all_copies(handle)
         first = move_away(rig, names[0], is_copied=is_copied)
         sent[handle.append(b"1")] = b"1"  # two are left, which are enough
         second = move_away(rig, names[1], is_copied=is_copied)

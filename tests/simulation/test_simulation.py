@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,18 @@ def hears_signals(process_id: int) -> bool:
     return caught is not None and bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
+def seconds_worked(session_id: int) -> float:
+    """By the process of a session that has used a processor most."""
+    ticks = [0]
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            _, _, fields = status.read_text().rpartition(")")
+            _, _, _, session, *_ = found = fields.split()
+            if int(session) == session_id:
+                ticks.append(int(found[11]) + int(found[12]))
+    return max(ticks) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.parametrize(
     ("words", "number", "is_for_all"),
     [
@@ -91,9 +104,8 @@ def test_who_ends_it_is_told_what_was_run(
         text=True,
         start_new_session=True,
     ) as running:
-        while not hears_signals(running.pid):
-            time.sleep(0.05)
-        time.sleep(4)
+        while not hears_signals(running.pid) or seconds_worked(running.pid) < 2.5:
+            time.sleep(0.05)  # a process that runs schedules has done some by then
         (os.killpg if is_for_all else os.kill)(running.pid, number)
         try:
             out, err = running.communicate(timeout=60)  # until nobody can say more

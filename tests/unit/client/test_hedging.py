@@ -101,12 +101,12 @@ def test_one_that_gets_on_is_waited_for():
     steps = [0]
 
     def walk(member):
-        for _ in range(10):
+        for _ in range(20):
             time.sleep(0.05)
             steps[0] += 1
         return member.bookie_id
 
-    asking = Asker(ReaderSettings(read_timeout_seconds=0.15), progress=lambda _member: steps[0])
+    asking = Asker(ReaderSettings(read_timeout_seconds=0.4), progress=lambda _member: steps[0])
     heard = Heard(1)
     assert asking.until_enough([A], walk, heard.accept)
     assert asking.faults == {}

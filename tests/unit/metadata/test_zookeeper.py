@@ -153,7 +153,7 @@ class TestUnreachable:
         begin = time.monotonic()
         with pytest.raises(OutcomeUnknownError) as caught:
             store.get(KEY)
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < 7
         assert f"no ZooKeeper server answered at {host} within 1 s" in str(caught.value)
         assert "check the address" in caught.value.hint
         store.close()
@@ -310,18 +310,18 @@ class TestCredentials:
 class TestConnection:
     def test_is_made_when_needed_and_ends_with_the_store(self, uri: str) -> None:
         format_store(uri).close()
-        before = threading.active_count()
+        before = set(threading.enumerate())  # some of them may end meanwhile
         store = open_store(uri)
-        assert threading.active_count() == before
+        assert set(threading.enumerate()) <= before
         store.get(KEY)
-        assert threading.active_count() > before
+        assert set(threading.enumerate()) - before
         store.close()
         assert store.get(KEY) is None
         del store  # forgotten, not closed
         end = time.monotonic() + 5
-        while threading.active_count() > before and time.monotonic() < end:
+        while set(threading.enumerate()) - before and time.monotonic() < end:
             time.sleep(0.01)
-        assert threading.active_count() == before
+        assert set(threading.enumerate()) <= before
 
     def test_forked_child_has_its_own(self, uri: str) -> None:
         with contextlib.closing(format_store(uri)) as store:

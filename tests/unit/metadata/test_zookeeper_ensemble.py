@@ -112,7 +112,7 @@ class TestEnsemble:
                 lambda: store.is_current(KEY, seen),
                 lambda: store.list("ledgers"),
             ):
-                with pytest.raises(OutcomeUnknownError), _at_most(4):
+                with pytest.raises(OutcomeUnknownError), _at_most(7):
                     call()
             for server in others:
                 server.start()

@@ -270,7 +270,7 @@ class TestNoConnection:
                 lambda: store.is_current(KEY, Versioned(b"1", 1)),
                 lambda: store.delete(KEY),
             ):
-                with pytest.raises(OutcomeUnknownError, match=servers.hosts), _at_most(4):
+                with pytest.raises(OutcomeUnknownError, match=servers.hosts), _at_most(7):
                     call()
             monkeypatch.undo()
             servers.start()
