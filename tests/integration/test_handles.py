@@ -1,6 +1,7 @@
 """Write and read handles: what a caller is told, in which order, and how a ledger ends."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -10,6 +11,9 @@ import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.handles import committer
+from bkspark.client.handles.committer import Committer, Event
+from bkspark.client.handles.grouping import Submitted
+from bkspark.client.handles.promise import Promise
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.errors import (
@@ -101,6 +105,25 @@ def test_callers_wait_while_too_much_has_no_ack(rig: Rig, monkeypatch: pytest.Mo
         gate.open()
         caller.join(20)
         assert last == [1]
+
+
+def test_callers_that_never_fall_silent_get_their_acknowledgements(
+    keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committer, "GROUP_ENTRIES_MAX", 10)
+    take, deadline = Committer._handle, time.monotonic() + 5
+
+    def take_and_get_another(self: Committer, event: Event) -> None:
+        take(self, event)
+        if isinstance(event, Submitted) and not first.done() and time.monotonic() < deadline:
+            handle.append_async(b"x")
+
+    with keeper.create_ledger() as handle:
+        first: Future[int] = Promise()
+        monkeypatch.setattr(Committer, "_handle", take_and_get_another)
+        first = handle.append_async(b"a")
+        assert first.result(20) == 0
+        assert time.monotonic() < deadline
 
 
 @pytest.mark.parametrize("is_ended_by_error", [True, False])

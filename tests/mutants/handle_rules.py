@@ -73,6 +73,20 @@ MUTANTS = (
         "says_its_lac = True",
         (f"{SMALL}::test_a_confirmation_says_its_lac_and_nothing_else",),
     ),
+    Mutant(
+        "every record is made for the start of a journal",
+        "client/handles/lane.py",
+        "        self._framed_bytes += sum(memoryview(piece).nbytes for piece in frame)\n",
+        "",
+        (f"{HANDLES}::test_what_was_appended_is_read_back_in_order",),
+    ),
+    Mutant(
+        "nothing is sent before callers fall silent",
+        "client/handles/committer.py",
+        "        for _ in range(GROUP_ENTRIES_MAX):\n",
+        "        while True:\n",
+        (f"{HANDLES}::test_callers_that_never_fall_silent_get_their_acknowledgements",),
+    ),
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "a bookie may hang for ever",

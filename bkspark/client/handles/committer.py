@@ -17,7 +17,7 @@ import pyarrow as pa
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.ensemble import Ensemble
 from bkspark.client.handles.entries import encode_parts
-from bkspark.client.handles.grouping import Gathered, Group, Submitted, batch_of
+from bkspark.client.handles.grouping import GROUP_ENTRIES_MAX, Gathered, Group, Submitted, batch_of
 from bkspark.client.handles.lane import Broken, Lane, Stored, seconds_for
 from bkspark.client.handles.promise import Promise
 from bkspark.client.handles.settings import USUAL, WriterSettings
@@ -169,9 +169,9 @@ class Committer:
                 self._drain()
                 self._advance()
         except BookKeeperError as error:
-            self._fail(error)
+            self.error = error
         except Exception as error:
-            self._fail(OutcomeUnknownError(f"ledger {self._ledger_id}: {error!r}"))
+            self.error = OutcomeUnknownError(f"ledger {self._ledger_id}: {error!r}")
         finally:
             self._end()
 
@@ -237,7 +237,10 @@ class Committer:
         self._ensemble.send(journal.encode(record, self._digester))
 
     def _drain(self) -> None:
-        while not self.inbox.empty():
+        """Handle what else has come, but send before callers fall silent if they never do."""
+        for _ in range(GROUP_ENTRIES_MAX):
+            if self.inbox.empty():
+                return
             self._handle(self.inbox.get())
 
     def _handle(self, event: Event) -> None:
@@ -369,9 +372,6 @@ class Committer:
 
     def _is_done(self) -> bool:
         return self._is_stopping and not self._gathered and not self._groups
-
-    def _fail(self, error: BookKeeperError) -> None:
-        self.error = error
 
     def _end(self) -> None:
         """Release everything; whoever still waits learns that the outcome is unknown."""
