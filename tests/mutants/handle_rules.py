@@ -48,7 +48,7 @@ MUTANTS = (
     Mutant(
         "a confirmation counts as a copy of the add behind it",
         "client/handles/lane.py",
-        "if not record.record.is_confirmation:  # it would be taken for the add behind it",
+        "if not framed.record.is_confirmation:  # it would be taken for the add behind it",
         "if True:",
         (f"{LAC}::test_it_does_not_count_as_a_copy_of_the_entry_behind_it",),
     ),
@@ -263,9 +263,9 @@ MUTANTS = (
     ),
     Mutant(
         "what cannot be counted is an error of Python",
-        "client/handles/write_handle.py",
-        "        except TypeError:\n",
-        "        except ZeroDivisionError:\n",
+        "client/handles/entries.py",
+        "    if isinstance(entries, Sized):\n        return len(entries)\n",
+        "    return len(entries)\n",
         (f"{LEDGERS}::test_many_entries_have_a_count",),
     ),
     # --- deferred sync ---------------------------------------------------------------------------

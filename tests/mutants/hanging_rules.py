@@ -75,8 +75,8 @@ MUTANTS = (
     Mutant(
         "a bookie has no time for what was sent before",
         "client/handles/lane.py",
-        "                    seconds_for(self.waiting_bytes),\n",
-        "                    seconds_for(size),\n",
+        "            extra = seconds_for(self.waiting_bytes)\n",
+        "            extra = seconds_for(size)\n",
         ("tests/unit/client/test_lane.py::test_a_bookie_has_time_for_what_was_sent_to_it_before",),
     ),
     Mutant(
