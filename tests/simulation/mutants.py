@@ -12,7 +12,7 @@ from bkspark.client.batch import record_writer
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.handles import committer, lane
 from bkspark.client.handles.ensemble import Ensemble
-from bkspark.client.handles.lane import Lane
+from bkspark.client.handles.lane import Framed, Lane
 from bkspark.client.password import make_digester
 from bkspark.client.records import Records
 from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
@@ -21,7 +21,6 @@ from bkspark.client.recovery.running import Failure
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.format.journal import EncodedRecord
 from bkspark.protocol import recovery
 from bkspark.protocol.adding import PendingAdd, PendingAdds
 from bkspark.protocol.ledger import FIRST_TERM, Fragment, Member
@@ -50,12 +49,12 @@ def always(*_: object, **__: object) -> bool:
     return True
 
 
-def append_after_check(self: Lane, record: EncodedRecord) -> None:
+def append_after_check(self: Lane, framed: Framed) -> None:
     if self._journal is None:
         with open_bookie(self.address).open_root() as root:
             self._journal = root.open_journal(self._name)
     lane.post_check(self.address, self._journal, ledger_id=self._ledger_id, term=self._term)
-    self._journal.append(record.frame(self.ensemble_index, self._journal.end))
+    self._journal.append(framed.frame)
 
 
 def read_and_fence(self: FenceAndRead) -> Any:
