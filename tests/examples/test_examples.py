@@ -75,7 +75,7 @@ def printed(folder: Path, name: str, *arguments: str) -> str:
         },
         capture_output=True,
         text=True,
-        timeout=260 if name == FIRST else 140,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
