@@ -6,6 +6,7 @@ STATES = "tests/simulation/test_exhaust_states.py"
 MEMORY = "tests/simulation/test_exhaust_memory.py"
 SMALLEST = "[1/1/1, one entry, closed by its writer, the writer dies anywhere, 1 recoverer]"
 ENDS = f"{STATES}::test_what_is_left_out_leads_to_no_other_end{SMALLEST}"
+FORGETTING = f"{STATES}::test_whoever_has_forgotten_goes_on_as_if_it_knew"
 
 MUTANTS = (
     Mutant(
@@ -54,9 +55,30 @@ MUTANTS = (
     Mutant(
         "outcomes are not known",
         "testing/simulation/exhaust_knowledge.py",
-        "            known = (self._known.get(task.key), operation, _plain(outcome))\n",
+        "            known = (self._known.get(task.key), operation, _told(operation, outcome))\n",
         "            known = (self._known.get(task.key), operation)\n",
         (f"{STATES}::test_who_found_out_the_same_knows_the_same_and_nobody_else",),
+    ),
+    Mutant(
+        "what is drawn by chance depends on what is forgotten",
+        "testing/simulation/exhaust_run.py",
+        '        task.process.chance = Random(f"{task.key} {found!r}")\n',
+        "",
+        (f"{FORGETTING}[1/1/1, one entry, 2 recoverers]",),
+    ),
+    Mutant(
+        "a recoverer forgets what it took over",
+        "testing/simulation/exhaust_milestones.py",
+        '        go_on(("has taken over", _found_by(work)))\n',
+        '        go_on("has taken over")\n',
+        (f"{FORGETTING}[2/2/2, one entry, one ensemble change, 1 recoverer]",),
+    ),
+    Mutant(
+        "what was seen unfenced is forgotten",
+        "testing/simulation/exhaust_milestones.py",
+        "        decided(work._metadata)\n",
+        "",
+        (f"{STATES}::test_what_was_seen_unfenced_is_noticed_before_it_is_forgotten",),
     ),
     Mutant(
         "whoever waited could have come earlier",

@@ -2,13 +2,15 @@
 
 import pytest
 
+from bkspark.client.recovery.displacement import DisplacedError
+from bkspark.client.recovery.one_term import Recovery
 from bkspark.protocol.quorum import Quorum
-from bkspark.testing.simulation import exhaust_pictures
+from bkspark.testing.simulation import exhaust_lesson, exhaust_pictures, exhaust_states
 from bkspark.testing.simulation.__main__ import main
 from bkspark.testing.simulation.dependence import Access
 from bkspark.testing.simulation.exhaust import exhaust
 from bkspark.testing.simulation.exhaust_futures import Futures
-from bkspark.testing.simulation.exhaust_knowledge import OVER, Knowledge, Numbers
+from bkspark.testing.simulation.exhaust_knowledge import OVER, Knowledge, Known, Numbers
 from bkspark.testing.simulation.exhaust_lesson import Lesson
 from bkspark.testing.simulation.exhaust_pictures import Pictures
 from bkspark.testing.simulation.exhaust_programs import Local, Made, Programs, Waiting
@@ -46,6 +48,13 @@ SEEN_WHOLE = (
 )
 """Few enough states to look at all of them in every order."""
 
+SEEN_BY_WHO_FORGETS = (
+    Scope(ONE, dies=True, changes=True),
+    Scope(ONE, recoverers=2),
+    Scope(TWO, changes=True),
+)
+"""Few enough states to look at all of them for everything that is ever found out."""
+
 
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
 def test_no_state_of_a_small_scope_breaks_a_promise(
@@ -79,6 +88,68 @@ def test_what_is_left_out_leads_to_no_other_end(scope: Scope) -> None:
     assert some.ends == every.ends
 
 
+@pytest.mark.parametrize("scope", SEEN_BY_WHO_FORGETS, ids=str)
+def test_whoever_has_forgotten_goes_on_as_if_it_knew(
+    scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgetful: dict[Known, Known] = {}
+    made: dict[object, object] = {}
+    numbers = Numbers()
+
+    class Remembering(Knowledge):
+        """Forgets nothing; ``forgetful`` says what is left of it for whoever does."""
+
+        def __init__(self, numbers_of_all: Numbers) -> None:
+            super().__init__(numbers_of_all)
+            self._forgetful = Knowledge(numbers)
+
+        def found(self, task: Task, operation: tuple[str, str, str], outcome: object) -> None:
+            place, call, name = operation
+            super().found(task, (place, f"{call} told", name), outcome)  # of a marker as well
+            self._forgetful.found(task, operation, outcome)
+
+        def given(self, task: str, moment: str, value: object) -> None:
+            super().given(task, moment, value)
+            self._forgetful.given(task, moment, value)
+
+        def goes_on(self, task: str, value: object) -> None:
+            self._forgetful.goes_on(task, value)
+
+        def touch(self, task: Task, thing: str, access: Access) -> None:
+            super().touch(task, thing, access)
+            self._forgetful.touch(task, thing, access)
+
+        def of(self, process: str) -> Known:
+            known, left = super().of(process), self._forgetful.of(process)
+            assert forgetful.setdefault(known, left) == left
+            return known
+
+    class Comparing(Programs):
+        """Whoever has the same left makes the same of the same, and has the same left then."""
+
+        def learn(self, local: int, waiting: Waiting, content: int | None, step: Made) -> None:
+            super().learn(local, waiting, content, step)
+            before, after = (self._left(number) for number in (local, step.local))
+            makes = (after, step.content, step.accesses)
+            key = (before, waiting, self.view(waiting.operation, content))
+            assert made.setdefault(key, makes) == makes
+
+        def _left(self, local: int) -> object:
+            name, known = self._keys[local]
+            return (name, forgetful.get(known, known), self.locals[local])
+
+    with monkeypatch.context() as patches:
+        patches.setattr(exhaust_lesson, "Knowledge", Remembering)
+        patches.setattr(exhaust_states, "Programs", Comparing)
+        every = cover(scope)
+    some = cover(scope)
+    assert every.is_complete
+    assert some.is_complete
+    assert some.states < every.states
+    assert some.shapes == every.shapes
+    assert some.ends == every.ends
+
+
 @pytest.mark.parametrize("scope", SEEN_WHOLE, ids=str)
 def test_fingerprints_tell_apart_what_differs(scope: Scope) -> None:
     prints, whole = cover(scope), cover(scope, is_exact=True)
@@ -103,6 +174,17 @@ def test_a_broken_rule_is_noticed_in_some_state(name: str, scope: Scope) -> None
     assert result.failed is not None
     assert result.failed.violation
     assert result.failed.log
+
+
+def test_what_was_seen_unfenced_is_noticed_before_it_is_forgotten() -> None:
+    def lose(*_: object) -> None:
+        raise DisplacedError("somebody else was faster (made up)")
+
+    unfenced = mutants.MUTANTS["fence after read"]
+    with mutants.changed(*unfenced, (Recovery, "close", lose)):
+        result = cover(Scope(ONE))
+    assert result.failed is not None
+    assert "(R16)" in result.failed.violation
 
 
 def test_a_state_that_no_schedule_came_through_is_looked_at_too() -> None:

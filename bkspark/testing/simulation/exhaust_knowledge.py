@@ -9,6 +9,10 @@ yet, is its whole state. Its history is not in it, nor what is over:
 - what another task found out counts as its result alone, once it has ended;
 - a recovery's task begins with its instruction, however its starter came to give it;
 - what was taken from an inbox, and tasks that have ended, are forgotten;
+- so is what cannot make a difference any more to a recoverer (``exhaust_milestones``), and whether
+  a marker was there before it was put, which nobody asks;
+- what a process draws by chance follows from what it goes on with, or has seen of the metadata,
+  and not from how often it drew before;
 - a process that has ended, or is dead, is just that.
 
 Where one state leads on is learnt from schedules that were run (``exhaust_programs``), and each run
@@ -17,6 +21,7 @@ that comes by again checks it.
 
 from collections.abc import Callable, Hashable
 from functools import cache
+from random import Random
 from typing import Any, TypeVar
 
 from bkspark.errors import BookKeeperError
@@ -75,6 +80,9 @@ class ToldStorage(Storage):
                 self.found(task, (place, call, name), f"{type(error).__name__} {error}")
             raise
         if task is not None:
+            if isinstance(result, Versioned):
+                # A task changes no version twice, so no two nonces are the same.
+                task.process.chance = Random(f"{task.key} saw {result.version}")
             self.found(task, (place, call, name), result)
         return result
 
@@ -96,8 +104,12 @@ class Knowledge:
     def found(self, task: Task, operation: tuple[str, str, str], outcome: object) -> None:
         """An operation of ``task`` ended."""
         if not task.process.is_dead:
-            known = (self._known.get(task.key), operation, _plain(outcome))
+            known = (self._known.get(task.key), operation, _told(operation, outcome))
             self._known[task.key] = self._numbers[known]
+
+    def goes_on(self, task: str, value: object) -> None:
+        """``value`` is all that ``task`` knows from now on; what it found out before is over."""
+        self._known[task] = self._numbers[task, "goes on with", repr(value)]
 
     def given(self, task: str, moment: str, value: Any) -> None:
         """All that ``task`` begins with (``start``), or leaves (``end``), is ``value``."""
@@ -154,6 +166,12 @@ class Knowledge:
 def is_shared(thing: str) -> bool:
     """Whether a thing is not of one process alone: storage, or whether somebody lives."""
     return thing.startswith(("bookie-", "metadata ", "life of "))
+
+
+def _told(operation: tuple[str, str, str], outcome: object) -> Hashable:
+    """What of an outcome makes a difference; an error's text always does."""
+    is_put = operation[1] == "put_new" and isinstance(outcome, bool)
+    return None if is_put else _plain(outcome)
 
 
 def _plain(outcome: object) -> Hashable:

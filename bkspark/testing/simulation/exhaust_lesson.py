@@ -41,6 +41,7 @@ class Lesson:
         self.run = ScopeRun(programs.scope, self, uses_symmetry=programs.uses_symmetry)
         self.run.storage.found = self._knowledge.found
         self.run.scheduler.give = self._knowledge.given
+        self.run.goes_on = self._knowledge.goes_on
 
     def play(self) -> None:
         """Run it; the run must be in place.

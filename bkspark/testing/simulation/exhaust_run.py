@@ -13,7 +13,6 @@ from hashlib import blake2b
 from random import Random
 from typing import Protocol
 
-from bkspark.client.cluster import Cluster
 from bkspark.client.recovery import recover
 from bkspark.metadata import memory as metadata_memory
 from bkspark.protocol.ledger import LedgerMetadata, Member
@@ -22,6 +21,7 @@ from bkspark.testing.simulation.clients import Clients
 from bkspark.testing.simulation.dependence import Access
 from bkspark.testing.simulation.disks import URI
 from bkspark.testing.simulation.exhaust_knowledge import ToldStorage
+from bkspark.testing.simulation.exhaust_milestones import milestones
 from bkspark.testing.simulation.explorer import RedundantError
 from bkspark.testing.simulation.faults import Chance
 from bkspark.testing.simulation.frame import Outcome
@@ -125,7 +125,11 @@ class _Choices:
 
 
 class ScopeRun:
-    """One schedule of a scope."""
+    """One schedule of a scope.
+
+    Attributes:
+        goes_on: told all that a task knows from now on, where it may forget the rest.
+    """
 
     def __init__(self, scope: Scope, searcher: Searcher, *, uses_symmetry: bool) -> None:
         self.scope = scope
@@ -145,6 +149,8 @@ class ScopeRun:
             )
         self._clients = Clients(self.scheduler, self.oracle, Random(0), URI)
         self.ledger_id = -1
+        self.goes_on: Callable[[str, object], None] = lambda _task, _value: None
+        self._went_on: dict[str, object] = {}
 
     def _chance(self) -> Random:
         task = self.scheduler.current
@@ -152,12 +158,28 @@ class ScopeRun:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        once = [(recover, "TAKEOVERS_MAX", 1), (recover, "wait_for_others", _look_once)]
+        once = [(recover, "TAKEOVERS_MAX", 1), *milestones(self._go_on, self._decided)]
         with determined(0, chance=self._chance), self.storage.installed(), replaced(once):
             try:
                 yield
             finally:
                 self.storage.clear()
+
+    def _go_on(self, value: object) -> None:
+        """Whoever runs now goes on with ``value``, or for None with what it did the last time."""
+        task = self.scheduler.current
+        if task is None or task.process.name not in self.scope.ranks:
+            return
+        found = self._went_on.get(task.key) if value is None else value
+        self._went_on[task.key] = found
+        task.process.chance = Random(f"{task.key} {found!r}")
+        self.goes_on(task.key, found)
+
+    def _decided(self, taken: LedgerMetadata) -> None:
+        """Whoever runs now goes on with what it decided, and not with the reasons for it."""
+        task = self.scheduler.current
+        if task is not None:
+            self.oracle.require_fences(task.process.name, taken.ledger_id, taken.term)
 
     def play(self) -> None:
         scope = self.scope
@@ -243,8 +265,3 @@ class ScopeRun:
             setting=str(self.scope),
             log=self.scheduler.log,
         )
-
-
-def _look_once(cluster: Cluster, ledger_id: int, _displaced_before: int) -> LedgerMetadata:
-    """In place of a recoverer's wait for the one that displaced it, and of trying again."""
-    return cluster.ledger(ledger_id).value

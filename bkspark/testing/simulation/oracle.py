@@ -171,6 +171,14 @@ class Oracle:
         if value != payload(entry_id):
             raise Violation(f"{reader} reads {value!r} as entry {entry_id} (I4)")
 
+    def require_fences(self, process: str, ledger_id: int, term: int) -> None:
+        """Every bookie that ``process`` looked at in ``term`` had its marker by then."""
+        if not self._checks_reasons:
+            return
+        for bookie_id, looked in self._looked.get((process, ledger_id, term), {}).items():
+            if self._fenced.get((process, bookie_id, ledger_id, term), looked) >= looked:
+                raise Violation(f"{process} closes on what {bookie_id} showed unfenced (R16)")
+
     # --- what appears on disks -------------------------------------------------------------
 
     def _look_at(self, step: int, process: str, bookie_id: str, name: str) -> None:
@@ -260,14 +268,6 @@ class Oracle:
             key = (process, bookie_id, int(match[1], 16), int(match[3], 16))
             self._fenced.setdefault(key, step)
 
-    def _require_fences(self, process: str, ledger_id: int, term: int) -> None:
-        """Every bookie that ``process`` looked at in ``term`` had its marker by then."""
-        if not self._checks_reasons:
-            return
-        for bookie_id, looked in self._looked.get((process, ledger_id, term), {}).items():
-            if self._fenced.get((process, bookie_id, ledger_id, term), looked) >= looked:
-                raise Violation(f"{process} closes on what {bookie_id} showed unfenced (R16)")
-
     # --- what appears in the metadata store ------------------------------------------------
 
     def _after_metadata(
@@ -350,7 +350,7 @@ class Oracle:
         if was_open:
             self._require_reasons(process, ledger, ledger.acked + 1, end)
         else:
-            self._require_fences(process, metadata.ledger_id, metadata.term)
+            self.require_fences(process, metadata.ledger_id, metadata.term)
 
     # --- copies ----------------------------------------------------------------------------
 
