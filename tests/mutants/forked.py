@@ -8,6 +8,7 @@ tests that failed; what they printed is in FOLDER/output. The fork imports the p
 that says by then is what is tested.
 """
 
+import dataclasses
 import gc
 import importlib
 import json
@@ -18,6 +19,7 @@ import traceback
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -42,11 +44,36 @@ OPTIONS = (
 )
 
 
+class Methods:
+    """What dataclasses write as source, methods, is compiled once for all forks, not in each.
+
+    It is known by its whole text, so a dataclass that was changed has its own.
+
+    Attributes:
+        compiled: the texts that this process had to compile since it last forgot.
+    """
+
+    def __init__(self) -> None:
+        self.compiled: list[str] = []
+        self._codes: dict[str, CodeType] = {}
+
+    def execute(self, text: str, *names: Any) -> None:
+        """In place of ``exec``, as ``dataclasses`` uses it."""
+        exec(self.learn(text), *names)
+
+    def learn(self, text: str) -> CodeType:
+        if text not in self._codes:
+            self._codes[text] = compile(text, "<string>", "exec", dont_inherit=True)
+            self.compiled.append(text)
+        return self._codes[text]
+
+
 class Watch:
     """Notes which tests fail. One that does not end has failed, and the process ends with it."""
 
-    def __init__(self, outcome: Path, seconds_max: float) -> None:
+    def __init__(self, outcome: Path, methods: Methods, seconds_max: float) -> None:
         self._outcome = outcome
+        self._methods = methods
         self._seconds_max = seconds_max
         self._failed: list[str] = []
 
@@ -80,16 +107,17 @@ class Watch:
 
     def end(self, status: int) -> None:
         """Without a word to threads and finalizers that may hang: that is what mutants do."""
-        self._outcome.write_text(json.dumps({"status": status, "failed": self._failed}))
+        outcome = {"status": status, "failed": self._failed, "compiled": self._methods.compiled}
+        self._outcome.write_text(json.dumps(outcome))
         sys.stdout.flush()
         os._exit(0)
 
 
-def _run(folder: Path, node_ids: Sequence[str], seconds_max: float) -> None:
+def _run(folder: Path, methods: Methods, node_ids: Sequence[str], seconds_max: float) -> None:
     output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     for stream in (1, 2):
         os.dup2(output, stream)
-    watch = Watch(folder / "outcome", seconds_max)
+    watch = Watch(folder / "outcome", methods, seconds_max)
     options = [*OPTIONS, f"--basetemp={folder / 'tmp'}"]
     try:
         watch.end(pytest.main([*options, *node_ids], plugins=[watch, pytest_timeout]))
@@ -110,11 +138,17 @@ def serve(folder: Path) -> None:
     os.environ["PYTHONPATH"] = str(folder)  # for processes that the tests start
     # Each fork would compile the package and the tests again, where that is not done in place.
     sys.pycache_prefix, sys.dont_write_bytecode = str(folder / "compiled"), False
+    methods = Methods()
+    dataclasses.exec = methods.execute  # type: ignore[attr-defined]
     for line in sys.stdin:
+        methods.compiled.clear()
         if (child := os.fork()) == 0:
-            _run(folder, **json.loads(line))
+            _run(folder, methods, **json.loads(line))
         os.waitpid(child, 0)
-        print((folder / "outcome").read_text(), flush=True)
+        answer = json.loads((folder / "outcome").read_text())
+        for text in answer.pop("compiled"):
+            methods.learn(text)
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ from bkspark.client.reading import plan as reading_plan
 from bkspark.client.recovery.fencing import LookUp
 from bkspark.client.recovery.running import Instruction
 from bkspark.client.runtime import Threads
+from bkspark.format import add_record, ledger_metadata, strict_json
 from bkspark.format import cluster as cluster_format
-from bkspark.format import ledger_metadata, strict_json
 from bkspark.testing.simulation.dependence import Access
 from bkspark.testing.simulation.scheduler import Process, Scheduler, Task
 
@@ -245,6 +245,7 @@ _REMEMBERED: list[tuple[object, str, object]] = [
     (owner, name, lru_cache(4096)(getattr(owner, name)))
     for owner, name in (
         (strict_json, "loads"),
+        (add_record, "from_json"),
         (ledger_metadata, "decode"),
         (cluster_format, "decode_bookie"),
         (cluster_format, "decode_cluster"),
