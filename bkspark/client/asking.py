@@ -6,11 +6,11 @@ whoever asked knows nothing, and above all no absence.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
-from bkspark.client.runtime import Runtime
+from bkspark.client.runtime import Runtime, Task
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -18,28 +18,51 @@ T = TypeVar("T")
 ANSWER_SECONDS = 5.0
 """A bookie that needs longer to be opened would be no help to whoever looks for one."""
 
+PATIENCE = 6
+"""So many times as long is waited where there is no other: a host may stand still for a while."""
+
 
 def ask(
-    runtime: Runtime, questions: Mapping[K, Callable[[], T]], *, seconds: float, name: str
+    runtime: Runtime,
+    questions: Mapping[K, Callable[[], T]],
+    *,
+    seconds: float,
+    name: str,
+    is_enough: "Callable[[Mapping[K, Future[T]]], bool]" = lambda _: True,
 ) -> "dict[K, Future[T]]":
-    """Ask everything at once and wait ``seconds`` at most; those that answered are done."""
+    """Ask everything at once and wait ``seconds`` at most; those that answered are done.
+
+    Args:
+        is_enough: of the answers by then; if it is not, ``PATIENCE`` times as long is waited.
+    """
     answers: dict[K, Future[T]] = {key: Future() for key in questions}
     tasks = [
         runtime.start(_asking(question, answers[key]), f"{name}-{key}")
         for key, question in questions.items()
     ]
-    deadline = time.monotonic() + seconds
-    for task in tasks:
-        task.join(max(0.0, deadline - time.monotonic()))
+    began = time.monotonic()
+    _wait(tasks, until=began + seconds)
+    if not is_enough(answers):
+        _wait(tasks, until=began + PATIENCE * seconds)
     return answers
 
 
 def ask_all(
-    runtime: Runtime, questions: Mapping[K, Callable[[], T]], *, seconds: float, name: str
+    runtime: Runtime,
+    questions: Mapping[K, Callable[[], T]],
+    *,
+    seconds: float,
+    name: str,
+    is_enough: "Callable[[Mapping[K, Future[T]]], bool]" = lambda _: True,
 ) -> "dict[K, Future[T]]":
-    """The answers that came within ``seconds``, and how each ended."""
-    answers = ask(runtime, questions, seconds=seconds, name=name)
+    """The answers that came in time, see ``ask``, and how each ended."""
+    answers = ask(runtime, questions, seconds=seconds, name=name, is_enough=is_enough)
     return {key: answer for key, answer in answers.items() if answer.done()}
+
+
+def _wait(tasks: Sequence[Task], *, until: float) -> None:
+    for task in tasks:
+        task.join(max(0.0, until - time.monotonic()))
 
 
 def _asking(question: Callable[[], T], answer: "Future[T]") -> Callable[[], None]:

@@ -3,7 +3,7 @@
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from secrets import token_hex
@@ -178,7 +178,7 @@ class Cluster:
         )
 
     def probe(
-        self, *, exclude: Collection[str] = (), runtime: Runtime = THREADS
+        self, *, exclude: Collection[str] = (), runtime: Runtime = THREADS, needed: int = 0
     ) -> list[BookieStatus]:
         """Look at every bookie, all at once: its cookie and its free space.
 
@@ -188,6 +188,7 @@ class Cluster:
         Args:
             exclude: bookie ids that are not looked at.
             runtime: what the questions run on.
+            needed: if fewer can be used in time, those that are silent get more of it.
         """
         found = [BookieStatus(r) for r in self.bookies().values() if r.bookie_id not in exclude]
         now = time.monotonic()
@@ -198,7 +199,11 @@ class Cluster:
         }
         questions = {s.member: self._look_at(s.record) for s in found if s.member not in hanging}
         answers = asking.ask(
-            runtime, questions, seconds=asking.ANSWER_SECONDS, name="look-at-bookie"
+            runtime,
+            questions,
+            seconds=asking.ANSWER_SECONDS,
+            name="look-at-bookie",
+            is_enough=lambda answers: _usable(answers) >= needed,
         )
         silent = hanging | {m: (now, a) for m, a in answers.items() if not a.done()}
         self._unanswered = silent
@@ -210,17 +215,17 @@ class Cluster:
         ]
 
     def candidates(
-        self, *, exclude: Collection[str] = (), runtime: Runtime = THREADS
+        self, *, exclude: Collection[str] = (), runtime: Runtime = THREADS, needed: int = 0
     ) -> list[Candidate]:
         """Bookies that may get into an ensemble now; none that was declared lost.
 
         Args:
-            exclude, runtime: see ``probe``.
+            exclude, runtime, needed: see ``probe``.
         """
         lost = self.lost_members()
         return [
             Candidate(status.member, status.record.domain, status.free_bytes)
-            for status in self.probe(exclude=exclude, runtime=runtime)
+            for status in self.probe(exclude=exclude, runtime=runtime, needed=needed)
             if not (status.problem or status.record.is_read_only or status.member in lost)
         ]
 
@@ -289,6 +294,11 @@ def init_cluster(metadata_uri: str, bookie_urls: Sequence[str]) -> None:
     with Cluster(metadata_uri) as cluster:
         for number, url in enumerate(bookie_urls, start=1):
             cluster.add_bookie(f"bookie-{number}", url)
+
+
+def _usable(answers: "Mapping[Member, Future[BookieStatus]]") -> int:
+    statuses = [answer.result() for answer in answers.values() if answer.done()]
+    return sum(not (status.problem or status.record.is_read_only) for status in statuses)
 
 
 def _real_place(url: str) -> str:

@@ -1,10 +1,11 @@
 """Choosing the bookies of a new ledger, and making them members of its term.
 
 Bookies are asked all at once, and one that does not answer in time is not chosen: one disk that
-hangs keeps nobody from writing.
+hangs keeps nobody from writing. Only where there is no other is it given more time.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
@@ -26,14 +27,18 @@ def place(
 ) -> tuple[list[BookieAddress], list[BookieAddress]]:
     """Choose ensemble and spares; every member of the ensemble holds the first term's marker."""
     addresses = cluster.addresses()
-    candidates = [c for c in cluster.candidates() if c.member in addresses]
+    found = cluster.candidates(needed=quorum.ensemble_size)
+    candidates = [c for c in found if c.member in addresses]
     refused: set[str] = set()
     while True:
         chosen = placement.choose(
             candidates, quorum.ensemble_size, draw=draw, exclude=refused, last=cluster.suspects()
         )
         ensemble = [addresses[candidate.member] for candidate in chosen]
-        failed = {a.bookie_id for a in ensemble} - joined(THREADS, ensemble, ledger_id, FIRST_TERM)
+        others = len(candidates) - len(refused) - len(ensemble)
+        needed = len(ensemble) - others
+        taken = joined(THREADS, ensemble, ledger_id, FIRST_TERM, needed=needed)
+        failed = {address.bookie_id for address in ensemble} - taken
         if not failed:
             break
         refused |= failed
@@ -67,9 +72,18 @@ def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[Booki
 
 
 def joined(
-    runtime: Runtime, addresses: Collection[BookieAddress], ledger_id: int, term: int
+    runtime: Runtime,
+    addresses: Collection[BookieAddress],
+    ledger_id: int,
+    term: int,
+    *,
+    needed: int = 0,
 ) -> set[str]:
-    """Bookie ids of those that have taken all markers up to ``term``, in time."""
+    """Bookie ids of those that have taken all markers up to ``term``, in time.
+
+    Args:
+        needed: if fewer have, those that are silent get more time.
+    """
 
     def taking(address: BookieAddress) -> Callable[[], bool]:
         return lambda: has_markers(address, ledger_id, term)
@@ -79,6 +93,7 @@ def joined(
         {address.bookie_id: taking(address) for address in addresses},
         seconds=asking.ANSWER_SECONDS,
         name="put-markers-on",
+        is_enough=lambda answers: _yes(answers) >= needed,
     )
     return {bookie_id for bookie_id, answer in answers.items() if answer.result()}
 
@@ -92,6 +107,10 @@ def has_markers(address: BookieAddress, ledger_id: int, term: int) -> bool:
         return True
     except BookieUnavailableError:
         return False
+
+
+def _yes(answers: "Mapping[str, Future[bool]]") -> int:
+    return sum(answer.done() and answer.result() for answer in answers.values())
 
 
 def _located(

@@ -119,7 +119,7 @@ MUTANTS = (
     Mutant(
         "a writer waits for a spare that hangs",
         "client/asking.py",
-        "task.join(max(0.0, deadline - time.monotonic()))",
+        "task.join(max(0.0, until - time.monotonic()))",
         "task.join()",
         (
             f"{HANGING}::test_a_spare_that_hangs_is_passed_over",

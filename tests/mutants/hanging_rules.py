@@ -6,6 +6,7 @@ HANGING = "tests/integration/test_hanging_batches.py"
 HANDLES = "tests/integration/test_hanging_bookies.py"
 LARGE = "test_a_large_record_may_take_long_and_so_may_one_behind_it"
 ENDED = "tests/simulation/test_simulation.py::test_a_signal_ends_it_behind_the_schedule_under_way"
+LATE = "tests/integration/test_late_bookies.py"
 JOB = "tests/unit/spark/test_job.py"
 CHANNEL = "tests/unit/client/test_channel.py"
 RUNTIME = "tests/unit/client/test_runtime.py"
@@ -45,6 +46,28 @@ MUTANTS = (
         "            return Unreadable(str(error.args[0]))\n",
         "            return Failure(str(error.args[0]))\n",
         (f"{REPLICAS}[2]",),
+    ),
+    # --- bookies that are late -------------------------------------------------------------------
+    Mutant(
+        "bookies that are late are not waited for when they are looked at",
+        "client/cluster.py",
+        "is_enough=lambda answers: _usable(answers) >= needed,",
+        "",
+        (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[open_root]",),
+    ),
+    Mutant(
+        "bookies that are late are not waited for when they are to join",
+        "client/placing.py",
+        "is_enough=lambda answers: _yes(answers) >= needed,",
+        "",
+        (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[put_new]",),
+    ),
+    Mutant(
+        "a new ledger waits for bookies that it can do without",
+        "client/placing.py",
+        "needed = len(ensemble) - others",
+        "needed = len(ensemble)",
+        (f"{LATE}::test_they_are_not_waited_for_where_there_are_others[put_new]",),
     ),
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(

@@ -1,0 +1,48 @@
+"""Bookies that are late when a ledger is placed, as on a host that stands still for a while."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from bkspark.client import asking
+from bkspark.client.bookkeeper import BookKeeper
+
+from .rig import Rig
+from .test_hanging_bookies import Gates, names_of
+
+CALLS = ["open_root", "put_new"]
+
+
+@pytest.fixture
+def gates(memory_rig: Rig) -> Iterator[Gates]:
+    gates = Gates(memory_rig.faults)
+    with memory_rig.faults.installed():
+        yield gates
+        gates.open()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_they_are_waited_for_where_there_are_no_others(
+    call: str, memory_rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.3)
+    gates.closed = {(name, call) for name in sorted(memory_rig.urls)[2:]}
+    opening = threading.Timer(0.8, gates.open)
+    opening.start()
+    with BookKeeper(memory_rig.uri) as keeper, keeper.create_ledger() as handle:
+        assert handle.append(b"0") == 0
+    opening.join()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_they_are_not_waited_for_where_there_are_others(
+    call: str, memory_rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", 1.0)
+    gates.closed = {(name, call) for name in sorted(memory_rig.urls)[:2]}
+    began = time.monotonic()
+    with BookKeeper(memory_rig.uri) as keeper, keeper.create_ledger() as handle:
+        assert time.monotonic() - began < 5
+        assert not {name for name, _ in gates.closed} & set(names_of(handle))
