@@ -125,6 +125,13 @@ MUTANTS = (
         (f"{S3_MESSAGES}::test_of_an_endpoint_only_host_and_port_are_shown",),
     ),
     Mutant(
+        "an object that fails its checksum is said to be a store that is down",
+        "storage/connection.py",
+        'if "Checksum" in kind:',
+        "if False:",
+        (f"{S3_MESSAGES}::test_an_object_that_does_not_match_its_checksum_is_called_damaged",),
+    ),
+    Mutant(
         "a look that failed is said to have changed something",
         "metadata/versioned_store.py",
         "if doing.startswith(_CHANGES):",
