@@ -40,7 +40,10 @@ class JournaledStore:
         return entry_id
 
     def _take_over(self, bookkeeper: bkspark.BookKeeper, ledger_id: int) -> None:
-        found = bookkeeper.open_ledger(ledger_id, recovery=False)
+        try:
+            found = bookkeeper.open_ledger(ledger_id, recovery=False)
+        except bkspark.UnauthorizedError:  # another application's: these have no password
+            return
         if found.metadata.custom_metadata != APPLICATION:
             return
         if ledger_id > self.ledger.ledger_id:

@@ -153,6 +153,21 @@ def test_killed_while_it_takes_over_the_next_one_does(files: Rig) -> None:
         assert last.begun["state"][line["key"]] >= line["value"]
 
 
+def test_ledgers_of_others_are_left_alone(files: Rig) -> None:
+    with bkspark.BookKeeper(files.uri) as bookkeeper:
+        open_ones = [
+            bookkeeper.create_ledger(),
+            bookkeeper.create_ledger(digest_type="MAC", password="theirs"),
+        ]
+        bookkeeper.delete_ledger(bookkeeper.create_ledger().ledger_id)
+        with writer(files, 0, changes=2) as last:
+            assert last.process.wait(timeout=60) == 0, last.complaint()
+        assert last.begun["replayed"] == 0
+        for ledger in open_ones:
+            assert ledger.append(b"still mine") == 0
+            ledger.close()
+
+
 def test_of_many_that_start_at_once_one_goes_on_with_everything(files: Rig) -> None:
     together = [Writer(files.uri, files.folder / f"w{n}.out", changes=40) for n in range(4)]
     try:
