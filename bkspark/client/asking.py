@@ -28,12 +28,14 @@ def ask(
     *,
     seconds: float,
     name: str,
-    is_enough: "Callable[[Mapping[K, Future[T]]], bool]" = lambda _: True,
+    needed: int = 0,
+    counts: Callable[[T], object] = bool,
 ) -> "dict[K, Future[T]]":
     """Ask everything at once and wait ``seconds`` at most; those that answered are done.
 
     Args:
-        is_enough: of the answers by then; if it is not, ``PATIENCE`` times as long is waited.
+        needed: if fewer answers count by then, ``PATIENCE`` times as long is waited.
+        counts: whether an answer does.
     """
     answers: dict[K, Future[T]] = {key: Future() for key in questions}
     tasks = [
@@ -42,7 +44,7 @@ def ask(
     ]
     began = time.monotonic()
     _wait(tasks, until=began + seconds)
-    if not is_enough(answers):
+    if len([a for a in answers.values() if _has_come(a) and counts(a.result())]) < needed:
         _wait(tasks, until=began + PATIENCE * seconds)
     return answers
 
@@ -53,16 +55,20 @@ def ask_all(
     *,
     seconds: float,
     name: str,
-    is_enough: "Callable[[Mapping[K, Future[T]]], bool]" = lambda _: True,
+    needed: int = 0,
 ) -> "dict[K, Future[T]]":
     """The answers that came in time, see ``ask``, and how each ended."""
-    answers = ask(runtime, questions, seconds=seconds, name=name, is_enough=is_enough)
+    answers = ask(runtime, questions, seconds=seconds, name=name, needed=needed)
     return {key: answer for key, answer in answers.items() if answer.done()}
 
 
 def _wait(tasks: Sequence[Task], *, until: float) -> None:
     for task in tasks:
         task.join(max(0.0, until - time.monotonic()))
+
+
+def _has_come(answer: "Future[T]") -> bool:
+    return answer.done() and answer.exception() is None
 
 
 def _asking(question: Callable[[], T], answer: "Future[T]") -> Callable[[], None]:

@@ -3,7 +3,7 @@
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from secrets import token_hex
@@ -51,6 +51,11 @@ class BookieStatus:
     @property
     def member(self) -> Member:
         return Member(self.record.bookie_id, self.record.incarnation)
+
+    @property
+    def may_join(self) -> bool:
+        """Whether it may get into an ensemble, unless it was declared lost."""
+        return not (self.problem or self.record.is_read_only)
 
 
 class Cluster:
@@ -203,7 +208,8 @@ class Cluster:
             questions,
             seconds=asking.ANSWER_SECONDS,
             name="look-at-bookie",
-            is_enough=lambda answers: _usable(answers) >= needed,
+            needed=needed,
+            counts=lambda status: status.may_join,
         )
         silent = hanging | {m: (now, a) for m, a in answers.items() if not a.done()}
         self._unanswered = silent
@@ -226,7 +232,7 @@ class Cluster:
         return [
             Candidate(status.member, status.record.domain, status.free_bytes)
             for status in self.probe(exclude=exclude, runtime=runtime, needed=needed)
-            if not (status.problem or status.record.is_read_only or status.member in lost)
+            if status.may_join and status.member not in lost
         ]
 
     def note_failure(self, member: Member) -> None:
@@ -294,11 +300,6 @@ def init_cluster(metadata_uri: str, bookie_urls: Sequence[str]) -> None:
     with Cluster(metadata_uri) as cluster:
         for number, url in enumerate(bookie_urls, start=1):
             cluster.add_bookie(f"bookie-{number}", url)
-
-
-def _usable(answers: "Mapping[Member, Future[BookieStatus]]") -> int:
-    statuses = [answer.result() for answer in answers.values() if answer.done()]
-    return sum(not (status.problem or status.record.is_read_only) for status in statuses)
 
 
 def _real_place(url: str) -> str:

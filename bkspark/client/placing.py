@@ -4,8 +4,7 @@ Bookies are asked all at once, and one that does not answer in time is not chose
 hangs keeps nobody from writing. Only where there is no other is it given more time.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Sequence
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
@@ -93,7 +92,7 @@ def joined(
         {address.bookie_id: taking(address) for address in addresses},
         seconds=asking.ANSWER_SECONDS,
         name="put-markers-on",
-        is_enough=lambda answers: _yes(answers) >= needed,
+        needed=needed,
     )
     return {bookie_id for bookie_id, answer in answers.items() if answer.result()}
 
@@ -107,10 +106,6 @@ def has_markers(address: BookieAddress, ledger_id: int, term: int) -> bool:
         return True
     except BookieUnavailableError:
         return False
-
-
-def _yes(answers: "Mapping[str, Future[bool]]") -> int:
-    return sum(answer.done() and answer.result() for answer in answers.values())
 
 
 def _located(

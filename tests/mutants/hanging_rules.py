@@ -51,15 +51,15 @@ MUTANTS = (
     Mutant(
         "bookies that are late are not waited for when they are looked at",
         "client/cluster.py",
-        "is_enough=lambda answers: _usable(answers) >= needed,",
-        "",
+        "            needed=needed,\n            counts=",
+        "            counts=",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[open_root]",),
     ),
     Mutant(
         "bookies that are late are not waited for when they are to join",
         "client/placing.py",
-        "is_enough=lambda answers: _yes(answers) >= needed,",
-        "",
+        '        name="put-markers-on",\n        needed=needed,\n',
+        '        name="put-markers-on",\n',
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[put_new]",),
     ),
     Mutant(

@@ -207,8 +207,8 @@ MUTANTS = (
     Mutant(
         "a lost bookie gets into a new ensemble",
         "client/cluster.py",
-        " or status.member in lost)",
-        ")",
+        "            if status.may_join and status.member not in lost\n",
+        "            if status.may_join\n",
         (f"{LOST}::test_a_lost_bookie_is_lost_for_ever_and_is_chosen_no_more",),
     ),
     Mutant(
