@@ -59,6 +59,10 @@ def __getattr__(name: str) -> object:
     return found
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
 def register(spark: "SparkSession", **defaults: object) -> None:
     """Register ``format("bookkeeper")`` for one session; see ``bkspark.spark.registration``."""
     from bkspark.spark.registration import register as register_source
@@ -77,9 +81,16 @@ def recover_ledger(
     tell: "Callable[[str], None] | None" = None,
     accepts_loss: bool = False,
 ) -> "RecoveryReport":
-    """Fence a ledger's writer and close it, as Spark tasks; see ``bkspark.spark.actions``."""
+    """Fence a ledger's writer and close it, as Spark tasks; see ``bkspark.spark.actions``.
+
+    Raises:
+        InvalidRequestError: ``spark`` is a session of Spark Connect.
+    """
     from bkspark.client import arguments
     from bkspark.client.password import Password
+    from bkspark.spark.connect import require_own_driver
+
+    require_own_driver(spark)
     from bkspark.spark.actions import recover_ledger as recover_with_spark
 
     uri = arguments.metadata_uri(metadata_uri)

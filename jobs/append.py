@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 import bkspark
+from bkspark.cli.output import note
 from bkspark.client.cluster import Cluster
 from bkspark.spark.job import run_job
 
 
 def main(argv: list[str]) -> int:
-    return run_job(_append, argv)
+    return run_job(_append, argv, note)
 
 
 def _append(argv: Sequence[str]) -> None:

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 import bkspark
+from bkspark.cli.output import note
 from bkspark.spark.job import run_job
 
 
 def main(argv: list[str]) -> int:
-    return run_job(_recover, argv)
+    return run_job(_recover, argv, note)
 
 
 def _recover(argv: Sequence[str]) -> None:
@@ -44,7 +45,7 @@ def _recover(argv: Sequence[str]) -> None:
         arguments.ledger,
         password_file=arguments.password_file,
         password_env=arguments.password_env,
-        tell=lambda text: print(text, file=sys.stderr),
+        tell=note,
         accepts_loss=arguments.accept_loss,
     )
     facts = {

@@ -1,11 +1,14 @@
-"""For all tests: what they start, starts quickly."""
+"""For all tests: what they start, starts quickly; some folders are for CI alone."""
 
 import os
 from collections.abc import Iterator
 
 import pytest
 
+from bkspark.client import trouble
+
 from .quick_starts import ARCHIVE, quick_starts
+from .thorough import leave_out_what_came_too_late, mark_folders
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,3 +21,19 @@ def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             patch.setenv(key, value)
         yield
     (folder / "quick" / ARCHIVE).unlink(missing_ok=True)  # large, and folders of tests are kept
+
+
+@pytest.fixture(autouse=True)
+def _forgetful() -> None:
+    """No test knows what hung in another one."""
+    trouble.THIS_PROCESS.forget()
+
+
+@pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_folders(items)
+
+
+@pytest.hookimpl(tryfirst=True)  # before its fixtures start servers
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    leave_out_what_came_too_late(item)

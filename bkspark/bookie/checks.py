@@ -7,11 +7,11 @@ one is ``BookieUnavailableError``: what such a place holds or lacks proves nothi
 
 import re
 from functools import lru_cache
-from urllib.parse import urlsplit
 
 from bkspark.bookie.contract import Bookie, BookieAddress, Journal
 from bkspark.errors import BookieUnavailableError, CorruptDataError, InvalidRequestError
 from bkspark.format import cookie as cookie_format
+from bkspark.storage.shown import shown_url
 
 _PART = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 _NAME = re.compile(rf"{_PART}(?:/{_PART}){{0,15}}")
@@ -79,7 +79,7 @@ def check_cookie(address: BookieAddress, data: bytes | None) -> None:
 
 
 def _place(address: BookieAddress) -> str:
-    return f"bookie {address.bookie_id}: {without_credentials(address.url)}"
+    return f"bookie {address.bookie_id}: {shown_url(address.url)}"
 
 
 def has_kept(bookie: Bookie, journal: Journal, *, absent: str, present: str) -> bool:
@@ -91,14 +91,3 @@ def has_kept(bookie: Bookie, journal: Journal, *, absent: str, present: str) -> 
                 "that was written to it"
             )
         return root.size(absent) is None and root.size(present) is not None
-
-
-def without_credentials(url: str) -> str:
-    """``url`` as it may be shown: no user, password, query or fragment."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "a malformed URL"
-    host = parts.netloc.rpartition("@")[2]
-    shown = f"{parts.scheme}://{host}{parts.path}" if "://" in url else parts.path
-    return shown[:200]

@@ -4,7 +4,7 @@ A ``Bookie`` is an address. ``open_root`` looks the storage up *anew* and hands 
 only if its cookie names the expected incarnation; every read, write and look-up goes through such a
 root, so nothing is believed of, or written to, a directory that was wiped, swapped or not mounted.
 
-What every backend must give (reliability §2.2, C1-C4):
+What every backend must give:
 
 * **Write once.** ``put_new`` and ``create`` never replace a name that exists; of any number of
   racing callers exactly one wins. A name's bytes never change after it appears; only a journal
@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-Buffer = bytes | bytearray | memoryview
+from bkspark.storage.posix_calls import Buffer as Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,12 @@ class ReadableRoot(Protocol):
         ...
 
     def list(self, folder: str) -> list[str]:
-        """Sorted names of files right under ``folder``; empty if it is absent. A hint, see H21."""
+        """Sorted names of all that lies right under ``folder``; empty if it is absent.
+
+        Only temporary files of the bookie's own are left out. A name that ends in "/" is no file:
+        a folder, a link, or what is left of a journal that has lost its beginning. Names of others'
+        making may hold any character. A hint, see H21.
+        """
         ...
 
 
@@ -150,6 +155,12 @@ class BookieRoot(ReadableRoot, Protocol):
         """Free space for new data; 0 if unknown."""
         ...
 
+    def write_problem(self) -> str:
+        """Why nothing new can be written, in one line, as far as it shows without writing; else
+        empty.
+        """
+        ...
+
     def close(self) -> None: ...
 
 
@@ -187,8 +198,11 @@ class BookieStorage(Protocol):
         """The cookie's bytes; None if there surely is none."""
         ...
 
-    def require_suitable(self) -> None:
+    def require_suitable(self, cookie: bytes | None = None) -> None:
         """Return if ``format`` would accept this place; changes nothing.
+
+        Args:
+            cookie: what was found there: it may be, if nothing else is.
 
         Raises:
             InvalidRequestError: it is taken, not empty, missing, or of an unsuitable kind.
@@ -196,10 +210,10 @@ class BookieStorage(Protocol):
         ...
 
     def format(self, cookie: bytes) -> None:
-        """Make an empty place a bookie by creating its cookie.
+        """Make an empty place a bookie by creating its cookie, or make the same one durable.
 
         Raises:
-            InvalidRequestError: there is something in it already, or a cookie.
+            InvalidRequestError: there is something in it already, or another cookie.
         """
         ...
 

@@ -3,7 +3,8 @@
 ``MemoryDisk`` plays the disk and is found by its URL, ``memory://name``, as a directory is found by
 its path: so a bookie here is a mere address too, and a test can wipe, swap or take away the disk
 under the feet of whoever uses it. A ``MemoryFile`` plays the inode: a journal keeps writing to the
-file it created, even if its name shows another by now.
+file it created, even if its name shows another by now. What a disk holds that nobody has synced is
+in its page cache alone: everybody sees it, and it is gone when the power is (``lose_power``).
 """
 
 import threading
@@ -16,12 +17,12 @@ from bkspark.bookie.checks import (
     check_range,
     has_kept,
     split_name,
-    without_credentials,
 )
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.bookie.growing_journal import GrowingJournal
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
+from bkspark.storage.shown import shown_url
 
 FREE_BYTES = 2**40
 
@@ -39,17 +40,44 @@ class MemoryDisk:
     Attributes:
         files: by name; a test may change them directly.
         free_bytes: what ``BookieRoot.free_bytes`` answers.
+        unsynced: how many bytes of a file are durable, None if not even its name is; all other
+            files are durable. A test says so of what it has written.
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.files: dict[str, MemoryFile] = {}
         self.free_bytes = FREE_BYTES
+        self.unsynced: dict[str, int | None] = {}
 
     def wipe(self) -> None:
         """Lose everything, the cookie too; the place stays."""
         with self.lock:
             self.files.clear()
+            self.unsynced.clear()
+
+    def lose_power(self) -> list[str]:
+        """Lose all that nobody has synced; returns the names of the files that had it."""
+        with self.lock:
+            lost, self.unsynced = self.unsynced, {}
+            for name, durable in lost.items():
+                if durable is None:
+                    self.files.pop(name, None)
+                elif name in self.files:
+                    del self.files[name].data[durable:]
+            return list(lost)
+
+    def add(self, name: str, file: MemoryFile) -> bool:
+        """Give ``file`` a name unless another has it; whether that was done, durably."""
+        with self.lock:
+            is_new = self.files.setdefault(name, file) is file
+            if is_new:
+                self.sync(name)
+            return is_new
+
+    def sync(self, name: str) -> None:
+        """Make durable what is at ``name``."""
+        self.unsynced.pop(name, None)
 
 
 _disks: dict[str, MemoryDisk] = {}
@@ -94,7 +122,7 @@ class MemoryRoot:
         disk = find_disk(address.url)
         if disk is None:
             raise BookieUnavailableError(
-                f"{self._who}: cannot open {without_credentials(address.url)}: there is nothing"
+                f"{self._who}: cannot open {shown_url(address.url)}: there is nothing"
             )
         self._disk = disk
         self._cookie = self._bytes_of(COOKIE)
@@ -102,7 +130,10 @@ class MemoryRoot:
 
     def put_new(self, name: str, data: Buffer) -> bool:
         split_name(name)
-        return _add(self._disk, name, MemoryFile(data))
+        with self._disk.lock:
+            is_new = self._disk.add(name, MemoryFile(data))
+            self._disk.sync(name)  # what was there already, too
+            return is_new
 
     def create(self, name: str) -> "MemoryEntryFile":
         split_name(name)
@@ -111,7 +142,7 @@ class MemoryRoot:
     def open_journal(self, name: str) -> "MemoryJournal":
         split_name(name)
         file = MemoryFile()
-        if not _add(self._disk, name, file):
+        if not self._disk.add(name, file):
             raise BookieUnavailableError(f"{self._who}: cannot create journal {name}: it exists")
         return MemoryJournal(self._who, name, self._disk, file)
 
@@ -138,17 +169,21 @@ class MemoryRoot:
         split_name(folder)
         with self._disk.lock:
             self._confirm_cookie()
-            inside = [name.rpartition("/") for name in self._disk.files]
-        return sorted(last for parent, _, last in inside if parent == folder)
+            names = [name for name in self._disk.files if name.startswith(f"{folder}/")]
+        found = (name.removeprefix(f"{folder}/").partition("/") for name in names)
+        return sorted({f"{first}{slash}" for first, slash, _ in found})
 
     def sync(self, name: str) -> bool:
-        return self.size(name) is not None
+        with self._disk.lock:
+            self._disk.sync(name)
+            return self.size(name) is not None
 
     def delete(self, name: str) -> bool:
         with self._disk.lock:
             if self._find(name) is None:
                 return False
             del self._disk.files[name]
+            self._disk.sync(name)
             return True
 
     def sweep(self, folder: str) -> int:
@@ -158,6 +193,9 @@ class MemoryRoot:
 
     def free_bytes(self) -> int:
         return self._disk.free_bytes
+
+    def write_problem(self) -> str:
+        return ""
 
     def close(self) -> None:
         """Nothing to do: memory holds nothing open."""
@@ -195,7 +233,7 @@ class MemoryEntryFile:
     def finish(self) -> None:
         file = self._require()
         self._file = None
-        if not _add(self._disk, self._name, file):
+        if not self._disk.add(self._name, file):
             raise BookieUnavailableError(f"{self._who}: cannot finish {self._name}: it exists")
 
     def discard(self) -> None:
@@ -221,6 +259,8 @@ class MemoryJournal(GrowingJournal):
         record = b"".join(parts)
         with self._disk.lock:
             self._file.data.extend(record)
+            if self._disk.files.get(self._name) is self._file:
+                self._disk.sync(self._name)
         return len(record)
 
     def is_written_to(self, file: MemoryFile) -> bool:
@@ -241,30 +281,28 @@ class MemoryStorage:
         file = disk.files.get(COOKIE) if disk else None
         return None if file is None else bytes(file.data)
 
-    def require_suitable(self) -> None:
+    def require_suitable(self, cookie: bytes | None = None) -> None:
         disk = find_disk(_checked(self.url))
-        if disk is not None and disk.files:
-            raise InvalidRequestError(f"{self.url} is a bookie already, or is not empty")
+        if disk is not None:
+            self._require_empty(disk, cookie)
 
     def format(self, cookie: bytes) -> None:
         disk = _disks.setdefault(_checked(self.url), MemoryDisk())
         with disk.lock:
-            if disk.files:
-                raise InvalidRequestError(f"{self.url} is a bookie already, or is not empty")
+            self._require_empty(disk, cookie)
             disk.files[COOKIE] = MemoryFile(cookie)
+
+    def _require_empty(self, disk: MemoryDisk, cookie: bytes | None) -> None:
+        if disk.files and (len(disk.files) > 1 or self.read_cookie() != cookie):
+            raise InvalidRequestError(f"{self.url} is a bookie already, or is not empty")
 
     def failure_domain(self) -> str:
         return f"memory-{_checked(self.url).removeprefix('memory://')}"
 
 
-def _add(disk: MemoryDisk, name: str, file: MemoryFile) -> bool:
-    with disk.lock:
-        return disk.files.setdefault(name, file) is file
-
-
 def _checked(url: str) -> str:
     if not url.startswith("memory://") or len(url) == len("memory://"):
         raise InvalidRequestError(
-            f"{without_credentials(url)!r} does not name a memory disk", hint="write memory://name"
+            f"{shown_url(url)!r} does not name a memory disk", hint="write memory://name"
         )
     return url

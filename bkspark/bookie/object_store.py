@@ -14,7 +14,7 @@ AbortMultipartUpload and ListBucket. A bucket policy that requires ``s3:if-none-
 prefix also keeps other programs from overwriting anything.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
@@ -24,7 +24,6 @@ from bkspark.bookie.checks import (
     check_range,
     has_kept,
     split_name,
-    without_credentials,
 )
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.bookie.doubt import Doubt
@@ -34,6 +33,7 @@ from bkspark.format.layout import COOKIE
 from bkspark.storage.objects import Found, Objects
 from bkspark.storage.place import parse
 from bkspark.storage.probe import require_conditional_creates
+from bkspark.storage.shown import shown_url
 from bkspark.storage.upload import Upload
 
 
@@ -125,9 +125,10 @@ class S3Root:
     def list(self, folder: str) -> list[str]:
         split_name(folder)
         with Doubt(self._who, "list", folder):
-            names = self._objects.entries(folder)
+            found = self._objects.entries(folder)
+            names = {self._shown(folder, name, found) for name in found}
             self._confirm_cookie()
-        return sorted(name for name in names if not name.endswith("/") and name[0] != ".")
+        return sorted(names)
 
     def sync(self, name: str) -> bool:
         """Nothing to do but to look: what can be seen is durable."""
@@ -159,8 +160,23 @@ class S3Root:
         """Unknown: a bucket has no end."""
         return 0
 
+    def write_problem(self) -> str:
+        """Rights to write show when something is written."""
+        return ""
+
     def close(self) -> None:
         """Nothing to do: the connection is the process's."""
+
+    def _shown(self, folder: str, name: str, listed: Collection[str]) -> str:
+        """What a listing says of ``name``: the records of a journal are told by its head.
+
+        Objects behind a name without a head are what is left of a journal, or nothing of ours. A
+        journal may be made while the listing goes on, so the head is looked for once more.
+        """
+        head = name.removesuffix("/")
+        if head == name or head in listed:
+            return head
+        return name if self._objects.look(f"{folder}/{head}") is None else head
 
     def _look(self, name: str) -> Found | None:
         found = self._objects.look(name)
@@ -232,12 +248,14 @@ class S3Storage:
         with self._doubt("read the cookie in"):
             return _read_cookie(objects)
 
-    def require_suitable(self) -> None:
+    def require_suitable(self, cookie: bytes | None = None) -> None:
         objects = Objects(parse(self.url))
         with self._doubt("look at"):
             names = [name for name in objects.entries("") if name[0] != "."]
             if COOKIE in names:
-                raise _already_a_bookie(objects)
+                if _read_cookie(objects) != cookie:
+                    raise _already_a_bookie(objects)
+                names.remove(COOKIE)
             if names:
                 raise InvalidRequestError(
                     f"{objects.place.url} is not empty: it holds {sorted(names)[0][:80]!r}",
@@ -246,17 +264,17 @@ class S3Storage:
             require_conditional_creates(objects)
 
     def format(self, cookie: bytes) -> None:
-        self.require_suitable()
+        self.require_suitable(cookie)
         objects = Objects(parse(self.url))
         with self._doubt("initialise"):
-            if objects.create(COOKIE, cookie) is None:
+            if objects.create(COOKIE, cookie) is None and _read_cookie(objects) != cookie:
                 raise _already_a_bookie(objects)
 
     def failure_domain(self) -> str:
         return f"bucket-{parse(self.url).bucket}"
 
     def _doubt(self, operation: str) -> Doubt:
-        return Doubt("the object store", operation, without_credentials(self.url))
+        return Doubt("the object store", operation, shown_url(self.url))
 
 
 def _already_a_bookie(objects: Objects) -> InvalidRequestError:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from bkspark.bookie import posix_calls
 from bkspark.bookie.checks import check_cookie, check_range, has_kept, split_name
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.bookie.doubt import Doubt
@@ -20,6 +19,10 @@ from bkspark.bookie.posix_place import path_of, read_cookie
 from bkspark.bookie.posix_post_check import has_surely_kept
 from bkspark.errors import BookieUnavailableError
 from bkspark.format.layout import COOKIE
+from bkspark.storage import posix_calls
+
+FREE_BYTES_MIN = 2**20
+"""A disk with less counts as full: what is written at once is longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class PosixRoot:
         with Doubt(self._who, "list", folder):
             try:
                 with self._folder([*folders, last]) as found:
-                    names = posix_calls.file_names(found)
+                    names = posix_calls.names_in(found)
             except FileNotFoundError:
                 names = []
             self._confirm_cookie()
@@ -162,6 +165,19 @@ class PosixRoot:
         with Doubt(self._who, "ask for", "free space"):
             found = os.fstatvfs(self._fd)
         return found.f_bavail * found.f_frsize
+
+    def write_problem(self) -> str:
+        with Doubt(self._who, "ask for", "free space"):
+            found = os.fstatvfs(self._fd)
+            if found.f_flag & os.ST_RDONLY:
+                return "its file system is mounted read-only"
+            if not os.access(".", os.W_OK | os.X_OK, dir_fd=self._fd, effective_ids=True):
+                return f"user {os.geteuid()} may not write to it"
+        if found.f_bavail * found.f_frsize < FREE_BYTES_MIN:
+            return f"it is full: {found.f_bavail * found.f_frsize:,} bytes are free"
+        if found.f_files and not found.f_favail:
+            return "no more files can be made on it: it has no inodes left"
+        return ""
 
     def close(self) -> None:
         # -1 afterwards: the number may be another directory's soon.

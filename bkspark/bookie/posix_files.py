@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bkspark.bookie import posix_calls
 from bkspark.bookie.contract import Buffer, Journal
 from bkspark.bookie.doubt import Doubt
 from bkspark.bookie.growing_journal import GrowingJournal
 from bkspark.bookie.posix_witness import Witness
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.storage import posix_calls
 
 # The most parts that one writev takes: IOV_MAX of Linux and the BSDs.
 _PARTS_MAX = 1024

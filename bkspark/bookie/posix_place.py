@@ -4,10 +4,10 @@ import os
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
-from bkspark.bookie import posix_calls
-from bkspark.bookie.checks import without_credentials
 from bkspark.errors import InvalidRequestError
 from bkspark.format.layout import COOKIE
+from bkspark.storage import posix_calls
+from bkspark.storage.shown import require_fit, shown_url
 
 # A cookie has some 200 bytes; what is longer is none, and need not be read to the end.
 COOKIE_BYTES_MAX = 2**16
@@ -17,6 +17,7 @@ COOKIE_BYTES_MAX = 2**16
 @lru_cache(maxsize=1024)
 def path_of(url: str) -> str:
     """The absolute path in a ``file:`` URL."""
+    require_fit(url)
     try:
         parts = urlsplit(url)
         path = unquote(parts.path, errors="strict")
@@ -33,7 +34,7 @@ def path_of(url: str) -> str:
     path = path.rstrip("/") or path[:1]
     if not is_plain or not path.startswith("/") or os.path.normpath(path) != path:
         raise InvalidRequestError(
-            f"{without_credentials(url)!r} does not name a local directory",
+            f"{shown_url(url)!r} does not name a local directory",
             hint="write file:///absolute/path, with no '..', and %23 or %3F for '#' or '?'",
         )
     return path

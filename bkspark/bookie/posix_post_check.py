@@ -28,13 +28,13 @@ record is lost by it.
 import os
 from contextlib import ExitStack
 
-from bkspark.bookie import posix_calls
 from bkspark.bookie.checks import check_cookie, split_name
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.posix_files import PosixJournal
 from bkspark.bookie.posix_place import COOKIE_BYTES_MAX, path_of
 from bkspark.bookie.posix_witness import OpenFile, Witness
 from bkspark.format.layout import COOKIE
+from bkspark.storage import posix_calls
 
 
 def has_surely_kept(

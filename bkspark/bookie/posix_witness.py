@@ -8,8 +8,8 @@ other numbers. ``posix_post_check`` says what is concluded from it.
 import os
 from dataclasses import dataclass
 
-from bkspark.bookie import posix_calls
 from bkspark.bookie.contract import BookieAddress
+from bkspark.storage import posix_calls
 
 
 @dataclass(frozen=True, slots=True)

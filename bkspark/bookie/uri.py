@@ -6,11 +6,11 @@ that Spark starts would load it.
 
 from collections.abc import Callable
 
-from bkspark.bookie.checks import without_credentials
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieStorage
 from bkspark.bookie.posix import PosixBookie
 from bkspark.bookie.posix_storage import PosixStorage
 from bkspark.errors import InvalidRequestError
+from bkspark.storage.shown import shown_url
 
 
 def _memory_bookie(address: BookieAddress) -> Bookie:
@@ -64,7 +64,7 @@ def _scheme(url: str) -> str:
     if scheme not in _BOOKIES:
         known = ", ".join(f"{name}://" for name in _BOOKIES)
         raise InvalidRequestError(
-            f"bookie URL {without_credentials(url)!r} has no supported scheme",
+            f"bookie URL {shown_url(url)!r} has no supported scheme",
             hint=f"supported: {known}; a directory is file:///absolute/path",
         )
     return scheme

@@ -1,12 +1,11 @@
 """Commands about bookies one by one: add one, declare one lost, sweep some."""
 
-from itertools import count
 from typing import Annotated
 
 import typer
 
 from bkspark.cli.output import Column, note, plural, print_done, print_rows
-from bkspark.cli.session import COMMON, require_consent, session_of
+from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
 from bkspark.client.upkeep.leftovers import sweep_leftovers
 from bkspark.client.upkeep.lost_bookies import declare_lost
 
@@ -31,16 +30,16 @@ def add(
     bookie_id: Annotated[
         str, typer.Option("--id", metavar="ID", help="Default: bookie-N, the next that is free.")
     ] = "",
+    accept_storage_risk: AcceptStorageRiskOption = False,
 ) -> None:
     """Make an empty place a bookie of the cluster.
 
-    New ledgers and recoveries use it at once.
+    New ledgers and recoveries use it at once. What was killed half-way is finished by the same
+    command.
     """
     session = session_of(context)
     with session.cluster() as cluster:
-        taken = cluster.bookies()
-        free = (name for n in count(1) if (name := f"bookie-{n}") not in taken)
-        record = cluster.add_bookie(bookie_id or next(free), url)
+        record = cluster.add_bookie(bookie_id, url, accepts_risk=accept_storage_risk)
     print_done(
         {"added_bookie": record.bookie_id, "incarnation": record.incarnation},
         f"added bookie {record.bookie_id}",

@@ -4,18 +4,20 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from bkspark.cli import findings, health
-from bkspark.cli.output import Column, note, plural, print_json, print_rows
-from bkspark.cli.session import COMMON, session_of
+from bkspark.cli.output import Column, note, plural, print_json, print_rows, visible
+from bkspark.cli.session import COMMON, AcceptStorageRiskOption, note_unreadable, session_of
 from bkspark.client.arguments import METADATA_URI_VARIABLE
 from bkspark.client.batch.plan import DEFAULT_QUORUM
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.upkeep import views
+from bkspark.errors import InvalidRequestError
 from bkspark.protocol.placement import shared_domains
 
 _BOOKIE_COLUMNS = (
@@ -52,9 +54,13 @@ def init(
             help="A bookie: file:///directory or s3://bucket/prefix. Give it once per bookie.",
         ),
     ] = None,
+    accept_storage_risk: AcceptStorageRiskOption = False,
 ) -> None:
-    """Make a new cluster: metadata, and a cookie on every bookie."""
-    init_cluster(uri, bookie or [])
+    """Make a new cluster: metadata, and a cookie on every bookie.
+
+    What was killed half-way is finished by the same command.
+    """
+    init_cluster(uri, bookie or [], accepts_risk=accept_storage_risk)
     with Cluster(uri) as cluster:
         if session_of(context).as_json:
             rows = views.bookies(cluster, None)
@@ -101,6 +107,13 @@ def demo(
 
     Write 336,776 flights, lose a bookie, corrupt another, read everything back.
     """
+    # The demo draws on the terminal itself, with the folder's name in what it says.
+    folder = str(directory or gettempdir())
+    if visible(folder) != folder:
+        raise InvalidRequestError(
+            f"the folder's name has characters that steer a terminal: {visible(folder)}",
+            hint="give another by --dir",
+        )
     # Imported here because it needs Spark and takes long to import.
     from bkspark.demo import run_demo
 
@@ -123,15 +136,16 @@ def doctor(context: typer.Context) -> None:
 def bookies(context: typer.Context) -> None:
     """Bookies, each looked at now."""
     session = session_of(context)
-    with session.cluster() as cluster:
+    with session.survey() as cluster:
         rows = views.bookies(cluster, None)
     print_rows(rows, _BOOKIE_COLUMNS, as_json=session.as_json)
+    raise typer.Exit(note_unreadable(cluster))
 
 
 def status(context: typer.Context) -> None:
     """Health: bookies, missing copies, ledgers left open. Exit status 1 if something is wrong."""
     session = session_of(context)
-    with session.cluster() as cluster:
+    with session.survey() as cluster:
         found = health.examine(cluster, session.shown_uri)
     raise typer.Exit(
         findings.report(found.findings, as_json=session.as_json, details=found.details)
@@ -143,4 +157,6 @@ def _state(row: Mapping[str, Any]) -> str:
         return "lost, came back" if row["is_usable"] else "lost"
     if not row["is_usable"]:
         return "unavailable"
+    if not row["is_writable"]:
+        return "not writable"
     return "read-only" if row["is_read_only"] else "usable"

@@ -1,6 +1,7 @@
 """``bkspark doctor``: is this machine and session set up right? Every answer says how to fix it.
 
-Nothing is started but interpreters asked for their version; nothing is written.
+Nothing is started but interpreters that are asked for their version, and the two processes that try
+a file system that is not known (``storage.litmus``); what they write they remove.
 """
 
 import importlib
@@ -17,13 +18,16 @@ from importlib import metadata
 from pathlib import Path
 
 from bkspark._version import VERSION
-from bkspark.cli import health
+from bkspark.cli import bookie_health, health
 from bkspark.cli.findings import Finding, Level
+from bkspark.cli.output import plural
+from bkspark.client.admission import storage_risk
 from bkspark.client.arguments import METADATA_URI_VARIABLE
-from bkspark.client.cluster import Cluster
+from bkspark.client.cluster import BookieStatus, Cluster
+from bkspark.client.upkeep.survey import Survey
 from bkspark.errors import BookKeeperError
 from bkspark.format.digest import CRC32C_LIBRARY
-from bkspark.metadata.names import shown_uri
+from bkspark.storage.shown import shown_url
 
 SOURCE_MODULE = "pyspark_bookkeeper"
 
@@ -36,6 +40,7 @@ _PACKAGES = (
 # Spark 4 runs on these; others are refused or untested by Spark itself.
 _JAVA_VERSIONS = (17, 21)
 _ANSWER_SECONDS_MAX = 20
+_UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 
 
 def examine(metadata_uri: str) -> list[Finding]:
@@ -139,7 +144,7 @@ def _spark_defaults() -> Iterator[Finding]:
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        if re.search(r"(?mi)^\s*spark\.speculation[\s=:]+true\s*$", text):
+        if _is_on("spark.speculation", text):
             yield Finding(
                 Level.WARN,
                 "speculation",
@@ -148,7 +153,25 @@ def _spark_defaults() -> Iterator[Finding]:
             )
         else:
             yield Finding(Level.OK, "speculation", f"is off in {path}")
+        yield _sockets(text, path)
         return
+
+
+def _sockets(settings: str, path: Path) -> Finding:
+    """How the JVM and Python talk, which every row passes through."""
+    if _is_on(_UNIX_SOCKETS, settings):
+        return Finding(Level.OK, "sockets", f"Unix sockets are on in {path}")
+    return Finding(
+        Level.WARN,
+        "sockets",
+        f"Unix sockets between the JVM and Python are off in {path}: reads take longer",
+        f"set {_UNIX_SOCKETS} true there, or submit with conf/bookkeeper.conf",
+    )
+
+
+def _is_on(setting: str, settings: str) -> bool:
+    """Whether the text of a ``spark-defaults.conf`` says so."""
+    return bool(re.search(rf"(?mi)^\s*{re.escape(setting)}[\s=:]+true\s*$", settings))
 
 
 def _cluster(metadata_uri: str) -> Iterator[Finding]:
@@ -161,15 +184,44 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
         )
         return
     try:
-        with Cluster(metadata_uri) as cluster:
+        with Survey(metadata_uri) as cluster:
             statuses, lost = cluster.probe(), cluster.lost_members()
+            cluster.read_all()
+            named = bookie_health.named_members(cluster, lost)
             undeleted = list(health.deletion_findings(cluster))
+            unreadable = list(health.unreadable_findings(cluster))
+            storage = list(_storage(cluster, statuses))
     except BookKeeperError as error:
         yield Finding(Level.FAIL, "cluster", error.args[0], error.hint)
         return
-    yield Finding(Level.OK, "cluster", f"answers at {shown_uri(metadata_uri)}")
-    yield from health.bookie_findings(statuses, lost)
+    yield Finding(Level.OK, "cluster", f"answers at {shown_url(metadata_uri)}")
+    yield from bookie_health.bookie_findings(statuses, lost, named)
     yield from undeleted
+    yield from unreadable
+    yield from storage
+
+
+def _storage(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:
+    """Whether the file systems do what is needed, tried now; one that cannot be written is not."""
+    yield from bookie_health.risk_findings(cluster, statuses)
+    found = {
+        status.record.bookie_id: status.record
+        for status in statuses
+        if not (status.problem or status.write_problem)
+    }
+    accepted = {name for name, record in found.items() if record.storage_risk}
+    urls = {name: record.url for name, record in found.items() if name not in accepted}
+    if not cluster.storage_risk:
+        urls = {"metadata": cluster.store.uri, **urls}
+    store = cluster.store.uri
+    risks = {name: storage_risk(url, store, is_accepted=True) for name, url in urls.items()}
+    for name, risk in risks.items():
+        if risk:
+            fix = "put another in its place, on a local disk or in a bucket"
+            yield Finding(Level.FAIL, name, risk, fix)
+    safe = sum(not risk for risk in risks.values())
+    if safe:
+        yield Finding(Level.OK, "storage", f"{plural(safe, 'place')} of a kind that is safe")
 
 
 def _spark_home_conf() -> str | None:

@@ -5,10 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from rich.console import Console
-from rich.text import Text
-
-from bkspark.cli.output import Column, print_json, print_table
+from bkspark.cli.output import Column, print_json, print_styled, print_table
 
 
 class Level(StrEnum):
@@ -59,11 +56,10 @@ def report(
 
 
 def _print_marked(findings: Sequence[Finding]) -> None:
-    console = Console()
     width = max((len(finding.subject) for finding in findings), default=0)
     for finding in findings:
         mark, style = _MARKS[finding.level]
-        line = Text.assemble((f"{mark} ", style), (finding.subject.ljust(width + 2), "bold"))
-        console.print(line.append(finding.message), soft_wrap=True)
+        subject = finding.subject.ljust(width + 2)
+        print_styled((f"{mark} ", style), (subject, "bold"), (finding.message, ""))
         if finding.fix:
-            console.print(Text(f"{'':{width + 4}}{finding.fix}", style="dim"), soft_wrap=True)
+            print_styled((f"{'':{width + 4}}{finding.fix}", "dim"))

@@ -5,15 +5,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bkspark.cli import bookie_health
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
-from bkspark.client.batch.plan import DEFAULT_QUORUM
 from bkspark.client.cluster import BookieStatus, Cluster
 from bkspark.client.upkeep import views
+from bkspark.client.upkeep.survey import Survey
 from bkspark.protocol.ledger import LedgerState, Member
-from bkspark.protocol.placement import Candidate, shared_domains
 
 _PROBLEMS_SHOWN_MAX = 5
+_NOT_CLOSED = (LedgerState.OPEN.value, LedgerState.IN_RECOVERY.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,23 +25,29 @@ class Health:
     details: dict[str, Any]
 
 
-def examine(cluster: Cluster, shown_uri: str) -> Health:
+def examine(cluster: Survey, shown_uri: str) -> Health:
     """Look at everything once."""
+    cluster.read_all()
     statuses = cluster.probe()
     lost = cluster.lost_members()
+    named = bookie_health.named_members(cluster, lost)
     away = {s.record.bookie_id for s in statuses if s.problem and s.member not in lost}
     ledgers = views.ledgers(cluster, None)
     missing = views.underreplicated(cluster, None)
     found = [
         Finding(Level.OK, "cluster", f"{cluster.cluster_id} at {shown_uri}"),
-        *bookie_findings(statuses, lost),
-        *_domains(statuses),
+        *bookie_health.bookie_findings(statuses, lost, named),
+        *bookie_health.log_findings(cluster, statuses, lost),
+        *bookie_health.risk_findings(cluster, statuses),
+        *bookie_health.domain_findings(statuses),
         *_replication(ledgers, missing, away),
     ]
     unclosed = _unclosed(cluster, statuses)
     found += _unclosed_findings(unclosed)
     found += _leftovers(ledgers, {ledger["ledger_id"] for ledger in unclosed})
     found += deletion_findings(cluster)
+    found += _missing_ledgers(cluster, ledgers)
+    found += unreadable_findings(cluster)
     return Health(
         found,
         {
@@ -51,52 +58,49 @@ def examine(cluster: Cluster, shown_uri: str) -> Health:
     )
 
 
-def bookie_findings(statuses: list[BookieStatus], lost: Collection[Member]) -> Iterator[Finding]:
-    """Whether every bookie can be used, and enough of them; those declared lost are told apart."""
-    alive = [status for status in statuses if status.member not in lost]
-    usable = [status for status in alive if not status.problem]
-    level = Level.OK if len(usable) == len(alive) else Level.FAIL
-    yield Finding(level, "bookies", f"{len(usable)} of {len(alive)} can be used")
-    for status in alive:
-        if status.problem:
+def unreadable_findings(cluster: Cluster) -> Iterator[Finding]:
+    """Metadata records that were stepped over."""
+    for key, reason in list(cluster.unreadable.items())[:_PROBLEMS_SHOWN_MAX]:
+        yield Finding(
+            Level.FAIL,
+            "metadata",
+            f"record {key} cannot be read: {reason}",
+            "bring it back from a copy of the metadata store; until then what needs it fails",
+        )
+    more = len(cluster.unreadable) - _PROBLEMS_SHOWN_MAX
+    if more > 0:
+        yield Finding(Level.FAIL, "metadata", f"and {plural(more, 'more record')}")
+
+
+def _missing_ledgers(cluster: Cluster, ledgers: list[views.Row]) -> Iterator[Finding]:
+    """Ledgers on the list of a log that have no record any more."""
+    deleting = LedgerState.DELETING.value
+    known = {ledger["ledger_id"] for ledger in ledgers if ledger["state"] != deleting}
+    for name in cluster.log_names():
+        unknown = [ledger_id for ledger_id in _listed(cluster, name) if ledger_id not in known]
+        gone = [ledger_id for ledger_id in unknown if _is_gone(cluster, ledger_id)]
+        if gone:  # unless the log has let go of them meanwhile
+            gone = [ledger_id for ledger_id in _listed(cluster, name) if ledger_id in gone]
+        if gone:
+            more = " …" if len(gone) > _PROBLEMS_SHOWN_MAX else ""
+            shown = ", ".join(map(str, gone[:_PROBLEMS_SHOWN_MAX])) + more
             yield Finding(
                 Level.FAIL,
-                status.record.bookie_id,
-                status.problem,
-                "bring it back, or, if it will never come back, say so: "
-                f"`bkspark bookie lost {status.record.bookie_id}`",
+                f"log {name}",
+                f"{plural(len(gone), 'ledger')} on its list cannot be read, for want of a metadata "
+                f"record: {shown}",
+                "bring the metadata store back as it was",
             )
-    for status in statuses:
-        if status.member in lost:
-            yield _lost_finding(status)
-    writable = [status for status in usable if not status.record.is_read_only]
-    if len(writable) < DEFAULT_QUORUM.ensemble_size:
-        yield Finding(
-            Level.WARN,
-            "writes",
-            f"{plural(len(writable), 'bookie')} for new ledgers, fewer than the default "
-            f"ensembleSize {DEFAULT_QUORUM.ensemble_size}",
-            "add bookies (`bkspark bookie add URL`), or write with a smaller ensembleSize",
-        )
 
 
-def _lost_finding(status: BookieStatus) -> Finding:
-    if status.problem:
-        return Finding(
-            Level.WARN,
-            status.record.bookie_id,
-            "declared lost: no recovery waits for it, and nothing new is placed on it",
-            "put another in its place (`bkspark bookie add URL`); copies that only it had are "
-            "listed as missing",
-        )
-    return Finding(
-        Level.WARN,
-        status.record.bookie_id,
-        "declared lost, and came back: what it has is read, what it lacks proves nothing, and "
-        "nothing new is placed on it",
-        "leave it there to be read, and put another in its place (`bkspark bookie add URL`); the "
-        "word cannot be taken back",
-    )
+def _is_gone(cluster: Cluster, ledger_id: int) -> bool:
+    seen = cluster.ledgers.get(str(ledger_id))
+    return seen is None or seen.value.state is LedgerState.DELETING
+
+
+def _listed(cluster: Cluster, log_name: str) -> tuple[int, ...]:
+    seen = cluster.logs.get(log_name)
+    return () if seen is None else seen.value.listed_ids
 
 
 def deletion_findings(cluster: Cluster) -> Iterator[Finding]:
@@ -115,26 +119,15 @@ def deletion_findings(cluster: Cluster) -> Iterator[Finding]:
         )
 
 
-def _domains(statuses: list[BookieStatus]) -> Iterator[Finding]:
-    records = [status.record for status in statuses if not status.problem]
-    candidates = [Candidate(Member(r.bookie_id, r.incarnation), r.domain) for r in records]
-    for domain, ids in shared_domains(candidates).items():
-        yield Finding(
-            Level.WARN,
-            "domains",
-            f"{', '.join(ids)} are all on {domain} and will be lost together",
-            "give every bookie a disk of its own",
-        )
-
-
 def _replication(
     ledgers: list[views.Row], missing: list[views.Row], away: Collection[str]
 ) -> Iterator[Finding]:
-    listed = [ledger for ledger in ledgers if ledger["state"] == LedgerState.CLOSED.value]
+    kept = [ledger for ledger in ledgers if ledger["place"] != views.DROPPED]
+    closed = [ledger for ledger in kept if ledger["state"] == LedgerState.CLOSED.value]
+    secret = [ledger for ledger in closed if ledger["digest_type"] != "CRC32C"]
     if not missing:
-        yield Finding(
-            Level.OK, "copies", f"nothing is missing of {plural(len(listed), 'closed ledger')}"
-        )
+        count = plural(len(closed) - len(secret), "closed ledger")
+        yield Finding(Level.OK, "copies", f"nothing is missing of {count}")
     else:
         by_ledger = Counter(row["ledger_id"] for row in missing)
         is_away = any(row["bookie_id"] in away for row in missing)
@@ -152,12 +145,18 @@ def _replication(
         if len(by_ledger) > _PROBLEMS_SHOWN_MAX:
             more = plural(len(by_ledger) - _PROBLEMS_SHOWN_MAX, "more ledger")
             yield Finding(Level.FAIL, "copies", f"and {more}", "--json lists them all")
-    secret = [ledger for ledger in listed if ledger["digest_type"] != "CRC32C"]
     if secret:
         yield Finding(
             Level.OK,
             "passwords",
             f"of {plural(len(secret), 'ledger')} with a password only the bookies were looked at",
+        )
+    unclosed = [ledger for ledger in kept if ledger["state"] in _NOT_CLOSED]
+    if unclosed:
+        yield Finding(
+            Level.OK,
+            "open",
+            f"of {plural(len(unclosed), 'open ledger')} only the bookies were looked at",
         )
 
 
@@ -190,23 +189,24 @@ def _unclosed(cluster: Cluster, statuses: list[BookieStatus]) -> list[views.Row]
 
 
 def _unclosed_findings(unclosed: list[views.Row]) -> Iterator[Finding]:
-    for row in unclosed[:_PROBLEMS_SHOWN_MAX]:
-        recovery = row["recovery"]
-        if recovery is not None and recovery["reason"]:
-            yield Finding(
-                Level.FAIL,
-                f"ledger {row['ledger_id']}",
-                f"{row['state']} in term {row['term']}: {recovery['reason']}",
-                recovery["hint"],
-            )
-        else:
-            yield _unclosed_finding(row)
-    if len(unclosed) > _PROBLEMS_SHOWN_MAX:
-        more = plural(len(unclosed) - _PROBLEMS_SHOWN_MAX, "more ledger")
-        yield Finding(Level.WARN, "not closed", f"and {more}", "--json lists them all")
+    found = [_unclosed_finding(row) for row in unclosed]
+    found.sort(key=lambda finding: finding.level is not Level.FAIL)
+    yield from found[:_PROBLEMS_SHOWN_MAX]
+    left = found[_PROBLEMS_SHOWN_MAX:]
+    if left:  # the first of them is of the worst
+        more = plural(len(left), "more ledger")
+        yield Finding(left[0].level, "not closed", f"and {more}", "--json lists them all")
 
 
 def _unclosed_finding(row: views.Row) -> Finding:
+    recovery = row["recovery"]
+    if recovery is not None and recovery["reason"]:
+        return Finding(
+            Level.FAIL,
+            f"ledger {row['ledger_id']}",
+            f"{row['state']} in term {row['term']}: {recovery['reason']}",
+            recovery["hint"],
+        )
     recover = f"`bkspark ledger recover {row['ledger_id']}`"
     away = ", ".join(row["missing_bookies"])
     is_recovering = row["state"] == LedgerState.IN_RECOVERY.value

@@ -17,6 +17,7 @@ from bkspark.cli.rows import (
 from bkspark.cli.session import (
     COMMON,
     has_consent,
+    note_unreadable,
     password_of,
     require_consent,
     session_of,
@@ -55,17 +56,18 @@ def add_to(app: typer.Typer) -> None:
 def show_all(context: typer.Context) -> None:
     """All ledgers."""
     session = session_of(context)
-    with session.cluster() as cluster:
+    with session.survey() as cluster:
         rows = views.ledgers(cluster, None)
     print_rows(rows, _COLUMNS, as_json=session.as_json)
+    raise typer.Exit(note_unreadable(cluster))
 
 
 def show(context: typer.Context, ledger_id: LedgerId) -> None:
     """What is known about a ledger, and the bookies that hold it."""
     session = session_of(context)
-    with session.cluster() as cluster:
+    with session.cluster() as cluster, session.survey() as survey:
         ledger = cluster.ledger(ledger_id).value
-        [row] = [row for row in views.ledgers(cluster, None) if row["ledger_id"] == ledger_id]
+        [row] = [row for row in views.ledgers(survey, None) if row["ledger_id"] == ledger_id]
         fragments = views.fragments_of(ledger)
         recovery = views.recovery_of(cluster, ledger)
     facts = {

@@ -1,7 +1,7 @@
 """Commands about logs."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.filesize import decimal
@@ -17,11 +17,16 @@ from bkspark.cli.rows import (
     limited_end,
     print_entries,
 )
-from bkspark.cli.session import COMMON, password_of, require_consent, session_of
+from bkspark.cli.session import (
+    COMMON,
+    note_unreadable,
+    password_of,
+    require_consent,
+    session_of,
+)
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.logs.founding import found_log
-from bkspark.client.reading.confirmed import confirmed_counts
 from bkspark.client.reading.log_view import look_at
 from bkspark.client.reading.ordered_read import read_view_in_order
 from bkspark.client.upkeep import maintenance, views
@@ -32,7 +37,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
 
 _COLUMNS = (
     Column("log", "log"),
-    Column("entries", "entries"),
+    Column("entries", lambda row: _at_least(row, "entries")),
     Column("bytes", "bytes", is_size=True),
     Column("ledgers", "ledgers"),
     Column("open tail", lambda row: ", ".join(map(str, row["tail"]))),
@@ -75,31 +80,34 @@ def create(
 
 
 def show_all(context: typer.Context) -> None:
-    """All logs.
+    """All logs, each up to where it can be read now.
 
-    Entries and bytes are those of closed ledgers, not of an open tail.
+    Where that cannot be told, a "+" says that there may be more entries.
     """
     session = session_of(context)
-    with session.cluster() as cluster:
+    with session.survey() as cluster:
         rows = views.logs(cluster, None)
     print_rows(rows, _COLUMNS, as_json=session.as_json)
+    raise typer.Exit(note_unreadable(cluster))
 
 
-def show(context: typer.Context, name: Name) -> None:
+def show(
+    context: typer.Context,
+    name: Name,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+) -> None:
     """What is known about a log, and the ledgers in it."""
     session = session_of(context)
     with session.cluster() as cluster:
-        [log] = views.logs(cluster, name)
+        [log] = views.logs(cluster, name, password_of(password_file, password_env))
         history = views.history(cluster, name)
         record = cluster.log(name).value
-        confirmed = confirmed_counts(cluster, log["tail"])
     dropped = {"dropped": list(record.dropped), "to_delete": list(record.to_delete)}
     if session.as_json:
-        counts = [confirmed.get(ledger_id) for ledger_id in log["tail"]]
-        print_json({**log, "tail_confirmed": counts, **dropped, "history": history})
+        print_json({**log, **dropped, "history": history})
     else:
-        shown = {key: ids or None for key, ids in dropped.items()}
-        print_pairs({**log, "tail": log["tail"] or None, **shown, **_places(history, confirmed)})
+        print_pairs({**_for_people(log, dropped), **_places(history, log)})
 
 
 def read(
@@ -120,7 +128,7 @@ def read(
     session = session_of(context)
     password = password_of(password_file, password_env)
     with session.cluster() as cluster:
-        view = look_at(cluster, name, password)
+        view = look_at(cluster, name, password, end)
         first = view.first_offset if start is None else start
         stop = limited_end(first, end, limit)
         found = read_view_in_order(cluster, view, first, stop, password)
@@ -148,22 +156,41 @@ def _question(cluster: Cluster, name: str) -> str:
     seen = cluster.logs.get(name)
     if seen is not None and seen.value.is_vacant and seen.value.dropped:
         return f"Delete what is left of log {name}?"
-    log = cluster.log(name).value
-    entries = log.end_offset - log.first_offset
-    return f"Delete log {name}, {entries:,} entries in {plural(len(log.listed_ids), 'ledger')}?"
+    [log] = views.logs(cluster, name)
+    entries = _at_least(log, "entries")
+    return f"Delete log {name}, {entries} entries in {plural(log['ledgers'], 'ledger')}?"
 
 
-def _places(history: list[views.Row], confirmed: Mapping[int, int]) -> dict[str, str]:
+def _for_people(log: views.Row, dropped: Mapping[str, list[int]]) -> dict[str, Any]:
+    shown = {key: value for key, value in log.items() if key != "tail_confirmed"}
+    counts = {key: _at_least(log, key) for key in ("entries", "end_offset", "bytes")}
+    lists = {"tail": log["tail"], **dropped}
+    return {**shown, **counts, **{key: ids or None for key, ids in lists.items()}}
+
+
+def _at_least(log: Mapping[str, Any], key: str) -> int | str:
+    """A number of a log, with a "+" if there may be more, which cannot be told now."""
+    count: int = log[key]
+    return count if log["is_end_known"] else f"{count}+"
+
+
+def _places(history: list[views.Row], log: views.Row) -> dict[str, str]:
+    confirmed = dict(zip(log["tail"], log["tail_confirmed"]))
     return {
         f"ledger {row['ledger_id']}": _place(row, confirmed.get(row["ledger_id"]))
         for row in history
+        if row["ledger_id"] is not None
     }
 
 
+_UNTOLD = (
+    "open; how far it can be read cannot be told now: too few of its bookies answer, or it takes a "
+    "password (--password-file)"
+)
+
+
 def _place(row: views.Row, confirmed: int | None) -> str:
-    if row["entries"] is None and confirmed is None:
-        return "open, not counted above: `bkspark log read` shows what is confirmed"
     if row["entries"] is None:
-        return f"open, {confirmed:,} confirmed and not counted above: `bkspark log read` shows them"
+        return _UNTOLD if confirmed is None else f"open, {confirmed:,} entries can be read"
     last = row["first_offset"] + row["entries"] - 1
     return f"offsets {row['first_offset']} to {last}, {decimal(row['bytes'])}"

@@ -9,28 +9,29 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Annotated
 
 import typer
 
 from bkspark._version import VERSION
-from bkspark.cli import bookies, cluster, ledgers, logs
-from bkspark.cli.output import note
+from bkspark.cli import bookies, cluster, failures, ledgers, logs
+from bkspark.cli.output import note, outputs_for_people
 from bkspark.cli.session import Session
 from bkspark.client.arguments import METADATA_URI_VARIABLE
-from bkspark.errors import USERS_MISTAKES, BookKeeperError, InvalidRequestError
+from bkspark.errors import InvalidRequestError
 
 app = typer.Typer(
     name="bkspark",
     help="Replicated logs for Spark: clusters, bookies, logs and ledgers.",
     epilog="Exit status: 0 done, 1 something is wrong, 2 bad usage or bad input.",
-    add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 _FLAGS = ("--json", "--debug")
 _INTERRUPTED = 130
+_COMPLETION_VARIABLE = "_BKSPARK_COMPLETE"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,8 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show a character
             stream.reconfigure(errors="backslashreplace")
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    with outputs_for_people():
+        return _main(sys.argv[1:] if arguments is None else list(arguments))
+
+
+def _main(given: list[str]) -> int:
     is_debug = "--debug" in given
+    is_json = "--json" in takewhile(lambda word: word != "--", given)
     _set_up_logging(is_debug)
     try:
         status = _run(_common_first(given))
@@ -54,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if is_debug:
             traceback.print_exc()
-        return _failed(error)
+        return failures.report(error, as_json=is_json)
     return status
 
 
@@ -81,8 +87,13 @@ def top(
 def _run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
-        with command.make_context("bkspark", list(arguments)) as context:
+        if _COMPLETION_VARIABLE in os.environ:  # a shell asks what may come next
+            command.main(prog_name="bkspark")
+        # Without colours: those of typer's own messages would be shown as escapes.
+        with command.make_context("bkspark", list(arguments), color=False) as context:
             command.invoke(context)
+    except SystemExit as error:  # how typer ends what it does for shells
+        return int(error.code or 0)
     except typer.Exit as error:
         return error.exit_code
     except typer.Abort:
@@ -108,22 +119,6 @@ def _common_first(arguments: list[str]) -> list[str]:
         else:
             rest.append(word)
     return [*common, *rest]
-
-
-def _failed(error: Exception) -> int:
-    """Say what went wrong in one line; returns the exit status for it."""
-    if isinstance(error, BookKeeperError):
-        note(f"bkspark: {error}")
-        return 2 if isinstance(error, USERS_MISTAKES) else 1
-    describe = getattr(error, "format_message", None)
-    if describe is not None:  # a usage error, whose class is private to typer or click
-        context = getattr(error, "ctx", None)
-        path = "bkspark" if context is None else context.command_path
-        note(f"bkspark: {str(describe()).rstrip('.')}; see `{path} --help`")
-        return 2
-    first_line = (str(error).splitlines() or [""])[0]
-    note(f"bkspark: {type(error).__name__}: {first_line}; run again with --debug to see all of it")
-    return 1
 
 
 def _set_up_logging(is_debug: bool) -> None:

@@ -2,17 +2,23 @@
 
 A pipe gets one line per row, tab-separated, under one line of column names, so that nothing is ever
 cut to a width. Only stdout carries data; notes go to stderr.
+
+Names, values and errors come from storage, and whoever wrote them may want to steer the terminal
+that shows them, also at the end of a pipe. So nothing does: ``ForPeople`` is put around both
+outputs and shows an escape in place of each character that could; JSON has escapes of its own.
 """
 
 import json
 import sys
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from math import isfinite
-from typing import Any
+from typing import Any, TextIO, cast
+from unicodedata import category
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -20,6 +26,56 @@ from rich.table import Table
 from rich.text import Text
 
 Row = Mapping[str, Any]
+
+
+def visible(text: str, keep: str = "") -> str:
+    """``text`` with an escape in place of each character that could steer a terminal.
+
+    Those are controls (ESC, C0, C1, new lines and tabs), what changes the direction of writing or
+    is there unseen, line separators and lone surrogates; but for those in ``keep``.
+    """
+    return _escaped(text, lambda char: char.encode("unicode_escape").decode("ascii"), keep)
+
+
+def _escaped(text: str, escape: Callable[[str], str], keep: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(escape(c) if _steers(c) and c not in keep else c for c in text)
+
+
+def _steers(char: str) -> bool:
+    return not char.isprintable() and category(char) != "Zs"
+
+
+class ForPeople:
+    """A stream whose text steers no terminal; new lines and tabs stay.
+
+    Tables and colours pass it by: rich writes to ``rich_proxied_file``, and what it is given was
+    made visible cell by cell.
+
+    Attributes:
+        has_text: whether something was printed, tables aside.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream
+        self.has_text = False
+
+    def write(self, text: str) -> int:
+        self.has_text = True
+        self.rich_proxied_file.write(visible(text, keep="\n\t"))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+@contextmanager
+def outputs_for_people() -> Iterator[None]:
+    """Whatever is printed to stdout and stderr meanwhile steers no terminal."""
+    out, err = (cast(TextIO, ForPeople(stream)) for stream in (sys.stdout, sys.stderr))
+    with redirect_stdout(out), redirect_stderr(err):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +104,8 @@ def print_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for number, column in enumerate(columns):
         numeric = bool(values) and all(_is_number(row[number]) for row in values)
-        table.add_column(column.title, justify="right" if numeric else "left", overflow="fold")
+        title = Text(visible(column.title))
+        table.add_column(title, justify="right" if numeric else "left", overflow="fold")
     for row in values:
         table.add_row(*(Text(_shown(v, column.is_size)) for v, column in zip(row, columns)))
     Console().print(table)
@@ -77,8 +134,14 @@ def print_pairs(pairs: Mapping[str, Any]) -> None:
         return
     table = Table.grid(padding=(0, 2))
     for name, value in pairs.items():
-        table.add_row(Text(name, style="bold"), Text(_shown(value)))
+        table.add_row(Text(visible(name), style="bold"), Text(_shown(value)))
     Console().print(table)
+
+
+def print_styled(*pieces: tuple[str, str]) -> None:
+    """One line on a terminal, of texts and their styles, never cut to its width."""
+    shown = ((visible(text), style) for text, style in pieces)
+    Console().print(Text.assemble(*shown), soft_wrap=True)
 
 
 def print_json(value: object) -> None:
@@ -93,7 +156,7 @@ def json_line(row: Row) -> str:
 
 def note(text: str) -> None:
     """One line for people, on stderr."""
-    print(" ".join(text.split()), file=sys.stderr)
+    print(visible(" ".join(text.split())), file=sys.stderr)
 
 
 def plain(value: Any) -> Any:
@@ -126,22 +189,20 @@ def plural(count: int, noun: str) -> str:
 
 def _print_tabs(titles: Sequence[str] | None, rows: Iterable[Sequence[Any]]) -> None:
     if titles is not None:
-        print("\t".join(titles))
+        print("\t".join(" ".join(title.split()) for title in titles))
     for row in rows:
         print("\t".join(" ".join(_text(value).split()) for value in row))
 
 
 def _shown(value: Any, is_size: bool = False) -> str:
-    """``value`` on a terminal; what comes from storage must not move the cursor."""
+    """``value`` in a cell on a terminal."""
     if is_size and _is_number(value):
         return decimal(value)
     if isinstance(value, datetime):
         return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     if _is_number(value):
         return f"{value:,}"
-    return "".join(
-        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in _text(value)
-    )
+    return visible(_text(value))
 
 
 def _text(value: Any) -> str:
@@ -157,7 +218,9 @@ def _text(value: Any) -> str:
 
 def _dumps(value: Any, indent: int | None = None) -> str:
     is_unicode = "utf" in (sys.stdout.encoding or "").lower()
-    return json.dumps(value, indent=indent, ensure_ascii=not is_unicode)
+    text = json.dumps(value, indent=indent, ensure_ascii=not is_unicode)
+    # json escapes controls below the blank only; what else steers is inside of strings.
+    return _escaped(text, lambda char: json.dumps(char)[1:-1], keep="\n")
 
 
 def _is_number(value: Any) -> bool:

@@ -2,14 +2,27 @@
 
 import sys
 from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
+from bkspark.cli.output import note
 from bkspark.client.arguments import METADATA_URI_VARIABLE
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
+from bkspark.client.upkeep.survey import Survey
 from bkspark.errors import InvalidRequestError
-from bkspark.metadata.names import shown_uri
+from bkspark.storage.shown import shown_url
+
+AcceptStorageRiskOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-storage-risk",
+        help="Use a file system that fails the test all the same; status goes on saying so.",
+    ),
+]
+
+_NAMED_MAX = 5
 
 COMMON = "--metadata URI, --json and --debug may be given with every command."
 """Epilog of every command's help."""
@@ -32,21 +45,35 @@ class Session:
         Raises:
             InvalidRequestError: none is named, or there is none.
         """
+        return Cluster(self._named_uri())
+
+    def survey(self) -> Survey:
+        """The cluster that is named, to be shown; raises what ``cluster`` raises."""
+        return Survey(self._named_uri())
+
+    def _named_uri(self) -> str:
         if not self.metadata_uri:
             raise InvalidRequestError(
                 "no cluster is named", hint=f"give --metadata URI or set {METADATA_URI_VARIABLE}"
             )
-        return Cluster(self.metadata_uri)
+        return self.metadata_uri
 
     @property
     def shown_uri(self) -> str:
-        return shown_uri(self.metadata_uri)
+        return shown_url(self.metadata_uri)
 
 
 def session_of(context: typer.Context) -> Session:
     """The session that the top of the command line made."""
     found = context.find_object(Session)
     return found or Session()
+
+
+def note_unreadable(cluster: Cluster) -> int:
+    """Name the records that a listing left out; the exit status is 1 if there are any."""
+    for key, reason in list(cluster.unreadable.items())[:_NAMED_MAX]:
+        note(f"bkspark: metadata record {key} cannot be read: {reason}")
+    return 1 if cluster.unreadable else 0
 
 
 def require_consent(question: str, *, yes: bool) -> None:

@@ -6,11 +6,11 @@ whoever asked knows nothing, and above all no absence.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import TypeVar
 
-from bkspark.client.runtime import Runtime, Task
+from bkspark.client.runtime import Runtime
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -18,64 +18,43 @@ T = TypeVar("T")
 ANSWER_SECONDS = 5.0
 """A bookie that needs longer to be opened would be no help to whoever looks for one."""
 
-PATIENCE = 6
-"""So many times as long is waited where there is no other: a host may stand still for a while."""
 
+class Answer(Future[T]):
+    """What comes of ``question``, which is asked from now on; whatever it raises is an answer too.
 
-def ask(
-    runtime: Runtime,
-    questions: Mapping[K, Callable[[], T]],
-    *,
-    seconds: float,
-    name: str,
-    needed: int = 0,
-    counts: Callable[[T], object] = bool,
-) -> "dict[K, Future[T]]":
-    """Ask everything at once and wait ``seconds`` at most; those that answered are done.
-
-    Args:
-        needed: if fewer answers count by then, ``PATIENCE`` times as long is waited.
-        counts: whether an answer does.
+    Questions may run on when nobody waits any more. So they change nothing that their asker uses;
+    what comes of them is their answer.
     """
-    answers: dict[K, Future[T]] = {key: Future() for key in questions}
-    tasks = [
-        runtime.start(_asking(question, answers[key]), f"{name}-{key}")
-        for key, question in questions.items()
-    ]
-    began = time.monotonic()
-    _wait(tasks, until=began + seconds)
-    if len([a for a in answers.values() if _has_come(a) and counts(a.result())]) < needed:
-        _wait(tasks, until=began + PATIENCE * seconds)
-    return answers
+
+    def __init__(self, question: Callable[[], T], runtime: Runtime, name: str) -> None:
+        super().__init__()
+
+        def work() -> None:
+            try:
+                self.set_result(question())
+            except BaseException as error:
+                self.set_exception(error)
+
+        self._task = runtime.start(work, name)
+
+    def is_there_within(self, seconds: float) -> bool:
+        """Wait for it so long at most; whether it has come."""
+        self._task.join(seconds)
+        return self.done()
+
+
+def wait_for(answers: Iterable[Answer[T]], *, until: float) -> None:
+    """Wait for all of ``answers``, until a moment in monotonic seconds at most."""
+    for answer in answers:
+        answer.is_there_within(max(0.0, until - time.monotonic()))
 
 
 def ask_all(
-    runtime: Runtime,
-    questions: Mapping[K, Callable[[], T]],
-    *,
-    seconds: float,
-    name: str,
-    needed: int = 0,
-) -> "dict[K, Future[T]]":
-    """The answers that came in time, see ``ask``, and how each ended."""
-    answers = ask(runtime, questions, seconds=seconds, name=name, needed=needed)
+    runtime: Runtime, questions: Mapping[K, Callable[[], T]], *, seconds: float, name: str
+) -> dict[K, Answer[T]]:
+    """Ask everything at once: the answers that came within ``seconds``, and how each ended."""
+    answers = {
+        key: Answer(question, runtime, f"{name}-{key}") for key, question in questions.items()
+    }
+    wait_for(answers.values(), until=time.monotonic() + seconds)
     return {key: answer for key, answer in answers.items() if answer.done()}
-
-
-def _wait(tasks: Sequence[Task], *, until: float) -> None:
-    for task in tasks:
-        task.join(max(0.0, until - time.monotonic()))
-
-
-def _has_come(answer: "Future[T]") -> bool:
-    return answer.done() and answer.exception() is None
-
-
-def _asking(question: Callable[[], T], answer: "Future[T]") -> Callable[[], None]:
-    def tell() -> None:
-        try:
-            answer.set_result(question())
-        except BaseException as error:
-            answer.set_exception(error)
-
-    return tell

@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from bkspark.client import arguments
+from bkspark.client.bound import BoundToProcess
 from bkspark.client.cluster import BookieStatus, Cluster
-from bkspark.client.creating import create_ledger
+from bkspark.client.creating import LOG_KEY, create_ledger
 from bkspark.client.handles.adv_handle import (
     GAP_TIMEOUT_SECONDS,
     WAITING_BYTES_MAX,
@@ -20,19 +21,18 @@ from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs.founding import found_log
 from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.logs.opening import LOG_KEY
 from bkspark.client.password import Password, make_digester
 from bkspark.client.recovery.recover import RecoveryReport, recover
 from bkspark.client.upkeep.lost_bookies import declare_lost
 from bkspark.client.upkeep.maintenance import delete_ledger, delete_log
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout
-from bkspark.metadata.names import shown_uri
 from bkspark.protocol.ledger import LedgerState
 from bkspark.protocol.quorum import Quorum
+from bkspark.storage.shown import shown_url
 
 
-class BookKeeper:
+class BookKeeper(BoundToProcess):
     """A connection to one cluster.
 
     Args:
@@ -49,16 +49,18 @@ class BookKeeper:
 
     def __repr__(self) -> str:
         closed = ", closed" if self._is_closed else ""
-        return f"BookKeeper({shown_uri(self._connected.uri)!r}{closed})"
+        return f"BookKeeper({shown_url(self._connected.uri)!r}{closed})"
 
     def __enter__(self) -> "BookKeeper":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if self.is_of_this_process:
+            self.close()
 
     def close(self) -> None:
         """Release the connection; handles made from it must not be used any more."""
+        self.require_own_process()
         self._is_closed = True
         self._connected.store.close()
 
@@ -252,6 +254,7 @@ class BookKeeper:
 
     @property
     def _cluster(self) -> Cluster:
+        self.require_own_process()
         if self._is_closed:
             raise InvalidRequestError("this BookKeeper is closed", hint="make another one")
         return self._connected

@@ -4,42 +4,43 @@ Rule 1. Storage that hangs does not come back from a system call, and the call c
 So a bookie is asked on a task of its own, and whoever asks waits only so long. No answer in time is
 no answer: the bookie is unavailable, which proves no absence.
 
-Rule 2. A bookie that owes an answer is not asked again, by nobody in this process, until it has
-answered or some time has passed: nobody waits for it twice, and few threads are left to hang.
+Rule 2. All that is asked of bookies is asked through channels, and these share one memory of those
+that owe an answer (``trouble``): nobody waits for such a bookie twice, and few threads are left to
+hang.
 
 Rule 3. What a question has opened belongs to the channel. It is closed when nobody uses it any
 more, behind the last answer, however late that comes: a file that is closed under a call which
 hangs could become another file under it.
 """
 
-import os
-import threading
+import logging
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.handles.hedging import USUAL_READS
-from bkspark.client.handles.settings import USUAL
-from bkspark.client.runtime import THREADS
+from bkspark.client import trouble
+from bkspark.client.asking import Answer, wait_for
+from bkspark.client.runtime import THREADS, Runtime, Task
 from bkspark.errors import BookieUnavailableError
 
 T = TypeVar("T")
 
-READ_SECONDS = USUAL_READS.read_timeout_seconds
-STORE_SECONDS = USUAL.add_entry_timeout_seconds
+logger = logging.getLogger(__name__)
+
+READ_SECONDS = 10.0
+STORE_SECONDS = 10.0
 
 SLOWEST_BYTES_PER_SECOND = 10 * 2**20
 """Storage that takes longer to read or store large pieces hangs."""
 
-ASK_AGAIN_SECONDS = 60.0
-"""A disk that was taken away by force may be back, and its question never be answered."""
+SOON_SECONDS = 0.5
+"""For answers that would be nice to have, once there are enough."""
 
-UNANSWERED_MAX = 8
-"""A bookie that owes so many answers is not asked again by this process."""
+PATIENCE = 6
+"""So many times as long is waited where there is no other: a host may stand still for a while."""
 
 
 def seconds_to_read(byte_count: int) -> float:
@@ -55,54 +56,85 @@ def seconds_to_store(byte_count: int) -> float:
 class Channel:
     """A bookie as one client sees it; for one thread at a time.
 
-    Questions run on another thread and may run on when nobody waits any more. So they change
-    nothing that their asker uses; what comes of them is their answer.
+    Args:
+        runtime: what questions run on.
+        is_patient: whether the bookie is asked also if it was given up lately (``trouble``).
 
     Attributes:
         cleanup: a question leaves here what has to be closed.
     """
 
-    def __init__(self, address: BookieAddress) -> None:
+    def __init__(
+        self, address: BookieAddress, runtime: Runtime = THREADS, *, is_patient: bool = False
+    ) -> None:
         self.address = address
         self.cleanup = ExitStack()
-        self._last: Future[Any] | None = None
+        self._runtime = runtime
+        self._is_patient = is_patient
+        self._last: Answer[Any] | None = None
         self._root: BookieRoot | BookieUnavailableError | None = None
 
-    def begin(self, question: Callable[[], Any]) -> None:
+    def begin(self, question: Callable[[], T], name: str = "") -> "Answer[T]":
         """Ask ``question``; its ``answer`` is to be fetched before the next one.
+
+        Args:
+            name: of the task that asks it.
 
         Raises:
             BookieUnavailableError: the bookie owes answers to earlier ones. What a question of
                 this channel still works on, no other one touches.
         """
         is_busy = self._last is not None and not self._last.done()
-        _UNANSWERED.require_hope(self.address, is_busy=is_busy)
-        answer = self._last = Future[Any]()
+        memory = trouble.THIS_PROCESS
+        if is_busy or memory.hangs(self.address, is_patient=self._is_patient):
+            raise BookieUnavailableError(f"bookie {self.address.bookie_id} still does not answer")
+        asked = Answer(question, self._runtime, name or f"ask-{self.address.bookie_id}")
+        self._last = asked
+        return asked
 
-        def work() -> None:
-            try:
-                answer.set_result(question())
-            except BaseException as error:
-                answer.set_exception(error)
-
-        THREADS.start(work, f"ask-{self.address.bookie_id}")
-
-    def answer(self, seconds: float) -> Any:
+    def answer(self, seconds: float, within: float | None = None) -> Any:
         """What came of the last question, within ``seconds``; raises what it raised.
+
+        Args:
+            within: how long it has had by then, if that is more.
 
         Raises:
             BookieUnavailableError: nothing came.
         """
+        self.has_answered_within(seconds)
+        return self.taken(within or seconds)
+
+    def taken(self, within: float, *, is_over: bool = True) -> Any:
+        """As ``answer``, which has come by now, or is given up.
+
+        Args:
+            is_over: False if it is done without and not given up: it has had little time.
+        """
         assert self._last is not None
-        try:
-            return self._last.result(seconds)
-        except TimeoutError:
-            if self._last.done():
-                raise
-        _UNANSWERED.note(self.address, self._last)
-        raise BookieUnavailableError(
-            f"bookie {self.address.bookie_id} gave no answer within {round(seconds, 2):g} s"
-        )
+        if self._last.done():
+            return self._last.result()
+        who = self.address.bookie_id
+        problem = f"bookie {who} gave no answer within {round(within, 2):g} s"
+        if is_over:
+            self.give_up()
+            logger.warning("%s: it is given up, and not asked again for a while", problem)
+        else:
+            self.do_without()
+        raise BookieUnavailableError(problem)
+
+    def has_answered_within(self, seconds: float) -> bool:
+        """Wait so long at most for the last answer; whether none is owed."""
+        return self._last is None or self._last.is_there_within(seconds)
+
+    def give_up(self) -> None:
+        """Wait no more for the last answer: it has had all its time."""
+        if self._last is not None:
+            trouble.THIS_PROCESS.gave_up(self.address, self._last)
+
+    def do_without(self) -> None:
+        """Wait no more for the last answer: nobody needs it."""
+        if self._last is not None:
+            trouble.THIS_PROCESS.did_without(self.address, self._last, READ_SECONDS)
 
     def ask(self, question: Callable[[], T], seconds: float | None = None) -> T:
         """Ask ``question`` and wait for the answer; ``READ_SECONDS`` if nothing else is said.
@@ -144,11 +176,83 @@ class Channel:
 
     def close(self) -> None:
         """Close what questions have opened, behind the last answer; waits only so long."""
+        close_all([self])
+
+    def begin_close(self) -> Task | None:
+        """Close it behind the last answer; what to wait for if that has come."""
         last = self._last
-        if last is not None and not last.done():
+        if last is None:
+            return None
+        if not last.done():
             last.add_done_callback(lambda _answer: self.cleanup.close())
-        elif last is not None:
-            THREADS.start(self.cleanup.close, "close").join(READ_SECONDS)
+            return None
+        return self._runtime.start(self.cleanup.close, "close")
+
+
+def ask_all(
+    questions: Mapping[Channel, Callable[[], T]],
+    seconds: float,
+    *,
+    enough: int | None = None,
+    needed: int = 0,
+    counts: Callable[[T], object] = bool,
+) -> dict[Channel, T | BookieUnavailableError]:
+    """Ask each channel its question, all at once; what came of each within ``seconds``.
+
+    Args:
+        enough: if so many answers count after ``SOON_SECONDS``, the others are done without.
+        needed: if fewer answers count by then, ``PATIENCE`` times as long is waited.
+        counts: whether an answer does.
+
+    Raises:
+        Exception: whatever a question raises, other than that its bookie is unavailable; when all
+            have ended or had their time.
+    """
+    ended: dict[Channel, T | BookieUnavailableError] = {}
+    begun: dict[Channel, Answer[T]] = {}
+    errors: list[BaseException] = []
+    for channel, question in questions.items():
+        try:
+            begun[channel] = channel.begin(question)
+        except BookieUnavailableError as error:
+            ended[channel] = error
+    waits = [(seconds, needed), (PATIENCE * seconds, 0)]
+    if enough is not None:
+        waits.insert(0, (min(SOON_SECONDS, seconds), enough))
+    limit = _waited(begun.values(), waits, counts)
+    for channel in begun:
+        try:
+            ended[channel] = channel.taken(limit, is_over=limit >= seconds)
+        except BookieUnavailableError as error:
+            ended[channel] = error
+        except BaseException as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return ended
+
+
+def _waited(
+    answers: Collection[Answer[T]],
+    waits: Sequence[tuple[float, int]],
+    counts: Callable[[T], object],
+) -> float:
+    """Wait for ``answers``, so long at most, until so many count; how long it was at most."""
+    began = time.monotonic()
+    for limit, enough in waits:
+        wait_for(answers, until=began + limit)
+        come = [a.result() for a in answers if a.done() and a.exception() is None]
+        if sum(bool(counts(found)) for found in come) >= enough:
+            break
+    return limit
+
+
+def close_all(channels: Collection[Channel]) -> None:
+    """Close all of ``channels`` at once; see ``Channel.close``."""
+    closing = [channel.begin_close() for channel in channels]
+    until = time.monotonic() + READ_SECONDS
+    for task in filter(None, closing):
+        task.join(max(0.0, until - time.monotonic()))
 
 
 class TimedRoot:
@@ -173,34 +277,3 @@ class TimedRoot:
 
     def list(self, folder: str) -> list[str]:
         return self._channel.ask(lambda: self._channel.root().list(folder))
-
-
-class _Unanswered:
-    """Questions that were given up, by bookie."""
-
-    def __init__(self) -> None:
-        self._forget()
-        os.register_at_fork(after_in_child=self._forget)
-
-    def note(self, address: BookieAddress, answer: "Future[Any]") -> None:
-        with self._guard:
-            self._owed.setdefault(address, []).append((time.monotonic(), answer))
-
-    def require_hope(self, address: BookieAddress, *, is_busy: bool) -> None:
-        """Return if ``address`` may be asked, by a channel that is not busy."""
-        if address not in self._owed:
-            return
-        with self._guard:
-            owed = [(at, answer) for at, answer in self._owed[address] if not answer.done()]
-            self._owed[address] = owed
-        is_recent = any(time.monotonic() - at < ASK_AGAIN_SECONDS for at, _ in owed)
-        if is_busy or is_recent or len(owed) >= UNANSWERED_MAX:
-            raise BookieUnavailableError(f"bookie {address.bookie_id} still does not answer")
-
-    def _forget(self) -> None:
-        """A forked process has asked nobody."""
-        self._guard = threading.Lock()
-        self._owed: dict[BookieAddress, list[tuple[float, Future[Any]]]] = {}
-
-
-_UNANSWERED = _Unanswered()

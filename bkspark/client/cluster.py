@@ -1,38 +1,38 @@
 """A cluster as its clients see it: the records in its metadata store and its bookies."""
 
-import os
 import random
 import time
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
+from typing import Self
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.uri import open_bookie, storage
-from bkspark.client import asking
+from bkspark.bookie.uri import open_bookie
+from bkspark.client import admission, asking, trouble
+from bkspark.client.admission import NewBookie, Site
+from bkspark.client.bound import BoundToProcess
+from bkspark.client.channel import Channel, ask_all
 from bkspark.client.records import Records, Seen
 from bkspark.client.runtime import THREADS, Runtime
+from bkspark.client.timed_store import TimedStore
 from bkspark.errors import (
     BookieUnavailableError,
     InvalidRequestError,
     NoSuchLedgerError,
 )
 from bkspark.format import cluster as cluster_format
-from bkspark.format import cookie as cookie_format
 from bkspark.format import layout, ledger_metadata, log_record
 from bkspark.format import recovery as recovery_format
 from bkspark.format.cluster import BookieRecord, ClusterRecord
 from bkspark.format.recovery import LostBookie, StuckRecovery
 from bkspark.metadata import uri as metadata_stores
+from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.placement import Candidate
 from bkspark.protocol.quarantine import Quarantine
-
-ASK_AGAIN_SECONDS = 60.0
-"""A question to storage that hung may never be answered, even after the storage has healed (a mount
-that was taken away by force): then another one is asked, and a thread is left to wait for ever."""
+from bkspark.storage.shown import shown_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,15 @@ class BookieStatus:
     """A registered bookie and whether it can be used now.
 
     Attributes:
-        problem: empty if it can be used, else why not, in one line.
+        problem: empty if it can be read, else why not, in one line.
         free_bytes: 0 if unknown.
+        write_problem: empty if it seems that it can be written to as well, else why not.
     """
 
     record: BookieRecord
     problem: str = ""
     free_bytes: int = 0
+    write_problem: str = ""
 
     @property
     def member(self) -> Member:
@@ -55,27 +57,29 @@ class BookieStatus:
     @property
     def may_join(self) -> bool:
         """Whether it may get into an ensemble, unless it was declared lost."""
-        return not (self.problem or self.record.is_read_only)
+        return not (self.problem or self.write_problem or self.record.is_read_only)
 
 
-class Cluster:
+class Cluster(BoundToProcess):
     """Typed access to one cluster. Holds a connection; use it in a ``with`` block.
+
+    Attributes:
+        storage_risk: why the metadata store might lose records, if that was accepted.
+        untimed_ledgers: for a task that others wait for, with a time of their own: it is spared the
+            way to another task and back.
+        unreadable: records that were stepped over, by key, and why; only a ``Survey`` does that.
 
     Raises:
         InvalidRequestError: the URI is malformed, or there is no cluster at it.
     """
 
     def __init__(self, metadata_uri: str) -> None:
-        self.store = metadata_stores.open_store(metadata_uri)
+        store = metadata_stores.open_store(metadata_uri)
+        self.store = TimedStore(store)
         self.uri = metadata_uri
-        self._quarantine = Quarantine()
-        self._unanswered: dict[Member, tuple[float, Future[BookieStatus]]] = {}
-        self.ledgers: Records[LedgerMetadata] = Records(
-            self.store,
-            lambda name: layout.ledger_key(int(name)),
-            ledger_metadata.encode,
-            lambda name, data: ledger_metadata.decode(int(name), data),
-        )
+        self.unreadable: dict[str, str] = {}
+        self.ledgers = _ledgers(self.store)
+        self.untimed_ledgers = _ledgers(store)
         self.logs: Records[LogRecord] = Records(
             self.store, layout.log_key, log_record.encode, log_record.decode
         )
@@ -103,12 +107,14 @@ class Cluster:
             self.store, layout.lost_key, recovery_format.encode_lost, recovery_format.decode_lost
         )
         try:
-            self.cluster_id = self._read_identity()
+            identity = self._read_identity()
         except BaseException:
             self.store.close()
             raise
+        self.cluster_id = identity.cluster_id
+        self.storage_risk = identity.storage_risk
 
-    def __enter__(self) -> "Cluster":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -183,55 +189,58 @@ class Cluster:
         )
 
     def probe(
-        self, *, exclude: Collection[str] = (), runtime: Runtime = THREADS, needed: int = 0
+        self,
+        *,
+        exclude: Collection[str] = (),
+        runtime: Runtime = THREADS,
+        enough: int | None = None,
+        needed: int = 0,
     ) -> list[BookieStatus]:
         """Look at every bookie, all at once: its cookie and its free space.
 
-        One that does not answer in time cannot be used now; nothing else is concluded. It is not
-        asked again, nor waited for, for ``ASK_AGAIN_SECONDS`` or until it has answered.
+        One that does not answer in time cannot be used now; nothing else is concluded. As it is
+        not asked again for a while (``trouble``), it is not waited for again either.
 
         Args:
             exclude: bookie ids that are not looked at.
             runtime: what the questions run on.
+            enough: if so many can be used, the others are waited for only shortly.
             needed: if fewer can be used in time, those that are silent get more of it.
         """
         found = [BookieStatus(r) for r in self.bookies().values() if r.bookie_id not in exclude]
-        now = time.monotonic()
-        hanging = {
-            member: (asked, answer)
-            for member, (asked, answer) in self._unanswered.items()
-            if not answer.done() and now - asked < ASK_AGAIN_SECONDS
-        }
-        questions = {s.member: self._look_at(s.record) for s in found if s.member not in hanging}
-        answers = asking.ask(
-            runtime,
-            questions,
-            seconds=asking.ANSWER_SECONDS,
-            name="look-at-bookie",
+        channels = [Channel(self.address(status.record), runtime) for status in found]
+        answers = ask_all(
+            {channel: self._look_at(s.record) for channel, s in zip(channels, found)},
+            asking.ANSWER_SECONDS,
+            enough=enough,
             needed=needed,
             counts=lambda status: status.may_join,
         )
-        silent = hanging | {m: (now, a) for m, a in answers.items() if not a.done()}
-        self._unanswered = silent
+        looks = [(status.record, answers[channel]) for channel, status in zip(channels, found)]
         return [
-            BookieStatus(s.record, f"bookie {s.record.bookie_id} does not answer")
-            if s.member in silent
-            else answers[s.member].result()
-            for s in found
+            BookieStatus(record, f"bookie {record.bookie_id} does not answer")
+            if isinstance(seen, BookieUnavailableError)
+            else seen
+            for record, seen in looks
         ]
 
     def candidates(
-        self, *, exclude: Collection[str] = (), runtime: Runtime = THREADS, needed: int = 0
+        self,
+        *,
+        exclude: Collection[str] = (),
+        runtime: Runtime = THREADS,
+        enough: int | None = None,
+        needed: int = 0,
     ) -> list[Candidate]:
         """Bookies that may get into an ensemble now; none that was declared lost.
 
         Args:
-            exclude, runtime, needed: see ``probe``.
+            exclude, runtime, enough, needed: see ``probe``.
         """
         lost = self.lost_members()
         return [
             Candidate(status.member, status.record.domain, status.free_bytes)
-            for status in self.probe(exclude=exclude, runtime=runtime, needed=needed)
+            for status in self.probe(exclude=exclude, runtime=runtime, enough=enough, needed=needed)
             if status.may_join and status.member not in lost
         ]
 
@@ -243,69 +252,142 @@ class Cluster:
         """Bookies that failed so often lately that placement takes them last."""
         return self._quarantine.bookie_ids(time.monotonic())
 
+    @property
+    def _quarantine(self) -> Quarantine:
+        return trouble.THIS_PROCESS.quarantine(self.cluster_id)
+
     def _look_at(self, record: BookieRecord) -> Callable[[], BookieStatus]:
         def look() -> BookieStatus:
             try:
                 with open_bookie(self.address(record)).open_root() as root:
-                    return BookieStatus(record, "", root.free_bytes())
+                    return BookieStatus(record, "", root.free_bytes(), root.write_problem())
             except BookieUnavailableError as error:
                 return BookieStatus(record, str(error))
 
         return look
 
-    def add_bookie(self, bookie_id: str, url: str) -> BookieRecord:
+    def add_bookie(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> BookieRecord:
         """Make the empty place at ``url`` a bookie of this cluster and register it.
+
+        What a client that was killed had begun is finished.
+
+        Args:
+            bookie_id: empty for the next that is free.
+            accepts_risk: takes storage that might lose what it has; the record says so.
 
         Raises:
             InvalidRequestError: the id or the place is taken, or unsuitable; nothing was made.
         """
-        if layout.bookie_id(bookie_id) in self.bookies():
-            raise InvalidRequestError(
-                f"there is a bookie {bookie_id!r} already", hint="`bkspark bookies` lists them"
-            )
-        place = storage(url)
-        place.require_suitable()
-        incarnation = token_hex(16)
-        cookie = cookie_format.Cookie(self.cluster_id, bookie_id, incarnation, now_ms())
-        record = BookieRecord(layout.bookie_id(bookie_id), incarnation, url, place.failure_domain())
-        place.format(cookie_format.encode(cookie))
-        self._bookies.create(bookie_id, record)
-        return record
+        return self.register(self.admit(bookie_id, url, accepts_risk=accepts_risk))
 
-    def _read_identity(self) -> str:
+    def admit(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> NewBookie:
+        """The first half of ``add_bookie``: only looks, and raises what it raises."""
+        site = Site(self.cluster_id, self.store.uri, self.bookies())
+        return admission.admit(site, url, bookie_id, now_ms=now_ms(), accepts_risk=accepts_risk)
+
+    def register(self, new: NewBookie) -> BookieRecord:
+        """The second half: makes it a bookie.
+
+        Raises:
+            LedgerExistsError: its id was given to another one meanwhile.
+        """
+        new.place.format(new.cookie)
+        return self._bookies.create(new.record.bookie_id, new.record).value
+
+    def _read_identity(self) -> ClusterRecord:
         stored = self.store.get(layout.CLUSTER_KEY)
         if stored is None:
             raise InvalidRequestError(
-                f"there is no cluster at {self.uri}", hint=f"run: bkspark init {self.uri}"
+                f"there is no cluster at {shown_url(self.store.uri)}",
+                hint=f"run: bkspark init {shown_url(self.store.uri)}",
             )
-        return cluster_format.decode_cluster(stored.value).cluster_id
+        return cluster_format.decode_cluster(stored.value)
 
 
-def init_cluster(metadata_uri: str, bookie_urls: Sequence[str]) -> None:
+def init_cluster(
+    metadata_uri: str, bookie_urls: Sequence[str], *, accepts_risk: bool = False
+) -> None:
     """Make a new cluster with the given bookies, or nothing at all if something is in the way.
 
+    What a client that was killed had begun is finished.
+
+    Args:
+        accepts_risk: takes storage that might lose what it has; the records say so.
+
     Raises:
-        InvalidRequestError: a place is taken, missing or named twice.
+        InvalidRequestError: a place is taken, missing or named twice, or unsuitable.
     """
-    if len({_real_place(url) for url in bookie_urls}) != len(bookie_urls):
-        raise InvalidRequestError(
-            "a bookie is given twice", hint="two names of one directory are one bookie"
-        )
-    for url in bookie_urls:
-        storage(url).require_suitable()
-    store = metadata_stores.format_store(metadata_uri)
-    record = ClusterRecord(token_hex(16), now_ms())
-    store.put(layout.CLUSTER_KEY, cluster_format.encode_cluster(record, token_hex(8)), None)
-    store.close()
+    store_uri = metadata_stores.open_store(metadata_uri).uri
+    admission.require_apart([store_uri, *bookie_urls])
+    wanted = {f"bookie-{number}": url for number, url in enumerate(bookie_urls, start=1)}
+    if _is_cluster(metadata_uri):
+        with Cluster(metadata_uri) as cluster:
+            left = _left_to_make(cluster, wanted)
+            new = [
+                cluster.admit(bookie_id, url, accepts_risk=accepts_risk)
+                for bookie_id, url in left.items()
+            ]
+    else:
+        risk = admission.storage_risk(store_uri, store_uri, is_accepted=accepts_risk)
+        record = ClusterRecord(token_hex(16), now_ms(), risk)
+        site = Site(record.cluster_id, store_uri, {})
+        new = [
+            admission.admit(site, url, bookie_id, now_ms=now_ms(), accepts_risk=accepts_risk)
+            for bookie_id, url in wanted.items()
+        ]
+        _make_cluster(metadata_uri, record)
     with Cluster(metadata_uri) as cluster:
-        for number, url in enumerate(bookie_urls, start=1):
-            cluster.add_bookie(f"bookie-{number}", url)
+        for bookie in new:
+            cluster.register(bookie)
 
 
-def _real_place(url: str) -> str:
-    """Where the URL leads, links followed: two bookies there would be one disk (H39)."""
-    prefix = "file://"
-    return os.path.realpath(url.removeprefix(prefix)) if url.startswith(prefix) else url
+def _is_cluster(metadata_uri: str) -> bool:
+    store = metadata_stores.open_store(metadata_uri)
+    try:
+        return store.get(layout.CLUSTER_KEY) is not None
+    except InvalidRequestError:  # it is no store yet
+        return False
+    finally:
+        store.close()
+
+
+def _make_cluster(metadata_uri: str, record: ClusterRecord) -> None:
+    store = metadata_stores.format_store(metadata_uri)
+    try:
+        Records(
+            store,
+            lambda name: name,
+            cluster_format.encode_cluster,
+            lambda _name, data: cluster_format.decode_cluster(data),
+        ).create(layout.CLUSTER_KEY, record)
+    finally:
+        store.close()
+
+
+def _left_to_make(cluster: Cluster, wanted: Mapping[str, str]) -> dict[str, str]:
+    """What an ``init`` that was killed had still to do, of bookie ids and their URLs.
+
+    Raises:
+        InvalidRequestError: the cluster was made by another command, or nothing is left.
+    """
+    urls = {bookie_id: record.url for bookie_id, record in cluster.bookies().items()}
+    left = {bookie_id: url for bookie_id, url in wanted.items() if bookie_id not in urls}
+    if not left or not urls.items() <= wanted.items():
+        what = " and all its bookies are there" if urls == wanted else " is one"
+        raise InvalidRequestError(
+            f"no cluster can be made at {shown_url(cluster.store.uri)}: it{what} already",
+            hint="use it (`bkspark bookie add URL` adds a bookie), or choose another place",
+        )
+    return left
+
+
+def _ledgers(store: MetadataStore) -> Records[LedgerMetadata]:
+    return Records(
+        store,
+        lambda name: layout.ledger_key(int(name)),
+        ledger_metadata.encode,
+        lambda name, data: ledger_metadata.decode(int(name), data),
+    )
 
 
 def now_ms() -> int:

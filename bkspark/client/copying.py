@@ -4,16 +4,24 @@ A copy that fails says whose fault it is. A target that fails gets no copy, and 
 source that has no good copy, or does not answer, is no holder, whoever the copy is for.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from bkspark.bookie.contract import BookieAddress, EntryFile
 from bkspark.client.channel import Channel, seconds_to_store
 from bkspark.client.entry_log_file import EntryLogFile
+from bkspark.client.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.protocol.record import EntryLog
+
+logger = logging.getLogger(__name__)
+
+
+class DamagedInPlaceError(BookieUnavailableError):
+    """The target has a damaged copy under the log's name, which nothing writes over."""
 
 
 class NoGoodSourceError(NotEnoughBookiesError):
@@ -54,6 +62,7 @@ def copy_entry_log(
 
     Raises:
         BookieUnavailableError: ``target`` fails.
+        DamagedInPlaceError: it has a damaged copy.
         NoGoodSourceError: no source is good.
     """
     name = layout.entry_log(ledger_id, log.attempt_id, log.stripe)
@@ -69,6 +78,9 @@ def copy_entry_log(
                 return problems
             except _SourceError as error:
                 problems[source.bookie_id] = str(error)
+                what = f"entry log {log.attempt_id}-{log.stripe}"
+                copy = BadCopy(source.cluster_id, source.bookie_id, what)
+                step_over(logger, copy, str(error))
     finally:
         into.close()
     raise NoGoodSourceError(name, problems)
@@ -88,7 +100,7 @@ def _require_good(
         name = layout.entry_log(ledger_id, log.attempt_id, log.stripe)
         into.ask(lambda: into.root().sync(name), seconds_to_store(log.length_bytes))
     except CorruptDataError as error:
-        raise BookieUnavailableError(f"there is a damaged copy in place: {error}") from error
+        raise DamagedInPlaceError(f"there is a damaged copy in place: {error}") from error
 
 
 class _SourceError(Exception):

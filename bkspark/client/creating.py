@@ -1,8 +1,7 @@
-"""Making a ledger: its id, its first ensemble with the markers of term 1, its metadata record."""
+"""Making a ledger: its id, its first ensemble with its writer's permission, its metadata record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from secrets import token_hex
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster, now_ms
@@ -18,6 +17,20 @@ from bkspark.protocol.ledger import (
     Member,
 )
 from bkspark.protocol.quorum import Quorum
+
+LOG_KEY = "log"
+"""Custom metadata in which a ledger notes the log it is meant for."""
+
+OPERATION_KEY = "operation"
+"""Custom metadata in which it notes what it was made for, which nothing but people look at."""
+
+APPEND, OVERWRITE, WRITER, STREAM = "append", "overwrite", "writer", "stream"
+"""Operations: the two of a DataFrame, a log's writer, a streaming query."""
+
+
+def of_log(log_name: str, operation: str) -> dict[str, str]:
+    """The custom metadata of a ledger that is made for a log."""
+    return {LOG_KEY: log_name, OPERATION_KEY: operation}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +58,8 @@ def create_ledger(
     """
     arrow_schema.require_storable(arrow_schema.decode(schema))
     ledger_id = cluster.new_ledger_id()
-    ensemble, spares = place(cluster, ledger_id, quorum)
-    members = tuple(Member(address.bookie_id, address.incarnation) for address in ensemble)
+    placed = place(cluster, ledger_id, quorum)
+    members = tuple(Member(address.bookie_id, address.incarnation) for address in placed.ensemble)
     seen = cluster.ledgers.create(
         str(ledger_id),
         LedgerMetadata(
@@ -54,12 +67,12 @@ def create_ledger(
             quorum=quorum,
             state=LedgerState.OPEN,
             term=FIRST_TERM,
-            token=token_hex(16),
-            fragments=(Fragment(0, FIRST_TERM, members),),
+            token=placed.token,
+            fragments=(Fragment(0, FIRST_TERM, members, placed.token),),
             schema=schema,
             digest=digest,
             custom_metadata=dict(custom_metadata),
             created_ms=now_ms(),
         ),
     )
-    return CreatedLedger(seen, tuple(ensemble), tuple(spares))
+    return CreatedLedger(seen, placed.ensemble, placed.spares)

@@ -45,26 +45,40 @@ class Password:
         """The password, None if none is given.
 
         Raises:
-            InvalidRequestError: the file or variable is not there, or empty.
+            InvalidRequestError: the file or variable is not there, or empty, or it is no UTF-8.
         """
-        if self.file:
-            try:
-                secret = Path(self.file).read_text(encoding="utf-8").rstrip("\r\n")
-            except (OSError, UnicodeDecodeError) as error:
-                raise InvalidRequestError(
-                    f"passwordFile {self.file} cannot be read: {type(error).__name__}"
-                ) from None
-        elif self.env:
-            secret = os.environ.get(self.env, "")
-        else:
-            return self.literal or None
+        if not self.is_given:
+            return None
+        secret = self._read() if self.file else self.literal or os.environ.get(self.env, "")
         if not secret:
             raise InvalidRequestError(
                 f"passwordFile {self.file} is empty"
                 if self.file
                 else f"the environment variable {self.env} named by passwordEnv is not set"
             )
+        if not _is_utf8(secret):
+            of = f" that passwordEnv {self.env} names" if self.env else ""
+            raise InvalidRequestError(
+                f"the password{of} is no text in UTF-8", hint="store it as UTF-8, or choose another"
+            )
         return secret
+
+    def _read(self) -> str:
+        try:
+            return Path(self.file).read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, ValueError) as error:  # not chained: it may hold the secret
+            raise InvalidRequestError(
+                f"passwordFile {self.file} cannot be read: {type(error).__name__}"
+            ) from None
+
+
+def _is_utf8(secret: str) -> bool:
+    """Whether it can be written down; bytes of the environment that are no UTF-8 cannot."""
+    try:
+        secret.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def require_of_use(log: LogRecord, password: Password) -> None:

@@ -1,42 +1,79 @@
-"""Choosing the bookies of a new ledger, and making them members of its term.
+"""Choosing the bookies of a new ledger, and what makes bookies members.
+
+A bookie takes the writer's permission before the metadata names it. So a member without it has lost
+data of the ledger, and no recovery takes what else it lacks for absent (R18). A bookie
+that did not surely take it is not asked again for this writer: a request that is still on its way
+could make the permission anew where it was lost (R19).
 
 Bookies are asked all at once, and one that does not answer in time is not chosen: one disk that
 hangs keeps nobody from writing. Only where there is no other is it given more time.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from secrets import token_hex
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
-from bkspark.client import asking
+from bkspark.client import asking, ensemble_log
+from bkspark.client.channel import Channel, ask_all
 from bkspark.client.cluster import Cluster, draw
 from bkspark.client.runtime import THREADS, Runtime
-from bkspark.errors import BookieUnavailableError
+from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import layout
 from bkspark.protocol import placement
 from bkspark.protocol.ledger import FIRST_TERM, Member
 from bkspark.protocol.quorum import Quorum
 
+logger = logging.getLogger(__name__)
+
 SPARES_MAX = 4
 """More bookies than this do not fail during one write, other than all together."""
 
 
-def place(
-    cluster: Cluster, ledger_id: int, quorum: Quorum
-) -> tuple[list[BookieAddress], list[BookieAddress]]:
-    """Choose ensemble and spares; every member of the ensemble holds the first term's marker."""
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a new ledger is to be.
+
+    Attributes:
+        ensemble: its members; each holds the permission of ``token``.
+        spares: bookies that may step in, preferred first.
+        token: of its writer; nobody else was ever asked to take this permission.
+    """
+
+    ensemble: tuple[BookieAddress, ...]
+    spares: tuple[BookieAddress, ...]
+    token: str
+
+
+def place(cluster: Cluster, ledger_id: int, quorum: Quorum) -> Placed:
+    """Choose ensemble and spares of a new ledger, and who writes it.
+
+    Raises:
+        NotEnoughBookiesError: too few usable bookies.
+    """
     addresses = cluster.addresses()
     found = cluster.candidates(needed=quorum.ensemble_size)
     candidates = [c for c in found if c.member in addresses]
     refused: set[str] = set()
     while True:
-        chosen = placement.choose(
-            candidates, quorum.ensemble_size, draw=draw, exclude=refused, last=cluster.suspects()
-        )
+        with _naming(refused):
+            chosen = placement.choose(
+                candidates,
+                quorum.ensemble_size,
+                draw=draw,
+                exclude=refused,
+                last=cluster.suspects(),
+            )
         ensemble = [addresses[candidate.member] for candidate in chosen]
         others = len(candidates) - len(refused) - len(ensemble)
         needed = len(ensemble) - others
-        taken = joined(THREADS, ensemble, ledger_id, FIRST_TERM, needed=needed)
+        # Anew each time: who refused may still take it, late, and is a spare of this writer then.
+        token = token_hex(16)
+        permission = layout.permission(ledger_id, FIRST_TERM, token)
+        taken = joined(THREADS, ensemble, permission, needed=needed)
         failed = {address.bookie_id for address in ensemble} - taken
         if not failed:
             break
@@ -44,6 +81,8 @@ def place(
         for candidate in chosen:
             if candidate.member.bookie_id in failed:
                 cluster.note_failure(candidate.member)
+                why = "it takes no marker"
+                ensemble_log.given_up(logger, ledger_id, candidate.member.bookie_id, why)
     rest = len(candidates) - len(chosen) - len(refused)
     spares = placement.choose(
         candidates,
@@ -53,13 +92,31 @@ def place(
         near=chosen,
         last=cluster.suspects(),
     )
-    return _located(addresses, chosen), _located(addresses, spares)
+    return Placed(tuple(ensemble), tuple(_located(addresses, spares)), token)
+
+
+@contextmanager
+def _naming(refused: Collection[str]) -> Iterator[None]:
+    """Who is short of bookies is told which ones seemed usable and were not."""
+    try:
+        yield
+    except NotEnoughBookiesError as error:
+        if not refused:
+            raise
+        names = ", ".join(sorted(refused))
+        raise NotEnoughBookiesError(
+            f"{error.args[0]}: {names} could not be written to just now", hint=error.hint
+        ) from error
 
 
 def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[BookieAddress]:
-    """Bookies that may step in for those of ``ensemble``, in order of preference."""
+    """Bookies that may step in for those of ``ensemble``, in order of preference.
+
+    They are nice to have: who does not answer soon is none of them.
+    """
     addresses = cluster.addresses()
-    candidates = [c for c in cluster.candidates() if c.member in addresses]
+    found = cluster.candidates(enough=len(ensemble))
+    candidates = [c for c in found if c.member in addresses]
     used = {address.bookie_id for address in ensemble}
     free = [c for c in candidates if c.member.bookie_id not in used]
     near = [c for c in candidates if c.member.bookie_id in used]
@@ -73,36 +130,32 @@ def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[Booki
 def joined(
     runtime: Runtime,
     addresses: Collection[BookieAddress],
-    ledger_id: int,
-    term: int,
+    permission: str,
     *,
     needed: int = 0,
 ) -> set[str]:
-    """Bookie ids of those that have taken all markers up to ``term``, in time.
+    """Bookie ids of those that have taken ``permission``, durably and in time.
 
     Args:
         needed: if fewer have, those that are silent get more time.
     """
 
     def taking(address: BookieAddress) -> Callable[[], bool]:
-        return lambda: has_markers(address, ledger_id, term)
+        return lambda: has_joined(address, permission)
 
-    answers = asking.ask_all(
-        runtime,
-        {address.bookie_id: taking(address) for address in addresses},
-        seconds=asking.ANSWER_SECONDS,
-        name="put-markers-on",
+    answers = ask_all(
+        {Channel(address, runtime): taking(address) for address in addresses},
+        asking.ANSWER_SECONDS,
         needed=needed,
     )
-    return {bookie_id for bookie_id, answer in answers.items() if answer.result()}
+    return {channel.address.bookie_id for channel, has in answers.items() if has is True}
 
 
-def has_markers(address: BookieAddress, ledger_id: int, term: int) -> bool:
-    """Create all markers up to ``term`` on a bookie, ascending; whether they are durable (H3)."""
+def has_joined(address: BookieAddress, permission: str) -> bool:
+    """Make ``permission`` on a bookie that no metadata names for it; whether it is durable."""
     try:
         with open_bookie(address).open_root() as root:
-            for number in range(FIRST_TERM, term + 1):
-                root.put_new(layout.term_marker(ledger_id, number), b"")
+            root.put_new(permission, b"")
         return True
     except BookieUnavailableError:
         return False

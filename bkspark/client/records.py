@@ -1,7 +1,7 @@
 """Typed records in a metadata store, and the one loop that changes them.
 
 Every change carries a random nonce. When the store reports a conflict, or no outcome at all, the
-record is read back: if the bytes are ours, it was us (reliability R8, H6).
+record is read back: if the bytes are ours, it was us (R8, H6, RB-27).
 """
 
 import random
@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Generic, TypeVar
 
-from bkspark.errors import LedgerExistsError, MetadataVersionError, OutcomeUnknownError
+from bkspark.errors import (
+    BookKeeperError,
+    CorruptDataError,
+    InvalidRequestError,
+    LedgerExistsError,
+    MetadataVersionError,
+    OutcomeUnknownError,
+)
 from bkspark.metadata.contract import MetadataStore, Versioned
 
 T = TypeVar("T")
@@ -57,11 +64,26 @@ class Records(Generic[T]):
         self._key = key
         self._encode = encode
         self._decode = decode
+        self.step_over: Callable[[str, BookKeeperError], None] | None = None
+        """Told of a record that cannot be read, which is then as absent: only for showing."""
 
     def get(self, name: str) -> Seen[T] | None:
         """The newest version, or None if there surely is none."""
-        stored = self._store.get(self._key(name))
-        return None if stored is None else Seen(self._decode(name, stored.value), stored)
+        try:
+            stored = self._store.get(self._key(name))
+            return None if stored is None else Seen(self._decode(name, stored.value), stored)
+        except (CorruptDataError, InvalidRequestError, OutcomeUnknownError) as error:
+            if self.step_over is None:
+                raise
+            self.step_over(self._shown_key(name), error)
+            return None
+
+    def _shown_key(self, name: str) -> str:
+        """The key, also of a name that can have none."""
+        try:
+            return self._key(name)
+        except InvalidRequestError:
+            return name
 
     def create(self, name: str, value: T) -> Seen[T]:
         """Store a new record.
@@ -89,7 +111,7 @@ class Records(Generic[T]):
         """Apply ``transform`` to the newest value until it is stored (BookKeeper's update loop).
 
         ``transform`` is pure, gets None if there is no record, and may be called again on a newer
-        value; returning its argument means that there is nothing to do.
+        value (RB-18, RB-27e); returning its argument means that there is nothing to do.
         """
         for attempt in range(UPDATE_TRIES_MAX):
             seen = seen if seen is not None and attempt == 0 else self.get(name)

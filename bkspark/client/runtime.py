@@ -65,6 +65,7 @@ class _Work:
             thread = threading.current_thread()
             threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), thread)))
         finally:
+            del self._work  # it may hold much
             self._is_done = True
             self._end.release()
 

@@ -15,6 +15,10 @@ from bkspark.protocol.record import (
     stripes_of_range,
 )
 
+ENTRY_LOG_BYTES_MAX = 2**50
+MESSAGE_BYTES_MAX = 2**31 - 1
+"""Nothing that was written is longer, and nobody reserves memory for what says that it is."""
+
 
 def to_json(record: AddRecord) -> dict[str, Any]:
     """What the header of ``record`` says."""
@@ -85,7 +89,8 @@ def _attempt(fields: Fields, quorum: Quorum) -> AttemptLogs:
             raise ValueError("malformed entry log")
         if not isinstance(digest, str) or not digest.isascii():
             raise ValueError("malformed digest")
-        if not 0 <= stripe < quorum.stripe_count or not 0 < index_offset < length:
+        is_possible = 0 < index_offset < length <= ENTRY_LOG_BYTES_MAX
+        if not 0 <= stripe < quorum.stripe_count or not is_possible:
             raise ValueError("entry log out of range")
         rows = stripe_row_count(row_count, stripe, quorum.stripe_count)
         logs.append(EntryLog(layout.token(attempt_id), stripe, rows, length, index_offset, digest))
@@ -95,7 +100,7 @@ def _attempt(fields: Fields, quorum: Quorum) -> AttemptLogs:
 def _part(stripe: object, length: object, digest: object) -> InlinePart:
     if type(stripe) is not int or type(length) is not int or not isinstance(digest, str):
         raise ValueError("malformed part")
-    if length < 1 or not digest.isascii():
+    if not 1 <= length <= MESSAGE_BYTES_MAX or not digest.isascii():
         raise ValueError("malformed part")
     return InlinePart(stripe, length, digest)
 

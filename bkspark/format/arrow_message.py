@@ -10,6 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+MALFORMED = (pa.ArrowException, ValueError, OSError, OverflowError, struct.error)
+"""What decoding raises on bytes that are no such message."""
+
 _INT64 = struct.Struct("<q")
 
 
@@ -23,9 +26,12 @@ def decode_batch(
 ) -> pa.RecordBatch:
     """The batch in ``data``, fully validated; only ``columns`` (indexes) of it if given.
 
+    Args:
+        unpacked_bytes_max: what a packed batch may claim; 0 where none may be packed.
+
     Raises:
-        ValueError, pyarrow.ArrowException, OSError: malformed, of another number of rows than
-            ``row_count``, or larger than allowed.
+        one of ``MALFORMED``: malformed, of another number of rows than ``row_count``, or larger
+            than allowed.
     """
     try:
         message = pa.ipc.read_message(pa.py_buffer(data))
@@ -36,7 +42,7 @@ def decode_batch(
     if _row_count(message) != row_count:
         raise ValueError("row count differs from the index")
     if _is_compressed(message):
-        if _declared_bytes(message) > unpacked_bytes_max:
+        if not unpacked_bytes_max or _declared_bytes(message) > unpacked_bytes_max:
             raise ValueError("the batch declares more bytes than its index allows")
         return _decode_columns(data, schema, columns)
     batch = pa.ipc.read_record_batch(message, schema)

@@ -17,10 +17,16 @@ COUNTER_KIND = "counter"
 
 @dataclass(frozen=True, slots=True)
 class ClusterRecord:
-    """A cluster's identity: a random id that every cookie repeats."""
+    """A cluster's identity: a random id that every cookie repeats.
+
+    Attributes:
+        storage_risk: why the metadata store might lose records, if somebody chose to use it all
+            the same; else empty.
+    """
 
     cluster_id: str
     created_ms: int
+    storage_risk: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,7 @@ class BookieRecord:
         url: where its storage is, as every host sees it.
         domain: failure domain; bookies that share one are expected to be lost together.
         is_read_only: an operator's wish: not chosen for new ensembles, still read.
+        storage_risk: as of a ``ClusterRecord``.
     """
 
     bookie_id: str
@@ -38,16 +45,26 @@ class BookieRecord:
     url: str
     domain: str
     is_read_only: bool = False
+    storage_risk: str = ""
 
 
 def encode_cluster(record: ClusterRecord, nonce: str) -> bytes:
-    value = {"nonce": nonce, "id": record.cluster_id, "created_ms": record.created_ms}
+    value: dict[str, Any] = {
+        "nonce": nonce,
+        "id": record.cluster_id,
+        "created_ms": record.created_ms,
+        **_risk(record),
+    }
     return envelope.encode(CLUSTER_KIND, layout.CLUSTER_KEY, value)
 
 
 def decode_cluster(data: bytes) -> ClusterRecord:
     fields = envelope.decode(CLUSTER_KIND, layout.CLUSTER_KEY, data)
-    return ClusterRecord(fields.take("id", str), fields.take("created_ms", int))
+    return ClusterRecord(
+        fields.take("id", str),
+        fields.take("created_ms", int),
+        fields.take_or_none("storage_risk", str) or "",
+    )
 
 
 def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
@@ -58,6 +75,7 @@ def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
         "url": record.url,
         "domain": record.domain,
         "read_only": record.is_read_only,
+        **_risk(record),
     }
     return envelope.encode(BOOKIE_KIND, layout.bookie_key(record.bookie_id), value)
 
@@ -72,7 +90,13 @@ def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
         url=fields.take("url", str),
         domain=fields.take("domain", str),
         is_read_only=fields.take("read_only", bool),
+        storage_risk=fields.take_or_none("storage_risk", str) or "",
     )
+
+
+def _risk(record: ClusterRecord | BookieRecord) -> dict[str, str]:
+    """Said only where there is one."""
+    return {"storage_risk": record.storage_risk} if record.storage_risk else {}
 
 
 def encode_counter(key: str, value: int, nonce: str) -> bytes:

@@ -1,7 +1,8 @@
 """The cookie: the file that makes a directory a bookie, and *this* bookie.
 
 Every use of a bookie begins with its cookie. A wiped directory that is initialised again gets
-another incarnation, and so is another bookie, whose absences prove nothing (RB-09, RB-10).
+another incarnation, and so is another bookie, whose absences prove nothing (RB-09, RB-10, H18). Nor
+is the same path of another machine, or an empty mount point, a bookie (H40).
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 A digest covers a *context* (what the bytes are supposed to be: ledger, attempt, position) and the
 bytes, so that bytes found in the wrong place fail. It is checked before anything is parsed: Arrow
-alone reads nine in ten single-bit flips as other data without a word (reliability T9).
+alone reads nine in ten single-bit flips as other data without a word.
 
 Two CRC32C libraries serve, whichever is installed: fastcrc (MIT, 80 GB/s here) is a dependency of
 this package, crc32c is accepted where a cluster has only that.

@@ -208,7 +208,7 @@ def decode_block(
         )
         if batch.num_rows != block.row_count:
             raise pa.ArrowInvalid("row count differs from the index")
-    except (pa.ArrowException, ValueError, OSError, struct.error) as error:
+    except arrow_message.MALFORMED as error:
         names = (ledger_id, log.attempt_id, log.stripe)
         raise CorruptDataError(
             f"entry log {_shown(names)}: block {block.ordinal} is malformed"

@@ -175,6 +175,16 @@ def head_length(data: bytes, begin: int) -> int:
     return int(_PREFIX.size + _PREFIX.unpack_from(data, begin)[4])
 
 
+def is_as_long_as_its_rows(data: bytes, record: AddRecord) -> bool:
+    """Whether a frame has just the room that the rows of ``record`` take there.
+
+    Args:
+        data: the frame from its beginning on, at least its prefix.
+    """
+    _, _, _, index, _, parts_length, _ = _PREFIX.unpack_from(data)
+    return sum(part.length_bytes for part in record.parts_of(index)) == int(parts_length)
+
+
 def decode_head(
     data: bytes, begin: int, digester: Digester, *, ledger_id: int, position: int
 ) -> AddRecord | None:

@@ -3,7 +3,8 @@
 On a bookie::
 
     COOKIE
-    ledgers/<shard>/<ledger>/terms/<term>                        fence and permission in one
+    ledgers/<shard>/<ledger>/terms/<term>                        fence of the writer before
+    ledgers/<shard>/<ledger>/terms/<term>-<token>                a writer's permission
     ledgers/<shard>/<ledger>/journal/<term>-<token>              add records
     ledgers/<shard>/<ledger>/entries/<attempt>-<stripe>.arrow    entry logs
 
@@ -17,6 +18,10 @@ In the metadata store::
 ``<ledger>`` and ``<term>`` are 16 and 8 hex digits, ``<shard>`` the last two of the ledger's,
 ``<token>`` and ``<attempt>`` 32. Names that come out of storage are hostile input: they pass the
 same checks before a path is made of them.
+
+A journal, an entry log and a permission have a token of their maker in the name, so nobody writes
+over what another one wrote (R3, H4). Each term has a fence of its own, so one that comes late takes
+no other back (H3).
 """
 
 import re
@@ -91,7 +96,17 @@ def terms_folder(ledger_id: int) -> str:
 
 
 def term_marker(ledger_id: int, term: int) -> str:
+    """What fences the writer of the term in front of ``term``.
+
+    Ledgers made by older versions have no permissions: there the marker of a writer's own term is
+    its permission too.
+    """
     return f"{terms_folder(ledger_id)}/{_term_digits(term)}"
+
+
+def permission(ledger_id: int, term: int, writer_token: str) -> str:
+    """The marker of one writer, which each bookie takes before the metadata names it for him."""
+    return f"{term_marker(ledger_id, term)}-{token(writer_token)}"
 
 
 def journal_folder(ledger_id: int) -> str:
@@ -106,6 +121,11 @@ def journal_term(name: str) -> int:
     """The term that the last part of a journal's name begins with; 0 if it is no journal's."""
     found = _JOURNAL.fullmatch(name)
     return int(found[1], 16) if found else 0
+
+
+def is_journal(name: str) -> bool:
+    """Whether the last part of a name is a journal's; anything else beside journals is strange."""
+    return journal_term(name) > 0
 
 
 def entries_folder(ledger_id: int) -> str:

@@ -1,7 +1,7 @@
 """``LedgerMetadata`` <-> bytes of a metadata record.
 
 The ``nonce`` differs in every change, so that a client whose answer was lost recognises its own
-(reliability R8).
+(R8).
 """
 
 from base64 import b64decode, b64encode
@@ -126,11 +126,20 @@ def _decode_standing(fields: Fields) -> Standing | None:
 
 def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
     members = [[member.bookie_id, member.incarnation] for member in fragment.ensemble]
-    return {"first": fragment.first_entry_id, "term": fragment.term, "ensemble": members}
+    value = {"first": fragment.first_entry_id, "term": fragment.term, "ensemble": members}
+    if fragment.token:  # came later: other records stay as they are
+        value["token"] = fragment.token
+    return value
 
 
 def _decode_fragment(fields: Fields) -> Fragment:
     members = []
     for bookie_id, incarnation in fields.take("ensemble", list):
         members.append(Member(layout.bookie_id(bookie_id), layout.token(incarnation)))
-    return Fragment(fields.take("first", int), fields.take("term", int), tuple(members))
+    token = fields.take_or_none("token", str)
+    return Fragment(
+        fields.take("first", int),
+        fields.take("term", int),
+        tuple(members),
+        "" if token is None else layout.token(token),
+    )

@@ -69,6 +69,8 @@ def decode(name: str, data: bytes) -> LogRecord:
             retention_ms=fields.take_or_none("retention_ms", int),
             to_delete=tuple(_integers(fields.take_or_none("to_delete", list) or [])),
             bereft=tuple(_texts(fields.take_or_none("bereft", list) or [])),
+            first_version=fields.take_or_none("first_version", int) or 0,
+            truncated_ms=fields.take_or_none("truncated_ms", int),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
@@ -93,6 +95,8 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "retention_ms": record.retention_ms,
         "to_delete": list(record.to_delete) or None,
         "bereft": list(record.bereft) or None,
+        "first_version": record.first_version or None,
+        "truncated_ms": record.truncated_ms,
     }
     return {name: value for name, value in fields.items() if value is not None}
 

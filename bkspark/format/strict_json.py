@@ -31,9 +31,9 @@ class Fields:
         self.what = what
 
     def take(self, name: str, kind: type[T]) -> T:
-        """The field ``name``; a bool is no int here."""
+        """The field ``name``; a bool is no int here, nor is what 64 bits cannot hold."""
         value = self._values.get(name)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        if not isinstance(value, kind) or (kind is int and not _is_int64(value)):
             raise CorruptDataError(f"{self.what}: field {name!r} is missing or malformed")
         return value
 
@@ -60,18 +60,25 @@ def loads(data: bytes, what: str) -> Fields:
     """Parse one JSON object.
 
     Raises:
-        CorruptDataError: not UTF-8, not JSON, not an object, doubled keys, NaN, or nested too deep.
+        CorruptDataError: not UTF-8, not JSON, not an object, half a character, doubled keys, NaN,
+            or nested too deep.
     """
     try:
         value = json.loads(
             data.decode("utf-8"), object_pairs_hook=_without_doubles, parse_constant=_refuse
         )
+        if b"\\u" in data:  # else no string can hold half a surrogate pair
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise CorruptDataError(f"{what}: not valid JSON") from error
     may_be_deep = data.count(b"{") + data.count(b"[") > DEPTH_MAX
     if not isinstance(value, dict) or (may_be_deep and _is_deeper(value, DEPTH_MAX)):
         raise CorruptDataError(f"{what}: not a JSON object of bounded depth")
     return Fields(value, what)
+
+
+def _is_int64(value: object) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

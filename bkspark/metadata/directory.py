@@ -10,14 +10,13 @@ An answer "absent" is given only for ENOENT; every other ``OSError`` goes up as 
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from typing import Protocol, Self
 
-TEMPORARY_PREFIX = ".tmp-"
+from bkspark.format.envelope import RECORD_BYTES_MAX
+from bkspark.storage import posix_calls
 
-# Most records are smaller; the memory for a much larger piece would cost more than the reading.
-_READ_BYTES = 2**14
+TEMPORARY_PREFIX = posix_calls.TEMP_PREFIX
 
 
 class Directory(Protocol):
@@ -36,7 +35,11 @@ class Directory(Protocol):
         ...
 
     def read(self, path: str) -> bytes | None:
-        """All bytes; None if the file surely does not exist."""
+        """All bytes; None if the file surely does not exist.
+
+        Raises:
+            OSError: also if it is no file, or longer than any record.
+        """
         ...
 
     def exists(self, path: str) -> bool:
@@ -88,13 +91,9 @@ class PosixDirectory:
 
     def read(self, path: str) -> bytes | None:
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._root_fd)
+            return posix_calls.read_bounded(self._root_fd, path, RECORD_BYTES_MAX)
         except FileNotFoundError:
             return None
-        try:
-            return _read_all(fd)
-        finally:
-            os.close(fd)
 
     def exists(self, path: str) -> bool:
         try:
@@ -118,7 +117,7 @@ class PosixDirectory:
         for part in path.split("/"):
             with self._folder(parent) as parent_fd:
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=parent_fd)
+                    os.mkdir(part, posix_calls.FOLDER_MODE, dir_fd=parent_fd)
                 # Also if it was there: its maker may have died before making it durable.
                 os.fsync(parent_fd)
             parent = f"{parent}/{part}" if parent else part
@@ -138,9 +137,7 @@ class PosixDirectory:
 
     @contextlib.contextmanager
     def _folder(self, folder: str) -> Iterator[int]:
-        fd = os.open(
-            folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._root_fd
-        )
+        fd = os.open(folder or ".", posix_calls.FOLDER_FLAGS, dir_fd=self._root_fd)
         try:
             yield fd
         finally:
@@ -148,15 +145,24 @@ class PosixDirectory:
 
 
 def open_directory(root: str) -> PosixDirectory:
-    """The directory at ``root``, found by path anew."""
-    return PosixDirectory(os.open(root, os.O_RDONLY | os.O_DIRECTORY))
+    """The directory at ``root``, found by path anew; it may be a link.
+
+    Raises:
+        NotPrivateError: others may change what is in it.
+    """
+    fd = posix_calls.open_root(root)
+    try:
+        posix_calls.require_private(os.fstat(fd), root)
+    except BaseException:
+        os.close(fd)
+        raise
+    return PosixDirectory(fd)
 
 
 def _write_and_link(folder_fd: int, name: str, data: bytes) -> bool:
-    temporary = f"{TEMPORARY_PREFIX}{secrets.token_hex(16)}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder_fd)
+    temporary, fd = posix_calls.new_temp(folder_fd)
     try:
-        _write_all(fd, data)
+        posix_calls.write_all(fd, data)
         os.fsync(fd)
         return _link(folder_fd, fd, temporary, name)
     finally:
@@ -187,16 +193,3 @@ def _is_same_file(folder_fd: int, fd: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     return os.path.samestat(found, os.fstat(fd))
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
-
-
-def _read_all(fd: int) -> bytes:
-    chunks = []
-    while chunk := os.read(fd, _READ_BYTES):
-        chunks.append(chunk)
-    return b"".join(chunks)

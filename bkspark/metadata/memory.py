@@ -10,6 +10,7 @@ import threading
 from bkspark.errors import InvalidRequestError, MetadataVersionError
 from bkspark.metadata import names
 from bkspark.metadata.contract import Versioned
+from bkspark.storage.shown import shown_url
 
 # One lock for all: a store is a dictionary, and nothing waits while holding it.
 _lock = threading.Lock()
@@ -31,7 +32,7 @@ class MemoryMetadataStore:
             or parts.fragment
         ):
             raise InvalidRequestError(
-                f"{names.shown_uri(uri)!r} is not the address of a store in memory",
+                f"{shown_url(uri)!r} is not the address of a store in memory",
                 hint="it looks like memory://name",
             )
         self._name = parts.netloc
@@ -44,9 +45,9 @@ class MemoryMetadataStore:
         return f"memory://{self._name}"
 
     def format(self) -> None:
-        """Make an empty store; InvalidRequestError if there is one already."""
+        """Make an empty store; InvalidRequestError if there is one with records already."""
         with _lock:
-            if self._name in _stores:
+            if _stores.get(self._name):
                 raise InvalidRequestError(
                     f"no metadata store can be made at {self.uri}: it is one already",
                     hint="choose another name, or use what is there",

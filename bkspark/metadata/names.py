@@ -4,6 +4,7 @@ import re
 from urllib.parse import SplitResult, urlsplit
 
 from bkspark.errors import InvalidRequestError
+from bkspark.storage.shown import require_fit
 
 # A part never begins with a dot: it could be ".." or pass for a store's own temporary file.
 _KEY = re.compile(r"[a-z]+(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
@@ -27,6 +28,7 @@ def key(name: str) -> str:
 
 def split_uri(uri: str) -> SplitResult:
     """The parts of ``uri``; an error of ours, without secrets, if it has none."""
+    require_fit(uri)
     try:
         return urlsplit(uri)
     except ValueError:
@@ -34,12 +36,3 @@ def split_uri(uri: str) -> SplitResult:
         raise InvalidRequestError(
             "the metadata store URI cannot be parsed", hint="it looks like file:///directory"
         ) from None
-
-
-def shown_uri(uri: str) -> str:
-    """``uri`` without user, password, query and fragment, fit for messages and logs."""
-    parts = split_uri(uri)
-    # Without its "//", user and password are taken for a path.
-    path = parts.path if parts.netloc else parts.path.rpartition("@")[2]
-    location = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{location}{path}"[:200] if parts.scheme else path[:200]

@@ -61,7 +61,8 @@ class S3MetadataStore(VersionedStore):
     def format(self) -> None:
         """Make an empty prefix of a bucket that exists a metadata store."""
         with self._known_errors("format it"), self._directory() as directory:
-            self._require_empty([name for name in self._objects.entries("") if name[0] != "."])
+            found = [name for name in self._objects.entries("") if name[0] != "."]
+            self._require_no_record(directory, found)
             require_conditional_creates(self._objects)
             self._mark(directory)
 

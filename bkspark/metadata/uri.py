@@ -10,6 +10,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.metadata import names
 from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.files import FileMetadataStore
+from bkspark.storage.shown import shown_url
 
 if TYPE_CHECKING:
     from bkspark.metadata.memory import MemoryMetadataStore
@@ -57,13 +58,13 @@ def _store(
             raise _no_scheme(uri)
         case scheme:
             raise InvalidRequestError(
-                f"metadata store {names.shown_uri(uri)}: {scheme}:// is not supported",
+                f"metadata store {shown_url(uri)}: {scheme}:// is not supported",
                 hint=f"use {_SUPPORTED}",
             )
 
 
 def _no_scheme(uri: str) -> InvalidRequestError:
-    path = names.shown_uri(uri)
+    path = shown_url(uri)
     example = f"file://{path}" if path.startswith("/") else "file:///absolute/path"
     return InvalidRequestError(
         f"metadata store {path!r} has no scheme", hint=f"for a folder write {example}"

@@ -20,6 +20,7 @@ from bkspark.metadata import names
 from bkspark.metadata.contract import Versioned
 from bkspark.metadata.directory import Directory
 from bkspark.metadata.versions import VersionedRecords
+from bkspark.storage.shown import shown_url
 
 MARKER = "METADATA_STORE"
 _MARKER_TEXT = b"bkspark metadata store, format 1\n"
@@ -38,6 +39,7 @@ class VersionedStore(ABC):
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
+        self._shown = shown_url(uri)
 
     def __reduce__(self) -> tuple[type[Self], tuple[str]]:
         return type(self), (self._uri,)
@@ -48,9 +50,9 @@ class VersionedStore(ABC):
 
     @abstractmethod
     def format(self) -> None:
-        """Make an empty place a metadata store.
+        """Make an empty place a metadata store; one that has no record yet stays as it is.
 
-        Durability: durable when it returns.
+        Durability: durable when it returns, whoever made it.
 
         Raises:
             InvalidRequestError: there is something in it, or it cannot be one.
@@ -93,18 +95,23 @@ class VersionedStore(ABC):
     def close(self) -> None:  # noqa: B027 - needs no override
         """Nothing to do: every call opens and closes what it needs."""
 
-    def _require_empty(self, found: Collection[str]) -> None:
-        if found:
-            what = "is one already" if MARKER in found else "has something else in it"
-            use = "use it (`bkspark bookie add URL` adds a bookie), or " if MARKER in found else ""
+    def _require_no_record(self, directory: Directory, found: Collection[str]) -> None:
+        """Refuse a root in which ``found`` is; folders may be there before their first record."""
+        is_store = MARKER in found
+        others = [name for name in found if name != MARKER]
+        if is_store:
+            others = [name for name in others if not _is_empty_folder(directory, name)]
+        if others:
+            what = "is one already" if is_store else "has something else in it"
+            use = "use it (`bkspark bookie add URL` adds a bookie), or " if is_store else ""
             raise InvalidRequestError(
-                f"no metadata store can be made at {self._uri}: it {what}",
+                f"no metadata store can be made at {self._shown}: it {what}",
                 hint=f"{use}choose another {self.place}",
             )
 
     def _mark(self, directory: Directory) -> None:
         if not directory.put_if_absent(MARKER, _MARKER_TEXT):
-            raise InvalidRequestError(f"somebody else made {self._uri} a metadata store just now")
+            self._require_marker(directory)
 
     @contextmanager
     def _records(self, doing: str) -> Iterator[VersionedRecords]:
@@ -127,14 +134,14 @@ class VersionedStore(ABC):
             raise self._no_store()
         if marker != _MARKER_TEXT:
             raise InvalidRequestError(
-                f"the metadata store at {self._uri} has another format",
+                f"the metadata store at {self._shown} has another format",
                 hint="use the version of bkspark that made it, or a newer one",
             )
 
     def _no_store(self) -> InvalidRequestError:
         return InvalidRequestError(
-            f"no bkspark cluster at {self._uri}",
-            hint=f"run `bkspark init {self._uri}`, or {self.hint_if_missing}",
+            f"no bkspark cluster at {self._shown}",
+            hint=f"run `bkspark init {self._shown}`, or {self.hint_if_missing}",
         )
 
     @contextmanager
@@ -147,6 +154,12 @@ class VersionedStore(ABC):
             if doing.startswith(_CHANGES):
                 hint = f"{hint}; {_READ_BACK}" if hint else _READ_BACK
             raise OutcomeUnknownError(
-                f"metadata store {self._uri} could not surely {doing}: {reason}",
+                f"metadata store {self._shown} could not surely {doing}: {reason}",
                 hint=hint or "nothing was changed; try again when the storage answers",
             ) from error
+
+
+def _is_empty_folder(directory: Directory, name: str) -> bool:
+    """Whether nothing but temporary files, of a client that was killed, is in it."""
+    is_folder = name.endswith("/")
+    return is_folder and all(left.startswith(".") for left in directory.list(name[:-1]))

@@ -114,7 +114,7 @@ class VersionedRecords:
 
     def list(self, prefix: str) -> list[str]:
         names = [name[:-1] for name in self._directory.list(prefix) if name.endswith("/")]
-        return sorted(name for name in names if self._is_live(f"{prefix}/{name}"))
+        return sorted(name for name in names if self._may_be_live(f"{prefix}/{name}"))
 
     def delete(self, key: str) -> None:
         folder = key.rpartition("/")[0]
@@ -144,6 +144,13 @@ class VersionedRecords:
 
     def _is_live(self, key: str) -> bool:
         return not self._directory.exists(_tombstone(key)) and not self._never_existed(key, 1)
+
+    def _may_be_live(self, key: str) -> bool:
+        """Who asks for one that gives no answer is told so; it must not hide the others."""
+        try:
+            return self._is_live(key)
+        except OSError:
+            return True
 
     def _never_existed(self, key: str, version: int) -> bool:
         """Sure, as of the moment of the first look-up. The order of look-ups matters."""

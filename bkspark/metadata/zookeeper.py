@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata import names
 from bkspark.metadata.contract import Versioned
+from bkspark.storage.shown import shown_url
 
 if TYPE_CHECKING:
     from bkspark.metadata.zookeeper_records import ZooKeeperRecords
@@ -46,6 +47,8 @@ class ZooKeeperMetadataStore:
 
     def format(self) -> None:
         """Make an empty path, created if it is not there, a metadata store.
+
+        A store that has no record yet stays as it is.
 
         Raises:
             InvalidRequestError: there is something in it.
@@ -113,7 +116,7 @@ def _address(uri: str) -> tuple[str, str]:
         or parts.fragment
     ):
         raise InvalidRequestError(
-            f"{names.shown_uri(uri)!r} is not the address of a path in ZooKeeper",
+            f"{shown_url(uri)!r} is not the address of a path in ZooKeeper",
             hint="it looks like zk://host:2181,host:2181/path, without user and password",
         )
     if (
@@ -123,7 +126,7 @@ def _address(uri: str) -> tuple[str, str]:
         or f"{path}/".startswith("/zookeeper/")
     ):
         raise InvalidRequestError(
-            f"{names.shown_uri(uri)!r}: no metadata store can be at this path in ZooKeeper",
+            f"{shown_url(uri)!r}: no metadata store can be at this path in ZooKeeper",
             hint="use one of letters, digits, '.', '_' and '-' such as /bkspark; "
             "/zookeeper is its own",
         )

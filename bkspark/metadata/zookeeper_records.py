@@ -54,6 +54,8 @@ class ZooKeeperRecords:
     def format(self) -> None:
         doing = f"format {self._uri}"
         value, children = self._session.contents(doing, self._root) or (b"", [])
+        if _MARKER in children and not self._has_records(doing):
+            return
         if value or children:
             what = "is one already" if _MARKER in children else "has something else in it"
             raise self._cannot_be_made(f"it {what}")
@@ -63,6 +65,15 @@ class ZooKeeperRecords:
             self._session.commit(doing, [create(self._marker, _MARKER_TEXT), *folders])
         except RefusedError as refused:
             raise self._cannot_be_made("somebody else changed it just now") from refused
+
+    def _has_records(self, doing: str) -> bool:
+        """Folders may be there before the first record is."""
+        kinds = [f"{self._root}/{kind}" for kind in _KINDS]
+        folders = [f"{kind}/{name}" for kind in kinds for name in self._names_in(doing, kind)]
+        return any(self._names_in(doing, folder) for folder in folders)
+
+    def _names_in(self, doing: str, path: str) -> list[str]:
+        return (self._session.contents(doing, path) or (b"", []))[1]
 
     def get(self, key: str) -> Versioned | None:
         with self._marker_needed():

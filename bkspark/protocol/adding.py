@@ -3,17 +3,17 @@
 Rule 1. Entry ids are dense and given out here and nowhere else (overview, "no gaps").
 
 Rule 2. An add is complete when every write set it needs has Qa counted members; a member counts
-only after its post-check (reliability R1, R6).
+only after its post-check (R1, R6).
 
 Rule 3. Adds are acknowledged strictly in order, and only under a metadata check that began after
 the last member was counted. Replacing a member voids a check that is under way (R4, H10).
 
 Rule 4. After a replacement only the replaced indexes are taken back, all of them before anything
-completes (features 2.2.1, 2.2.4; RB-07, RB-08).
+completes (RB-07, RB-08).
 
 Rule 5. Every record says the LAC of its writer. A LAC that no record has said yet may be said by a
 confirmation, and only when nothing is pending: then nothing that lies before it in a journal is
-unconfirmed, and whoever reads the journal from its end may stop there (features 2.3.4).
+unconfirmed, and whoever reads the journal from its end may stop there.
 """
 
 from collections import deque

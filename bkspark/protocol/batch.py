@@ -4,7 +4,7 @@ Rule 1. Exactly one attempt of every partition counts: the one Spark reports. Id
 follow partition order.
 
 Rule 2. A copy outside the committed ensemble counts zero. Tasks may have used different spares for
-one position; the commit settles on one and has the missing copies made (reliability R10, H13).
+one position; the commit settles on one and has the missing copies made (R10, H13).
 
 Rule 3. Every entry log needs Qa copies on its own window before the record that names it is
 written (R1); it should have Qw. The record itself needs Qa live members in every window (H7).
@@ -49,16 +49,11 @@ class AttemptReport:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Copy an entry log to ``target_id`` from any of ``source_ids``.
-
-    ``is_required`` tells whether the log has fewer than Qa copies as yet: then the commit waits
-    until enough of its copies are made.
-    """
+    """Copy an entry log to ``target_id`` from any of ``source_ids``."""
 
     entry_log: EntryLog
     source_ids: tuple[str, ...]
     target_id: str
-    is_required: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,15 +175,13 @@ def _missing_copies(
 ) -> list[Copy]:
     window = [ensemble[index].bookie_id for index in quorum.write_set(written.entry_log.stripe)]
     sources = tuple(bookie_id for bookie_id in written.bookie_ids if bookie_id not in failed)
-    present = [bookie_id for bookie_id in window if bookie_id in sources]
     targets = [
         bookie_id for bookie_id in window if bookie_id not in sources and bookie_id not in failed
     ]
-    if not sources or len(present) + len(targets) < quorum.ack_quorum_size:
+    if not sources:  # of its write set, Qa members live: the add record needs as much
         name = f"entry log {written.entry_log.attempt_id}-{written.entry_log.stripe}"
-        raise _too_few(name, len(present) + len(targets) if sources else 0, quorum, failed)
-    required = len(present) < quorum.ack_quorum_size
-    return [Copy(written.entry_log, sources, target, required) for target in targets]
+        raise _too_few(name, 0, quorum, failed)
+    return [Copy(written.entry_log, sources, target) for target in targets]
 
 
 def _too_few(

@@ -3,7 +3,7 @@
 Rule 1. Without delay every member that failed is, so that entries get all their copies.
 
 Rule 2. With delay a writer goes on as long as every entry still reaches Qa members of its write
-set; when some would not, all that failed are replaced (features 2.2.9). Entries written meanwhile
+set; when some would not, all that failed are replaced. Entries written meanwhile
 have fewer than Qw copies until they are repaired, and not one fewer than Qa.
 """
 

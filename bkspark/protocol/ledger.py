@@ -11,13 +11,13 @@ acknowledged entries, so nothing in front of the last one's first entry is ever 
 Rule 3. CLOSED has a last entry and never changes it; nothing else has one ("Closing a ledger").
 
 Rule 4. A takeover raises the term and passes through IN_RECOVERY; only the token that stands in the
-metadata may write (reliability R2).
+metadata may write (R2).
 
 Rule 5. A writer that has nothing unacknowledged may *lay the ledger down*: it says where the ledger
 stands and never writes again, and from then on nobody may. Whoever *takes it up*, in the next term
 and in a fragment that begins behind that end, needs no recovery: the one before left nothing
-undecided, so no entry of the new fragment was ever sent in an older term (H43). A recovery may come
-first, as at any writer's ledger; that ends it.
+undecided, so no entry of the new fragment was ever sent in an older term (H43, RB-34). A recovery
+may come first, as at any writer's ledger; that ends it.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ INVALID_ENTRY_ID = -1
 FIRST_TERM = 1
 
 TERM_MAX = 32
-"""A ledger is not taken up in a term above this: every term is one more marker on every bookie."""
+"""A ledger is not taken up in a term above this: every writer leaves a marker on every bookie."""
 
 
 class LedgerState(Enum):
@@ -75,11 +75,14 @@ class Fragment:
         first_entry_id: first entry of the fragment, >= 0.
         term: the term in which this ensemble was put in place.
         ensemble: E distinct members, in stripe order.
+        token: of the writer whose permission each member took before it was named; empty in what
+            older versions wrote, and where no writer ever writes.
     """
 
     first_entry_id: int
     term: int
     ensemble: tuple[Member, ...]
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +221,7 @@ class LedgerMetadata:
         """Return this metadata with a new last fragment from ``first_entry_id`` on.
 
         A change at the last fragment's own first entry replaces its members, otherwise a fragment
-        is appended (features 2.2.3; TLA+ ``UpdatedFragments``).
+        is appended (TLA+ ``UpdatedFragments``).
 
         Raises:
             LedgerClosedError: the ledger is CLOSED.
@@ -231,7 +234,7 @@ class LedgerMetadata:
                 f"ledger {self.ledger_id}: only the last fragment may change, not {first_entry_id}"
             )
         kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
-        fragment = Fragment(first_entry_id, term, ensemble)
+        fragment = Fragment(first_entry_id, term, ensemble, token)
         return replace(self, fragments=(*kept, fragment))
 
     def put_down(self, standing: Standing, *, term: int, token: str) -> "LedgerMetadata":
@@ -256,14 +259,14 @@ class LedgerMetadata:
             raise self._fenced()
         first, term = self.laid_down.last_entry_id + 1, self.term + 1
         kept = tuple(f for f in self.fragments if f.first_entry_id < first)
-        fragment = Fragment(first, term, self.last_fragment.ensemble)
+        fragment = Fragment(first, term, self.last_fragment.ensemble, token)
         return replace(self, term=term, token=token, fragments=(*kept, fragment), laid_down=None)
 
     def in_recovery(self, token: str) -> "LedgerMetadata":
         """Return this metadata taken over for recovery by ``token``, in the next term.
 
-        From then on no writer and no earlier recovery can change it (protocol document,
-        "Recovery"; TLA+ ``RecoveryMetadata``).
+        From then on no writer and no earlier recovery can change it, its ensemble either (H25;
+        protocol document, "Recovery"; TLA+ ``RecoveryMetadata``).
 
         Raises:
             LedgerClosedError: there is nothing to recover.

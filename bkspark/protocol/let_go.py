@@ -4,7 +4,7 @@ Rule 1. That a ledger is gone is no reason by itself: only the log's record says
 were let go of on purpose. They lie below its first offset then, or in an earlier generation.
 
 Rule 2. Such entries are never stepped over in silence: it is an error that names them and says
-where the log begins now, or, if the reader asked for it, a skip that is reported (features 13.9).
+where the log begins now, or, if the reader asked for it, a skip that is reported.
 """
 
 from dataclasses import dataclass

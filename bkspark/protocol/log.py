@@ -6,7 +6,7 @@ ledgers whose end is not fixed yet, the *tail*: the one that is written to, and,
 rolls, the one before it. So whoever opens the log fences all of the tail (RB-20: the last two).
 
 Rule 2. A ledger that was dropped never joins: a commit that hung and wakes late finds itself
-refused, whatever it does (reliability H5).
+refused, whatever it does (H5).
 
 Rule 3. An application's transaction version only grows; a splice that carries one not above the
 last is already done (as in Delta): it changes nothing but that its ledger is dropped. Versions are
@@ -38,6 +38,9 @@ from bkspark.protocol.log_contents import LogContents, LoggedLedger
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import Transaction
 from bkspark.protocol.stream_run import StreamRun, queries_of, require_not_bereft, with_run
+
+UNSTAMPED = 0
+"""In place of a time until the record is ``stamped``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,8 @@ class LogRecord(LogContents):
             self,
             ledgers=kept,
             first_offset=before_offset,
+            first_version=self.first_version + len(gone),
+            truncated_ms=UNSTAMPED,
             dropped=(*self.dropped, *gone),
             to_delete=(*self.to_delete, *gone),
         )
@@ -248,6 +253,7 @@ class LogRecord(LogContents):
             changed_ms=changed_ms,
             created_ms=self.created_ms or changed_ms,
             ledgers=tuple(ledgers),
+            truncated_ms=changed_ms if self.truncated_ms == UNSTAMPED else self.truncated_ms,
         )
 
     def vacated(self) -> "LogRecord":
@@ -331,7 +337,9 @@ class LogRecord(LogContents):
 
     def _emptied(self) -> "LogRecord":
         dropped = (*self.dropped, *self.listed_ids)
-        return replace(self, ledgers=(), tail=(), first_offset=0, dropped=dropped)
+        first_version = self.first_version + len(self.ledgers)
+        emptied = replace(self, ledgers=(), tail=(), first_offset=0, dropped=dropped)
+        return replace(emptied, first_version=first_version, truncated_ms=None)
 
 
 def _require_closed(ledger: LedgerMetadata, log_name: str) -> None:

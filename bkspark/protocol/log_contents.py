@@ -12,6 +12,9 @@ entries, or the log was deleted, or they were closed without an entry. That is n
 compare-and-set that drops them, so
 whoever is interrupted, or cannot delete one, leaves a list behind for whoever comes next. What an
 abort or an overwrite drops is not on it: that takes a decision of its own.
+
+Rule 4. Closed ledgers are numbered as they join, for as long as the log's name is known: a ledger's
+*version* never changes and is given to no other, whatever is truncated, overwritten or deleted.
 """
 
 from collections.abc import Mapping
@@ -65,6 +68,8 @@ class LogContents:
         streams: per streaming query the runs that have written, the current one last.
         retention_bytes, retention_ms: how much to keep, and how long; None for ever.
         bereft: queries whose rows went with a deleted log of this name ("stream_run", rule 3).
+        first_version: of the first of ``ledgers``, or of the next one to join (rule 4).
+        truncated_ms: when entries were last truncated; None if none are.
         to_delete: those of the dropped ledgers that were let go and are not deleted yet (rule 3).
     """
 
@@ -87,6 +92,8 @@ class LogContents:
     retention_ms: int | None = None
     to_delete: tuple[int, ...] = ()
     bereft: tuple[str, ...] = ()
+    first_version: int = 0
+    truncated_ms: int | None = None
 
     def __post_init__(self) -> None:
         expected = self.ledgers[0].first_offset if self.ledgers else 0
@@ -103,8 +110,12 @@ class LogContents:
         known = [*self.listed_ids, *self.dropped]
         if len(set(known)) != len(known):
             raise InvalidRequestError(f"log {self.name}: a ledger is listed or dropped twice")
+        if min(known, default=0) < 0:
+            raise InvalidRequestError(f"log {self.name}: there is no ledger {min(known)}")
         if not set(self.to_delete) <= set(self.dropped):
             raise InvalidRequestError(f"log {self.name}: a ledger is to be deleted, not dropped")
+        if self.first_version < 0:
+            raise InvalidRequestError(f"log {self.name}: there is no version {self.first_version}")
         if len(self.tail) > TAIL_MAX or (self.tail and (self.is_sealed or self.is_vacant)):
             raise InvalidRequestError(f"log {self.name}: it cannot have the tail {self.tail}")
         if min(self.retention_bytes or 0, self.retention_ms or 0) < 0:

@@ -64,8 +64,8 @@ def choose(
         needed = "1 bookie is" if count == 1 else f"{count} bookies are"
         raise NotEnoughBookiesError(
             f"{needed} needed but only {len(open_)} can be used",
-            hint="add bookies (`bkspark bookie add URL`), or bring back those that "
-            "`bkspark bookies` shows as unavailable",
+            hint="add bookies (`bkspark bookie add URL`), or see to those that "
+            "`bkspark bookies` does not show as usable",
         )
     used = Counter(candidate.domain for candidate in near)
     chosen: list[Candidate] = []

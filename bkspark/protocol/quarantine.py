@@ -1,7 +1,7 @@
 """Which bookies failed so often lately that others are asked first.
 
 Rule 1. ``FAILURES_MAX`` failures of one bookie within ``WINDOW_SECONDS`` put it into quarantine,
-until ``QUARANTINE_SECONDS`` after the last of them (features 2.2.22).
+until ``QUARANTINE_SECONDS`` after the last of them.
 
 Rule 2. Quarantine is a preference and never a refusal: placement takes these bookies last. So a
 fault that hits all of them stops nobody, and no promise depends on a clock (R17).

@@ -4,7 +4,7 @@ Rule 1. Entry ``e`` belongs on the Qw members that follow index ``e mod E``, wra
 document, "Write quorums"). With Qw = E there is one such set, otherwise there are E of them.
 
 Rule 2. An entry is acknowledged on any Qa members *of its own write set*: acks from elsewhere in
-the ensemble count for nothing ("Ack quorums"; any Qa of E loses entries, reliability H7).
+the ensemble count for nothing ("Ack quorums"; any Qa of E loses entries, H7).
 
 Rule 3. A set of silent members is harmless while no write set has Qa members among them, which is
 the same as (Qw - Qa) + 1 answers from every write set ("Recovery"; RB-37).

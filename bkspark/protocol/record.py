@@ -3,15 +3,16 @@
 Rule 1. An add record commits the entries ``[first, last]`` as one atomic group: all or none.
 
 Rule 2. A file that no add record names does not exist for any reader, whatever is in it. Task
-attempts therefore may write what they like; only the attempts named here count (RB-34b).
+attempts therefore may write what they like; only the attempts named here count (RB-34b, H28,
+H29).
 
 Rule 3. The stripe of an attempt is cut at the attempt's own row offset, because ids are not known
 yet while a task runs. Row ``k`` of stripe ``s`` is entry ``first + s + k * stripe_count``, and lies
 on the Qw members from ensemble index ``s`` on: the *rotation*. Looking a record up never involves
-the rotation; finding its rows does (reliability H7).
+the rotation; finding its rows does (H7).
 
 Rule 4. A *confirmation* commits nothing: it only says a last-add-confirmed, so that readers see the
-last entry of a writer that is idle (explicit LAC, features 2.3.4; RB-12). It is written when every
+last entry of a writer that is idle (explicit LAC, RB-12). It is written when every
 entry sent before it is acknowledged, is no group, and counts for nothing but its LAC and what its
 writer knew up to there: length and transactions.
 """
@@ -74,6 +75,11 @@ class InlinePart:
     digest: str
 
 
+Piece = tuple[str, int]
+"""What a bookie has as a whole or not at all of a record's rows: an entry log, by the id of its
+attempt and its stripe, or an inline part, by an empty text and its stripe."""
+
+
 @dataclass(frozen=True, slots=True)
 class Transaction:
     """An application's own version number of a write, as in Delta's ``txnAppId``."""
@@ -118,6 +124,13 @@ class AddRecord:
     def is_confirmation(self) -> bool:
         """Whether it commits no entries and only says a LAC."""
         return self.last_entry_id < self.first_entry_id
+
+    @property
+    def pieces(self) -> frozenset[Piece]:
+        """All that its rows lie in."""
+        logs = (log for attempt in self.attempts for log in attempt.entry_logs)
+        inline = (("", part.stripe) for part in self.parts)
+        return frozenset([*inline, *((log.attempt_id, log.stripe) for log in logs)])
 
     def parts_of(self, ensemble_index: int) -> tuple[InlinePart, ...]:
         """The parts that the bookie at ``ensemble_index`` stores, in stripe order."""

@@ -4,18 +4,21 @@ Rule 1. Everything is read from the last fragment's ensemble as it was when the 
 nothing below that fragment: earlier fragments are complete (RB-02, RB-05).
 
 Rule 2. A group of entries is *kept* if every one of its rows has a good copy among the answers: one
-is enough, since digests tell good from bad ("positive generous").
+is enough, since digests tell good from bad ("positive generous"). Copies are judged file by file:
+that a bookie has a bad one says nothing about the others it has.
 
 Rule 3. A group is *absent* if some write set that it needs has (Qw - Qa) + 1 proofs of absence,
 each from a bookie that was fenced before it was looked at ("negative strict"). It then never was,
 and never can be, acknowledged.
 
-Rule 4. Anything else is undecided while a member is silent: recovery stops and says whom it waits
-for. Any member of the ensemble: one that has no copy may still know that the entry is confirmed. A
-torn last record is such a doubt too; it becomes an absence only when every member of the write set
-has answered, none is lost or damaged, and none has the record. Damage in the middle of a journal
-never becomes one: what stands before it is believed, because digests tell, and what it may have
-held is unknown.
+Rule 4. Anything else is undecided while a member is silent (RB-31): recovery stops and says whom it
+waits for. Any member of the ensemble: one that has no copy may still know that the entry is
+confirmed. A torn last record is such a doubt too; it becomes an absence only when every member of
+the write set has answered, none is lost or damaged, and none has the record (H22). Damage in the
+middle of a journal never becomes one: what stands before it is believed, because digests tell, and
+what it may have held is unknown (RB-11). What is strange among a member's journals, as long as
+nobody has cleared it up, is as good as silence, but for what the member shows all the same. So is a
+member that can be read and not be fenced: its writer may still write to it.
 
 Rule 5. A member that an operator declared lost for ever has answered, but its answer says nothing:
 it is waited for no more, and is no proof of an absence. That holds as well if it comes back: what
@@ -23,9 +26,10 @@ it shows counts, and what it lacks may have been lost. Where everybody has answe
 that are lost or damaged could tell, the group is *lost*: no answer will ever decide, and nothing
 but the operator's explicit word may close the ledger in front of it. So a lost member beside the
 torn end of a killed writer takes the word, though the end was never acknowledged: a disk fault
-leaves the same trace.
+leaves the same trace. A member that lacks what it took before the metadata named it has lost data
+of this ledger: for the ledger it is as good as declared lost, now and for ever (R18, RB-14).
 
-Rule 6. The ledger is never closed below a last-add-confirmed that was seen anywhere (R14).
+Rule 6. The ledger is never closed below a last-add-confirmed that was seen anywhere (R14, H20).
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +37,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.record import AddRecord, Piece
 
 
 class Verdict(Enum):
@@ -51,6 +55,15 @@ class Doubt(Enum):
     TORN = "its journal ends in an incomplete record, whatever that may have been"
     DAMAGED = "its journal is damaged with something behind the damage"
     LOST = "an operator declared it lost for ever, whether or not it came back"
+    UNCLEAR = "what lies among its journals is none, or one that was listed cannot be read"
+    DATA_LOST = "it lacks what it took before the metadata named it"
+    UNFENCED = "it can be read but not be fenced"
+
+
+WAITED_FOR = (Doubt.UNCLEAR, Doubt.UNFENCED)
+"""What may be cleared up yet: as good as silence."""
+
+_CAN_TELL = (None, Doubt.TORN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +71,11 @@ class MemberAnswer:
     """What one member of the ensemble showed after it was fenced.
 
     Attributes:
-        records: good records by first entry id, with the stripes whose rows it has a good copy of
-            (inline parts in its journal, or complete entry logs on it).
+        records: good records by first entry id, with the pieces it has a good copy of.
         doubt: None if what is not in ``records`` is surely not there.
     """
 
-    records: Mapping[int, tuple[AddRecord, frozenset[int]]]
+    records: Mapping[int, tuple[AddRecord, frozenset[Piece]]]
     doubt: Doubt | None = None
 
 
@@ -98,17 +110,18 @@ def decide_group(
         if first_entry_id in answer.records
     }
     record = next((found for found, _ in holders.values()), None)
-    if record is not None and _has_every_row(record, [stripes for _, stripes in holders.values()]):
+    held = frozenset[Piece]().union(*(pieces for _, pieces in holders.values()))
+    if record is not None and record.pieces <= held:
         return GroupDecision(first_entry_id, Verdict.KEEP, record)
     write_sets = _needed_write_sets(first_entry_id, record, quorum)
     if any(_is_absent(write_set, holders, answers, quorum) for write_set in write_sets):
         return GroupDecision(first_entry_id, Verdict.ABSENT, record)
     silent = tuple(index for index in range(quorum.ensemble_size) if index not in answers)
+    silent += tuple(index for index, one in answers.items() if one.doubt in WAITED_FOR)
     if silent:
         return GroupDecision(first_entry_id, Verdict.UNDECIDED, record, silent)
-    told_all = (None, Doubt.TORN)
     needed = sorted({index for write_set in write_sets for index in write_set})
-    unable = tuple(i for i in needed if i in holders or answers[i].doubt not in told_all)
+    unable = tuple(i for i in needed if i in holders or answers[i].doubt not in _CAN_TELL)
     return GroupDecision(first_entry_id, Verdict.LOST, record, unable)
 
 
@@ -120,13 +133,6 @@ def last_add_confirmed(answers: Mapping[int, MemberAnswer], floor: int) -> int:
         for record, _ in answer.records.values()
     )
     return max(seen, default=floor) if floor < 0 else max([floor, *seen])
-
-
-def _has_every_row(record: AddRecord, held: Sequence[frozenset[int]]) -> bool:
-    needed = {part.stripe for part in record.parts} | {
-        log.stripe for attempt in record.attempts for log in attempt.entry_logs
-    }
-    return needed <= frozenset().union(*held)
 
 
 def _needed_write_sets(
@@ -143,7 +149,7 @@ def _is_absent(
     quorum: Quorum,
 ) -> bool:
     doubts = {i: answers[i].doubt for i in write_set if i in answers and i not in holders}
-    is_unknown = any(doubt in (Doubt.DAMAGED, Doubt.LOST) for doubt in doubts.values())
-    is_shown_nowhere = len(doubts) == len(write_set) and not is_unknown
-    proofs = (None, Doubt.TORN) if is_shown_nowhere else (None,)
+    can_all_tell = all(doubt in _CAN_TELL for doubt in doubts.values())
+    is_shown_nowhere = len(doubts) == len(write_set) and can_all_tell
+    proofs = _CAN_TELL if is_shown_nowhere else (None,)
     return quorum.is_absent(write_set, [i for i, doubt in doubts.items() if doubt in proofs])

@@ -2,7 +2,7 @@
 
 Rule 1. Whole ledgers go, from the oldest on, and it ends at the first that has to stay. What is
 left is counted anew after each: comparing every ledger with the whole excess once deleted nine of
-ten in place of five (features 9.7).
+ten in place of five.
 
 Rule 2. A ledger goes if it is older than the log keeps, or if what is behind it is as much as the
 log keeps; so at least that much stays.

@@ -4,10 +4,10 @@ Rule 1. An offset means something only within its generation: an overwritten log
 deleted and made anew, counts from 0 again. So a position is both.
 
 Rule 2. Offsets end exclusively: a batch ``[start, end)`` has the same rows whenever it is run, and
-the next one begins at ``end`` (features 13.8).
+the next one begins at ``end``.
 
 Rule 3. Rows that are gone are never stepped over in silence: it is an error, or, if the query asked
-for it, a skip that is reported (features 13.9).
+for it, a skip that is reported.
 """
 
 from dataclasses import dataclass

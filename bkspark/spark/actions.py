@@ -74,7 +74,7 @@ class SparkRunner:
 
         Raises:
             OutcomeUnknownError: the job failed, or a result is missing: that says nothing about
-                what is on a bookie.
+                what is on a bookie (H30).
         """
         if not instructions:
             return []

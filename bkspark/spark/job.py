@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stderr
 from io import TextIOBase
@@ -15,26 +14,28 @@ from bkspark import errors
 from bkspark.errors import USERS_MISTAKES, BookKeeperError
 
 
-def run_job(work: Callable[[Sequence[str]], None], arguments: Sequence[str]) -> int:
+def run_job(
+    work: Callable[[Sequence[str]], None], arguments: Sequence[str], tell: Callable[[str], None]
+) -> int:
     """Do ``work``, with stdout for its data only; returns the exit status.
 
-    An error raised on purpose, on the driver or in a task, is told in one line on stderr.
+    An error raised on purpose, on the driver or in a task, is told in one line, by ``tell``.
     """
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     with redirect_stderr(_SparksStderr()) if is_submitted else nullcontext():
         try:
             work(arguments)
         except (BookKeeperError, PySparkException) as error:
-            return _failed(error)
+            return _failed(error, tell)
     return 0
 
 
-def _failed(error: BookKeeperError | PySparkException) -> int:
+def _failed(error: BookKeeperError | PySparkException, tell: Callable[[str], None]) -> int:
     """Tell what went wrong; an error that is not ours is raised on."""
     ours = error if isinstance(error, BookKeeperError) else _behind(error)
     if ours is None:
         raise error
-    print(f"bkspark: {' '.join(str(ours).split())}", file=sys.stderr)
+    tell(f"bkspark: {ours}")
     return 2 if isinstance(ours, USERS_MISTAKES) else 1
 
 

@@ -43,6 +43,8 @@ _USES: Mapping[str, tuple[Use, ...]] = {
     "txnAppId": (Use.BATCH_WRITE,),
     "txnVersion": (Use.BATCH_WRITE,),
     "truncate": (Use.BATCH_WRITE,),
+    "checkpointLocation": (Use.STREAM_WRITE,),
+    "queryName": (Use.STREAM_WRITE,),
 }
 """Where an option has an effect; those that are not here may be given anywhere."""
 

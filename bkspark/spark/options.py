@@ -4,7 +4,6 @@ Defaults live here alone. Names are matched case-insensitively (Spark hands them
 case), an unknown one is an error that names the nearest, and all problems are reported at once.
 """
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,9 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import Transaction
+from bkspark.spark.elsewhere import unknown
 from bkspark.spark.option_uses import Use, belonging, misplaced
+from bkspark.spark.tables import NO_TABLES
 
 T = TypeVar("T")
 
@@ -55,16 +56,13 @@ NAMES = (
 )
 """Every option, as users spell it."""
 
-_SPARKS_OWN = frozenset(
-    {"paths", "checkpointlocation", "owner", "provider", "serialization.format"}
-)
+SPARKS_NAMES = ("checkpointLocation", "queryName")
+"""What a stream write gives to Spark, which passes it on."""
+
+_SPARKS_OWN = frozenset({"paths", "owner", "provider", "serialization.format"})
 _SPARKS_OWN_PREFIX = "option."
 _CATALOGS_OWN = frozenset({"location", "external"})
 """Given by Spark for a table, and by nobody else."""
-_NO_TABLES = (
-    "tables are not supported: use save(NAME) in place of saveAsTable, and CREATE TEMPORARY VIEW v "
-    "USING bookkeeper OPTIONS (path 'NAME') in place of CREATE TABLE"
-)
 
 VIEW_NAMES = ("ledgers", "fragments", "bookies", "history", "underreplicated", "recoveries")
 
@@ -167,7 +165,8 @@ class _Parser:
         return options
 
     def _refuse_unknown(self) -> None:
-        known = {name.lower(): name for name in NAMES}
+        names = (*NAMES, *SPARKS_NAMES)
+        known = {name.lower() for name in names}
         for key in self._options:
             if (
                 key in known
@@ -175,8 +174,7 @@ class _Parser:
                 or key.startswith(_SPARKS_OWN_PREFIX)
             ):
                 continue
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-            self._problems.append(f"unknown option {key!r}, did you mean {known[near[0]]!r}?")
+            self._problems.append(unknown(key, names))
 
     def _target(self) -> tuple[str, int | None]:
         name, ledger = self._get("path") or "", self._get("ledgerId")
@@ -185,12 +183,12 @@ class _Parser:
         if name and ledger is not None:
             self._problems.append("give either a log's name or ledgerId, not both")
         if not _CATALOGS_OWN.isdisjoint(self._options):
-            self._problems.append(_NO_TABLES)
+            self._problems.append(NO_TABLES)
             return name, None
         if ledger is None:
-            if not name and "view" not in self._options:
+            if not name and not self._get("paths") and "view" not in self._options:
                 self._problems.append(
-                    f"no log is named: use load(NAME), save(NAME) or ledgerId ({_NO_TABLES})"
+                    f"no log is named: use load(NAME), save(NAME) or ledgerId ({NO_TABLES})"
                 )
             return name, None
         return name, self._take("ledgerId", lambda text: _at_least(int(text), 0), "a number >= 0")

@@ -182,7 +182,7 @@ def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> li
     """For this version of the log, or, if its open end is read, for one that is as new."""
     view = LogView(record, record.ledgers)
     if not _is_within(options, record.end_offset):
-        view = look_at(cluster, record.name, options.password)
+        view = look_at(cluster, record.name, options.password, _known_end(options))
     offsets = _range(options, view.first_offset, view.end_offset, f"log {record.name!r}")
     if not options.fails_on_loss:
         offsets = _without_loss(offsets, view)
@@ -199,6 +199,11 @@ def _without_loss(offsets: OffsetRange, view: LogView) -> OffsetRange:
     return OffsetRange(max(offsets.begin, first), min(offsets.end, end))
 
 
+def _known_end(options: Options) -> int | None:
+    """An end that is asked for: then nobody needs to know how far the log reaches beyond it."""
+    return options.ending_offset if (options.starting_offset or 0) >= 0 else None
+
+
 def _is_within(options: Options, end: int) -> bool:
     """Whether only closed ledgers are asked for: then their writers' bookies need not answer."""
     starting, ending = options.starting_offset or 0, options.ending_offset
@@ -208,7 +213,9 @@ def _is_within(options: Options, end: int) -> bool:
 def _ledger_tasks(cluster: Cluster, ledger_id: int, options: Options) -> list[ReadTask]:
     """Of a ledger that is not closed, what is confirmed now; its writer is not disturbed."""
     with OpenBookies(cluster) as bookies:
-        found = readable(bookies, cluster, ledger_id, options.password)
+        end = _known_end(options)
+        last = None if end is None else end - 1
+        found = readable(bookies, cluster, ledger_id, options.password, enough=last)
     end = found.last_entry_id + 1
     what = f"ledger {ledger_id}"
     entries = _range(options, 0, end, what)

@@ -6,13 +6,15 @@ refusal is kept for the first question that Spark asks.
 """
 
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit
 
 from bkspark.errors import BookKeeperError
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit  # Spark 4.1 has none
 
 
 class RefusedStreamReader(DataSourceStreamReader):
@@ -24,10 +26,13 @@ class RefusedStreamReader(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, Any]:
         self._refuse()
 
-    def getDefaultReadLimit(self) -> ReadLimit:
+    def getDefaultReadLimit(self) -> "ReadLimit":
         self._refuse()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(
+        self, start: dict[str, Any] | None = None, limit: "ReadLimit | None" = None
+    ) -> dict[str, Any]:
+        """Spark 4.1 says neither."""
         self._refuse(start, limit)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

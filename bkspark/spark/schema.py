@@ -6,7 +6,8 @@ Arrow cannot tell (varchar and char lengths, variants, interval units).
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,14 @@ from bkspark.client.reading.slice_reader import METADATA_COLUMNS
 from bkspark.errors import CorruptDataError, InvalidRequestError
 
 SPARK_TYPE_KEY = b"spark.field"
+
+
+def utc_for(convert: Callable[..., Any]) -> dict[str, Any]:
+    """What tells ``convert`` that times are UTC; Spark 4.1 takes no time zone, they always are."""
+    return {"timezone": "UTC"} if "timezone" in signature(convert).parameters else {}
+
+
+_IN_UTC = utc_for(to_arrow_schema)
 
 
 def to_stored(schema: StructType) -> pa.Schema:
@@ -130,7 +139,7 @@ def require_same_columns(
 
 def _arrow_field(field: StructField) -> pa.Field:
     try:
-        return to_arrow_schema(StructType([field]), timezone="UTC")[0]
+        return to_arrow_schema(StructType([field]), **_IN_UTC)[0]
     except PySparkException as error:
         raise InvalidRequestError(
             f"column {field.name!r} has no Arrow form: {str(error).splitlines()[0]}",

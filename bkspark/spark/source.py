@@ -1,8 +1,10 @@
 """``format("bookkeeper")``: names the factories; no logic of its own."""
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import ClassVar
 
+import pyspark
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -12,7 +14,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from bkspark.errors import BookKeeperError
+from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.spark import options as options_module
 from bkspark.spark.option_uses import Use
 from bkspark.spark.options import Options
@@ -49,10 +51,12 @@ class BookKeeperDataSource(DataSource):
         return BookKeeperStreamWriter(self._parsed(Use.STREAM_WRITE), schema, overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from bkspark.spark.stream_reader import BookKeeperStreamReader
-
         try:
-            return BookKeeperStreamReader(self._parsed(Use.STREAM_READ), schema)
+            options = self._parsed(Use.STREAM_READ)
+            _require_stream_reads()
+            from bkspark.spark.stream_reader import BookKeeperStreamReader
+
+            return BookKeeperStreamReader(options, schema)
         except BookKeeperError as error:
             from bkspark.spark.refused import RefusedStreamReader
 
@@ -60,3 +64,16 @@ class BookKeeperDataSource(DataSource):
 
     def _parsed(self, use: Use | None = None) -> Options:
         return options_module.parse(self.options, self.defaults, use)
+
+
+def _require_stream_reads() -> None:
+    """Check that this Spark says to a source where a micro-batch begins, and how large it may be.
+
+    Raises:
+        InvalidRequestError: it is one before 4.2.
+    """
+    if find_spec("pyspark.sql.streaming.datasource") is None:
+        raise InvalidRequestError(
+            f"reading a log as a stream takes Spark 4.2, and this is {pyspark.__version__}",
+            hint="use that, or read ranges with startingOffsets in batches",
+        )

@@ -173,13 +173,13 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         if first == past:
             return []
         for _ in range(PLANS_MAX - 1):
-            view = self._look()
+            view = self._look(enough=0)
             try:
                 return self._planned(view, first, past)
             except NoSuchEntryError:  # let go between the look and the plan; the next look tells
                 if not self._has_changed(view):
                     raise
-        return self._planned(self._look(), first, past)
+        return self._planned(self._look(enough=0), first, past)
 
     def _planned(self, view: LogView, first: Position, past: Position) -> list[InputPartition]:
         begin = self._resumed(first, _extent(view), past).begin
@@ -214,20 +214,23 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             self._progress = _Progress(cluster, LogWatch(cluster, name, self._options.password))
         return self._progress
 
-    def _look(self) -> LogView:
+    def _look(self, enough: int | None = None) -> LogView:
+        """The log as it can be read now; see ``LogWatch.look``."""
         progress = self._opened()
         before = progress.view
         with telling_deleted(progress.cluster, self._options.log_name):
-            progress.view = progress.watch.look()
-        if before is None or before.record.schema != progress.view.record.schema:
-            there = from_stored(arrow_schema.decode(progress.view.record.schema))
+            view = progress.watch.look(enough)
+        if enough is None:
+            progress.view = view
+        if before is None or before.record.schema != view.record.schema:
+            there = from_stored(arrow_schema.decode(view.record.schema))
             require_same_columns(
                 self._there, there, self._rows.wanted.names if self._is_projection else None
             )
-        return progress.view
+        return view
 
     def _has_changed(self, view: LogView) -> bool:
-        return self._look().record != view.record
+        return self._look(enough=0).record != view.record
 
     def _resumed(
         self, position: Position, extent: Extent, past: Position | None = None

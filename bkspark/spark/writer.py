@@ -20,6 +20,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.protocol.batch import AttemptReport
 from bkspark.spark.options import Options
 from bkspark.spark.schema import to_stored
+from bkspark.spark.tables import require_no_new_table
 
 
 @dataclass
@@ -52,6 +53,7 @@ class BookKeeperWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Runs on: executor, once per task attempt."""
         context = TaskContext.get()
+        require_no_new_table(context)
         partition_id = 0 if context is None else context.partitionId()
         if self._target.is_done:
             return AttemptMessage(AttemptReport(partition_id, 0, 0, ()))

@@ -3,10 +3,10 @@
 The rule: **whatever is not the store's own sure word is a doubt.** "Absent" is the code NoSuchKey
 of the store and no other 404; "taken" is its 412. A missing bucket, a refusal, an answer of the
 5xx kind, a lost connection or a timeout is ``S3Doubt``, and for a write this means that it may have
-happened, or may happen yet (reliability R8, R15).
+happened, or may happen yet (R8, R15, RB-27c).
 
 * **No cache.** Requests go past fsspec's listings, which never expire and hide what others wrote
-  since (H1), and past its instances, which other code in the process could share.
+  since (R5, H1), and past its instances, which other code in the process could share.
 * **No silent repetition.** A conditional request that botocore repeats by itself after a lost
   answer meets its own effect and reports a lost race (H6). So botocore and s3fs make one attempt.
   aiohttp may still repeat a request when a kept connection turns out to be dead; ``objects`` knows
@@ -27,9 +27,10 @@ import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from bkspark.errors import InvalidRequestError
+from bkspark.storage.quiet import watch, without_details
+from bkspark.storage.shown import shown_url
 
 T = TypeVar("T")
 
@@ -82,7 +83,8 @@ def call(method: str, **arguments: Any) -> dict[str, Any]:
     """Make one request, for example ``put_object``, once."""
     filesystem = _connected()
     try:
-        answer = filesystem.call_s3(method, timeout=REQUEST_SECONDS_MAX, **arguments)
+        with without_details():
+            answer = filesystem.call_s3(method, timeout=REQUEST_SECONDS_MAX, **arguments)
     except Exception as error:
         # Not chained: the original message may quote what is secret in the endpoint.
         raise _meaning(error) from None
@@ -139,6 +141,7 @@ def _connect() -> Any:
             "s3:// needs the package s3fs, which is not installed here",
             hint="pip install 'bkspark[s3]', on the driver and on every worker",
         ) from error
+    watch()
     filesystem = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
     filesystem.retries = 1
     filesystem.config_kwargs = {
@@ -146,7 +149,9 @@ def _connect() -> Any:
         **filesystem.config_kwargs,
         "retries": {"total_max_attempts": 1},
     }
-    _require_conditional_requests(filesystem)
+    with without_details():
+        _require_conditional_requests(filesystem)
+    watch()
     return filesystem
 
 
@@ -183,7 +188,8 @@ os.register_at_fork(after_in_child=_after_fork)
 def _synchronously(function: Callable[..., Any], *arguments: Any) -> Any:
     from fsspec.asyn import sync
 
-    return sync(_connected().loop, function, *arguments, timeout=REQUEST_SECONDS_MAX)
+    with without_details():
+        return sync(_connected().loop, function, *arguments, timeout=REQUEST_SECONDS_MAX)
 
 
 async def _read(body: Any) -> bytes:
@@ -250,6 +256,5 @@ def _endpoint() -> str:
 
 def shown_endpoint(url: str) -> str:
     """``url`` without user, password, path and query, fit for messages."""
-    parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}"[:200]
+    scheme, _, rest = shown_url(url).partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2].partition('/')[0]}"

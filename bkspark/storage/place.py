@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 
 from bkspark.errors import InvalidRequestError
+from bkspark.storage.shown import shown_url
 
 # Neither "." nor "..", and no part that is hidden: those are the store's own, see ``objects``.
 _PART = r"[A-Za-z0-9_][A-Za-z0-9._=+-]*"
@@ -49,9 +50,8 @@ def parse(url: str) -> S3Place:
     """
     found = _URL.fullmatch(url)
     if found is None or len(found[2]) > _PREFIX_LENGTH_MAX:
-        shown = url.partition("?")[0].partition("#")[0].rpartition("@")[2][:200]
         raise InvalidRequestError(
-            f"{shown!r} does not name a place in an S3 bucket",
+            f"{shown_url(url)!r} does not name a place in an S3 bucket",
             hint="write s3://bucket/prefix; the endpoint is taken from AWS_ENDPOINT_URL, "
             "credentials from the AWS environment",
         )

@@ -109,6 +109,24 @@ class JournalTests(BookieFixtures):
             assert not root.has_journal(journal)
             journal.close()
 
+    def test_what_stands_in_the_place_of_a_journal_is_listed(self, bookie: Bookie) -> None:
+        """Whoever looks for journals must see that there may have been one."""
+        folder, _, last = JOURNAL.rpartition("/")
+        with bookie.open_root() as root:
+            root.put_new(f"{JOURNAL}/x", b"x")
+            assert root.list(folder) == [f"{last}/"]
+            root.delete(f"{JOURNAL}/x")
+            assert root.list(folder) in ([], [f"{last}/"])
+
+    def test_journals_are_listed_by_their_names(self, bookie: Bookie) -> None:
+        folder, _, last = JOURNAL.rpartition("/")
+        with bookie.open_root() as root:
+            journal = root.open_journal(JOURNAL)
+            assert root.list(folder) == [last]
+            journal.append([b"ab"])
+            assert root.list(folder) == [last]
+            journal.close()
+
     def test_journal_of_a_place_made_again_is_lost(self, bookie: Bookie, place: Place) -> None:
         """The same cookie can come back with a restored backup; the journal cannot."""
         with bookie.open_root() as root:
@@ -200,6 +218,19 @@ class CookieTests(BookieFixtures):
         with pytest.raises(InvalidRequestError):
             storage.format(a_cookie())
         assert storage.read_cookie() is None
+
+    @pytest.mark.usefixtures("bookie")
+    def test_format_that_was_killed_is_repeated_with_its_cookie(self, place: Place) -> None:
+        storage = uri.storage(place.url)
+        storage.require_suitable(a_cookie())
+        storage.format(a_cookie())
+        with pytest.raises(InvalidRequestError):
+            storage.require_suitable()
+        place.set("something", b"")
+        for attempt in (storage.require_suitable, storage.format):
+            with pytest.raises(InvalidRequestError):
+                attempt(a_cookie())
+        assert storage.read_cookie() == a_cookie()
 
     def test_failure_domain(self, bookie: Bookie, place: Place) -> None:
         assert bookie.address.url == place.url

@@ -114,8 +114,15 @@ class FileTests(BookieFixtures):
             for name in ("f/b", "f/a", "f/deeper/c", "other/d", "fa"):
                 assert root.put_new(name, b"")
             root.create("f/unfinished").write(b"x")
-            assert root.list("f") == ["a", "b"]
+            assert root.list("f") == ["a", "b", "deeper/"]
             assert root.list("f/deeper") == ["c"]
+
+    def test_list_hides_nothing_that_others_left(self, bookie: Bookie, place: Place) -> None:
+        with bookie.open_root() as root:
+            root.put_new("f/a", b"")
+            for name in ("f/.DS_Store", "f/.tmp-x", "f/b c~"):
+                place.set(name, b"x")
+            assert root.list("f") == [".DS_Store", ".tmp-x", "a", "b c~"]
 
     def test_sweeping_leaves_what_is_finished(self, bookie: Bookie, place: Place) -> None:
         """And a file that was under way can no longer be finished, or is untouched."""

@@ -164,6 +164,10 @@ class FaultyRoot:
     def free_bytes(self) -> int:
         return self._run("free_bytes", "", self._inner.free_bytes)
 
+    def write_problem(self) -> str:
+        """Not counted: it changes nothing, and decides nothing but whom to ask."""
+        return self._inner.write_problem()
+
     def close(self) -> None:
         self._inner.close()
 

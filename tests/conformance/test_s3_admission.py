@@ -23,6 +23,8 @@ from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, MARKER, 
 from bkspark.testing.s3 import S3Server
 from bkspark.testing.s3_proxy import S3Proxy
 
+pytestmark = pytest.mark.thorough
+
 KEY = "ledgers/0000000000000001"
 
 
@@ -116,6 +118,7 @@ class TestMetadata:
     def test_format_needs_an_empty_place(self, server: S3Server) -> None:
         url = server.url()
         format_store(url)
+        format_store(url).put(KEY, b"x", None)
         with pytest.raises(InvalidRequestError, match="is one already"):
             format_store(url + "/")
         other = server.url()

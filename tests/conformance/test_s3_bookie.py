@@ -5,8 +5,14 @@ from typing import Any
 import boto3
 import pytest
 
+from bkspark.bookie.contract import Bookie
+from bkspark.client.journals.journal_folder import find_journals
+from bkspark.storage.objects import Objects
 from bkspark.testing.bookie_conformance import BookieTests
+from bkspark.testing.bookie_place import JOURNAL, LEDGER
 from bkspark.testing.s3 import S3Server
+
+pytestmark = pytest.mark.thorough
 
 
 class S3Place:
@@ -68,3 +74,25 @@ class TestS3Bookie(BookieTests):
     @pytest.fixture
     def place(self, server: S3Server, client: Any) -> S3Place:
         return S3Place(server, client)
+
+    def test_records_without_their_head_are_no_absence(
+        self, bookie: Bookie, place: S3Place, client: Any, server: S3Server
+    ) -> None:
+        """Whoever deletes the oldest objects first takes the head first."""
+        folder, _, last = JOURNAL.rpartition("/")
+        with bookie.open_root() as root:
+            journal = root.open_journal(JOURNAL)
+            journal.append([b"ab"])
+            prefix = place.url.removeprefix(f"s3://{server.bucket}/")
+            client.delete_object(Bucket=server.bucket, Key=f"{prefix}/{JOURNAL}")
+            assert root.list(folder) == [f"{last}/"]
+            assert find_journals(root, "b1", LEDGER).problem.startswith("bookie b1: ")
+
+    def test_a_journal_that_is_made_during_a_listing_has_its_head(
+        self, bookie: Bookie, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder, _, last = JOURNAL.rpartition("/")
+        with bookie.open_root() as root:
+            root.open_journal(JOURNAL).append([b"ab"])
+            monkeypatch.setattr(Objects, "entries", lambda *_: {f"{last}/": ""})
+            assert root.list(folder) == [last]

@@ -19,6 +19,8 @@ from bkspark.storage.place import parse
 from bkspark.testing.s3 import HOST, S3Server, s3_server
 from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def client(server: S3Server) -> Any:

@@ -15,6 +15,8 @@ from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, JOURNAL,
 from bkspark.testing.s3 import environment
 from bkspark.testing.s3_proxy import S3Proxy
 
+pytestmark = pytest.mark.thorough
+
 
 def looks(root: BookieRoot) -> list[Callable[[], Any]]:
     """Every way to ask whether something is there."""
@@ -189,7 +191,7 @@ class TestLooks:
         forget()
         for name in ("f/a", "f/b", "f/c", "f/d/e", "f/e", "g"):
             root.put_new(name, b"")
-        assert root.list("f") == ["a", "b", "c", "e"]
+        assert root.list("f") == ["a", "b", "c", "d/", "e"]
 
     def test_object_without_a_byte(
         self, back_door: Any, s3_bookie: Bookie, root: BookieRoot

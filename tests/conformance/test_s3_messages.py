@@ -1,5 +1,6 @@
 """What is said when S3 gives no answer: what is wrong, and what to do about it."""
 
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from bkspark.storage.objects import Objects
 from bkspark.storage.place import parse
 from bkspark.testing.s3 import S3Server
 from bkspark.testing.s3_proxy import S3Proxy
+
+pytestmark = pytest.mark.thorough
 
 READ_BACK = "read back what is there before trying again"
 
@@ -107,8 +110,28 @@ def test_an_object_that_does_not_match_its_checksum_is_called_damaged(
     assert "the object is damaged" in caught.value.hint
 
 
+def test_no_secret_of_a_request_is_logged_and_requests_of_others_are(
+    server: S3Server,
+    forget: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """At DEBUG botocore logs the headers of each request."""
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "s3ss10n-t0ken")
+    forget()
+    with caplog.at_level(logging.DEBUG):
+        store = format_store(server.url())
+        store.put("cluster", b"wr1tten-value", None)
+        store.get("cluster")
+        logging.getLogger("botocore.endpoint").debug("of others")
+    for secret in ("s3ss10n-t0ken", "test-secret-key", "wr1tten-value"):
+        assert secret not in caplog.text
+    assert "of others" in caplog.text
+
+
 def test_of_an_endpoint_only_host_and_port_are_shown() -> None:
     assert shown_endpoint("http://me:hunter2@host:9000/way?key=hunter2") == "http://host:9000"
+    assert shown_endpoint("http://me:hun#ter2@host:9000/way") == "http://***"
     assert shown_endpoint("https://s3.eu-west-1.amazonaws.com") == (
         "https://s3.eu-west-1.amazonaws.com"
     )

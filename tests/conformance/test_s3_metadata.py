@@ -7,6 +7,8 @@ from bkspark.metadata.uri import format_store
 from bkspark.testing.metadata_conformance import MetadataStoreTests
 from bkspark.testing.s3 import S3Server
 
+pytestmark = pytest.mark.thorough
+
 
 class TestS3MetadataStore(MetadataStoreTests):
     # A put is fourteen requests, one after the other.

@@ -6,6 +6,8 @@ from bkspark.bookie.contract import Bookie
 from bkspark.errors import BookieUnavailableError
 from bkspark.storage.objects import Objects
 
+pytestmark = pytest.mark.thorough
+
 JOURNAL = "ledgers/00/1/journal/j"
 RECORDS = [bytes([65 + number]) * (10 + number) for number in range(12)]
 WHOLE = b"".join(RECORDS)

@@ -11,7 +11,7 @@ from bkspark.metadata.zookeeper import VALUE_BYTES_MAX
 from bkspark.testing.metadata_conformance import KEY, MetadataStoreTests
 from bkspark.testing.zookeeper import missing, zookeeper
 
-pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+pytestmark = [pytest.mark.thorough, pytest.mark.skipif(bool(missing()), reason=missing())]
 
 
 @pytest.fixture(scope="module")

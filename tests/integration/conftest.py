@@ -1,11 +1,13 @@
 """Clusters for the tests of this folder."""
 
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bkspark.client import stepping_over
 from bkspark.client.bookkeeper import BookKeeper
 
 from .rig import Rig
@@ -38,3 +40,26 @@ def keeper(rig: Rig) -> Iterator[BookKeeper]:
     """A connection to the cluster of the test."""
     with BookKeeper(rig.uri) as keeper:
         yield keeper
+
+
+@pytest.fixture
+def memory_keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
+    """A connection to that cluster, whose storage can be made to fail."""
+    with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
+        yield keeper
+
+
+@pytest.fixture
+def said(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., list[str]]:
+    """``said(level, *words)``: what our loggers told at this level that has all these words."""
+    monkeypatch.setattr(stepping_over, "_TOLD", stepping_over._Told())
+    caplog.set_level(logging.INFO, "bkspark")
+
+    def find(level: int, *words: object) -> list[str]:
+        told = [r for r in caplog.records if r.name.startswith("bkspark.") and r.levelno == level]
+        lines = [record.getMessage() for record in told]
+        return [line for line in lines if all(str(word) in line for word in words)]
+
+    return find

@@ -14,7 +14,7 @@ from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.client.password import Password, make_digester
-from bkspark.client.placing import has_markers
+from bkspark.client.placing import has_joined
 from bkspark.client.post_check import post_check
 from bkspark.client.recovery.fencing import WriteBack
 from bkspark.client.recovery.recover import RecoveryReport, recover
@@ -83,6 +83,11 @@ class HandWriter:
         """Bookie ids of the ensemble, in stripe order."""
         return [member.bookie_id for member in self.metadata.last_fragment.ensemble]
 
+    @property
+    def permission(self) -> str:
+        """The marker that its bookies took before they were named."""
+        return layout.permission(self.ledger_id, self.metadata.term, self.metadata.token)
+
     def add(self, *indexes: int, acknowledges: bool = False) -> int:
         """A new entry, stored and counted on the bookies at ``indexes``; returns its id."""
         add = self.pending.push(1)
@@ -134,7 +139,8 @@ class HandWriter:
         address = self._address(index)
         if self._checks:
             file = self._journals[address.bookie_id]
-            post_check(address, file, ledger_id=self.ledger_id, term=self.metadata.term)
+            term, token = self.metadata.term, self.metadata.token
+            post_check(address, file, ledger_id=self.ledger_id, term=term, token=token)
         self._adds[entry_id].counted.add(index)
 
     def acknowledge(self) -> None:
@@ -152,7 +158,7 @@ class HandWriter:
         ensemble = self.metadata.last_fragment.ensemble
         known = {m.bookie_id: a for m, a in self._addresses.items()}
         address = known[bookie_id]
-        assert has_markers(address, self.ledger_id, self.metadata.term)
+        assert has_joined(address, self.permission)
         member = Member(bookie_id, address.incarnation)
         changed = (*ensemble[:index], member, *ensemble[index + 1 :])
         first, term, token = self.pending.last_add_confirmed + 1, 1, self.metadata.token
@@ -328,7 +334,7 @@ def _entries_on(address: BookieAddress, ledger: LedgerMetadata, digester: Any) -
     """
     folder = layout.journal_folder(ledger.ledger_id)
     with open_bookie(address).open_root() as root:
-        for name in root.list(folder):
+        for name in filter(layout.is_journal, root.list(folder)):
             data = root.read(f"{folder}/{name}") or b""
             content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
             for frame in content.frames:
@@ -359,4 +365,4 @@ class Gate:
     def _wait(self, _number: int, operation: Operation) -> None:
         if operation.call == self._call:
             with self._changed:
-                self._changed.wait_for(lambda: operation.place not in self._closed, timeout=20)
+                self._changed.wait_for(lambda: operation.place not in self._closed, timeout=300)

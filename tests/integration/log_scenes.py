@@ -76,14 +76,14 @@ class Held:
         is_append = (operation.call, operation.name) == ("append", self.journal)
         if self.is_on and is_append and operation.place not in self.passes:
             self.arrived.release()
-            assert self.gate.wait(20)
+            assert self.gate.wait(120)
 
     def hold(self, *passes: str) -> None:
         self.is_on, self.passes = True, set(passes)
 
     def wait_for(self, count: int) -> None:
         for _ in range(count):
-            assert self.arrived.acquire(timeout=20)
+            assert self.arrived.acquire(timeout=120)
 
     def let_go(self) -> None:
         self.is_on = False

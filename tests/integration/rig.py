@@ -90,7 +90,8 @@ class Rig:
         self.uri = (self.folder / "metadata").as_uri()
         if self.metadata == "memory":
             self.uri = f"memory://{name}-metadata"
-        init_cluster(self.uri, list(self.urls.values()))
+        # Memory beside files on disk: what a test wants of either.
+        init_cluster(self.uri, list(self.urls.values()), accepts_risk=self.kind == "memory")
 
     # --- writing ---------------------------------------------------------------------------
 

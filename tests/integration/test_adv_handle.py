@@ -77,7 +77,7 @@ def test_2_1_4_a_hole_blocks_all_later_acknowledgements(keeper: BookKeeper) -> N
         assert handle.last_add_pushed == -1
         assert not any(future.done() for future in later)
         assert handle.append(0, value(0)) == 0
-        assert [future.result(20) for future in later] == [3, 1, 2]
+        assert [future.result(120) for future in later] == [3, 1, 2]
 
 
 def test_2_1_4_an_id_is_given_once(keeper: BookKeeper) -> None:
@@ -92,7 +92,7 @@ def test_2_1_4_an_id_is_given_once(keeper: BookKeeper) -> None:
         with pytest.raises(InvalidRequestError, match="is bytes"):
             handle.append_async(1, "text")  # type: ignore[arg-type]
         handle.append(1, b"fills the hole")
-        assert waiting.result(20) == 2
+        assert waiting.result(120) == 2
     assert values(keeper, handle) == [b"acknowledged", b"fills the hole", b"waits"]
 
 
@@ -101,10 +101,10 @@ def test_close_ends_at_the_last_dense_entry_and_fails_what_waits(keeper: BookKee
     dense = [handle.append_async(number, value(number)) for number in (1, 0)]
     waiting = [handle.append_async(number, value(number)) for number in (5, 3)]
     handle.close()
-    assert [future.result(20) for future in dense] == [1, 0]
+    assert [future.result(120) for future in dense] == [1, 0]
     for future in waiting:
         with pytest.raises(LedgerClosedError, match="because entry 2 never was"):
-            future.result(20)
+            future.result(120)
     with pytest.raises(LedgerClosedError):
         handle.append_async(2, b"too late")
     assert values(keeper, handle) == [value(0), value(1)]
@@ -116,7 +116,7 @@ def test_an_exception_in_a_with_block_does_not_seal(keeper: BookKeeper, memory_r
     waiting = handle.append_async(2, b"c")
     with pytest.raises(ZeroDivisionError), handle:
         raise ZeroDivisionError
-    assert isinstance(waiting.exception(20), LedgerClosedError)
+    assert isinstance(waiting.exception(120), LedgerClosedError)
     assert memory_rig.ledger(handle.ledger_id).state.value == "OPEN"
     assert values(keeper, handle) == [b"a"]
 
@@ -127,7 +127,7 @@ def test_what_waits_is_bounded_and_the_missing_entry_always_passes(keeper: BookK
         with pytest.raises(InvalidRequestError, match=r"entry 0 is missing.*entry 4 was not added"):
             handle.append_async(4, bytes(100))
         assert handle.append(0, bytes(1000)) == 0
-        assert [future.result(20) for future in waiting] == [1, 2, 3]
+        assert [future.result(120) for future in waiting] == [1, 2, 3]
         assert handle.append(4, bytes(1000)) == 4
 
 
@@ -141,8 +141,8 @@ def test_one_that_is_held_up_goes_on_when_there_is_room(keeper: BookKeeper) -> N
         assert thread.is_alive()
         assert not held_up
         handle.append(0, b"")
-        thread.join(20)
-        assert held_up[0].result(20) == 2
+        thread.join(120)
+        assert held_up[0].result(120) == 2
 
 
 def test_a_wait_for_a_missing_entry_ends(keeper: BookKeeper) -> None:
@@ -159,7 +159,7 @@ def test_a_writer_that_was_fenced_tells_those_that_wait(keeper: BookKeeper) -> N
     recover(keeper._cluster, handle.ledger_id, Password())
     with pytest.raises(LedgerFencedError):
         handle.append(1, b"b")
-    assert isinstance(waiting.exception(20), LedgerClosedError | LedgerFencedError)
+    assert isinstance(waiting.exception(120), LedgerClosedError | LedgerFencedError)
     with pytest.raises(LedgerFencedError):
         handle.append_async(3, b"d")
     with pytest.raises(LedgerFencedError):
@@ -179,7 +179,7 @@ def test_callbacks_may_append_but_not_wait(keeper: BookKeeper) -> None:
 
     with keeper.create_ledger_adv() as handle:
         handle.append_async(0, b"a").add_done_callback(go_on)
-        assert done.wait(20)
+        assert done.wait(120)
     assert len(refusals) == 1
     assert "wait for itself" in str(refusals[0])
     assert values(keeper, handle) == [b"a", b"b"]
@@ -208,16 +208,16 @@ def test_while_one_thread_hands_over_no_other_does(
     def held(self: WriteHandle, data: bytes) -> "Future[int]":
         if data == value(0):
             begun.set()
-            goes_on.wait(20)
+            goes_on.wait(120)
         return real(self, data)
 
     monkeypatch.setattr(WriteHandle, "append_async", held)
     with keeper.create_ledger_adv() as handle:
         thread = threading.Thread(target=handle.append, args=(0, value(0)))
         thread.start()
-        assert begun.wait(20)
+        assert begun.wait(120)
         second = handle.append_async(1, value(1))
         goes_on.set()
-        assert second.result(20) == 1
-        thread.join(20)
+        assert second.result(120) == 1
+        thread.join(120)
     assert values(keeper, handle) == [value(0), value(1)]

@@ -36,7 +36,7 @@ def test_a_callback_may_append_too(memory_rig: Rig, monkeypatch: pytest.MonkeyPa
             gate.close(*memory_rig.urls)
             handle.append_async(b"0").add_done_callback(go_on)
             gate.open()
-            assert many.wait(20)
+            assert many.wait(120)
         assert ids == list(range(len(ids)))
         assert len(values(keeper, handle.ledger_id)) == len(ids)
 

@@ -120,7 +120,7 @@ def test_force_returns_behind_the_ack_quorum_and_not_before(
     forced.join(0.2)
     assert (forced.is_alive(), handle.last_add_confirmed) == (True, -1)
     gate.open(names[1])
-    forced.join(20)
+    forced.join(120)
     assert (forced.is_alive(), handle.last_add_confirmed) == (False, 0)
     gate.open()
     handle.close()
@@ -144,7 +144,7 @@ def test_readers_learn_of_a_force_although_the_writer_goes_on(keeper: BookKeeper
             wait_until_told(keeper, handle.ledger_id, 0)
         finally:
             is_over.set()
-            writer.join(20)
+            writer.join(120)
         assert handle.last_add_confirmed == 0
 
 
@@ -236,7 +236,7 @@ def test_a_caller_waits_where_even_that_cannot_be_written(
     more.join(0.2)
     assert more.is_alive()
     gate.open()
-    more.join(20)
+    more.join(120)
     handle.close()
     assert len(values(keeper, handle.ledger_id)) == 11
 
@@ -318,7 +318,7 @@ def test_what_fails_unasked_is_told_by_the_next_append_and_by_force(
     memory_rig.faults.down = set(memory_rig.urls)
     handle.append(b"a")
     handle.append(b"b")
-    handle._task.join(20)
+    handle._task.join(120)
     for tell in (lambda: handle.append(b"c"), handle.force):
         with pytest.raises(NotEnoughBookiesError):
             tell()

@@ -1,4 +1,4 @@
-"""An idle writer tells tail readers of its last entry (explicit LAC, features 2.3.4; RB-12)."""
+"""An idle writer tells tail readers of its last entry (explicit LAC, RB-12)."""
 
 import subprocess
 import sys
@@ -58,7 +58,7 @@ def stored(rig: Rig, handle: WriteHandle, bookie_id: str) -> list[AddRecord]:
 
 
 def wait_for_confirmations(rig: Rig, handle: WriteHandle, confirmed: int) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     for name in names_of(handle):
         while not any(
             record.is_confirmation and record.last_add_confirmed == confirmed
@@ -134,7 +134,7 @@ def test_it_does_not_count_as_a_copy_of_the_entry_behind_it(
     turns = Turns(memory_rig, 1)
     handle = keeper.create_ledger(settings=SOON)
     handle.append(b"0")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while [turns.begun[name] for name in names_of(handle)] != [2, 2, 2]:
         assert time.monotonic() < deadline  # the confirmation waits on every bookie
         time.sleep(0.005)
@@ -147,7 +147,7 @@ def test_it_does_not_count_as_a_copy_of_the_entry_behind_it(
     with pytest.raises(TimeoutError):
         waiting.result(0.5)
     turns.allow(99)
-    assert waiting.result(20) == 1
+    assert waiting.result(120) == 1
     handle.close()
     assert not violations(memory_rig, handle.ledger_id, {0: b"0", 1: b"1"}, [0, 1])
 
@@ -226,7 +226,7 @@ def test_a_bookie_that_fails_at_a_confirmation_is_replaced(
 
     memory_rig.faults.decide = fail_the_second
     sent = {handle.append(b"0"): b"0"}
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while before[0] in names_of(handle):
         assert time.monotonic() < deadline
         time.sleep(0.005)

@@ -5,11 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.bookie import posix, posix_calls, posix_files, posix_post_check
+from bkspark.bookie import posix, posix_files, posix_post_check
 from bkspark.client.batch import commit as batch_commit
 from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import layout
+from bkspark.storage import posix_calls
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from bkspark.testing.faulty_os import FaultyOs
@@ -242,7 +243,7 @@ def test_an_error_of_the_system_on_one_disk_is_a_failed_bookie(
     make_rig: Rigs, monkeypatch: pytest.MonkeyPatch, call: str, error: int
 ) -> None:
     """The first such call of the commit that has to do with a journal or a marker fails."""
-    rig = make_rig(kind="file", bookie_count=4)
+    rig = make_rig(kind="file", bookie_count=4, metadata="memory")
     target = rig.target((3, 3, 2))
     reports = rig.tasks(target, partitions_of(5))
     faulty = FaultyOs()
@@ -317,7 +318,7 @@ def test_a_spare_that_takes_no_marker_is_passed_over(make_rig: Rigs) -> None:
     members = {member.bookie_id for member in rig.ledger(result.ledger_id).last_fragment.ensemble}
     assert members.isdisjoint({victim, bad})
     for bookie_id in members:
-        assert layout.term_marker(result.ledger_id, 1) in rig.names(bookie_id)
+        assert layout.permission(result.ledger_id, 1, target.token) in rig.names(bookie_id)
 
 
 def test_a_bookie_that_hides_what_was_written_is_not_counted_in_a_task(make_rig: Rigs) -> None:

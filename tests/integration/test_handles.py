@@ -1,7 +1,6 @@
 """Write and read handles: what a caller is told, in which order, and how a ledger ends."""
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -17,6 +16,7 @@ from bkspark.client.handles.promise import Promise
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.errors import (
+    BookieUnavailableError,
     CorruptDataError,
     InvalidRequestError,
     LedgerClosedError,
@@ -49,7 +49,7 @@ def test_what_was_appended_is_read_back_in_order(keeper: BookKeeper) -> None:
     with keeper.create_ledger() as handle:
         assert (handle.last_add_confirmed, handle.last_add_pushed) == (-1, -1)
         assert handle.append(b"a") == 0
-        assert handle.append_async(b"b").result(20) == 1
+        assert handle.append_async(b"b").result(120) == 1
         assert handle.append_many([b"c", b"", b"e"]) == (2, 4)
         handle.force()
         assert (handle.last_add_confirmed, handle.last_add_pushed) == (4, 4)
@@ -58,15 +58,20 @@ def test_what_was_appended_is_read_back_in_order(keeper: BookKeeper) -> None:
     assert (reader.is_closed, reader.metadata.length_bytes) == (True, 4)
 
 
-def test_futures_complete_in_entry_order(keeper: BookKeeper) -> None:
+def test_futures_complete_in_entry_order(rig: Rig) -> None:
+    """Who is told of them is told in order too: nothing is, before the last has been asked."""
     order: list[int] = []
-    with keeper.create_ledger() as handle:
+    gate = Gate(rig.faults)
+    with rig.faults.installed(), BookKeeper(rig.uri) as keeper, keeper.create_ledger() as handle:
+        gate.close(*rig.urls)
         futures: list[Future[int]] = [handle.append_async(b"%d" % n) for n in range(300)]
         for future in futures:
             future.add_done_callback(lambda done: order.append(done.result()))
+        assert order == []
+        gate.open()
         handle.force()
-    assert [future.result() for future in futures] == list(range(300))
-    assert sorted(order) == list(range(300))
+        assert [future.result() for future in futures] == list(range(300))
+    assert order == list(range(300))
 
 
 def test_what_was_submitted_cannot_be_taken_back(keeper: BookKeeper) -> None:
@@ -103,7 +108,7 @@ def test_callers_wait_while_too_much_has_no_ack(rig: Rig, monkeypatch: pytest.Mo
         assert caller.is_alive()
         assert handle.last_add_pushed <= 0
         gate.open()
-        caller.join(20)
+        caller.join(120)
         assert last == [1]
 
 
@@ -111,19 +116,19 @@ def test_callers_that_never_fall_silent_get_their_acknowledgements(
     keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(committer, "GROUP_ENTRIES_MAX", 10)
-    take, deadline = Committer._handle, time.monotonic() + 5
+    take, others = Committer._handle, iter(range(100_000))
 
     def take_and_get_another(self: Committer, event: Event) -> None:
         take(self, event)
-        if isinstance(event, Submitted) and not first.done() and time.monotonic() < deadline:
+        if isinstance(event, Submitted) and not first.done() and next(others, None) is not None:
             handle.append_async(b"x")
 
     with keeper.create_ledger() as handle:
         first: Future[int] = Promise()
         monkeypatch.setattr(Committer, "_handle", take_and_get_another)
         first = handle.append_async(b"a")
-        assert first.result(20) == 0
-        assert time.monotonic() < deadline
+        assert first.result(120) == 0
+        assert next(others, None) is not None
 
 
 @pytest.mark.parametrize("is_ended_by_error", [True, False])
@@ -131,13 +136,13 @@ def test_nobody_waits_for_ever_at_the_end_of_a_writer(
     is_ended_by_error: bool, memory_rig: Rig
 ) -> None:
     """Whatever is submitted while the writer ends is acknowledged or refused."""
-    for _ in range(20):
+    for _ in range(10):
         with BookKeeper(memory_rig.uri) as keeper:
             handle, futures = keeper.create_ledger(), list[Future[int]]()
 
             def submit(handle: WriteHandle = handle, futures: list = futures) -> None:
                 try:
-                    while len(futures) < 100_000:
+                    while len(futures) < 3_000:
                         futures.append(handle.append_async(b"a"))
                 except (LedgerClosedError, LedgerFencedError):
                     pass
@@ -147,9 +152,9 @@ def test_nobody_waits_for_ever_at_the_end_of_a_writer(
             if is_ended_by_error:
                 keeper.recover_ledger(handle.ledger_id)
             handle.release()
-            caller.join(20)
+            caller.join(120)
             for future in futures:
-                assert future.exception(20) is None or future.done()
+                assert future.exception(120) is None or future.done()
 
 
 def test_tables_are_entries_too(keeper: BookKeeper) -> None:
@@ -289,7 +294,11 @@ def test_rb_13_a_last_add_confirmed_never_goes_back(rig: Rig, keeper: BookKeeper
             handle.append(b"%d" % number)
         reader = keeper.open_ledger(handle.ledger_id, recovery=False)
         away = {name: rig.lose(name) for name in rig.urls}
-        assert (reader.last_add_confirmed, reader.read_last_add_confirmed()) == (1, 1)
+        with pytest.raises(
+            BookieUnavailableError, match="how far ledger 0 may be read is not known"
+        ):
+            reader.read_last_add_confirmed()
+        assert reader.last_add_confirmed == 1
         for name, disk in away.items():
             rig.bring_back(name, disk)
 
@@ -360,7 +369,7 @@ def test_a_writer_whose_bookies_hang_fails_in_the_end(
         handle = keeper.create_ledger(settings=settings)
         gate.close(*memory_rig.urls)
         future = handle.append_async(b"a")
-        assert isinstance(future.exception(20), OutcomeUnknownError)
+        assert isinstance(future.exception(120), OutcomeUnknownError)
         gate.open()
         with pytest.raises(OutcomeUnknownError):
             handle.close()

@@ -2,12 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
 
-from bkspark.client import asking, channel
+from bkspark.client import asking, channel, trouble
 from bkspark.client.batch import commit as batch_commit
 from bkspark.client.batch.commit import CommitResult
 from bkspark.client.batch.target import BatchTarget
@@ -21,8 +22,9 @@ from bkspark.client.recovery import running
 from bkspark.client.upkeep.replication_check import missing_replicas
 from bkspark.errors import CorruptDataError, NotEnoughBookiesError
 from bkspark.testing.faulty import Fault, Moment
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty_cluster import Operation, StorageFaults
 
+from ..stopwatch import Stopwatch, patience  # noqa: TID252
 from .rig import LOG, SCHEMA, Rig, flat, partitions_of
 from .stream_driver import Driver, expected, settled_rows, the_log
 from .test_hanging_bookies import Gates
@@ -36,9 +38,9 @@ IN_COMMIT = ["open_journal", "append", "has_journal"]
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.5)
-    monkeypatch.setattr(channel, "READ_SECONDS", 0.5)
-    monkeypatch.setattr(channel, "STORE_SECONDS", 0.5)
+    monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(0.5))
+    monkeypatch.setattr(channel, "READ_SECONDS", patience(0.5))
+    monkeypatch.setattr(channel, "STORE_SECONDS", patience(0.5))
     monkeypatch.setattr(running, "TELL_SECONDS", 0.05)
 
 
@@ -66,11 +68,11 @@ def write(rig: Rig, gates: Gates, call: str, hanging: range) -> tuple[BatchTarge
     target = rig.target((3, 3, 2))
     reports = None if call in IN_TASKS else rig.tasks(target, PARTITIONS)
     gates.closed = {(members(target)[index], call) for index in hanging}
-    began = time.monotonic()
+    watch = Stopwatch()
     try:
         result = batch_commit.commit(target, reports or rig.tasks(target, PARTITIONS))
     finally:
-        assert time.monotonic() - began < 8
+        assert watch.seconds < patience(8)
         gates.open()
     return target, result
 
@@ -212,11 +214,11 @@ def test_a_read_goes_on_at_another_replica(index: int, call: str, rig: Rig, gate
     batch_commit.commit(target, rig.tasks(target, PARTITIONS))
     hanging = members(target)[index]
     gates.closed = {(hanging, call)}
-    began, before = time.monotonic(), len(rig.faults.trace)
+    watch, before = Stopwatch(), len(rig.faults.trace)
     assert rig.rows() == ROWS
     reader = SliceReader(WITH_OFFSET)
     assert sum(batch.num_rows for batch in rig.batches(reader, 0, len(ROWS), 1)) == len(ROWS)
-    assert time.monotonic() - began < 4
+    assert watch.seconds < patience(4)
     if call != "size":
         assert {fault.bookie_id for fault in reader.faults} == {hanging}
     with Cluster(rig.uri) as cluster:
@@ -237,10 +239,10 @@ def test_a_read_whose_bookies_all_hang_fails_in_time_and_is_well_again_later(
         log = cluster.log(LOG).value
         tasks = plan_log(cluster, log, OffsetRange(0, len(ROWS)), Password(), 2**30)
     gates.closed = {(name, "read") for name in members(target)}
-    with pytest.raises(CorruptDataError, match=r"gave no answer within 0\.5 s"):
+    with pytest.raises(CorruptDataError, match=r"gave no answer within [\d.]+ s"):
         list(SliceReader(SCHEMA).read(tasks[0]))
     gates.open()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while True:
         try:
             assert rig.rows() == ROWS
@@ -263,21 +265,21 @@ def test_few_threads_are_left_behind_however_often_a_bookie_is_asked_that_hangs(
     for _ in range(5):
         assert rig.rows() == ROWS
     assert waiting() == 1
-    monkeypatch.setattr(channel, "ASK_AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr(channel, "READ_SECONDS", 0.1)
+    monkeypatch.setattr(trouble, "ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(channel, "READ_SECONDS", patience(0.1))
     for _ in range(12):
         assert rig.rows() == ROWS
-    assert waiting() == channel.UNANSWERED_MAX
+    assert waiting() == trouble.UNANSWERED_MAX
 
 
 def test_a_look_at_what_is_missing_does_not_wait_for_ever(rig: Rig, gates: Gates) -> None:
     target = rig.target((3, 3, 2))
     result = batch_commit.commit(target, rig.tasks(target, PARTITIONS))
     gates.closed = {(members(target)[0], "list")}
-    began = time.monotonic()
+    watch = Stopwatch()
     with Cluster(rig.uri) as cluster:
         found = list(missing_replicas(cluster, [rig.ledger(result.ledger_id)]))
-    assert time.monotonic() - began < 4
+    assert watch.seconds < patience(4)
     assert {missing.bookie_id for missing in found} == {members(target)[0]}
 
 
@@ -293,9 +295,65 @@ def test_micro_batches_go_on_while_a_bookie_hangs(call: str, rig: Rig, gates: Ga
     gates.closed = {(rig.ledger(ledger_id).last_fragment.ensemble[0].bookie_id, call)}
     driver.run(1)
     batch = driver.planned(2)
-    began = time.monotonic()
+    watch = Stopwatch()
     rig.write(partitions_of(3, first=20))  # closes the tail under the batch
     driver.with_new_process().commit(batch)
-    assert time.monotonic() - began < 8
+    assert watch.seconds < patience(8)
     gates.open()
     assert settled_rows(rig) == [*expected(0, 1), *flat(partitions_of(3, first=20)), *expected(2)]
+
+
+# --- all at once ---------------------------------------------------------------------------------
+
+
+class Meeting:
+    """Operations of one call that end when all of ``places`` are in it at once."""
+
+    def __init__(self, faults: StorageFaults, call: str, places: Collection[str]) -> None:
+        self.count = 0
+        self._call = call
+        self._places = places
+        self._barrier = threading.Barrier(len(places), self._met)
+        faults.decide = self._wait
+
+    def _met(self) -> None:
+        self.count += 1
+
+    def _wait(self, _number: int, operation: Operation) -> None:
+        if operation.call == self._call and operation.place in self._places:
+            with suppress(threading.BrokenBarrierError):
+                self._barrier.wait(60)
+
+
+@pytest.mark.parametrize("call", IN_COMMIT)
+def test_all_members_store_a_record_at_once(call: str, rig: Rig) -> None:
+    target = rig.target((5, 5, 3))
+    reports = rig.tasks(target, PARTITIONS)
+    meeting = Meeting(rig.faults, call, members(target))
+    batch_commit.commit(target, reports)
+    assert meeting.count == 1
+
+
+def test_all_members_are_told_of_a_micro_batch_at_once(rig: Rig) -> None:
+    """Its record on all of them, and then, on all of them, that readers may see it."""
+    driver = Driver(rig)
+    driver.run(0)
+    [ledger_id] = the_log(rig).tail
+    names = [member.bookie_id for member in rig.ledger(ledger_id).last_fragment.ensemble]
+    meeting = Meeting(rig.faults, "append", names)
+    driver.run(1)
+    assert meeting.count == 2
+
+
+def test_who_hangs_keeps_no_other_member_from_storing(rig: Rig, gates: Gates) -> None:
+    target = rig.target((3, 3, 2))
+    reports = rig.tasks(target, PARTITIONS)
+    hanging, *others = members(target)
+    gates.closed = {(hanging, "append")}
+    began = len(rig.faults.trace)
+    batch_commit.commit(target, reports)
+    trace = rig.faults.trace[began:]
+    own = [n for n, op in enumerate(trace) if op.call == "append" and op.place in others]
+    joins = [n for n, op in enumerate(trace) if op.call == "put_new"]
+    assert len(own) == 2
+    assert max(own) < min(joins)

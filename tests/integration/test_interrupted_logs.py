@@ -15,6 +15,7 @@ from bkspark.errors import (
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, fail_at
 
+from ..thorough import always  # noqa: TID252
 from .log_scenes import (
     NAME,
     SENT,
@@ -45,7 +46,9 @@ def cut_off_at(number: int, moment: Moment) -> Callable[[int, Operation], Fault 
     return decide
 
 
-@pytest.mark.parametrize("moment", list(Moment), ids=lambda moment: moment.name)
+@pytest.mark.parametrize(
+    "moment", always([Moment.HALF], list(Moment)), ids=lambda moment: moment.name
+)
 def test_a_writer_cut_off_at_any_operation_loses_nothing_acknowledged(
     rig: Rig, keeper: BookKeeper, moment: Moment
 ) -> None:
@@ -74,7 +77,9 @@ def test_a_writer_cut_off_at_any_operation_loses_nothing_acknowledged(
     assert number > 60
 
 
-@pytest.mark.parametrize("moment", [Moment.BEFORE, Moment.AFTER], ids=lambda moment: moment.name)
+@pytest.mark.parametrize(
+    "moment", always([Moment.AFTER], [Moment.BEFORE, Moment.AFTER]), ids=lambda moment: moment.name
+)
 def test_a_writer_that_loses_one_answer_of_the_metadata_store_loses_nothing(
     rig: Rig, keeper: BookKeeper, moment: Moment
 ) -> None:
@@ -143,7 +148,10 @@ class Others:
 
 @pytest.mark.parametrize(
     "actions",
-    [("open",), ("roll",), ("open", "open"), ("roll", "truncate"), ("truncate", "open")],
+    always(
+        [("open", "open")],
+        [("open",), ("roll",), ("open", "open"), ("roll", "truncate"), ("truncate", "open")],
+    ),
     ids="-".join,
 )
 def test_others_who_open_at_any_operation_break_no_promise(

@@ -17,6 +17,7 @@ from bkspark.testing.faulty import Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at, fail_at
 from bkspark.testing.faulty_os import Crash
 
+from ..thorough import always  # noqa: TID252
 from .rig import Rig, Row, flat, partitions_of
 from .stream_driver import Driver, expected, settled_rows
 
@@ -105,7 +106,9 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
 WRITES = ("append", "put", "put_new", "create", "open_journal")
 
 
-@pytest.mark.parametrize("moment", [Moment.BEFORE, Moment.HALF], ids=lambda moment: moment.name)
+@pytest.mark.parametrize(
+    "moment", always([Moment.HALF], [Moment.BEFORE, Moment.HALF]), ids=lambda moment: moment.name
+)
 def test_a_commit_that_dies_at_any_operation_is_found_or_made_again(
     scene: Scene, moment: Moment
 ) -> None:
@@ -125,7 +128,9 @@ def test_a_commit_that_dies_at_any_operation_is_found_or_made_again(
     assert seen[0] or moment is Moment.HALF
 
 
-@pytest.mark.parametrize("moment", [Moment.BEFORE, Moment.AFTER], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "moment", always([Moment.AFTER], [Moment.BEFORE, Moment.AFTER]), ids=lambda m: m.name
+)
 def test_one_lost_operation_or_answer_does_no_harm(scene: Scene, moment: Moment) -> None:
     """Of the fault nothing is known but that there was no answer; the commit goes on or raises."""
     done = 0

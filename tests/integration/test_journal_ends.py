@@ -10,8 +10,10 @@ import pytest
 from bkspark.bookie import memory
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.cluster import Cluster
-from bkspark.client.journals.journal_end import CHUNK_BYTES, JournalEnds, JournalName
+from bkspark.client.journals.journal_end import JournalEnds
+from bkspark.client.journals.journal_reader import CHUNK_BYTES, JournalName
 from bkspark.client.password import make_digester
+from bkspark.client.reading import ledger_files
 from bkspark.client.reading.ledger_files import OpenBookies, find_records
 from bkspark.client.reading.log_view import LogWatch
 from bkspark.client.recovery.recover import recover
@@ -19,6 +21,7 @@ from bkspark.errors import (
     CorruptDataError,
 )
 from bkspark.format import journal, layout
+from bkspark.protocol.record import AddRecord
 
 from .open_tails import (
     NO_PASSWORD,
@@ -90,9 +93,9 @@ def test_a_torn_end_is_read_from_where_the_last_look_ended(
     watch = LogWatch(cluster, LOG, NO_PASSWORD)
     assert watch.look().end_offset == 29
     name = layout.journal(ledger_id, ledger.term, ledger.token)
-    for member in ledger.last_fragment.ensemble:
-        data = memory_rig.file_bytes(member.bookie_id, name)
-        memory_rig.replace_file(member.bookie_id, name, data + data[:70])
+    first = ledger.last_fragment.ensemble[0].bookie_id
+    data = memory_rig.file_bytes(first, name)
+    memory_rig.replace_file(first, name, data + data[:70])
     sizes = bytes_read(monkeypatch)
     assert watch.look().end_offset == 29
     whole = sum(sizes)
@@ -102,9 +105,9 @@ def test_a_torn_end_is_read_from_where_the_last_look_ended(
         member = ledger.last_fragment.ensemble[0]
         digester = make_digester(ledger.digest, NO_PASSWORD)
         source = JournalName(ledger_id, member, name, digester)
-        record = JournalEnds().last_record(bookies.root(member), source)
-        assert record is not None
-        assert record.last_entry_id == 29
+        end = JournalEnds().look(bookies.root(member), source)
+        assert end.record is not None
+        assert end.record.last_entry_id == 29
 
 
 # --- a sink's tail: records that name entry logs -------------------------------------------------
@@ -168,6 +171,24 @@ def test_a_journal_that_lacks_records_is_not_all_there_is(
     assert first.record.last_entry_id == 4
     memory_rig.replace_file(member.bookie_id, name, data[:length])
     assert numbers(cluster, look(cluster), 0, 16) == list(range(16))
+
+
+def test_a_record_that_no_journal_has_is_no_end_and_no_gap(
+    memory_rig: Rig, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger_id = sink_tail(memory_rig, cluster, [5, 7, 4])
+    ledger = cluster.ledger(ledger_id).value
+    real = ledger_files.records_after
+
+    def without_the_second(*arguments: Any) -> list[AddRecord]:
+        return [record for record in real(*arguments) if record.first_entry_id != 5]
+
+    monkeypatch.setattr(ledger_files, "records_after", without_the_second)
+    with OpenBookies(cluster) as bookies:
+        assert len(find_records(bookies, ledger, NO_PASSWORD, end=5)) == 1
+        for begin, end in ((0, 16), (4, 13), (6, 11), (5, 16)):
+            with pytest.raises(CorruptDataError, match="some are in no journal"):
+                find_records(bookies, ledger, NO_PASSWORD, begin=begin, end=end)
 
 
 def test_the_end_of_a_long_journal_is_planned_without_the_rest(

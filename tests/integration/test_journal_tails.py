@@ -12,13 +12,13 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.client.recovery import fencing, journal_tail, running
 from bkspark.client.recovery.fencing import WriteBack
 from bkspark.client.recovery.journal_tail import JournalTail, newest_record, read_tail
-from bkspark.client.recovery.running import Silence, in_threads
+from bkspark.client.recovery.running import Beat, Silence, in_threads, unheard
 from bkspark.errors import NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.protocol.ledger import DigestSpec
-from bkspark.protocol.record import confirmation
+from bkspark.protocol.record import AddRecord, confirmation
 
 from .hand_writer import HandWriter, one_by_one, stop_at, stop_behind, violations
 from .rig import Rig
@@ -43,6 +43,19 @@ def root(writer: HandWriter) -> Iterator[BookieRoot]:
 
 def journal_of(writer: HandWriter) -> str:
     return layout.journal(writer.ledger_id, 1, writer.metadata.token)
+
+
+def newest_of(
+    root: BookieRoot, writer: HandWriter, entry_id: int, beat: Beat = unheard
+) -> AddRecord | None:
+    return newest_record(
+        root,
+        journal_of(writer),
+        DIGESTER,
+        ledger_id=writer.ledger_id,
+        entry_id=entry_id,
+        beat=beat,
+    )
 
 
 def tail_of(root: BookieRoot, writer: HandWriter) -> JournalTail:
@@ -73,9 +86,9 @@ def test_a_journal_cut_at_any_byte_is_read_from_its_end_as_from_its_start(
         assert (firsts(tail), tail.tail) == (expected, content.tail), length
         assert tail.last_add_confirmed == confirmed
         last = content.records[-1].last_entry_id if content.records else -1
-        found = newest_record(root, writer.ledger_id, DIGESTER, last)
+        found = newest_of(root, writer, last)
         assert (-1 if found is None else found.last_entry_id) == last
-        in_front = newest_record(root, writer.ledger_id, DIGESTER, last - 1)
+        in_front = newest_of(root, writer, last - 1)
         assert (-1 if in_front is None else in_front.last_entry_id) == max(-1, last - 1)
 
 
@@ -181,7 +194,7 @@ def test_a_long_journal_is_read_in_pieces_with_a_sign_of_life_behind_each(
     size = sum(len(part) for stored in found.records for part in stored.parts.values())
     assert len(beats) > size // piece_bytes
     beats.clear()
-    newest_record(root, writer.ledger_id, DIGESTER, 5, lambda: beats.append(1))
+    newest_of(root, writer, 5, lambda: beats.append(1))
     assert len(beats) > size // piece_bytes
 
 

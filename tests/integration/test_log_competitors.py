@@ -13,6 +13,7 @@ import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
 
+from ..thorough import always  # noqa: TID252
 from .rig import Rig
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +42,7 @@ def lines(said: Path) -> list[str]:
     return said.read_text().rpartition("\n")[0].splitlines()
 
 
-@pytest.mark.parametrize(("count", "kills"), [(2, 1), (3, 2)])
+@pytest.mark.parametrize(("count", "kills"), always([(2, 1)], [(2, 1), (3, 2)], are_rows=True))
 def test_processes_that_take_a_log_from_one_another_lose_nothing(
     make_rig: Callable[..., Rig], count: int, kills: int
 ) -> None:

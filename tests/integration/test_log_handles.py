@@ -50,7 +50,7 @@ def test_offsets_are_dense_over_rolls_and_writers(log: LogHandle) -> None:
         writer.roll()
         assert writer.append_many([b"c", b"d"]) == (2, 3)
     with log.writer() as writer:
-        assert writer.append_async(b"e").result(20) == 4
+        assert writer.append_async(b"e").result(120) == 4
         writer.force()
         assert writer.end_offset == 5
     assert values(log) == [b"a", b"b", b"c", b"d", b"e"]

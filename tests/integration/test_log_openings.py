@@ -14,6 +14,7 @@ from bkspark.client.password import Password
 from bkspark.errors import (
     InvalidRequestError,
     LedgerFencedError,
+    UnauthorizedError,
 )
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import LedgerState
@@ -126,3 +127,16 @@ def test_opening_costs_the_same_however_many_ledgers_a_log_has(
                 costs.append([(op.call, op.name) for op in rig.faults.trace].__len__())
         assert log.record.end_offset == count
     assert costs[0] == costs[1]
+
+
+@pytest.mark.parametrize("password", [Password(), Password(literal="wrong")])
+def test_a_wrong_password_changes_nothing_where_no_tail_is_open(
+    keeper: BookKeeper, password: Password
+) -> None:
+    log = keeper.create_log(NAME, digest_type="MAC", password="right")
+    cluster, before = keeper._cluster, log.record
+    assert not before.tail
+    with pytest.raises(UnauthorizedError):
+        open_tail(cluster, NAME, password)
+    assert log.record == before
+    assert cluster.ledger_ids() == []

@@ -221,3 +221,13 @@ def test_a_read_pins_one_version_of_the_log(rig: Rig) -> None:
     rows = [row for task in tasks for b in SliceReader(SCHEMA).read(task) for row in b.to_pylist()]
     assert [row["n"] for row in rows] == list(range(5))
     assert replace(log).end_offset == 5
+
+
+def test_aborting_a_write_that_was_done_before_changes_nothing(rig: Rig) -> None:
+    once = {"transaction": Transaction("app", 1)}
+    rig.write(partitions_of(4), **once)
+    target, before = rig.target(**once), rig.log()
+    assert target.is_done
+    batch_commit.abort(target)
+    assert rig.log() == before
+    assert rig.rows() == flat(partitions_of(4))

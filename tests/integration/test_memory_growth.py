@@ -8,6 +8,8 @@ import pytest
 
 from bkspark.client.cluster import init_cluster
 
+pytestmark = pytest.mark.thorough
+
 MEGABYTE = 2**20
 GROWTH_MAX = 40 * MEGABYTE
 """Blocks in flight and allocator slack; the larger task moves 380 MB more than the smaller."""

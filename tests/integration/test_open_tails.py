@@ -1,6 +1,7 @@
 """Reading a log whose tail is open: what is seen, and who has to answer."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -8,10 +9,13 @@ import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
+from bkspark.client.handles import how_far
+from bkspark.client.journals.member_end import permission_of
 from bkspark.client.logs.opening import create_log_ledger
 from bkspark.client.logs.settling import settle
-from bkspark.client.reading import confirmed
-from bkspark.client.reading.log_view import LogWatch, view_of
+from bkspark.client.placing import has_joined
+from bkspark.client.reading.ledger_files import OpenBookies
+from bkspark.client.reading.log_view import LogWatch, look_at, view_of
 from bkspark.client.reading.ordered_read import read_view_in_order
 from bkspark.client.reading.plan import OffsetRange, plan_log
 from bkspark.client.reading.slice_reader import SliceReader
@@ -162,16 +166,17 @@ def test_the_metadata_used_is_read_after_the_lac(
         writer.append_many(table(0, 3))
         [ledger_id] = cluster.log(LOG).value.tail
         old = cluster.ledger(ledger_id).value.last_fragment.ensemble
-        look_for = confirmed._last_record
+        look_for = OpenBookies.ask
 
         def changing(*arguments: Any) -> Any:
+            monkeypatch.setattr(OpenBookies, "ask", look_for)
             memory_rig.faults.down = {old[0].bookie_id}
             for first in (3, 6, 9):
                 writer.append_many(table(first, 3))
             memory_rig.faults.forget()
             return look_for(*arguments)
 
-        monkeypatch.setattr(confirmed, "_last_record", changing)
+        monkeypatch.setattr(OpenBookies, "ask", changing)
         found = look(cluster)
         monkeypatch.undo()
         writer.release()
@@ -195,6 +200,9 @@ def test_entries_in_front_of_the_last_fragment_are_confirmed_by_it(
     def moved(ledger: Any) -> Any:
         return ledger.with_ensemble(4, tuple(others[:3]), term=ledger.term, token=ledger.token)
 
+    addresses = cluster.addresses()
+    permission = permission_of(cluster.ledger(ledger_id).value)
+    assert all(has_joined(addresses[member], permission) for member in others[:3])
     cluster.ledgers.update(str(ledger_id), moved)
     assert look(cluster).end_offset == 4
 
@@ -202,23 +210,59 @@ def test_entries_in_front_of_the_last_fragment_are_confirmed_by_it(
 # --- who answers ---------------------------------------------------------------------------------
 
 
-def test_the_highest_lac_of_any_bookie_counts(memory_rig: Rig, cluster: Cluster) -> None:
+def lagging(memory_rig: Rig, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """An open tail of which two bookies have entries 0 to 3, and the first one only 0 and 1."""
+    monkeypatch.setattr(how_far, "PAUSES", (0.0, 0.0))
     found_log(cluster)
     writer = opened(cluster)
     writer.append_many(table(0, 2))
     [ledger_id] = cluster.log(LOG).value.tail
     ledger = cluster.ledger(ledger_id).value
-    first = ledger.last_fragment.ensemble[0].bookie_id
+    members = [member.bookie_id for member in ledger.last_fragment.ensemble]
     name = layout.journal(ledger_id, ledger.term, ledger.token)
     wait_for_all_copies(writer._segment.handle)
-    behind = memory_rig.file_bytes(first, name)
+    behind = memory_rig.file_bytes(members[0], name)
     writer.append_many(table(2, 2))
+    wait_for_all_copies(writer._segment.handle)
     writer.release()
-    memory_rig.replace_file(first, name, behind)
+    memory_rig.replace_file(members[0], name, behind)
+    return members
+
+
+def test_a_tail_is_never_shown_shorter_by_a_bookie_that_lags(
+    memory_rig: Rig, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one client was shown, the next one is shown too, or told that it is not known."""
+    members = lagging(memory_rig, cluster, monkeypatch)
     assert look(cluster).end_offset == 2
-    for bookie in [m.bookie_id for m in ledger.last_fragment.ensemble[1:]]:
-        memory_rig.lose(bookie)
-    assert look(cluster).end_offset == 0
+    with away(memory_rig, members[0]):
+        assert look(cluster).end_offset == 2
+    for missing in (members[1:], members[2:]):
+        with away(memory_rig, *missing), pytest.raises(BookieUnavailableError) as error:
+            look(cluster)
+        assert "how far ledger 0 may be read is not known" in str(error.value)
+        assert f"bookie {members[0]} says that nothing is confirmed" in str(error.value)
+        assert all(f"bookie {name}: cannot open" in str(error.value) for name in missing)
+    assert look(cluster).end_offset == 2
+
+
+def test_what_is_known_to_be_confirmed_is_read_whoever_is_away(
+    memory_rig: Rig, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = lagging(memory_rig, cluster, monkeypatch)
+    with away(memory_rig, *members[:2]):
+        view = look_at(cluster, LOG, NO_PASSWORD, enough=2)
+        assert numbers(cluster, view, 0, 2) == [0, 1]
+        with pytest.raises(BookieUnavailableError, match="is not known"):
+            look_at(cluster, LOG, NO_PASSWORD, enough=3)
+
+
+@contextmanager
+def away(rig: Rig, *names: str) -> Iterator[None]:
+    disks = {name: rig.lose(name) for name in names}
+    yield
+    for name, disk in disks.items():
+        rig.bring_back(name, disk)
 
 
 def test_if_no_bookie_answers_the_end_is_unknown_and_the_closed_part_is_read(
@@ -238,7 +282,7 @@ def test_if_no_bookie_answers_the_end_is_unknown_and_the_closed_part_is_read(
 
     cluster.ledgers.update(str(tail_ledger), moved)
     memory_rig.lose(others[0].bookie_id)
-    with pytest.raises(BookieUnavailableError, match="no bookie says how far ledger"):
+    with pytest.raises(BookieUnavailableError, match="how far ledger 1 may be read is not known"):
         look(cluster)
     reader = SliceReader(SCHEMA)
     tasks = plan_log(cluster, log, OffsetRange(0, 6), NO_PASSWORD, None)

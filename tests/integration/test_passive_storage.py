@@ -22,7 +22,7 @@ from .rig import Rig
 
 
 def test_h3_a_marker_that_comes_late_moves_no_bookie_back(memory_rig: Rig) -> None:
-    """Terms 2 and 3 have fenced; then what term 2 had sent long ago arrives."""
+    """Terms 2 and 3 have fenced, by one marker; then what term 2 had sent long ago arrives."""
     writer = HandWriter(memory_rig)
     writer.add(0, 1, acknowledges=True)
     for _ in range(2):
@@ -32,8 +32,7 @@ def test_h3_a_marker_that_comes_late_moves_no_bookie_back(memory_rig: Rig) -> No
     for name, address in addresses(memory_rig, writer.names).items():
         with open_bookie(address).open_root() as root:
             assert not root.put_new(layout.term_marker(writer.ledger_id, 2), b"")
-        markers = [layout.term_marker(writer.ledger_id, term) for term in (1, 2, 3)]
-        assert set(markers) <= set(before[name])
+        assert {writer.permission, layout.term_marker(writer.ledger_id, 2)} <= set(before[name])
     assert {name: memory_rig.names(name) for name in writer.names} == before
     with pytest.raises(LedgerFencedError):
         writer.add(0)
@@ -95,7 +94,7 @@ def test_h11_nothing_is_acknowledged_behind_the_close(memory_rig: Rig) -> None:
         closing = pool.submit(handle.close)
         assert memory_rig.ledger(handle.ledger_id).last_entry_id is None
         gate.open()
-        closing.result(20)
+        closing.result(120)
         assert future.done()
         assert memory_rig.ledger(handle.ledger_id).last_entry_id == future.result() == 0
 

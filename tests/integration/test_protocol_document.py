@@ -12,6 +12,7 @@ import pytest
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.recovery import fencing
+from bkspark.client.recovery.recover import RecoveryReport
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,
@@ -349,7 +350,20 @@ def test_recovery_reads_on_from_the_highest_last_add_confirmed_and_replicates(
 
 
 def test_recovery_by_several_readers_ends_at_one_entry(memory_rig: Rig) -> None:
-    """The closing compare-and-set is won once; whoever comes later finds the same end."""
+    """All are under way at once; the closing compare-and-set is won once, all find the same end."""
     writer = HandWriter(memory_rig)
     writer.add(0)
-    assert {writer.recover().last_entry_id for _ in range(3)} == {0}
+    reports: list[RecoveryReport] = []
+
+    def recover_with(others: list[None]) -> None:
+        def overtaken(instruction: object) -> None:
+            if isinstance(instruction, fencing.WriteBack) and others:
+                others.pop()
+                recover_with(others)
+
+        reports.append(writer.recover(run=one_by_one(before=overtaken)))
+
+    recover_with([None] * 2)
+    assert [report.last_entry_id for report in reports] == [0, 0, 0]
+    assert memory_rig.ledger(writer.ledger_id).term == 4  # of the last one, who closed it
+    assert not violations(memory_rig, writer.ledger_id, writer.sent, writer.acked)

@@ -99,7 +99,7 @@ def test_writing_counts_a_bookie_once_it_has_the_entry_on_disk(
     with pytest.raises(TimeoutError):
         future.result(0.2)
     gate.open(names[1])
-    assert future.result(20) == 0
+    assert future.result(120) == 0
     gate.open()
     handle.close()
 

@@ -7,7 +7,7 @@ import pytest
 from bkspark.bookie import memory
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.errors import NoSuchLedgerError, UnauthorizedError
+from bkspark.errors import BookieUnavailableError, NoSuchLedgerError, UnauthorizedError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import DigestSpec
@@ -121,10 +121,19 @@ def test_a_reader_across_a_change_of_term_believes_only_terms_that_are_open(
         quorum=writer.metadata.quorum,
     )
     frame = journal.encode(record, Digester(DigestSpec())).frame(0, 0)
-    disk = memory.find_disk(memory_rig.urls[writer.names[0]])
-    assert disk is not None
-    name = layout.journal(writer.ledger_id, 2, token)
-    disk.files[name] = memory.MemoryFile(b"".join(bytes(piece) for piece in frame))
+    name, data = layout.journal(writer.ledger_id, 2, token), b"".join(map(bytes, frame))
+
+    def store(bookie_id: str) -> None:
+        disk = memory.find_disk(memory_rig.urls[bookie_id])
+        assert disk is not None
+        disk.files[name] = memory.MemoryFile(data)
+
+    store(writer.names[0])
     reader = keeper.open_ledger(writer.ledger_id, recovery=False)
     assert reader.last_add_confirmed == fill
     assert [entry.entry_id for entry in reader.read()] == list(range(fill + 1))
+    store(writer.names[1])
+    with pytest.raises(
+        BookieUnavailableError, match="a record is of term 2, which is not open yet"
+    ):
+        reader.read_last_add_confirmed()

@@ -18,8 +18,9 @@ from bkspark.errors import (
     NotEnoughBookiesError,
     UnauthorizedError,
 )
-from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerState
+from bkspark.format import journal, layout
+from bkspark.format.digest import Digester
+from bkspark.protocol.ledger import DigestSpec, LedgerState
 from bkspark.testing.faulty import Moment
 from bkspark.testing.faulty_cluster import crash_at
 from bkspark.testing.faulty_os import Crash
@@ -311,3 +312,17 @@ def test_what_a_recovery_reads_does_not_grow_with_the_ledger(
             patch.setattr(MemoryRoot, "read", counted)
             assert writer.recover(run=one_by_one()).last_entry_id == count - 1
     assert amounts[1] < 1.2 * amounts[0]
+
+
+def test_what_is_kept_is_written_back_also_to_those_that_show_it(memory_rig: Rig) -> None:
+    """A copy that was found need not be durable: its writer may have died before it was."""
+    writer = HandWriter(memory_rig)
+    writer.add(0, 1, 2, acknowledges=True)
+    writer.add(0, 1)
+    writer.add(0)
+    assert writer.recover().last_entry_id == 2
+    for name in writer.names:
+        [made] = [one for one in memory_rig.names(name) if "/journal/00000002-" in one]
+        data = memory_rig.file_bytes(name, made)
+        found = journal.decode_journal(data, Digester(DigestSpec()), ledger_id=writer.ledger_id)
+        assert [record.first_entry_id for record in found.records][-2:] == [1, 2]

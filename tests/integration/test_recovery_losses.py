@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from bkspark.client.cluster import Cluster
 from bkspark.client.upkeep.lost_bookies import declare_lost
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format import journal, layout
-from bkspark.protocol.ledger import LedgerState
+from bkspark.protocol.ledger import LedgerState, Member
 
 from .hand_writer import HandWriter, one_by_one, violations
 from .rig import Rig
@@ -173,7 +174,7 @@ def test_confirmed_entries_that_damage_hides_on_qa_bookies_are_named(
     damaged = ", ".join(names if is_certain else names[:2])
     [loss] = report.losses
     those = f"of entry 2, those on {', '.join(names)}"
-    fails = f"fail there: the journals on {damaged} are damaged"
+    fails = f"fail there: the journals on {damaged} are damaged or gone"
     if is_certain:
         assert loss == f"{those} cannot be read: all of these {fails}"
     else:
@@ -197,8 +198,8 @@ def test_damage_and_loss_count_together(memory_rig: Rig) -> None:
     [loss] = writer.recover(accepts_loss=lambda _: True).losses
     lost, damaged = writer.names[:2]
     assert loss.endswith(
-        f"on {lost}, {damaged} only, which fail there: the journals on {damaged} are damaged, the "
-        "others were declared lost or initialised anew"
+        f"on {lost}, {damaged} only, which fail there: the journals on {damaged} are damaged or "
+        "gone, the others were declared lost or initialised anew"
     )
 
 
@@ -275,3 +276,15 @@ def test_what_another_recovery_has_kept_is_not_said_to_be_lost(rig: Rig) -> None
     assert (report.last_entry_id, report.lost_from) == (2, None)
     assert not any(note.startswith("DATA LOSS") for note in report.notes)
     assert any(note.startswith("will be lost if ") for note in report.notes)
+
+
+def test_a_bookie_that_was_lost_twice_is_waited_for_as_neither(memory_rig: Rig) -> None:
+    bookie_id, again = next(iter(memory_rig.urls)), "2" * 32
+    memory_rig.lose(bookie_id)
+    with Cluster(memory_rig.uri) as cluster:
+        record = cluster.bookies()[bookie_id]
+        first = declare_lost(cluster, bookie_id)
+        cluster._bookies.update(bookie_id, lambda _: replace(record, incarnation=again))
+        second = declare_lost(cluster, bookie_id)
+        assert second == Member(bookie_id, again)
+        assert cluster.lost_members() == {first, second}

@@ -21,6 +21,8 @@ from bkspark.client.cluster import Cluster
 from bkspark.errors import CorruptDataError, LedgerFencedError, NotEnoughBookiesError
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerState
+from bkspark.testing.faulty import Fault
+from bkspark.testing.faulty_cluster import Operation
 
 from .hand_writer import HandWriter, one_by_one, violations
 from .rig import Rig, partitions_of, rows_from
@@ -139,6 +141,9 @@ def test_h21_what_a_listing_misses_is_not_counted_by_its_writer_either(
 # --- storage that is full ---------------------------------------------------------------------
 
 
+WRITES = {"put_new", "create", "open_journal", "append"}
+
+
 def full(*_: object) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -164,12 +169,26 @@ def test_h38_a_full_disk_is_fenced_all_the_same(
 
 
 def test_h38_bookies_that_cannot_be_written_do_not_stop_a_recovery(memory_rig: Rig) -> None:
-    """One of three takes neither marker nor copy; two are enough to decide and to close."""
+    """One of three is read and takes neither marker nor copy; two are enough to close."""
     writer = HandWriter(memory_rig)
     writer.add(0, 1, 2, acknowledges=True)
     full = writer.names[0]
-    report = writer.recover(run=one_by_one(lost=[full]))
+    before, asked = memory_rig.names(full), set[str]()
+
+    def refuse(_number: int, operation: Operation) -> Fault | None:
+        if operation.place != full:
+            return None
+        asked.add(operation.call)
+        return Fault() if operation.call in WRITES else None
+
+    memory_rig.faults.decide = refuse
+    with memory_rig.faults.installed():
+        report = writer.recover(run=one_by_one())
+    memory_rig.faults.forget()
     assert report.last_entry_id == 0
+    assert asked & WRITES
+    assert asked - WRITES
+    assert memory_rig.names(full) == before
     assert not violations(memory_rig, writer.ledger_id, writer.sent, writer.acked)
 
 

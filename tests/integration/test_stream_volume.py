@@ -6,11 +6,15 @@ an hour; tests/spark/test_stream_volume.py has them too.
 
 from pathlib import Path
 
+import pytest
+
 from bkspark.client.cluster import Cluster
 from bkspark.client.streams.tail_writer import RollLimits
 
 from .rig import Rig, partitions_of
 from .stream_driver import Driver, settled_rows, the_log
+
+pytestmark = pytest.mark.thorough
 
 BATCHES = 10_000
 PER_LEDGER = RollLimits().record_count

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from bkspark.client.handles.write_handle import WriteHandle
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 120.0
 
 
 def wait_until(is_so: Callable[[], object]) -> None:

@@ -52,8 +52,8 @@ MUTANTS = (
     Mutant(
         "there is no post-check",
         "client/batch/record_writer.py",
-        "            post_check(\n                address,\n",
-        "            (lambda *_, **__: None)(\n                address,\n",
+        "        post_check(address, file, ",
+        "        (lambda *_, **__: None)(address, file, ",
         (ORDER,),
     ),
     Mutant(
@@ -143,7 +143,7 @@ MUTANTS = (
     Mutant(
         "a spare joins without its markers",
         "client/batch/record_writer.py",
-        "failed = names - joined(THREADS, joining, self._ledger_id, self.metadata.term)",
+        "failed = names - joined(THREADS, joining, permission)",
         "failed = names - names",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),

@@ -88,7 +88,7 @@ MUTANTS = (
     Mutant(
         "a callback waits for room under the writer's lock",
         "client/logs/log_writer.py",
-        "        if not self._is_telling_here:\n            self._segment.handle.wait_for_room()",
+        "        if not self._telling.is_here:\n            self._segment.handle.wait_for_room()",
         "        if True:\n            self._segment.handle.wait_for_room()",
         (f"{PRESSURE}::test_a_callback_of_what_a_roll_cannot_send_does_not_wait_for_room",),
     ),

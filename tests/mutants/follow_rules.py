@@ -29,16 +29,24 @@ MUTANTS = (
         (f"{JOURNALS}::test_records_of_another_writer_of_the_same_term_are_left_out",),
     ),
     Mutant(
+        "a gap in a chain of records is passed over",
+        "client/reading/ledger_files.py",
+        "        record = found.get(record.last_entry_id + 1)\n",
+        "        last = record.last_entry_id\n"
+        "        record = found.get(min((first for first in found if first > last), default=-1))\n",
+        (f"{JOURNALS}::test_a_record_that_no_journal_has_is_no_end_and_no_gap",),
+    ),
+    Mutant(
         "a plan reads whole journals",
         "client/journals/journal_end.py",
-        "    if begin > 0:\n",
-        "    if begin < 0:\n",
+        "_last_records(reader, begin) if begin > 0 else",
+        "_last_records(reader, begin) if begin < 0 else",
         (f"{JOURNALS}::test_the_end_of_a_long_journal_is_planned_without_the_rest",),
     ),
     Mutant(
         "a look reads journals that have not grown",
         "client/journals/journal_end.py",
-        "        if size != known.size:\n",
+        "        if size != known.end:\n",
         "        if size:\n",
         (
             f"{JOURNALS}::test_a_look_does_not_cost_more_in_a_long_ledger_and_costs_nothing_"
@@ -48,37 +56,27 @@ MUTANTS = (
     Mutant(
         "a torn journal says nothing",
         "client/journals/journal_end.py",
-        "        record = content.frames[-1].record if content.frames else known.record\n",
-        "        record = known.record\n",
+        "    return JournalEnd(found.record, found.end, is_whole)\n",
+        "    return JournalEnd(known.record, found.end, is_whole)\n",
         (f"{JOURNALS}::test_a_torn_end_is_read_from_where_the_last_look_ended",),
     ),
     Mutant(
-        "the lowest lac of the bookies counts",
-        "client/reading/confirmed.py",
-        "    return max(records, key=",
-        "    return min(records, key=",
-        (f"{TAILS}::test_the_highest_lac_of_any_bookie_counts",),
-    ),
-    Mutant(
-        "no answer is taken for an empty ledger",
-        "client/reading/confirmed.py",
-        "    if not answers:\n",
-        "    if answers < 0:\n",
-        (f"{TAILS}::test_if_no_bookie_answers_the_end_is_unknown_and_the_closed_part_is_read",),
-    ),
-    Mutant(
         "a lac is used with metadata from before it",
-        "client/reading/confirmed.py",
-        "        if not cluster.ledgers.is_current(str(ledger_id), seen):\n",
-        "        if record is None:\n",
+        "client/handles/how_far.py",
+        "        if is_current and (state.is_known",
+        "        if (state.is_known",
         (f"{TAILS}::test_the_metadata_used_is_read_after_the_lac",),
     ),
     Mutant(
         "entries in front of the last fragment wait for a record",
-        "client/reading/confirmed.py",
-        "    least = ledger.last_fragment.first_entry_id - 1\n",
-        "    least = -1\n",
-        (f"{TAILS}::test_entries_in_front_of_the_last_fragment_are_confirmed_by_it",),
+        "client/handles/how_far.py",
+        "        return self._ledger.last_fragment.first_entry_id - 1\n",
+        "        return -1\n",
+        (
+            f"{TAILS}::test_entries_in_front_of_the_last_fragment_are_confirmed_by_it",
+            "tests/integration/test_read_handle.py::"
+            "test_2_3_10_what_lies_in_front_of_the_last_fragment_is_confirmed",
+        ),
     ),
     # --- the view of a log -----------------------------------------------------------------------
     Mutant(

@@ -3,8 +3,9 @@
     python -P tests/mutants/forked.py FOLDER
 
 FOLDER has a package that hides the installed one. Reads requests, each a line of JSON: node ids of
-tests, and how many seconds one may take. Answers each with a line: pytest's exit status and the
-tests that failed; what they printed is in FOLDER/output. The fork imports the package, so whatever
+tests, and how many seconds one may take. Answers each with a line: pytest's exit status, the tests
+that failed, those that took too long, and the seconds that the longest of the others took; what
+they printed is in FOLDER/output. The fork imports the package, so whatever
 that says by then is what is tested.
 """
 
@@ -69,13 +70,15 @@ class Methods:
 
 
 class Watch:
-    """Notes which tests fail. One that does not end has failed, and the process ends with it."""
+    """Notes which tests fail. With one that takes too long the process ends."""
 
     def __init__(self, outcome: Path, methods: Methods, seconds_max: float) -> None:
         self._outcome = outcome
         self._methods = methods
         self._seconds_max = seconds_max
         self._failed: list[str] = []
+        self._slow: list[str] = []
+        self._seconds = 0.0
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -88,8 +91,8 @@ class Watch:
             return (yield)
 
     @contextmanager
-    def _limited(self, failing: list[str]) -> Iterator[None]:
-        timer = threading.Timer(self._seconds_max, self._give_up, [failing])
+    def _limited(self, running: list[str]) -> Iterator[None]:
+        timer = threading.Timer(self._seconds_max, self._give_up, [running])
         timer.daemon = True
         timer.start()
         try:
@@ -98,16 +101,25 @@ class Watch:
             timer.cancel()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and report.when == "call":
+        if report.when != "call":
+            return
+        self._seconds = max(self._seconds, report.duration)
+        if report.failed:
             self._failed.append(report.nodeid)
 
-    def _give_up(self, failing: list[str]) -> None:
-        self._failed += failing
+    def _give_up(self, running: list[str]) -> None:
+        self._slow += running
         self.end(pytest.ExitCode.TESTS_FAILED)
 
     def end(self, status: int) -> None:
         """Without a word to threads and finalizers that may hang: that is what mutants do."""
-        outcome = {"status": status, "failed": self._failed, "compiled": self._methods.compiled}
+        outcome = {
+            "status": status,
+            "failed": self._failed,
+            "slow": self._slow,
+            "seconds": self._seconds,
+            "compiled": self._methods.compiled,
+        }
         self._outcome.write_text(json.dumps(outcome))
         sys.stdout.flush()
         os._exit(0)

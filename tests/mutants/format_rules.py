@@ -8,6 +8,8 @@ RECORDS = "tests/unit/format/test_hostile_records.py"
 SMALL = "tests/unit/format/test_small_records.py"
 DAMAGE = "tests/unit/format/test_damage.py"
 ENVELOPE = "tests/unit/format/test_envelope.py"
+VIEWS = "tests/unit/client/test_views.py"
+FORGED = "tests/integration/test_forged_copies.py"
 
 BLOCK_PLACE = f"{ENTRY_LOG}::test_a_block_is_bound_to_its_place"
 INDEX_PLACE = f"{ENTRY_LOG}::test_an_index_is_bound_to_its_place"
@@ -36,6 +38,49 @@ def frame_context_without(part: str, name: str) -> Mutant:
 
 
 MUTANTS = (
+    # --- what is absurd --------------------------------------------------------------------------
+    Mutant(
+        "a record whose rows are none is not stepped over",
+        "client/handles/read_handle.py",
+        "                self._finder.refuse(record, str(error))\n                continue",
+        "                raise",
+        (f"{FORGED}::test_what_holds_no_rows_of_the_ledger_is_stepped_over",),
+    ),
+    Mutant(
+        "inline rows may be packed",
+        "format/arrow_message.py",
+        "if not unpacked_bytes_max or _declared_bytes(message) > unpacked_bytes_max:",
+        "if unpacked_bytes_max and _declared_bytes(message) > unpacked_bytes_max:",
+        (f"{FORGED}::test_what_holds_no_rows_of_the_ledger_is_stepped_over",),
+    ),
+    Mutant(
+        "half a character is text",
+        "format/strict_json.py",
+        'if b"\\\\u" in data:',
+        "if False:",
+        (f"{RECORDS}::test_a_record_that_cannot_be_is_refused",),
+    ),
+    Mutant(
+        "numbers may have any size",
+        "format/strict_json.py",
+        "type(value) is int and -(2**63) <= value < 2**63",
+        "type(value) is int",
+        (f"{RECORDS}::test_a_record_that_cannot_be_is_refused",),
+    ),
+    Mutant(
+        "any number is a time",
+        "client/upkeep/views/sharing.py",
+        "0 < milliseconds <= CALENDAR_END_MS",
+        "milliseconds != 0",
+        (f"{VIEWS}::test_a_time_outside_of_the_calendar_is_none",),
+    ),
+    Mutant(
+        "an entry log may claim any length",
+        "format/add_record.py",
+        "0 < index_offset < length <= ENTRY_LOG_BYTES_MAX",
+        "0 < index_offset < length",
+        (f"{RECORDS}::test_a_record_that_cannot_be_is_refused",),
+    ),
     # --- entry logs ------------------------------------------------------------------------------
     block_context_without("{names[0]}", "ledger"),
     block_context_without("{names[1]}", "attempt"),
@@ -69,8 +114,8 @@ MUTANTS = (
     Mutant(
         "a packed block may claim any size",
         "format/arrow_message.py",
-        "if _declared_bytes(message) > unpacked_bytes_max:",
-        "if False:",
+        "if not unpacked_bytes_max or _declared_bytes(message) > unpacked_bytes_max:",
+        "if not unpacked_bytes_max:",
         (f"{BLOCKS}::test_the_declared_size_of_a_packed_buffer_is_checked_first",),
     ),
     Mutant(

@@ -5,6 +5,8 @@ from .mutant import Mutant
 FRONT = "tests/unit/client/test_bookkeeper.py"
 LEDGERS = "tests/unit/client/test_ledger_requests.py"
 S3_MESSAGES = "tests/conformance/test_s3_messages.py"
+START_UP = "tests/unit/spark/test_start_up.py"
+TABLES = "tests/unit/spark/test_tables.py"
 
 MUTANTS = (
     Mutant(
@@ -116,12 +118,42 @@ MUTANTS = (
         "waiting_bytes_max",
         (f"{LEDGERS}::test_limits_of_waiting_are_numbers",),
     ),
+    # --- tables ----------------------------------------------------------------------------------
+    Mutant(
+        "a new table takes rows that no query on it reads",
+        "spark/writer.py",
+        "        require_no_new_table(context)\n",
+        "",
+        (f"{TABLES}::test_a_table_is_refused_before_a_row_is_taken",),
+    ),
+    Mutant(
+        "the function of a micro-batch cannot write to a log",
+        "spark/tables.py",
+        "    if task is None or task.getLocalProperty(BATCH_ID) is not None:\n",
+        "    if task is None:\n",
+        (f"{TABLES}::test_other_writes_are_let_through",),
+    ),
+    # --- older Spark -----------------------------------------------------------------------------
+    Mutant(
+        "Spark 4.1 is told a time zone that it does not take",
+        "spark/schema.py",
+        'if "timezone" in signature(convert).parameters else {}',
+        "",
+        (f"{START_UP}::test_times_are_utc_for_each_spark",),
+    ),
+    Mutant(
+        "Spark 4.1 asks what a refused stream does not understand",
+        "spark/refused.py",
+        "start: dict[str, Any] | None = None, limit",
+        "start: dict[str, Any], limit",
+        (f"{START_UP}::test_a_spark_before_4_2_is_told_that_it_cannot_read_a_log_as_a_stream",),
+    ),
     # --- what is shown ---------------------------------------------------------------------------
     Mutant(
         "the credentials in an endpoint are shown",
         "storage/connection.py",
-        'return f"{parts.scheme}://{parts.hostname}{port}"[:200]',
-        "return url",
+        'scheme, _, rest = shown_url(url).partition("://")',
+        'scheme, _, rest = url.partition("://")',
         (f"{S3_MESSAGES}::test_of_an_endpoint_only_host_and_port_are_shown",),
     ),
     Mutant(

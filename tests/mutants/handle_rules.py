@@ -15,6 +15,7 @@ CHANGE = "tests/unit/protocol/test_ensemble_change.py"
 PLACEMENT = "tests/unit/protocol/test_placement.py"
 QUARANTINE = "tests/unit/protocol/test_quarantine.py"
 LEDGERS = "tests/unit/client/test_ledger_requests.py"
+START = "tests/unit/client/test_start_of_handles.py"
 SMALL = "tests/unit/format/test_small_records.py"
 
 MUTANTS = (
@@ -119,8 +120,8 @@ MUTANTS = (
     Mutant(
         "a writer waits for a spare that hangs",
         "client/asking.py",
-        "task.join(max(0.0, until - time.monotonic()))",
-        "task.join()",
+        "answer.is_there_within(max(0.0, until - time.monotonic()))",
+        "answer.result()",
         (
             f"{HANGING}::test_a_spare_that_hangs_is_passed_over",
             f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[seal]",
@@ -268,76 +269,19 @@ MUTANTS = (
         "    return len(entries)\n",
         (f"{LEDGERS}::test_many_entries_have_a_count",),
     ),
-    # --- deferred sync ---------------------------------------------------------------------------
     Mutant(
-        "with deferred sync everything is sent at once",
+        "the first append loads pandas",
         "client/handles/grouping.py",
-        "            not self._is_held\n",
-        "            True\n",
-        (
-            f"{DEFERRED}::test_2_1_7_an_append_is_answered_although_no_bookie_has_it",
-            f"{DEFERRED}::test_force_writes_few_records",
-        ),
+        "[plain_arrays.of_bytes(values)]",
+        "[__import__('pyarrow').array(values, 'binary')]",
+        (f"{START}::test_handles_of_bytes_load_no_pandas",),
     ),
     Mutant(
-        "a deferred append is given the id of another entry",
-        "client/handles/committer.py",
-        "            self.last_taken += submitted.row_count\n",
-        "            self.last_taken += 1\n",
-        (f"{DEFERRED}::test_2_1_7_an_append_is_answered_although_no_bookie_has_it",),
-    ),
-    Mutant(
-        "force does not wait",
-        "client/handles/write_handle.py",
-        "        if last is not None:\n            self._wait_for(last)\n",
-        "",
-        (
-            f"{DEFERRED}::test_2_1_8_force_makes_all_of_it_durable_in_order",
-            f"{DEFERRED}::test_force_returns_behind_the_ack_quorum_and_not_before",
-            f"{DEFERRED}::test_a_writer_fenced_before_force_loses_what_was_not_forced",
-        ),
-    ),
-    Mutant(
-        "force leaves what is held where it is",
-        "client/handles/committer.py",
-        "            case Force():\n                self._gathered.let_go()\n",
-        "            case Force():\n                pass\n",
-        (f"{DEFERRED}::test_force_writes_few_records",),
-    ),
-    Mutant(
-        "the end of a writer leaves what is held where it is",
-        "client/handles/committer.py",
-        "                self._is_stopping = True\n                self._gathered.hold_no_more()\n",
-        "                self._is_stopping = True\n",
-        (f"{DEFERRED}::test_the_end_of_a_writer_writes_what_it_took",),
-    ),
-    Mutant(
-        "what is held may have any size",
-        "client/handles/grouping.py",
-        "            or self._byte_count >= HELD_BYTES_MAX\n",
-        "",
-        (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
-    ),
-    Mutant(
-        "any number of small entries is held",
-        "client/handles/grouping.py",
-        "            or len(self._waiting) >= HELD_SUBMISSIONS_MAX\n",
-        "",
-        (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
-    ),
-    Mutant(
-        "what was sent is still counted as held",
-        "client/handles/grouping.py",
-        "        self._byte_count -= submitted.byte_count\n",
-        "",
-        (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
-    ),
-    Mutant(
-        "a writer that goes on never tells what was forced",
-        "client/handles/committer.py",
-        "return self._acknowledged_at + self._settings",
-        "return time.monotonic() + self._settings",
-        (f"{DEFERRED}::test_readers_learn_of_a_force_although_the_writer_goes_on",),
+        "the first read of striped entries loads pandas",
+        "client/handles/entries.py",
+        "pc.sort_indices(plain_arrays.of_integers(entries))",
+        "pc.sort_indices(__import__('pyarrow').array(list(entries)))",
+        (f"{START}::test_handles_of_bytes_load_no_pandas",),
     ),
     # --- whom a writer replaces and chooses ------------------------------------------------------
     Mutant(

@@ -9,6 +9,9 @@ ENDED = "tests/simulation/test_simulation.py::test_a_signal_ends_it_behind_the_s
 LATE = "tests/integration/test_late_bookies.py"
 JOB = "tests/unit/spark/test_job.py"
 CHANNEL = "tests/unit/client/test_channel.py"
+TROUBLE = "tests/unit/client/test_trouble.py"
+REMEMBERED = "tests/integration/test_remembered_hangs.py"
+LANE = "tests/unit/client/test_lane.py"
 RUNTIME = "tests/unit/client/test_runtime.py"
 REPLICAS = (
     "tests/integration/test_recovery_spares.py"
@@ -58,8 +61,8 @@ MUTANTS = (
     Mutant(
         "bookies that are late are not waited for when they are to join",
         "client/placing.py",
-        '        name="put-markers-on",\n        needed=needed,\n',
-        '        name="put-markers-on",\n',
+        "        asking.ANSWER_SECONDS,\n        needed=needed,\n",
+        "        asking.ANSWER_SECONDS,\n",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[put_new]",),
     ),
     Mutant(
@@ -72,9 +75,9 @@ MUTANTS = (
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "whoever asks waits for ever",
-        "client/channel.py",
-        "return self._last.result(seconds)",
-        "return self._last.result()",
+        "client/asking.py",
+        "        self._task.join(seconds)\n",
+        "        self._task.join()\n",
         (
             f"{CHANNEL}::test_who_owes_an_answer_is_asked_again_when_it_has_come",
             f"{HANGING}::test_a_read_goes_on_at_another_replica[0-read]",
@@ -100,7 +103,7 @@ MUTANTS = (
         "client/handles/lane.py",
         "            extra = seconds_for(self.waiting_bytes)\n",
         "            extra = seconds_for(size)\n",
-        ("tests/unit/client/test_lane.py::test_a_bookie_has_time_for_what_was_sent_to_it_before",),
+        (f"{LANE}::test_a_bookie_has_time_for_what_was_sent_to_it_before",),
     ),
     Mutant(
         "a large group must be acknowledged as soon as a small one",
@@ -111,50 +114,80 @@ MUTANTS = (
     ),
     Mutant(
         "everybody waits for a bookie that hangs",
-        "client/channel.py",
-        "        if address not in self._owed:\n",
+        "client/trouble.py",
+        "        if place not in self._owed:\n",
         "        if True:\n",
         (
+            f"{TROUBLE}::test_who_was_given_up_is_not_asked_before_it_has_answered",
             f"{CHANNEL}::test_who_owes_an_answer_is_asked_again_when_it_has_come",
             f"{HANGING}::test_few_threads_are_left_behind_however_often_a_bookie_is_asked_that_hangs",
+            f"{REMEMBERED}::test_what_one_reader_has_met_another_one_does_not_wait_for",
+            f"{REMEMBERED}::test_each_plan_of_a_new_ledger_knows_what_hung_before",
         ),
     ),
     Mutant(
         "a bookie that hangs is asked again and again",
-        "client/channel.py",
-        "is_recent or len(owed) >= UNANSWERED_MAX:",
-        "is_recent:",
+        "client/trouble.py",
+        "(is_recent and not is_patient) or len(owed) >= UNANSWERED_MAX",
+        "(is_recent and not is_patient)",
         (
+            f"{TROUBLE}::test_who_owes_many_answers_is_not_asked_at_all",
+            f"{REMEMBERED}::test_many_read_handles_leave_few_threads[open_root]",
+            f"{REMEMBERED}::test_a_recovery_asks_whom_others_gave_up_but_not_for_ever",
             f"{HANGING}::test_few_threads_are_left_behind_however_often_a_bookie_is_asked_that_hangs",
         ),
     ),
     Mutant(
         "a bookie that has hung is never asked again",
-        "client/channel.py",
-        "for at, answer in self._owed[address] if not answer.done()]",
-        "for at, answer in self._owed[address]]",
+        "client/trouble.py",
+        "for answer, at in self._owed[place].items() if not answer.done()}",
+        "for answer, at in self._owed[place].items()}",
         (f"{CHANNEL}::test_who_owes_an_answer_is_asked_again_when_it_has_come",),
     ),
     Mutant(
         "a journal is used while a call to it hangs",
         "client/channel.py",
-        "        if is_busy or is_recent",
-        "        if is_recent",
+        "        if is_busy or memory",
+        "        if memory",
         (f"{CHANNEL}::test_after_a_while_others_ask_again_but_never_the_channel_that_is_busy",),
     ),
     Mutant(
         "a file is closed under a call that hangs",
         "client/channel.py",
-        "        if last is not None and not last.done():\n",
+        "        if not last.done():\n",
         "        if False:\n",
         (f"{CHANNEL}::test_what_is_open_is_closed_behind_the_last_answer",),
     ),
     Mutant(
         "an error of the storage is taken for silence",
-        "client/channel.py",
-        "            if self._last.done():\n                raise\n",
-        "            pass\n",
+        "client/asking.py",
+        "                self.set_exception(error)\n",
+        "                del error\n",
         (f"{CHANNEL}::test_an_answer_is_what_was_found_or_raised",),
+    ),
+    Mutant(
+        "members store a record one after the other",
+        "client/channel.py",
+        "            begun[channel] = channel.begin(question)\n",
+        "            ended[channel] = channel.ask(question, seconds)\n",
+        (
+            f"{HANGING}::test_all_members_store_a_record_at_once[append]",
+            f"{HANGING}::test_all_members_are_told_of_a_micro_batch_at_once",
+        ),
+    ),
+    Mutant(
+        "who is asked together with others has his time behind theirs",
+        "client/asking.py",
+        "answer.is_there_within(max(0.0, until - time.monotonic()))",
+        "answer.is_there_within(5.0)",
+        (f"{CHANNEL}::test_who_are_asked_together_have_their_time_together",),
+    ),
+    Mutant(
+        "who is silent is forgotten if another one raises an error",
+        "client/channel.py",
+        "            errors.append(error)\n",
+        "            raise\n",
+        (f"{CHANNEL}::test_who_is_silent_is_remembered_whatever_another_one_raises",),
     ),
     # --- soaks and jobs --------------------------------------------------------------------------
     Mutant(

@@ -12,21 +12,21 @@ KEPT = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
 MUTANTS = (
     Mutant(
         "a small file is named before it is on disk",
-        "bookie/posix_calls.py",
+        "storage/posix_calls.py",
         "            write_all(descriptor, data)\n            os.fsync(descriptor)\n",
         "            write_all(descriptor, data)\n",
         (f"{CALLS}::test_order_of_put_new", f"{CALLS}::test_order_of_format"),
     ),
     Mutant(
         "the name of a small file is not made durable",
-        "bookie/posix_calls.py",
+        "storage/posix_calls.py",
         "    os.unlink(temp, dir_fd=folder)\n    os.fsync(folder)\n    return True\n",
         "    os.unlink(temp, dir_fd=folder)\n    return True\n",
         (f"{CALLS}::test_order_of_put_new", f"{CALLS}::test_order_of_format"),
     ),
     Mutant(
         "a new folder is not made durable in the one above it",
-        "bookie/posix_calls.py",
+        "storage/posix_calls.py",
         "        _make_durable(here, below, is_new)\n",
         "        pass\n",
         (
@@ -37,7 +37,7 @@ MUTANTS = (
     ),
     Mutant(
         "a marker found in place is counted as it is",
-        "bookie/posix_calls.py",
+        "storage/posix_calls.py",
         "        sync_found(folder, name)\n        return False\n    temp, descriptor",
         "        status_of(folder, name)\n        return False\n    temp, descriptor",
         (f"{CALLS}::test_order_of_put_new",),

@@ -239,13 +239,6 @@ MUTANTS = (
         (f"{BATCH}::test_a_failed_member_gets_a_spare_before_one_that_lives",),
     ),
     Mutant(
-        "copies outside of the ensemble count",
-        "protocol/batch.py",
-        "present = [bookie_id for bookie_id in window if bookie_id in sources]",
-        "present = list(sources)",
-        (f"{BATCH}::test_a_copy_outside_of_the_ensemble_counts_zero_but_serves_as_a_source",),
-    ),
-    Mutant(
         "copies on failed bookies count",
         "protocol/batch.py",
         "tuple(bookie_id for bookie_id in written.bookie_ids if bookie_id not in failed)",

@@ -9,6 +9,7 @@ LOST = "tests/unit/cli/test_lost.py"
 LOSS_UNIT = "tests/unit/protocol/test_losses.py"
 LAID_DOWN = "tests/integration/test_laid_down_journals.py"
 TAILS = "tests/integration/test_journal_tails.py"
+STRANGE = "tests/integration/test_strange_journals.py"
 
 IS_LOST = f"{UNIT}::test_a_lost_member_has_answered_but_proves_nothing"
 NO_RECORD = (
@@ -17,13 +18,16 @@ NO_RECORD = (
 )
 NAMED_LOSSES = f"{LOSSES}::test_confirmed_entries_whose_bookies_are_gone_are_named"
 TWO_WORDS = f"{LOST}::test_entries_are_given_up_by_two_words_of_the_operator_and_named"
+MISSING_BESIDE = (
+    f"{STRANGE}::test_what_is_missing_beside_something_strange_is_reported_with_its_name"
+)
 
 MUTANTS = (
     Mutant(
         "damage in the middle is an absence once everybody has answered",
         "protocol/recovery.py",
-        "doubt in (Doubt.DAMAGED, Doubt.LOST) for",
-        "doubt is Doubt.LOST for",
+        "_CAN_TELL = (None, Doubt.TORN)",
+        "_CAN_TELL = (None, Doubt.TORN, Doubt.DAMAGED)",
         (f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",),
     ),
     Mutant(
@@ -43,29 +47,29 @@ MUTANTS = (
     Mutant(
         "damage in a dead recovery's journal silences its bookie",
         "client/recovery/fencing.py",
-        "is_in_doubt = term == self.writer_term and",
+        "is_in_doubt = term == self.writer.term and",
         "is_in_doubt =",
         (f"{TAILS}::test_damage_in_what_a_dead_recovery_wrote_silences_nobody[False]",),
     ),
     Mutant(
         "the torn end of an earlier writer leaves a doubt",
         "client/recovery/fencing.py",
-        "is_in_doubt = term == self.writer_term and",
-        "is_in_doubt = term <= self.writer_term and",
+        "is_in_doubt = term == self.writer.term and",
+        "is_in_doubt = term <= self.writer.term and",
         (f"{LAID_DOWN}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[False]",),
     ),
     Mutant(
         "no torn end leaves a doubt in a ledger that was taken up",
         "client/recovery/fencing.py",
-        "is_in_doubt = term == self.writer_term and",
+        "is_in_doubt = term == self.writer.term and",
         "is_in_doubt = term == 1 and",
         (f"{LAID_DOWN}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[True]",),
     ),
     Mutant(
         "a follower asks for the journals of all terms",
-        "client/reading/confirmed.py",
-        "return [name for name in names if layout.journal_term(name) >= term] or names",
-        "return names",
+        "client/journals/member_end.py",
+        '        if layout.journal_term(name.rpartition("/")[2]) >= base:\n',
+        "        if base:\n",
         (f"{LAID_DOWN}::test_a_follower_asks_for_the_journals_of_the_last_term_only",),
     ),
     Mutant(
@@ -76,6 +80,111 @@ MUTANTS = (
         (
             f"{LAID_DOWN}::test_a_log_whose_tail_has_no_good_record_can_be_deleted[False]",
             f"{LAID_DOWN}::test_a_log_whose_tail_has_no_good_record_can_be_deleted[True]",
+        ),
+    ),
+    Mutant(
+        "what a bookie with something strange lacks is absent",
+        "protocol/recovery.py",
+        "_CAN_TELL = (None, Doubt.TORN)",
+        "_CAN_TELL = (None, Doubt.TORN, Doubt.UNCLEAR)",
+        (f"{UNIT}::test_something_strange_is_waited_for_and_proves_nothing",),
+    ),
+    Mutant(
+        "what is strange on a bookie is given up by one word",
+        "protocol/recovery.py",
+        "    silent += tuple(index for index, one in answers.items() if one.doubt in WAITED_FOR)\n",
+        "",
+        (
+            f"{UNIT}::test_something_strange_is_waited_for_and_proves_nothing",
+            f"{STRANGE}::test_strange_things_on_all_bookies_are_waited_for_and_no_loss_is_offered",
+        ),
+    ),
+    Mutant(
+        "something strange leaves no doubt in a recovery",
+        "client/recovery/fencing.py",
+        "        unclear = [found.problem] if found.problem else []\n",
+        "        unclear = list[str]()\n",
+        (f"{STRANGE}::test_what_a_bookie_with_a_stray_file_lacks_is_unknown[memory]",),
+    ),
+    Mutant(
+        "a journal that is gone leaves no doubt in a recovery",
+        "client/recovery/fencing.py",
+        "                unclear.append(",
+        "                str(",
+        (f"{STRANGE}::test_a_journal_that_is_gone_when_it_is_read_is_no_empty_one",),
+    ),
+    Mutant(
+        "a journal that is gone is empty",
+        "client/journals/journal_folder.py",
+        "    if size is None:\n        raise _gone(name)\n    return size",
+        "    return size or 0",
+        (f"{STRANGE}::test_a_journal_that_is_gone_has_neither_length_nor_bytes",),
+    ),
+    Mutant(
+        "a journal that is gone has no bytes",
+        "client/journals/journal_folder.py",
+        "    if data is None:\n        raise _gone(name)\n    return data",
+        '    return data or b""',
+        (f"{STRANGE}::test_a_journal_that_is_gone_has_neither_length_nor_bytes",),
+    ),
+    Mutant(
+        "a confirmed record that may be hidden is gone",
+        "client/recovery/last_confirmed.py",
+        "            if result.problem:\n",
+        "            if False:\n",
+        (
+            f"{STRANGE}::test_a_bookie_with_something_strange_may_have_the_record_of_the_confirmed_entry",
+        ),
+    ),
+    Mutant(
+        "a follower takes a bookie with something strange for an answer",
+        "client/journals/member_end.py",
+        "    problem = found.problem\n",
+        '    problem = ""\n',
+        (
+            f"{STRANGE}::test_how_far_an_open_ledger_may_be_read_needs_a_bookie_without_strange_"
+            "things[memory]",
+        ),
+    ),
+    Mutant(
+        "a plan does not say what is strange",
+        "client/reading/ledger_files.py",
+        "    if found.problem:\n        problems.append(found.problem)\n",
+        "",
+        (MISSING_BESIDE,),
+    ),
+    Mutant(
+        "a reader does not say what is strange",
+        "client/handles/group_finder.py",
+        "            self._step_over(member, problem)\n",
+        "            pass\n",
+        (MISSING_BESIDE,),
+    ),
+    Mutant(
+        "the health check does not say what is strange",
+        "client/upkeep/replication_check.py",
+        "        shown.problem = found.problem\n",
+        "",
+        (MISSING_BESIDE,),
+    ),
+    Mutant(
+        "links and folders are left out of a listing",
+        "storage/posix_calls.py",
+        "            if not _TEMP.fullmatch(entry.name)\n",
+        "            if not _TEMP.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)\n",
+        (
+            f"{STRANGE}::test_what_stands_in_the_place_of_a_journal_is_no_empty_one[file-folder]",
+            f"{STRANGE}::test_what_stands_in_the_place_of_a_journal_is_no_empty_one[file-link]",
+        ),
+    ),
+    Mutant(
+        "every name with our beginning is a temporary one",
+        "storage/posix_calls.py",
+        '[0-9a-f]{{32}}")',
+        '.*")',
+        (
+            "tests/conformance/test_posix_bookie.py::TestPosixBookie::"
+            "test_list_hides_nothing_that_others_left",
         ),
     ),
     Mutant(
@@ -95,8 +204,8 @@ MUTANTS = (
     Mutant(
         "a torn end beside a lost bookie is an absence",
         "protocol/recovery.py",
-        "doubt in (Doubt.DAMAGED, Doubt.LOST) for",
-        "doubt is Doubt.DAMAGED for",
+        "_CAN_TELL = (None, Doubt.TORN)",
+        "_CAN_TELL = (None, Doubt.TORN, Doubt.LOST)",
         (
             f"{UNIT}::test_a_torn_end_beside_a_lost_member_is_no_absence",
             f"{LOSSES}::test_a_torn_end_beside_a_lost_bookie_takes_the_word[memory]",

@@ -4,24 +4,64 @@ from .mutant import Mutant
 
 BUGS = "tests/integration/test_recovery_bugs.py"
 DUELS = "tests/integration/test_duelling_recoverers.py"
+LIMBO = "tests/integration/test_recovery_bugs_limbo.py"
 HANGING = "tests/integration/test_hanging_bookies.py"
 LOST = "tests/unit/cli/test_lost.py"
 SPARES = "tests/integration/test_recovery_spares.py"
 TAILS = "tests/integration/test_journal_tails.py"
+FILES = "tests/integration/test_recovery_damaged_files.py"
+RECOVERY_RULES = "tests/unit/protocol/test_recovery.py"
 
 MUTANTS = (
+    # --- copies are judged file by file -----------------------------------------------------------
+    Mutant(
+        "a bookie with a bad file counts as one without any good one",
+        "client/recovery/fencing.py",
+        "[*inline, *((log.attempt_id, log.stripe) for log in good)]",
+        "[*inline, *((g.attempt_id, g.stripe) for g in good "
+        "if len(good) == len([*_entry_logs(stored.record)]))]",
+        (f"{FILES}::test_no_bookie_has_all_files_of_a_stripe",),
+    ),
+    Mutant(
+        "files of one stripe are taken for one another",
+        "protocol/record.py",
+        "*((log.attempt_id, log.stripe) for log in logs)",
+        '*(("", log.stripe) for log in logs)',
+        (f"{RECOVERY_RULES}::test_copies_are_judged_file_by_file",),
+    ),
+    Mutant(
+        "a bookie with a damaged file has nothing that is written back",
+        "client/recovery/fencing.py",
+        "                except DamagedInPlaceError as error:\n",
+        "                except NoGoodSourceError as error:\n",
+        (f"{FILES}::test_each_task_lost_a_file_on_another_bookie",),
+    ),
+    Mutant(
+        "a damaged file counts as written back",
+        "client/recovery/replication.py",
+        "if piece not in damaged]",
+        "if True]",
+        (f"{FILES}::test_a_file_with_one_good_copy_and_no_spare_closes_nothing",),
+    ),
+    Mutant(
+        "nobody stands in for a bookie with a damaged file",
+        "client/recovery/replication.py",
+        "            failed += [index for index in owners if written.get(index)]\n",
+        "",
+        (f"{FILES}::test_no_bookie_has_all_files_of_a_stripe",),
+    ),
     # --- reading ends ----------------------------------------------------------------------------
     Mutant(
         "a long journal is read without a sign of life",
         "client/recovery/journal_tail.py",
-        "length = min(self.size - at, _PIECE_BYTES)",
-        "length = self.size - at",
+        "yield self._read_piece(at, min(end - at, _PIECE_BYTES))",
+        "yield self._read_piece(at, end - at)\n            return",
         (f"{TAILS}::test_a_long_journal_is_read_in_pieces_with_a_sign_of_life_behind_each[1]",),
     ),
     Mutant(
         "what an entry holds is taken for a record",
         "client/recovery/journal_tail.py",
-        "if not self._is_by_its_writer(frame.record):",
+        "if not self._is_by_its_writer(piece.stored.record):",
         "if False:",
         (f"{TAILS}::test_what_an_entry_holds_is_not_taken_for_a_record[False]",),
     ),
@@ -36,8 +76,8 @@ MUTANTS = (
     Mutant(
         "what recovery cannot write back it closes",
         "client/recovery/replication.py",
-        "if not all(quorum.is_ack_quorum(ws, written) for ws in group.write_sets()):",
-        "if False:",
+        "        for group in groups:\n            if not all(quorum.is_ack_quorum(",
+        "        for group in ():\n            if not all(quorum.is_ack_quorum(",
         (f"{BUGS}::test_rb_15_a_recovery_that_cannot_write_back_does_not_close",),
     ),
     Mutant(
@@ -95,11 +135,11 @@ MUTANTS = (
     Mutant(
         "copies are counted unchecked",
         "client/recovery/fencing.py",
-        "            post_check(self.address, file, ledger_id=self.ledger_id, term=self.term)\n",
+        "            self._require_kept(file)\n",
         "",
         (
             f"{SPARES}::test_r6_copies_in_a_place_that_was_made_anew_meanwhile_do_not_count",
-            f"{SPARES}::test_a_recovery_that_was_displaced_sees_it_when_it_writes_back",
+            f"{SPARES}::test_a_recovery_whose_fence_was_lost_sees_it_when_it_writes_back",
         ),
     ),
     Mutant(
@@ -130,7 +170,7 @@ MUTANTS = (
         "client/recovery/replication.py",
         "if isinstance(result, Displaced):",
         "if False:",
-        (f"{DUELS}::test_whoever_is_displaced_looks_for_no_spares",),
+        (f"{LIMBO}::test_rb_14_a_fence_that_is_lost_during_a_recovery[0-False]",),
     ),
     Mutant(
         "a displaced recovery does not notice when it closes",
@@ -162,7 +202,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie is a failure that status shows",
-        "cli/health.py",
+        "cli/bookie_health.py",
         "alive = [status for status in statuses if status.member not in lost]",
         "alive = statuses",
         (f"{LOST}::test_status_tells_a_lost_bookie_from_one_that_fails",),
@@ -209,35 +249,36 @@ MUTANTS = (
     Mutant(
         "a ledger is placed on a bookie that does not answer",
         "client/placing.py",
-        "return {bookie_id for bookie_id, answer in answers.items() if answer.result()}",
+        "return {channel.address.bookie_id for channel, has in answers.items() if has is True}",
         "return {address.bookie_id for address in addresses}",
-        (
-            f"{HANGING}::test_a_new_ledger_is_placed_on_bookies_that_answer[put_new]",
-            f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",
-        ),
+        (f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",),
     ),
     Mutant(
         "a bookie that does not answer is usable",
         "client/cluster.py",
-        'BookieStatus(s.record, f"bookie {s.record.bookie_id} does not answer")',
-        "BookieStatus(s.record)",
+        'BookieStatus(record, f"bookie {record.bookie_id} does not answer")',
+        "BookieStatus(record)",
         (f"{HANGING}::test_a_list_of_bookies_says_which_hang_and_waits_for_them_once",),
     ),
     Mutant(
         "what hangs is waited for again and again",
-        "client/cluster.py",
-        "for s in found if s.member not in hanging}",
-        "for s in found}",
+        "client/channel.py",
+        "            trouble.THIS_PROCESS.gave_up(self.address, self._last)\n",
+        "            pass\n",
         (f"{HANGING}::test_a_list_of_bookies_says_which_hang_and_waits_for_them_once",),
     ),
     Mutant(
-        "a question that hung is never asked again",
-        "client/cluster.py",
-        "not answer.done() and now - asked < ASK_AGAIN_SECONDS",
-        "not answer.done()",
+        "a recovery writes back only to those that lack what it keeps",
+        "client/recovery/replication.py",
+        "        before, written = self.ensemble, dict[int, Collection[Piece]]()\n"
+        "        turn = [index for index in owners if index not in silent]\n",
+        "        kept = {group.first_entry_id for group in groups}\n"
+        "        show = [i for i, tail in tails.items() if kept <= set(tail.answer.records)]\n"
+        "        before, written = self.ensemble, {i: list[Piece]() for i in show}\n"
+        "        turn = [index for index in owners if index not in silent and index not in show]\n",
         (
-            f"{HANGING}::test_a_bookie_whose_question_is_never_answered_is_asked_again_after_a_"
-            "while",
+            "tests/integration/test_recovery.py::"
+            "test_what_is_kept_is_written_back_also_to_those_that_show_it",
         ),
     ),
 )

@@ -19,13 +19,18 @@ import pytest
 
 import bkspark
 
+from ..thorough import always  # noqa: TID252
 from .mutant import Mutant
+from .required import ALWAYS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(bkspark.__file__).parent
 FORKED = Path(__file__).parent / "forked.py"
 SECONDS_MAX = 3.0
-"""A test that is still at it has failed: of the right package it takes a fraction of this."""
+"""A test that is still at it may hang."""
+TIMES_MAX = 10
+"""It hangs if it takes so many times as long as of the package as it is."""
+UNMUTATED_MAX = 900.0
 TRIES = 3
 """A mutant that opens a race is not caught by each run of it."""
 
@@ -37,10 +42,14 @@ class Result:
     Attributes:
         status: pytest's exit status.
         failed: the tests that failed, each with and without its parameters.
+        slow: those that took too long, likewise.
+        seconds: what the longest of the others took.
     """
 
     status: int
     failed: frozenset[str]
+    slow: frozenset[str]
+    seconds: float
     output: str
 
 
@@ -77,10 +86,11 @@ class Copy:
         request = {"node_ids": list(node_ids), "seconds_max": seconds_max}
         print(json.dumps(request), file=self._server.stdin, flush=True)
         answer = json.loads(self._server.stdout.readline())
-        failed = answer["failed"]
         return Result(
             answer["status"],
-            frozenset([*failed, *(node_id.partition("[")[0] for node_id in failed)]),
+            _with_and_without_parameters(answer["failed"]),
+            _with_and_without_parameters(answer["slow"]),
+            answer["seconds"],
             (self._folder / "output").read_text(errors="replace"),
         )
 
@@ -109,19 +119,41 @@ def copy_of_package(folder: Path) -> Iterator[Copy]:
 
 def noticing(mutants: tuple[Mutant, ...]) -> Callable[[Mutant, Copy], None]:
     """The test that each of ``mutants`` is noticed by every test listed for it."""
+    required = [mutant for mutant in mutants if mutant.name in ALWAYS["mutant"]]
 
-    @pytest.mark.parametrize("mutant", mutants, ids=lambda mutant: mutant.name.replace(" ", "-"))
+    @pytest.mark.parametrize(
+        "mutant", always(required, mutants), ids=lambda mutant: mutant.name.replace(" ", "-")
+    )
     def test_the_mutant_is_noticed(mutant: Mutant, package: Copy) -> None:
         text = package.text(mutant.file)
         assert text.count(mutant.old) == 1, f"{mutant.file} has changed: update the catalogue"
-        left, tries = set(mutant.killers), TRIES
-        with package.changed(mutant.file, text.replace(mutant.old, mutant.new)):
-            while left and tries:
-                result = package.run(sorted(left))
-                assert result.status in (0, pytest.ExitCode.TESTS_FAILED), result.output
-                # A test that hangs ends the run, with others still to come.
-                tries -= not left & result.failed
-                left -= result.failed
-        assert not left, f"not noticed by {sorted(left)}:\n{result.output}"
+        broken = text.replace(mutant.old, mutant.new)
+        with package.changed(mutant.file, broken):
+            unnoticed, slow, output = _run_all(package, mutant.killers)
+        for killer in sorted(slow):
+            limit = TIMES_MAX * package.run([killer], UNMUTATED_MAX).seconds
+            with package.changed(mutant.file, broken):
+                again, _, output = _run_all(package, [killer], max(SECONDS_MAX, limit))
+            unnoticed |= again
+        assert not unnoticed, f"not noticed by {sorted(unnoticed)}:\n{output}"
 
     return test_the_mutant_is_noticed
+
+
+def _run_all(
+    package: Copy, killers: Sequence[str], seconds_max: float = SECONDS_MAX
+) -> tuple[set[str], set[str], str]:
+    """The killers that passed, those that took too long, and what the last of them printed."""
+    left, slow, tries, output = set(killers), set[str](), TRIES, ""
+    while left and tries:
+        result = package.run(sorted(left), seconds_max)
+        assert result.status in (0, pytest.ExitCode.TESTS_FAILED), result.output
+        # A test that takes too long ends the run, with others still to come.
+        done = left & (result.failed | result.slow)
+        tries, output = tries - (not done), result.output
+        left, slow = left - done, slow | (left & result.slow - result.failed)
+    return left, slow, output
+
+
+def _with_and_without_parameters(node_ids: Sequence[str]) -> frozenset[str]:
+    return frozenset([*node_ids, *(node_id.partition("[")[0] for node_id in node_ids)])

@@ -3,6 +3,8 @@
 from .mutant import Mutant
 
 SYMMETRY = "tests/simulation/test_symmetry.py"
+LOSSES = "tests/simulation/test_losses.py"
+POWER = "tests/simulation/test_power_cuts.py"
 
 MUTANTS = (
     Mutant(
@@ -60,5 +62,75 @@ MUTANTS = (
         '    if pending is None or pending[:2] != (METADATA, "put"):\n',
         "    if pending is None:\n",
         (f"{SYMMETRY}::test_a_recoverer_waits_with_a_takeover_only",),
+    ),
+    Mutant(
+        "a journal that lost its newest records looks as before them",
+        "testing/simulation/disks.py",
+        "        if goes_back_cleanly(bytes(data[:length]), _DIGESTER, name):\n",
+        "        if False:\n",
+        (f"{LOSSES}::test_a_journal_never_ends_behind_a_record_of_it",),
+    ),
+    Mutant(
+        "a bookie loses its cookie with its files",
+        "testing/simulation/disks.py",
+        " if name != COOKIE)",
+        ")",
+        (f"{LOSSES}::test_a_file_is_lost_and_never_the_cookie",),
+    ),
+    Mutant(
+        "the oracle is not told what a cut takes",
+        "testing/simulation/damage.py",
+        "    ledger.cut |= {(copy, *member) for copy in gone}\n",
+        "",
+        (f"{LOSSES}::test_a_file_keeps_any_start_of_it_but_none_that_could_be_its_past",),
+    ),
+    Mutant(
+        "another bookie is hit than those that were",
+        "testing/simulation/faults.py",
+        "bookie_id in self.hit or self.losses_left > 0",
+        "bool(self.hit) or self.losses_left > 0",
+        (f"{LOSSES}::test_no_other_bookie_is_hit_when_as_many_were_as_the_promise_allows",),
+    ),
+    Mutant(
+        "what is seen is durable",
+        "testing/simulation/oracle.py",
+        "        if name in place.disk.unsynced:\n            return\n",
+        "",
+        (f"{POWER}::test_a_copy_counts_once_it_is_durable",),
+    ),
+    Mutant(
+        "who finds a file made leaves it in the page cache",
+        "bookie/memory.py",
+        "            self._disk.sync(name)  # what was there already, too\n",
+        "",
+        (f"{POWER}::test_what_is_found_in_place_is_made_durable",),
+    ),
+    Mutant(
+        "a second failure makes the first durable",
+        "testing/simulation/disks.py",
+        "durable = disk.unsynced.get(name, None if before is None else len(before.data))",
+        "durable = None if before is None else len(before.data)",
+        (f"{POWER}::test_what_fails_anew_is_no_more_durable_than_before",),
+    ),
+    Mutant(
+        "a journal is lost although nothing shows it",
+        "testing/simulation/damage.py",
+        "    return not any(\n        name.startswith(",
+        "    return not all(\n        name.startswith(",
+        ("tests/simulation/test_losses.py::test_a_journal_is_not_lost_while_nothing_shows_it",),
+    ),
+    Mutant(
+        "files are lost without end",
+        "testing/simulation/faults.py",
+        "sum(self.counts[one] for one in PARTIAL) >= _PARTIAL_MAX",
+        "False",
+        ("tests/simulation/test_losses.py::test_files_are_not_lost_without_end",),
+    ),
+    Mutant(
+        "a journal may lose all its bytes",
+        "testing/simulation/disks.py",
+        "length = max(1, length - 1)",
+        "length = max(0, length - 1)",
+        ("tests/simulation/test_losses.py::test_a_journal_keeps_some_of_its_bytes",),
     ),
 )

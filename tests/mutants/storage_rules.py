@@ -31,7 +31,7 @@ MUTANTS = (
     ),
     Mutant(
         "sweeping takes finished files too",
-        "bookie/posix_calls.py",
+        "storage/posix_calls.py",
         "        temps = [entry.name for entry in found if entry.name.startswith(TEMP_PREFIX)]",
         "        temps = [entry.name for entry in found if entry.is_file()]",
         (
@@ -79,9 +79,50 @@ MUTANTS = (
     ),
     Mutant(
         "only the first piece of a record is read",
+        "storage/posix_calls.py",
+        "    while missing:\n        chunk = os.pread",
+        "    if missing:\n        chunk = os.pread",
+        (f"{FILES}::test_record_that_comes_in_pieces_is_read_to_its_end",),
+    ),
+    Mutant(
+        "a file of any length is read as a record",
+        "storage/posix_calls.py",
+        "        if status.st_size > bytes_max:",
+        "        if False:",
+        (f"{FILES}::test_what_is_no_record_is_neither_waited_for_nor_read",),
+    ),
+    Mutant(
+        "a file of any kind is read",
+        "storage/posix_calls.py",
+        "    if not stat.S_ISREG(status.st_mode):",
+        "    if False:",
+        (f"{FILES}::test_what_is_no_record_is_neither_waited_for_nor_read",),
+    ),
+    Mutant(
+        "a record that everybody can write is believed",
+        "storage/posix_calls.py",
+        "        require_private(status, name)\n",
+        "",
+        (
+            f"{FILES}::test_what_everybody_can_write_is_not_believed",
+            f"{FILES}::test_what_belongs_to_somebody_else_is_not_believed",
+        ),
+    ),
+    Mutant(
+        "a metadata folder that everybody can write is used",
         "metadata/directory.py",
-        "    while chunk := os.read(fd, _READ_BYTES):",
-        "    if chunk := os.read(fd, _READ_BYTES):",
-        (f"{FILES}::test_large_record_is_read_to_its_end",),
+        "        posix_calls.require_private(os.fstat(fd), root)\n",
+        "        pass\n",
+        (
+            f"{FILES}::test_what_everybody_can_write_is_not_believed",
+            f"{FILES}::test_format_refuses_what_everybody_can_write",
+        ),
+    ),
+    Mutant(
+        "folders of metadata are everybody's to read",
+        "metadata/directory.py",
+        "os.mkdir(part, posix_calls.FOLDER_MODE, dir_fd=parent_fd)",
+        "os.mkdir(part, dir_fd=parent_fd)",
+        (f"{FILES}::test_folders_and_files_are_private",),
     ),
 )

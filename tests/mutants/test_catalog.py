@@ -1,12 +1,22 @@
 """The catalogue of mutants as a whole: it is sound, and its tests pass on the package as it is."""
 
+import pytest
+
+from ..thorough import always  # noqa: TID252
 from .catalog import MUTANTS
-from .running import Copy
+from .mutant import Mutant
+from .required import ALWAYS
+from .running import UNMUTATED_MAX, Copy
+
+REQUIRED = tuple(mutant for mutant in MUTANTS if mutant.name in ALWAYS["mutant"])
 
 
-def test_without_a_mutation_every_listed_test_passes(package: Copy) -> None:
-    killers = sorted({killer for mutant in MUTANTS for killer in mutant.killers})
-    result = package.run(killers, seconds_max=60)
+@pytest.mark.parametrize("mutants", always([REQUIRED], [REQUIRED, MUTANTS]), ids=len)
+def test_without_a_mutation_every_listed_test_passes(
+    mutants: tuple[Mutant, ...], package: Copy
+) -> None:
+    killers = sorted({killer for mutant in mutants for killer in mutant.killers})
+    result = package.run(killers, seconds_max=UNMUTATED_MAX)
     assert result.status == 0, result.output
 
 

@@ -6,6 +6,15 @@ LOSSES = "tests/integration/test_recovery_losses.py"
 LOST = "tests/unit/cli/test_lost.py"
 LOGS = "tests/unit/cli/test_log_commands.py"
 STREAMS = "tests/unit/spark/test_stream_reader.py"
+USES = "tests/unit/spark/test_option_uses.py"
+TAKEN = "test_an_option_is_taken_where_it_belongs_and_refused_elsewhere"
+MERGES = (
+    "tests/unit/client/test_log_schema.py"
+    "::test_merge_schema_is_named_only_where_it_would_take_the_rows"
+)
+ELSEWHERE = "tests/unit/spark/test_elsewhere.py"
+ACTIONS = "tests/unit/spark/test_actions.py"
+START_UP = "tests/unit/spark/test_start_up.py"
 TOO_FEW = f"{LOST}::test_where_too_few_are_left_another_bookie_lets_the_ledger_be_closed"
 SINCE = f"{LOST}::test_status_says_what_a_recovery_waits_for_after_bookies_were_declared_lost"
 CAME_BACK = f"{LOST}::test_a_lost_bookie_that_came_back_is_told_what_it_is_and_what_to_do"
@@ -20,14 +29,14 @@ MUTANTS = (
     Mutant(
         "a loss is told before the ledger is closed",
         "client/recovery/one_term.py",
-        'self.note(f"will be lost if the ledger can be closed: {loss}")',
+        'self.note.warn(f"will be lost if the ledger can be closed: {loss}")',
         'self.note(f"DATA LOSS: {loss}")',
         (TOO_FEW,),
     ),
     Mutant(
         "what is given up is not told in front",
         "client/recovery/one_term.py",
-        '        self.note(f"will be lost if the ledger can be closed: {loss}")\n',
+        '        self.note.warn(f"will be lost if the ledger can be closed: {loss}")\n',
         "",
         (TOO_FEW,),
     ),
@@ -75,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie that came back looks like one that did not",
-        "cli/health.py",
+        "cli/bookie_health.py",
         "def _lost_finding(status: BookieStatus) -> Finding:\n    if status.problem:",
         "def _lost_finding(status: BookieStatus) -> Finding:\n    if True:",
         (CAME_BACK,),
@@ -96,17 +105,41 @@ MUTANTS = (
     ),
     Mutant(
         "a number that is nice to have is waited for",
-        "client/reading/confirmed.py",
-        "        seconds=COUNT_SECONDS,\n",
-        "        seconds=100,\n",
+        "client/reading/log_ends.py",
+        "seconds=END_SECONDS,",
+        "seconds=100,",
         (COUNTED,),
     ),
     Mutant(
         "no answer counts as no entries",
-        "client/reading/confirmed.py",
-        "if not isinstance(answer.exception(), BookKeeperError)",
-        "",
-        (COUNTED, f"{LOGS}::test_a_tail_with_a_password_is_only_said_to_be_open"),
+        "client/upkeep/views/log_views.py",
+        '"is_end_known": view is not None,',
+        '"is_end_known": True,',
+        (COUNTED, f"{LOGS}::test_a_tail_with_a_password_is_counted_with_the_password"),
+    ),
+    Mutant(
+        "a log that cannot be looked at hides the others",
+        "client/reading/log_ends.py",
+        "                with suppress(BookKeeperError):\n",
+        "                if True:\n",
+        (f"{LOGS}::test_logs_are_looked_at_together_and_one_that_cannot_be_told_hides_no_other",),
+    ),
+    Mutant(
+        "a log ends where its closed ledgers do",
+        "client/upkeep/views/log_views.py",
+        "_log_row(log, seen.get(log.name))",
+        "_log_row(log, LogView(log, log.ledgers))",
+        (
+            COUNTED,
+            f"{LOGS}::test_what_would_be_deleted_is_counted_with_its_open_tail",
+        ),
+    ),
+    Mutant(
+        "a password is of no use to see how far a log goes",
+        "client/upkeep/views/log_views.py",
+        "views_of(cluster, records, password or Password())",
+        "views_of(cluster, records, Password())",
+        (f"{LOGS}::test_a_tail_with_a_password_is_counted_with_the_password",),
     ),
     Mutant(
         "a deleted log was never there",
@@ -114,5 +147,47 @@ MUTANTS = (
         "if seen is None or not seen.value.is_vacant or not seen.value.generation:",
         "if True:",
         (f"{STREAMS}::test_a_deleted_log_is_an_error",),
+    ),
+    Mutant(
+        "the name of a query is no option of its sink",
+        "spark/options.py",
+        'SPARKS_NAMES = ("checkpointLocation", "queryName")',
+        'SPARKS_NAMES = ("checkpointLocation",)',
+        (f"{USES}::{TAKEN}[STREAM_WRITE-queryName]",),
+    ),
+    Mutant(
+        "what another source calls something is taken for a typo",
+        "spark/elsewhere.py",
+        'said = _NAMED.get(key) or next(begun, "")',
+        'said = ""',
+        (f"{ELSEWHERE}::test_a_name_that_is_known_elsewhere_is_answered_by_what_serves_here",),
+    ),
+    Mutant(
+        "a name that is like none is taken for the nearest",
+        "spark/elsewhere.py",
+        "_ALIKE = 0.6",
+        "_ALIKE = 0.0",
+        (f"{ELSEWHERE}::test_a_name_that_is_like_none_is_answered_by_all_names",),
+    ),
+    Mutant(
+        "mergeSchema is named where it cannot help",
+        "client/logs/schema.py",
+        '        return "select and cast the columns that the log has"\n',
+        "        pass\n",
+        (f"{MERGES}[type]", f"{MERGES}[missing]"),
+    ),
+    Mutant(
+        "a session of Spark Connect is asked for what it has not",
+        "spark/connect.py",
+        "if any(kind.__module__.startswith(_CONNECT) for kind in type(spark).__mro__):",
+        "if False:",
+        (f"{ACTIONS}::test_a_spark_connect_session_is_told_that_it_cannot_recover_and_what_can",),
+    ),
+    Mutant(
+        "a Spark that cannot read a log as a stream is asked to",
+        "spark/source.py",
+        "            _require_stream_reads()\n",
+        "",
+        (f"{START_UP}::test_a_spark_before_4_2_is_told_that_it_cannot_read_a_log_as_a_stream",),
     ),
 )

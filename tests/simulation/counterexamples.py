@@ -46,7 +46,7 @@ def writes(where: int) -> Do:
 
 def checks(where: int) -> Do:
     """To the end of the post-check: the look at the own marker."""
-    return Do(W, where, "size", "/terms/00000001")
+    return Do(W, where, "size", "/terms/00000001-")
 
 
 def fences(where: int) -> Do:
@@ -76,12 +76,14 @@ def absent_once(
 
 def look_from_a_cache(self: memory.MemoryRoot, name: str) -> int | None:
     """A fence that was absent once stays absent."""
-    is_fence = "/terms/" in name and not name.endswith("/00000001")
+    is_fence = "/terms/" in name and "-" not in name
     file = self._find(name)
     return None if file is None or is_fence else len(file.data)
 
 
-def check_for_a_fence_only(address: Any, _journal: object, *, ledger_id: int, term: int) -> None:
+def check_for_a_fence_only(
+    address: Any, _journal: object, *, ledger_id: int, term: int, token: str
+) -> None:
     with open_bookie(address).open_root() as root:
         if root.size(layout.term_marker(ledger_id, term + 1)) is not None:
             raise LedgerFencedError("fenced")

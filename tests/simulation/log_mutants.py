@@ -7,8 +7,9 @@ from typing import Any
 
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.logs import log_handle, opening, settling, trimming
-from bkspark.client.logs.log_writer import LogWriter, _Segment
+from bkspark.client.logs.log_writer import LogWriter
 from bkspark.client.logs.opening import _Opening
+from bkspark.client.logs.rolling import Segment
 from bkspark.client.logs.undecided import Undecided
 from bkspark.client.password import Password
 from bkspark.client.reading import log_view
@@ -81,7 +82,7 @@ def opened_before_the_list(self: Any) -> Any:
     return opening.OpenTail(ledger, joined)
 
 
-def roll_without_close(self: Any, old: _Segment, following: Any) -> None:
+def roll_without_close(self: Any, old: Segment, following: Any) -> None:
     """It goes on in the next ledger, and nobody has closed the one before."""
     old.handle.release()
     begun = self._begun(following, old.first_offset + old.handle.last_add_confirmed + 1)
@@ -89,7 +90,7 @@ def roll_without_close(self: Any, old: _Segment, following: Any) -> None:
         self._segment = begun
 
 
-def roll_before_the_list(self: Any) -> None:
+def roll_before_the_list(self: Any, _reason: str) -> None:
     """The next ledger is added to before it is on the list."""
     with self._rolling:
         with self._lock:
@@ -103,7 +104,7 @@ def roll_before_the_list(self: Any) -> None:
         self._settle(old)
 
 
-def listed_behind(old: _Segment, following: Any) -> Callable[[Any], LogRecord]:
+def listed_behind(old: Segment, following: Any) -> Callable[[Any], LogRecord]:
     return lambda record: record.with_tail(following.value, own=old.ledger_id)
 
 
@@ -170,18 +171,18 @@ def settled_up_to_an_empty_ledger(self: LogRecord, *ledgers: LedgerMetadata) -> 
 
 
 def view_of_two_versions(real: Callable[..., Any]) -> Callable[..., Any]:
-    def view(cluster: Cluster, record: LogRecord, password: Password, ends: Any = None) -> Any:
+    def view(cluster: Cluster, record: LogRecord, *given: Any, **options: Any) -> Any:
         tail = cluster.log(record.name).value.tail
-        return real(cluster, replace(record, tail=tail), password, ends)
+        return real(cluster, replace(record, tail=tail), *given, **options)
 
     return view
 
 
 def readable_by_recovery(
-    bookies: Any, cluster: Cluster, ledger_id: int, password: Password, ends: Any = None
+    bookies: Any, cluster: Cluster, ledger_id: int, password: Password, *given: Any, **options: Any
 ) -> Any:
     recover(cluster, ledger_id, password)
-    return readable(bookies, cluster, ledger_id, password, ends)
+    return readable(bookies, cluster, ledger_id, password, *given, **options)
 
 
 def settled_by(settle: Callable[..., LogRecord]) -> tuple[Change, ...]:
@@ -206,7 +207,7 @@ LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
     "a log is changed without compare": MUTANTS["a log is changed without compare"],
     "an empty ledger stays in the tail": ((LogRecord, "settled", settled_up_to_an_empty_ledger),),
     "a roll does not close": ((LogWriter, "_switch", roll_without_close),),
-    "a roll writes before it is listed": ((LogWriter, "roll", roll_before_the_list),),
+    "a roll writes before it is listed": ((LogWriter, "_roll", roll_before_the_list),),
     "one writer rolls twice at once": ((SimulatedLock, "__enter__", nothing),),
     "truncation deletes before it hides": ((trimming, "_trim", trimmed_before_hidden),),
     "truncation takes a ledger that holds more": ((LogRecord, "truncated", truncated_too_far),),

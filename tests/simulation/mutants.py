@@ -10,7 +10,7 @@ from bkspark.bookie import memory
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch import record_writer
 from bkspark.client.batch.record_writer import RecordWriter
-from bkspark.client.handles import committer, lane
+from bkspark.client.handles import committer, how_far, lane
 from bkspark.client.handles.ensemble import Ensemble
 from bkspark.client.handles.lane import Framed, Lane
 from bkspark.client.password import make_digester
@@ -21,11 +21,11 @@ from bkspark.client.recovery.running import Failure
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.protocol import recovery
+from bkspark.protocol import confirmed, recovery
 from bkspark.protocol.adding import PendingAdd, PendingAdds
-from bkspark.protocol.ledger import FIRST_TERM, Fragment, Member
+from bkspark.protocol.ledger import Fragment, Member
 from bkspark.protocol.log import LogRecord
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.quorum import Coverage, Quorum
 from bkspark.protocol.record import AddRecord
 
 Change = tuple[object, str, object]
@@ -53,7 +53,8 @@ def append_after_check(self: Lane, framed: Framed) -> None:
     if self._journal is None:
         with open_bookie(self.address).open_root() as root:
             self._journal = root.open_journal(self._name)
-    lane.post_check(self.address, self._journal, ledger_id=self._ledger_id, term=self._term)
+    own = {"ledger_id": self._ledger_id, "term": self._term, "token": self._token}
+    lane.post_check(self.address, self._journal, **own)
     self._journal.append(framed.frame)
 
 
@@ -62,9 +63,8 @@ def read_and_fence(self: FenceAndRead) -> Any:
     try:
         with open_bookie(self.address).open_root() as root:
             tail = self._read(root, digester)
-            for term in range(FIRST_TERM, self.term + 1):
-                root.put_new(layout.term_marker(self.ledger_id, term), b"")
-            return tail
+            self._fence(root)
+        return self._judged(tail)
     except (BookieUnavailableError, CorruptDataError) as error:
         return Failure(str(error))
 
@@ -73,7 +73,8 @@ def only_read(self: FenceAndRead) -> Any:
     digester = make_digester(self.digest, self.password)
     try:
         with open_bookie(self.address).open_root() as root:
-            return self._read(root, digester)
+            tail = self._read(root, digester)
+        return self._judged(tail)
     except (BookieUnavailableError, CorruptDataError) as error:
         return Failure(str(error))
 
@@ -83,9 +84,9 @@ def fence_where_something_is(self: FenceAndRead) -> Any:
     try:
         with open_bookie(self.address).open_root() as root:
             if root.list(layout.journal_folder(self.ledger_id)):
-                for term in range(FIRST_TERM, self.term + 1):
-                    root.put_new(layout.term_marker(self.ledger_id, term), b"")
-            return self._read(root, digester)
+                self._fence(root)
+            tail = self._read(root, digester)
+        return self._judged(tail)
     except (BookieUnavailableError, CorruptDataError) as error:
         return Failure(str(error))
 
@@ -128,7 +129,7 @@ def replace_without_cas(self: Ensemble, index: int, reason: str, first_entry_id:
         return False
     member = Member(address.bookie_id, address.incarnation)
     fragment = Fragment(
-        first_entry_id, self._term, (*ensemble[:index], member, *ensemble[index + 1 :])
+        first_entry_id, self._term, (*ensemble[:index], member, *ensemble[index + 1 :]), self._token
     )
     kept = [f for f in self.seen.value.fragments if f.first_entry_id < first_entry_id]
     self.seen = replace(self.seen, value=replace(self.seen.value, fragments=(*kept, fragment)))
@@ -161,7 +162,16 @@ def put_log_without_version(self: Any, name: str, value: Any, expected: int | No
 
 
 REAL_PUT = Records._put
+
+
+def without_looking(_self: FenceAndRead, tail: Any) -> Any:
+    """In place of a look for what a bookie that lost data lacks."""
+    return tail
+
+
+NO_EVIDENCE: tuple[Change, ...] = ((FenceAndRead, "_judged", without_looking),)
 NO_COOKIES: tuple[Change, ...] = (
+    *NO_EVIDENCE,
     (memory, "check_cookie", nothing),
     (memory.MemoryRoot, "_confirm_cookie", nothing),
 )
@@ -173,6 +183,28 @@ NO_METADATA_CHECK: tuple[Change, ...] = (
     (Ensemble, "require_current", nothing),
     (RecordWriter, "require_current", nothing),
 )
+
+
+def highest_said(
+    _quorum: Quorum, said: Mapping[int, int], _sure: object, floor: int
+) -> confirmed.Confirmed:
+    highest = max([floor, *said.values()])
+    return confirmed.Confirmed(highest, highest)
+
+
+def least_said(
+    quorum: Quorum, said: Mapping[int, int], sure: set[int], floor: int
+) -> confirmed.Confirmed:
+    found = confirmed.confirmed(quorum, said, sure, floor)
+    return found if found.most is None else confirmed.Confirmed(found.least, found.least)
+
+
+def covered(
+    quorum: Quorum, said: Mapping[int, int], sure: set[int], floor: int
+) -> confirmed.Confirmed:
+    highest = max([floor, *said.values()])
+    has_all = quorum.coverage(sure) is Coverage.COVERED
+    return confirmed.Confirmed(highest, highest if has_all else None)
 
 
 def uncounted_replacement(self: PendingAdds, indexes: Sequence[int]) -> None:
@@ -199,6 +231,9 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "close without write-back": ((Recovery, "write_back", nothing),),
     "write-back under its own LAC": ((WriteBack, "_write_records", write_with_own_lac(nothing)),),
     "update without compare": ((Records, "_put", put_without_version),),
+    "a reader believes whoever answers": ((how_far, "confirmed", highest_said),),
+    "a reader believes the highest LAC of enough": ((how_far, "confirmed", covered),),
+    "a reader takes what bookies agree on": ((how_far, "confirmed", least_said),),
 }
 
 LOSSES: dict[str, tuple[Change, ...]] = {
@@ -216,3 +251,35 @@ LOSSES: dict[str, tuple[Change, ...]] = {
 }
 """Noticed by what they lose alone. The fence and the metadata check cover each other: with either
 of them a writer that was taken over gets no ack, so it takes both to be broken."""
+
+
+def read_in_front_of_evidence(self: FenceAndRead, *_: object) -> Any:
+    """What shows a loss is looked for behind the fence, and then read."""
+    digester = make_digester(self.digest, self.password)
+    try:
+        with open_bookie(self.address).open_root() as root:
+            unfenced = self._fence(root)
+            is_whole = root.size(self.writer.permission) is not None
+            tail = self._read(root, digester)
+        return tail if is_whole and not unfenced else self._judged(tail)
+    except (BookieUnavailableError, CorruptDataError) as error:
+        return Failure(str(error))
+
+
+def fence_with_permission(self: FenceAndRead, root: Any) -> str:
+    """A recovery makes the writer's permission as well."""
+    try:
+        root.put_new(self.writer.permission, b"")
+    except BookieUnavailableError as error:
+        return str(error)
+    return REAL_FENCE(self, root)
+
+
+REAL_FENCE = FenceAndRead._fence
+
+UNSHOWN: dict[str, tuple[Change, ...]] = {
+    "a bookie that lost data proves absences": NO_EVIDENCE,
+    "what shows a loss is made anew": ((FenceAndRead, "_fence", fence_with_permission),),
+    "what shows a loss is looked for first": ((FenceAndRead, "run", read_in_front_of_evidence),),
+}
+"""Noticed where bookies lose files and folders."""

@@ -19,6 +19,7 @@ from bkspark.testing.simulation.exhaust_states import cover
 from bkspark.testing.simulation.scheduler import Process, Task, Violation
 from bkspark.testing.simulation.story import told
 
+from ..thorough import always  # noqa: TID252
 from . import mutants
 from .test_exhaust import BROKEN
 
@@ -56,7 +57,7 @@ SEEN_BY_WHO_FORGETS = (
 """Few enough states to look at all of them for everything that is ever found out."""
 
 
-@pytest.mark.parametrize("scope", SCOPES, ids=str)
+@pytest.mark.parametrize("scope", always(SCOPES[-1:], SCOPES), ids=str)
 def test_no_state_of_a_small_scope_breaks_a_promise(
     scope: Scope, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,7 +69,7 @@ def test_no_state_of_a_small_scope_breaks_a_promise(
     assert result.ends > 1
 
 
-@pytest.mark.parametrize("scope", SEEN_BOTH_WAYS, ids=str)
+@pytest.mark.parametrize("scope", always(SEEN_BOTH_WAYS[:1], SEEN_BOTH_WAYS), ids=str)
 def test_states_end_where_schedules_end(scope: Scope) -> None:
     states, schedules = cover(scope), exhaust(scope)
     assert states.is_complete
@@ -78,7 +79,7 @@ def test_states_end_where_schedules_end(scope: Scope) -> None:
     assert len(states.shapes) > 1
 
 
-@pytest.mark.parametrize("scope", SEEN_WHOLE, ids=str)
+@pytest.mark.parametrize("scope", always([Scope(ONE, recoverers=2)], SEEN_WHOLE), ids=str)
 def test_what_is_left_out_leads_to_no_other_end(scope: Scope) -> None:
     some, every = cover(scope), cover(scope, is_reduced=False, is_exact=True)
     assert some.is_complete
@@ -88,7 +89,7 @@ def test_what_is_left_out_leads_to_no_other_end(scope: Scope) -> None:
     assert some.ends == every.ends
 
 
-@pytest.mark.parametrize("scope", SEEN_BY_WHO_FORGETS, ids=str)
+@pytest.mark.parametrize("scope", always([Scope(ONE, recoverers=2)], SEEN_BY_WHO_FORGETS), ids=str)
 def test_whoever_has_forgotten_goes_on_as_if_it_knew(
     scope: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +151,7 @@ def test_whoever_has_forgotten_goes_on_as_if_it_knew(
     assert some.ends == every.ends
 
 
-@pytest.mark.parametrize("scope", SEEN_WHOLE, ids=str)
+@pytest.mark.parametrize("scope", always([Scope(ONE, recoverers=2)], SEEN_WHOLE), ids=str)
 def test_fingerprints_tell_apart_what_differs(scope: Scope) -> None:
     prints, whole = cover(scope), cover(scope, is_exact=True)
     assert prints.prints >= prints.states
@@ -161,13 +162,16 @@ def test_fingerprints_tell_apart_what_differs(scope: Scope) -> None:
     assert prints == whole
 
 
+@pytest.mark.thorough
 def test_names_alone_make_no_other_end() -> None:
     some, every = cover(Scope(TWO, dies=True)), cover(Scope(TWO, dies=True), uses_symmetry=False)
     assert some.states < every.states
     assert some.shapes == every.shapes
 
 
-@pytest.mark.parametrize(("name", "scope"), BROKEN, ids=[name for name, _ in BROKEN])
+@pytest.mark.parametrize(
+    ("name", "scope"), always(BROKEN[:1], BROKEN, are_rows=True), ids=[name for name, _ in BROKEN]
+)
 def test_a_broken_rule_is_noticed_in_some_state(name: str, scope: Scope) -> None:
     with mutants.changed(*mutants.MUTANTS[name]):
         result = cover(scope)

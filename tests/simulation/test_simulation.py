@@ -12,33 +12,37 @@ from pathlib import Path
 import pytest
 
 from bkspark.testing.simulation.__main__ import main
-from bkspark.testing.simulation.faults import Kind
+from bkspark.testing.simulation.faults import PARTIAL, POWER, Kind
 from bkspark.testing.simulation.frame import Outcome
 from bkspark.testing.simulation.many import run_many, told_by_signals
 from bkspark.testing.simulation.schedule import run_schedule
 from bkspark.testing.simulation.story import told
 
+from ..mutants.required import ALWAYS  # noqa: TID252
+from ..thorough import always  # noqa: TID252
 from . import mutants
 
-SCHEDULES = int(os.environ.get("BKSPARK_SIMULATION_SCHEDULES", "29200"))
-LONG_SHARE = 20_000 / 29_200
+SCHEDULES = 3_000
+LONG = 2_000
 """So many of them have sixty operations or more."""
-FIRST_SEED = 1_000_000
+FIRST_SEEDS = range(1_000_000, 1_030_000, SCHEDULES)
 SCHEDULES_MAX = 10_000
 """Within so many schedules every broken rule must be noticed; most need a hundredth of it."""
 
 
-@pytest.mark.timeout(900)
-def test_no_schedule_breaks_a_promise(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("first_seed", always(FIRST_SEEDS[:1], FIRST_SEEDS))
+def test_no_schedule_breaks_a_promise(first_seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     began = time.perf_counter()
-    total = run_many(FIRST_SEED, count=SCHEDULES, jobs=os.cpu_count() or 1)
+    total = run_many(first_seed, count=SCHEDULES, jobs=os.cpu_count() or 1)
     with capsys.disabled():
         print(f"\n{total.shown(time.perf_counter() - began)}")
     assert total.failed is None, told(total.failed)
     assert total.schedules == SCHEDULES
-    assert total.long >= LONG_SHARE * SCHEDULES
+    assert total.long >= LONG
     assert total.acks
-    assert [kind for kind in Kind if not total.faults[kind]] == []
+    assert [kind for kind in Kind if not total.faults[kind]] == [
+        kind for kind in Kind if kind in PARTIAL | POWER
+    ]
 
 
 def test_processes_share_the_seeds_among_themselves() -> None:
@@ -64,6 +68,19 @@ def test_a_signal_ends_it_behind_the_schedule_under_way() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+ENDINGS = always(
+    [("--jobs 2", signal.SIGINT, True)],
+    [
+        ("--jobs 1", signal.SIGINT, True),
+        ("--jobs 1 --logs", signal.SIGTERM, False),
+        ("--jobs 2", signal.SIGINT, True),
+        ("--jobs 2 --logs", signal.SIGTERM, True),
+        ("--jobs 2", signal.SIGTERM, False),
+    ],
+    are_rows=True,
+)
+
+
 def hears_signals(process_id: int) -> bool:
     """Whether it has a handler of its own for SIGTERM."""
     caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{process_id}/status").read_text())
@@ -84,13 +101,7 @@ def seconds_worked(session_id: int) -> float:
 
 @pytest.mark.parametrize(
     ("words", "number", "is_for_all"),
-    [
-        ("--jobs 1", signal.SIGINT, True),
-        ("--jobs 1 --logs", signal.SIGTERM, False),
-        ("--jobs 2", signal.SIGINT, True),
-        ("--jobs 2 --logs", signal.SIGTERM, True),
-        ("--jobs 2", signal.SIGTERM, False),
-    ],
+    ENDINGS,
 )
 def test_who_ends_it_is_told_what_was_run(
     words: str, number: signal.Signals, is_for_all: bool
@@ -139,7 +150,7 @@ def test_other_seeds_make_other_steps() -> None:
     assert len({run_schedule(seed).digest for seed in range(40)}) > 35
 
 
-@pytest.mark.parametrize("name", mutants.MUTANTS)
+@pytest.mark.parametrize("name", always(ALWAYS["schedule"], mutants.MUTANTS))
 def test_a_broken_rule_is_noticed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with mutants.changed(*mutants.MUTANTS[name]):
         found = (seed for seed in range(SCHEDULES_MAX) if run_schedule(seed).violation)
@@ -149,7 +160,7 @@ def test_a_broken_rule_is_noticed(name: str, capsys: pytest.CaptureFixture[str])
         print(f"\n{name}: noticed by schedule {seed + 1}")
 
 
-@pytest.mark.parametrize("name", mutants.LOSSES)
+@pytest.mark.parametrize("name", always(ALWAYS["schedule"], mutants.LOSSES))
 def test_a_loss_is_noticed_whatever_led_to_it(name: str) -> None:
     with mutants.changed(*mutants.LOSSES[name]):
         seeds = range(SCHEDULES_MAX)
@@ -168,5 +179,5 @@ def test_a_failing_schedule_is_told_and_its_seed_brings_it_back(
         assert main(["--schedules", "1", "--seed", seed]) == 1
     again = capsys.readouterr().out
     end = "VIOLATION: "
-    assert "is acknowledged" in story
+    assert "looks for permission" in story
     assert story.partition(end)[2].splitlines()[0] == again.partition(end)[2].splitlines()[0]

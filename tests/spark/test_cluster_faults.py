@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 from standalone import standalone_cluster
 from submitted import run, submission
 
+pytestmark = pytest.mark.thorough
+
 CONF = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",

@@ -34,6 +34,7 @@ def test_data_goes_to_stdout_and_what_is_told_to_stderr(place, tmp_path):
     assert "IN_RECOVERY" in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "words", "said"),
     [

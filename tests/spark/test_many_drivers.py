@@ -5,9 +5,12 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
 from places import LOG, Place
 from pyspark.sql import SparkSession
 from submitted import environment, submission
+
+pytestmark = pytest.mark.thorough
 
 ROWS = 10
 TURNS = 5

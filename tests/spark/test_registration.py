@@ -151,6 +151,7 @@ ZIPPED = """\
 """
 
 
+@pytest.mark.thorough
 def test_a_zip_given_to_spark_submit_is_enough_with_register(spark, tmp_path: Path):
     place = make_place(spark, tmp_path)
     package = tmp_path / "bkspark.zip"

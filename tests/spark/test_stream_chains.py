@@ -1,6 +1,6 @@
 """Sink, source and sink again, through several logs, with drivers that are killed on the way.
 
-    BKSPARK_SOAK_KILLS=500 pytest -s -n0 tests/spark/test_stream_chains.py -k three
+    BKSPARK_SOAK_KILLS=500 pytest -s -n0 -m thorough tests/spark/test_stream_chains.py -k three
 
 goes on until so many drivers were killed. The other backends have one short chain
 each: what happens at which moment does not depend on them, but that nothing is lost does.
@@ -23,7 +23,7 @@ from bkspark.testing.zookeeper import missing, zookeeper
 KILLS = int(os.environ.get("BKSPARK_SOAK_KILLS", "1"))
 TURNS = 3
 
-pytestmark = pytest.mark.timeout(1200 + 120 * KILLS)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1200 + 120 * KILLS)]
 
 
 def test_rows_go_through_three_logs_once_while_drivers_are_killed(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The streaming sink when drivers are killed, paused and doubled: every row once, whatever happens.
 
-    BKSPARK_SOAK_KILLS=500 pytest -s -n0 tests/spark/test_stream_kills.py -k killed
+    BKSPARK_SOAK_KILLS=500 pytest -s -n0 -m thorough tests/spark/test_stream_kills.py -k killed
 
 goes on until so many were killed, some five a minute; likewise test_stream_chains.py.
 """
@@ -17,7 +17,7 @@ from stream_stage import DEADLINE_SECONDS, Stage, make_cluster, wait_until
 
 KILLS = int(os.environ.get("BKSPARK_SOAK_KILLS", "10"))
 
-pytestmark = pytest.mark.timeout(1200 + 120 * KILLS)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1200 + 120 * KILLS)]
 
 
 @pytest.fixture

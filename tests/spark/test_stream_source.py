@@ -227,6 +227,7 @@ def test_metadata_columns_are_right_over_rolls(place, follower):
 # --- kill -9 -------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_killed_driver_reads_every_row_once(spark, place, tmp_path):
     """A driver of its own follows the log into files; it is killed inside of some batch."""
     folder = tmp_path / "query"

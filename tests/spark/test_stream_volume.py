@@ -1,6 +1,6 @@
 """A steady stream of micro-batches leaves metadata that its rolls make, not its batches.
 
-    BKSPARK_SOAK_SECONDS=7200 pytest -s -n0 tests/spark/test_stream_volume.py
+    BKSPARK_SOAK_SECONDS=7200 pytest -s -n0 -m thorough tests/spark/test_stream_volume.py
 
 goes on for so long, or to 10,000 batches; tests/integration/test_stream_volume.py has as many
 without Spark's triggers.
@@ -23,7 +23,7 @@ from bkspark.client.streams.tail_writer import RollLimits
 SOAK_SECONDS = float(os.environ.get("BKSPARK_SOAK_SECONDS", "0"))
 BATCHES, BATCHES_MAX = 25, 10_000
 
-pytestmark = pytest.mark.timeout(600 + SOAK_SECONDS)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600 + SOAK_SECONDS)]
 
 
 def _run_to(query: StreamingQuery, batch_count: int) -> None:

@@ -158,7 +158,7 @@ def test_a_spare_steps_in_for_a_disk_that_fills_up(spark, tmp_path, mounted, con
 
 
 def test_full_disks_everywhere_are_an_error_and_nothing_is_committed(spark, tmp_path, mounted):
-    place = make_place(spark, tmp_path, bookies=[mounted(f"s{n}", 2**20) for n in range(3)])
+    place = make_place(spark, tmp_path, bookies=[mounted(f"s{n}", 2**22) for n in range(3)])
     place.write(spark.range(10))
     text = refusal(NotEnoughBookiesError, lambda: place.write(_wide_rows(spark), "other"))
     assert "No space left on device" in text

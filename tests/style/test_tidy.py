@@ -1,63 +1,108 @@
-"""Properties of the code itself that no linter checks."""
+"""Properties of the code itself that no linter checks; each test names all that offend."""
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "bkspark"
 FOLDERS = ("bkspark", "pyspark_bookkeeper", "jobs", "examples", "tests")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 UNWANTED_NAMES = {"utils", "common", "helpers", "core", "misc"}
 FORBIDDEN = ("FIX" + "ME", "XX" + "X")
 
+CLOCK = "client/cluster.py"
+"""Where the one function is that tells the time of day, `now_ms`."""
+CLOCKS = {
+    *("time.time", "time.time_ns", "time.clock_gettime", "time.clock_gettime_ns"),
+    *("time.localtime", "time.gmtime", "time.ctime", "time.asctime", "time.strftime"),
+    *("datetime.now", "datetime.utcnow", "datetime.today", "date.today"),
+}
+FILE_TIMES = {
+    *("st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "st_atime_ns"),
+    *("st_birthtime", "getmtime", "getctime", "getatime", "LastModified"),
+}
+PRETENDS = "testing/simulation/runtime.py"
+"""Puts a clock of its own in the place of the real one."""
 
-def python_files() -> list[Path]:
-    return [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+COMPARES = {
+    "client/logs/trimming.py": "retention by age, which says so",
+    "client/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
+}
+STAMPS = {
+    *("client/cluster.py", "client/creating.py", "client/recovery/one_term.py"),
+    *("client/logs/cursors.py", "client/logs/founding.py", "client/logs/log_handle.py"),
+    *("client/logs/log_writer.py", "client/logs/opening.py", "client/logs/settling.py"),
+}
+"""Write down when something was done, for people to read."""
+
+
+def python_files(*folders: str) -> list[Path]:
+    return [p for folder in folders or FOLDERS for p in sorted((ROOT / folder).rglob("*.py"))]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one look at a file finds, so that none is parsed twice or kept as a tree.
+
+    Attributes:
+        telling: the names of clocks and of times of files that it uses.
+        asks: whether it asks `CLOCK` for the time.
+    """
+
+    text: str
+    long: tuple[str, ...]
+    is_silent: bool
+    telling: frozenset[str]
+    asks: bool
+
+
+@cache
+def look(path: Path) -> Found:
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    return Found(
+        text,
+        tuple(too_long(path, text, tree)),
+        bool(tree.body) and not ast.get_docstring(tree),
+        frozenset(tells_time(tree) if path.is_relative_to(PACKAGE) else ()),
+        calls(tree, "now_ms"),
+    )
 
 
 def shown(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+def too_long(path: Path, text: str, tree: ast.AST) -> Iterator[str]:
+    count = len(text.splitlines())
+    if count > FILE_LINES_MAX:
+        yield f"{shown(path)} has {count} lines"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or 0) - node.lineno + 1
+            if length > FUNCTION_LINES_MAX:
+                yield f"{shown(path)}: {node.name} has {length} lines"
 
 
-@pytest.mark.parametrize("path", python_files(), ids=shown)
-def test_files_and_functions_stay_small(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= FILE_LINES_MAX
-    long = [
-        f"{node.name} has {length} lines"
-        for node in functions(ast.parse(text))
-        if (length := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MAX
-    ]
-    assert not long
+def test_files_and_functions_stay_small() -> None:
+    assert [said for path in python_files() for said in look(path).long] == []
 
 
-@pytest.mark.parametrize("path", python_files(), ids=shown)
-def test_nothing_is_left_for_later_and_no_room_is_called_utils(path: Path) -> None:
-    text = path.read_text()
-    assert not [word for word in FORBIDDEN if word in text]
-    assert not UNWANTED_NAMES & {path.stem, *path.relative_to(ROOT).parts[:-1]}
+def test_nothing_is_left_for_later_and_no_room_is_called_utils() -> None:
+    files = python_files()
+    left = [shown(p) for p in files if any(word in look(p).text for word in FORBIDDEN)]
+    names = {path: {path.stem, *path.relative_to(ROOT).parts[:-1]} for path in files}
+    unwanted = [shown(path) for path, found in names.items() if UNWANTED_NAMES & found]
+    assert (left, unwanted) == ([], [])
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in python_files() if path.parts[-2] != "tests"], ids=shown
-)
-def test_every_module_says_what_it_is_for(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree) or not tree.body
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "bkspark").rglob("*.py")), ids=shown)
-def test_decisions_never_look_at_file_times(path: Path) -> None:
-    text = path.read_text()
-    assert "st_mtime" not in text
-    assert "time.time()" not in text
+def test_every_module_says_what_it_is_for() -> None:
+    modules = [path for path in python_files() if path.parts[-2] != "tests"]
+    assert [shown(path) for path in modules if look(path).is_silent] == []
 
 
 def test_everything_exported_is_documented() -> None:
@@ -69,3 +114,61 @@ def test_everything_exported_is_documented() -> None:
         if not name.startswith("__") and not getattr(bkspark, name).__doc__
     ]
     assert not undocumented
+
+
+# --- clocks ------------------------------------------------------------------------------------
+
+
+def names_in(tree: ast.AST) -> Iterator[str]:
+    """What code names, whichever way it was imported: ``time.time``, ``datetime.now``, …"""
+    homes: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            homes |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            homes |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            first, _, rest = ast.unparse(node).partition(".")
+            name = ".".join(filter(None, [homes.get(first, first), rest]))
+            yield name.removeprefix("datetime.")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def tells_time(tree: ast.AST) -> set[str]:
+    found = set(names_in(tree))
+    return (found & CLOCKS) | {name for name in found if name.rpartition(".")[2] in FILE_TIMES}
+
+
+def test_every_spelling_of_a_clock_is_seen() -> None:
+    for text in (
+        "import time\ntime.time_ns()",
+        "import time as t\nt.time()",
+        "from time import time_ns\ntime_ns()",
+        "from time import time as now\nnow()",
+        "import datetime\ndatetime.datetime.now()",
+        "from datetime import datetime\ndatetime.now(UTC)",
+        "import os\nos.stat(p).st_mtime_ns",
+        "import os\nos.path.getmtime(p)",
+        "found['LastModified']",
+    ):
+        assert tells_time(ast.parse(text)), text
+    assert not tells_time(ast.parse("import time\ntime.monotonic()\nlog.time(1)"))
+
+
+def test_decisions_never_look_at_file_times() -> None:
+    """Nor at any clock (R17), by any name: one function tells the time, few compare it."""
+    found = {str(p.relative_to(PACKAGE)): look(p) for p in python_files("bkspark")}
+    telling = {name: seen.telling for name, seen in found.items() if seen.telling}
+    telling.pop(PRETENDS, None)
+    assert telling == {CLOCK: {"time.time_ns"}}
+    assert {name for name, seen in found.items() if seen.asks} == STAMPS | COMPARES.keys()
+
+
+def calls(tree: ast.AST, function: str) -> bool:
+    """Whether code calls ``function``, or only takes a value of that name."""
+    return any(
+        isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == function
+        for node in ast.walk(tree)
+    )

@@ -34,6 +34,7 @@ class SmallCluster:
         *,
         password: Password | None = None,
         transaction: Transaction | None = None,
+        is_overwrite: bool = False,
     ) -> BatchTarget:
         """Begin a write with E=5 Qw=3 Qa=2 and leave it open."""
         return prepare(
@@ -46,6 +47,7 @@ class SmallCluster:
                 password=password or Password(),
                 blocks=BlockSettings(rows_per_block=8, target_bytes=2**20, compression="none"),
                 transaction=transaction,
+                is_overwrite=is_overwrite,
             )
         )
 
@@ -56,10 +58,16 @@ class SmallCluster:
         *,
         password: Password | None = None,
         transaction: Transaction | None = None,
+        is_overwrite: bool = False,
     ) -> int:
         """Write ``partitions`` as one batch; returns the ledger's id."""
-        schema = partitions[0].schema
-        target = self.prepare(name, schema, password=password, transaction=transaction)
+        target = self.prepare(
+            name,
+            partitions[0].schema,
+            password=password,
+            transaction=transaction,
+            is_overwrite=is_overwrite,
+        )
         reports = [
             AttemptWriter(target, number).write(table.to_batches())
             for number, table in enumerate(partitions)

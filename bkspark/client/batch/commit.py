@@ -109,7 +109,7 @@ def abort(target: BatchTarget) -> None:
     """See to it that the write's ledger never joins the log, unless it has already.
 
     Deletes nothing: Spark calls this in another process, also after a commit whose answer was lost
-    (reliability R7, H5).
+    (R7, H5).
     """
     if target.is_done:
         return

@@ -11,7 +11,7 @@ import pyarrow as pa
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.cluster import Cluster
-from bkspark.client.creating import create_ledger
+from bkspark.client.creating import APPEND, OVERWRITE, create_ledger, of_log
 from bkspark.client.logs.schema import schema_after
 from bkspark.client.password import Password, make_digester, require_of_use
 from bkspark.errors import InvalidRequestError
@@ -64,17 +64,20 @@ def prepare(request: WriteRequest) -> BatchTarget:
         agreed = agree(cluster, request)
         if agreed.log is not None and agreed.log.has_committed(request.transaction):
             return _done(request, agreed)
-        return private_target(cluster, request, agreed)
+        operation = OVERWRITE if request.is_overwrite else APPEND
+        return private_target(cluster, request, agreed, operation)
 
 
-def private_target(cluster: Cluster, request: WriteRequest, agreed: "Agreed") -> BatchTarget:
+def private_target(
+    cluster: Cluster, request: WriteRequest, agreed: "Agreed", operation: str
+) -> BatchTarget:
     """A new ledger that is on no log's list, with its ensemble and spares."""
     created = create_ledger(
         cluster,
         quorum=agreed.quorum,
         digest=agreed.digest,
         schema=arrow_schema.encode(request.schema),
-        custom_metadata={"log": request.log_name},
+        custom_metadata=of_log(request.log_name, operation),
     )
     return target_of(request, created.seen.value, created.ensemble, created.spares)
 

@@ -1,18 +1,21 @@
 """Add records that name entry logs, one after the other into one ledger, each with its ack.
 
-The order is normative (reliability R1): every entry log durable on Qa members of its window, then
-the record on the journals, then the post-check on each bookie, then the quorum, then the metadata
+The order is normative (R1, H16, H17): every entry log durable on Qa members of its window, then the
+record on the journals, then the post-check on each bookie, then the quorum, then the metadata
 check, then the ack. A DataFrame write is one such record, a streaming sink writes one per batch.
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
+from bkspark.client import ensemble_log
+from bkspark.client.batch.sending import Sending
 from bkspark.client.batch.target import member_of
-from bkspark.client.channel import Channel, seconds_to_store
+from bkspark.client.channel import Channel, ask_all, close_all, seconds_to_store
 from bkspark.client.cluster import Cluster
 from bkspark.client.copying import NoGoodSourceError, copy_entry_log
 from bkspark.client.metadata_check import still_current
@@ -28,11 +31,12 @@ from bkspark.errors import (
 )
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.format.journal import EncodedRecord
-from bkspark.protocol.adding import PendingAdd, PendingAdds
+from bkspark.protocol.adding import PendingAdds
 from bkspark.protocol.batch import AttemptReport, CommitPlan, Copy, plan_commit
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, Member, Standing
 from bkspark.protocol.record import AddRecord, Transaction, confirmation
+
+logger = logging.getLogger(__name__)
 
 
 class RecordWriter:
@@ -80,8 +84,10 @@ class RecordWriter:
         self._ledger_id = seen.value.ledger_id
         self._members = {address.bookie_id: address for address in ensemble}
         self._spares: dict[str, BookieAddress] = {}
-        self._cleanup = ExitStack()
+        self._unjoined: set[str] = set()
         self._channels: dict[str, Channel] = {}
+        self._cleanup = ExitStack()
+        self._cleanup.callback(lambda: close_all(self._channels.values()))
         self._journals: dict[str, Journal] = {}
         self._is_laid_down = False
         self._pending = PendingAdds(seen.value.quorum, last_add_confirmed=begin.last_entry_id)
@@ -125,9 +131,9 @@ class RecordWriter:
             raise LedgerFencedError(f"ledger {self._ledger_id} was laid down by this writer")
         self._spares = {spare.bookie_id: spare for spare in spares}
         for report in reports:
-            self.failures.update(dict(report.failures) if report else {})
-        add: _Add | None = None
-        failed: set[str] = set()
+            self._note(dict(report.failures) if report else {})
+        add: Sending | None = None
+        failed = set(self._unjoined)
         while True:
             plan = plan_commit(
                 reports,
@@ -144,9 +150,10 @@ class RecordWriter:
             if not news:
                 add = add or self._push(plan, transaction)
                 news = self._append(add, failed)
-            if not news:
-                self._acknowledged(add)
-                return plan
+                if not news:
+                    self._acknowledged(add)
+                    self._tell_of_gaps(add, failed)
+                    return plan
             failed |= news
 
     def confirm(self) -> None:
@@ -165,16 +172,14 @@ class RecordWriter:
             transactions=self.transactions,
         )
         encoded = journal.encode(record, self._digester)
-        for index, member in enumerate(self.metadata.last_fragment.ensemble):
-            file = self._journals.get(member.bookie_id)
-            if file is not None:
-                append = partial(file.append, encoded.frame(index, file.end))
-                try:
-                    self._channels[member.bookie_id].ask(
-                        append, seconds_to_store(len(encoded.header))
-                    )
-                except BookieUnavailableError as error:
-                    self._note(member.bookie_id, error)
+        questions = {
+            self._channels[member.bookie_id]: partial(file.append, encoded.frame(index, file.end))
+            for index, member in enumerate(self.metadata.last_fragment.ensemble)
+            if (file := self._journals.get(member.bookie_id)) is not None
+        }
+        for channel, end in ask_all(questions, seconds_to_store(len(encoded.header))).items():
+            if isinstance(end, BookieUnavailableError):
+                self._note({channel.address.bookie_id: str(end)})
 
     def require_current(self) -> None:
         """Return if the ledger is still this writer's.
@@ -212,19 +217,20 @@ class RecordWriter:
         """Let go of the journals; the ledger stays as it is."""
         self._cleanup.close()
 
-    def _put_down(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
+    def _there(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
         if metadata is None:
             raise LedgerFencedError(f"ledger {self._ledger_id} is gone")
+        return metadata
+
+    def _put_down(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
         standing = Standing(
             self.last_add_confirmed, self.length_bytes, self.record_count, self.transactions
         )
         mine = self.metadata
-        return metadata.put_down(standing, term=mine.term, token=mine.token)
+        return self._there(metadata).put_down(standing, term=mine.term, token=mine.token)
 
     def _closed(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
-        if metadata is None:
-            raise LedgerFencedError(f"ledger {self._ledger_id} is gone")
-        return metadata.closed(
+        return self._there(metadata).closed(
             last_entry_id=self.last_add_confirmed,
             length_bytes=self.length_bytes,
             transactions=self.transactions,
@@ -248,7 +254,7 @@ class RecordWriter:
                 bad = error.problems
             except BookieUnavailableError as error:
                 bad = {copy.target_id: str(error)}
-            self.failures.update(bad)
+            self._note(bad)
             failed |= bad.keys()
         return failed
 
@@ -263,12 +269,18 @@ class RecordWriter:
             return set()
         joining = [self._address(ensemble[index].bookie_id) for index in replaced]
         names = {address.bookie_id for address in joining}
-        failed = names - joined(THREADS, joining, self._ledger_id, self.metadata.term)
+        permission = layout.permission(self._ledger_id, self.metadata.term, self.metadata.token)
+        failed = names - joined(THREADS, joining, permission)
         if failed:
+            self._unjoined |= failed
+            self._note(dict.fromkeys(failed, "it takes no marker"))
             return failed
         self._seen = self._cluster.ledgers.update(
             str(self._ledger_id), lambda metadata: self._changed(metadata, ensemble)
         )
+        for old, new in ((before[i].bookie_id, ensemble[i].bookie_id) for i in replaced):
+            why, first = self.failures.get(old, "it has fewer rows"), self.last_add_confirmed + 1
+            ensemble_log.replaced(logger, self._ledger_id, old, new, first, why)
         self._members.update((address.bookie_id, address) for address in joining)
         self._pending.replace_members(replaced)
         return set()
@@ -276,17 +288,12 @@ class RecordWriter:
     def _changed(
         self, metadata: LedgerMetadata | None, ensemble: tuple[Member, ...]
     ) -> LedgerMetadata:
-        if metadata is None:
-            raise LedgerFencedError(f"ledger {self._ledger_id} is gone")
-        return metadata.with_ensemble(
-            self.last_add_confirmed + 1,
-            ensemble,
-            term=self.metadata.term,
-            token=self.metadata.token,
-        )
+        first, mine = self.last_add_confirmed + 1, self.metadata
+        there = self._there(metadata)
+        return there.with_ensemble(first, ensemble, term=mine.term, token=mine.token)
 
-    def _push(self, plan: CommitPlan, transaction: Transaction | None) -> "_Add":
-        """The record for ``plan``, whose bytes from now on never change (R9)."""
+    def _push(self, plan: CommitPlan, transaction: Transaction | None) -> Sending:
+        """The record for ``plan``, whose bytes from now on never change (R9, H12)."""
         done = {transaction.app_id: transaction.version} if transaction else {}
         confirmed = self.last_add_confirmed
         add = self._pending.push(plan.row_count, names_entry_logs=True)
@@ -303,20 +310,31 @@ class RecordWriter:
             transactions={**self.transactions, **done},
             attempts=plan.attempts,
         )
-        return _Add(add, journal.encode(record, self._digester))
+        return Sending(add, journal.encode(record, self._digester))
 
-    def _append(self, add: "_Add", failed: set[str]) -> set[str]:
-        """Record, post-checks, quorum, metadata check. Returns bookies worth another round."""
+    def _append(self, add: Sending, failed: set[str]) -> set[str]:
+        """Record, post-checks, quorum, metadata check. Returns bookies worth another round.
+
+        All members work at once; what one has stored counts when its post-check is over.
+        """
+        ids = [member.bookie_id for member in self.metadata.last_fragment.ensemble]
+        left = [index for index in range(len(ids)) if index not in add.pending.counted]
+        questions: dict[Channel, Callable[[], Journal]] = {}
+        for index in [index for index in left if ids[index] not in failed]:
+            known, is_there = self._journals.get(ids[index]), ids[index] in add.appended_to
+            channel = self._channel(ids[index])
+            questions[channel] = partial(self._append_to, channel, index, add, known, is_there)
+        answers = ask_all(questions, seconds_to_store(len(add.encoded.header)))
         news: set[str] = set()
-        for index, member in enumerate(self.metadata.last_fragment.ensemble):
-            if member.bookie_id in failed or index in add.pending.counted:
-                continue
-            try:
-                self._append_to(index, self._address(member.bookie_id), add)
-                add.pending.counted.add(index)
-            except BookieUnavailableError as error:
-                self._note(member.bookie_id, error)
-                news.add(member.bookie_id)
+        for channel, end in answers.items():
+            bookie_id = channel.address.bookie_id
+            if isinstance(end, BookieUnavailableError):
+                self._note({bookie_id: str(end)})
+                news.add(bookie_id)
+            else:
+                self._journals[bookie_id] = end
+                add.appended_to.add(bookie_id)
+                add.pending.counted.add(ids.index(bookie_id))
         if news and self._has_spare(failed | news):
             return news
         ticket = self._pending.ticket()
@@ -331,30 +349,21 @@ class RecordWriter:
         self._pending.acknowledge(ticket)
         return set()
 
-    def _append_to(self, index: int, address: BookieAddress, add: "_Add") -> None:
-        channel = self._channels.get(address.bookie_id)
-        if channel is None:
-            channel = self._channels[address.bookie_id] = Channel(address)
-            self._cleanup.callback(channel.close)
-        known, term = self._journals.get(address.bookie_id), self.metadata.term
-        is_there = address.bookie_id in add.appended_to
+    def _append_to(
+        self, channel: Channel, index: int, add: Sending, known: Journal | None, is_there: bool
+    ) -> Journal:
+        """A question to one bookie: append there, unless it was, and see whether that counts."""
+        address, record = channel.address, add.encoded.record
+        file = known or self._new_journal(channel)
+        if not is_there:
+            file.append(add.encoded.frame(index, file.end))
+        post_check(address, file, ledger_id=self._ledger_id, term=record.term, token=record.token)
+        return file
 
-        def store() -> Journal:
-            file = known or self._new_journal(channel)
-            if not is_there:
-                file.append(add.encoded.frame(index, file.end))
-            post_check(
-                address,
-                file,
-                ledger_id=self._ledger_id,
-                term=term,
-            )
-            return file
-
-        self._journals[address.bookie_id] = channel.ask(
-            store, seconds_to_store(len(add.encoded.header))
-        )
-        add.appended_to.add(address.bookie_id)
+    def _channel(self, bookie_id: str) -> Channel:
+        if bookie_id not in self._channels:
+            self._channels[bookie_id] = Channel(self._address(bookie_id))
+        return self._channels[bookie_id]
 
     def _new_journal(self, channel: Channel) -> Journal:
         name = layout.journal(self._ledger_id, self.metadata.term, self.metadata.token)
@@ -363,11 +372,16 @@ class RecordWriter:
         channel.cleanup.callback(file.close)
         return file
 
-    def _acknowledged(self, add: "_Add | None") -> None:
-        if add is not None:
-            self.length_bytes = add.encoded.record.length_bytes
-            self.transactions = dict(add.encoded.record.transactions)
-            self.record_count += 1
+    def _acknowledged(self, add: Sending) -> None:
+        self.length_bytes = add.encoded.record.length_bytes
+        self.transactions = dict(add.encoded.record.transactions)
+        self.record_count += 1
+
+    def _tell_of_gaps(self, add: Sending, failed: set[str]) -> None:
+        names = [member.bookie_id for member in self.metadata.last_fragment.ensemble]
+        have = {names[index] for index in add.pending.counted} - failed
+        lacking = {n: self.failures.get(n, "it failed") for n in names if n not in have}
+        ensemble_log.fewer_copies(logger, self.metadata, add.pending.first_entry_id, lacking)
 
     def _has_spare(self, failed: set[str]) -> bool:
         used = {member.bookie_id for member in self.metadata.last_fragment.ensemble}
@@ -379,18 +393,8 @@ class RecordWriter:
             raise BookieUnavailableError(f"bookie {bookie_id} is not known to this writer")
         return known
 
-    def _note(self, bookie_id: str, error: BookieUnavailableError) -> None:
-        self.failures[bookie_id] = str(error)
-
-
-class _Add:
-    """A record on its way.
-
-    Attributes:
-        appended_to: bookies whose journal has it.
-    """
-
-    def __init__(self, pending: PendingAdd, encoded: EncodedRecord) -> None:
-        self.pending = pending
-        self.encoded = encoded
-        self.appended_to: set[str] = set()
+    def _note(self, failures: Mapping[str, str]) -> None:
+        for bookie_id, reason in failures.items():
+            if bookie_id not in self.failures:
+                ensemble_log.given_up(logger, self._ledger_id, bookie_id, reason)
+            self.failures[bookie_id] = reason

@@ -2,7 +2,7 @@
 
 An entry waits here until all entries in front of it were added; from then on it is one of an
 ordinary write handle, which acknowledges in order. So an id that is never added holds back all
-behind it, and nothing of these is on any bookie (features 2.1.4).
+behind it, and nothing of these is on any bookie.
 """
 
 import threading
@@ -77,6 +77,11 @@ class AdvWriteHandle(ClosedAtEnd):
         """The ledger's metadata as this writer knows it."""
         return self._inner.metadata
 
+    @property
+    def faults(self) -> dict[str, str]:
+        """Bookies that this writer has given up so far, each with the reason in one line."""
+        return self._inner.faults
+
     def append(self, entry_id: int, value: bytes) -> int:
         """Add entry ``entry_id`` and return once it, and so all in front of it, is acknowledged.
 
@@ -108,6 +113,7 @@ class AdvWriteHandle(ClosedAtEnd):
             LedgerClosedError: the handle is closed.
             BookKeeperError: what ended the writer.
         """
+        self.require_own_process()
         if not isinstance(value, bytes):
             raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
         if type(entry_id) is not int or entry_id < 0:
@@ -193,6 +199,7 @@ class AdvWriteHandle(ClosedAtEnd):
             return found
 
     def _stop(self) -> None:
+        self.require_own_process()
         self._fail(LedgerClosedError(f"ledger {self.ledger_id} is closed", hint="make another"))
         with self._changed:
             self._changed.wait_for(lambda: not self._is_handing_over, self._gap_timeout_seconds)

@@ -2,21 +2,22 @@
 
 It reacts to events, one at a time: entries submitted, a record stored by a lane, a lane broken, an
 end. So no two decisions ever overlap: while an ensemble changes nothing can complete, and what was
-counted for a bookie that is replaced is taken back first (features 2.2.1).
+counted for a bookie that is replaced is taken back first.
 """
 
+import logging
 import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.ensemble import Ensemble
 from bkspark.client.handles.entries import encode_parts
+from bkspark.client.handles.events import Force, Idle, Stop
 from bkspark.client.handles.grouping import GROUP_ENTRIES_MAX, Gathered, Group, Submitted, batch_of
 from bkspark.client.handles.lane import Broken, Lane, Stored, seconds_for
 from bkspark.client.handles.promise import Promise
@@ -38,28 +39,14 @@ from bkspark.protocol.ensemble_change import members_to_replace
 from bkspark.protocol.ledger import LedgerMetadata
 from bkspark.protocol.record import AddRecord, confirmation
 
+logger = logging.getLogger(__name__)
+
 GROUPS_IN_FLIGHT_MAX = 4
 OUTSTANDING_BYTES_MAX = 64 * 2**20
 """Back-pressure: callers wait while more than this is not acknowledged."""
 
 LANES_END_SECONDS = 3.0
 """How long an ending writer waits for copies that no acknowledgement needs any more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """Nothing was sent for as long as a writer is silent about its LAC."""
-
-
-@dataclass(frozen=True, slots=True)
-class Force:
-    """Write what was submitted before, also what a deferred sync holds back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """End after what was submitted before."""
-
 
 Event = Submitted | Stored | Broken | Idle | Force | Stop
 
@@ -173,11 +160,17 @@ class Committer:
         except Exception as error:
             self.error = OutcomeUnknownError(f"ledger {self._ledger_id}: {error!r}")
         finally:
+            if self.error is not None:
+                logger.info("ledger %d: its writer ends: %s", self._ledger_id, self.error.args[0])
             self._end()
 
     @property
     def metadata(self) -> LedgerMetadata:
         return self._ensemble.seen.value
+
+    @property
+    def faults(self) -> dict[str, str]:
+        return dict(self._ensemble.failures)
 
     # --- events ----------------------------------------------------------------------------
 
@@ -281,10 +274,11 @@ class Committer:
             is_delayed=self._settings.is_change_delayed,
         ):
             if not self._ensemble.replace(index, reason, first):
-                return
+                break
             self.pending.replace_members([index])
             for group in self._groups:
                 self._ensemble.send_to(index, group.record)
+        self._ensemble.tell_of_gaps(first)
 
     # --- decisions -------------------------------------------------------------------------
 
@@ -315,6 +309,9 @@ class Committer:
         for group in done:
             group.complete()
         self._is_telling = False
+        with self._lock:
+            if self._last_promise is done[-1].submitted[-1].promise:
+                self._last_promise = None  # its callbacks may hold the handle
 
     def _send_group(self) -> None:
         """Put what has gathered, up to the limits, into one record and send it."""

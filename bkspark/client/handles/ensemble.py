@@ -1,13 +1,16 @@
 """The bookies of an open ledger, as its writer uses them: lanes to the current ensemble.
 
 A bookie that fails is replaced by CAS before any ack from its successor counts (RB-06); acks of the
-one that was replaced are taken back before anything completes (RB-07, RB-08).
+one that was replaced are taken back before anything completes (RB-07, RB-08). One that fails behind
+an ack is replaced all the same, and gets what is not acknowledged (RB-43, H9).
 """
 
+import logging
 import math
 import time
 
 from bkspark.bookie.contract import BookieAddress
+from bkspark.client import ensemble_log
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.choosing import Vacancy, choose
 from bkspark.client.handles.lane import Lane, Report
@@ -15,8 +18,11 @@ from bkspark.client.metadata_check import still_current
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import LedgerClosedError, LedgerFencedError, NotEnoughBookiesError
+from bkspark.format import layout
 from bkspark.format.journal import EncodedRecord
 from bkspark.protocol.ledger import LedgerMetadata, Member
+
+logger = logging.getLogger(__name__)
 
 CHANGES_MAX = 100
 """A writer whose bookies fail this often has another problem; BookKeeper has the same cap."""
@@ -42,6 +48,7 @@ class Ensemble:
         self._runtime = runtime
         self._term = seen.value.term
         self._token = seen.value.token
+        self._ledger_id = seen.value.ledger_id
         self._changes = 0
         ensemble, addresses = seen.value.last_fragment.ensemble, cluster.addresses()
         for member in ensemble:
@@ -118,6 +125,7 @@ class Ensemble:
             self.failures[member.bookie_id] = reason
             self._cluster.note_failure(member)
             lane.abandon()
+            ensemble_log.given_up(logger, self._ledger_id, member.bookie_id, reason)
 
     def replace(self, index: int, reason: str, first_entry_id: int) -> bool:
         """Put another bookie at ``index``, from ``first_entry_id`` on; False if there is none.
@@ -142,7 +150,16 @@ class Ensemble:
             # Not "closed": whoever closed it may have kept entries that have no ack (RB-35).
             raise LedgerFencedError(f"ledger {name} was closed by another client") from error
         self._lanes[index] = self._lane(index, address)
+        old, new = ensemble[index].bookie_id, member.bookie_id
+        ensemble_log.replaced(logger, self._ledger_id, old, new, first_entry_id, reason)
         return True
+
+    def tell_of_gaps(self, first_entry_id: int) -> None:
+        """Log that entries from here on get fewer copies, if members failed and stay."""
+        ensemble = self.seen.value.last_fragment.ensemble
+        names = [ensemble[index].bookie_id for index in sorted(self.failed)]
+        lacking = {name: self.failures[name] for name in names}
+        ensemble_log.fewer_copies(logger, self.seen.value, first_entry_id, lacking)
 
     def require_current(self) -> None:
         """Raises ``LedgerFencedError`` if somebody has taken the ledger over."""
@@ -150,6 +167,7 @@ class Ensemble:
             self._cluster,
             self.seen,
             hint="recovery decides about entries without an ack; open the ledger to see",
+            is_waited_for=True,
         )
 
     def stop(self, timeout: float) -> None:
@@ -159,15 +177,15 @@ class Ensemble:
             lane.stop()
         deadline = time.monotonic() + timeout
         for lane in lanes:
-            lane.join(max(0.0, deadline - time.monotonic()))
+            lane.end_within(max(0.0, deadline - time.monotonic()))
 
     def _choose(self) -> BookieAddress | None:
-        """A bookie that is not in use, has not failed, and holds the markers of this term."""
-        ensemble = self.seen.value.last_fragment.ensemble
+        """A bookie that is not in use, has not failed, and holds the writer's permission."""
+        ledger_id, ensemble = self.seen.value.ledger_id, self.seen.value.last_fragment.ensemble
         gone = self.failed
         vacancy = Vacancy(
-            self.seen.value.ledger_id,
-            self._term,
+            ledger_id,
+            layout.permission(ledger_id, self._term, self._token),
             staying=[member for index, member in enumerate(ensemble) if index not in gone],
             exclude={member.bookie_id for member in ensemble} | set(self.failures),
         )

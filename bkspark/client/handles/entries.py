@@ -6,16 +6,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bkspark.client.striping import stripes_of
-from bkspark.errors import InvalidRequestError
-from bkspark.format import arrow_message, journal
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import arrow_message, journal, plain_arrays
 from bkspark.format.digest import Buffer, Digester
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import InlinePart
 
 VALUE_SCHEMA = pa.schema([pa.field("value", pa.binary())])
 """What a ledger of bytes holds."""
-
-MESSAGE_BYTES_MAX = 2**31 - 1
 
 
 def count_of(entries: object) -> int:
@@ -70,7 +68,7 @@ def decode_parts(
     """The rows of a whole group, in entry order, from the messages of all its stripes.
 
     Raises:
-        ValueError, pyarrow.ArrowException: malformed.
+        CorruptDataError: malformed, or packed, which no writer of ours does.
     """
     stripes = sorted(messages)
     ids = {
@@ -81,16 +79,19 @@ def decode_parts(
         )
         for stripe in stripes
     }
-    batches = [
-        arrow_message.decode_batch(
-            messages[stripe],
-            schema,
-            row_count=len(ids[stripe]),
-            unpacked_bytes_max=MESSAGE_BYTES_MAX,
-        )
-        for stripe in stripes
-    ]
+    try:
+        batches = [
+            arrow_message.decode_batch(
+                messages[stripe], schema, row_count=len(ids[stripe]), unpacked_bytes_max=0
+            )
+            for stripe in stripes
+        ]
+    except arrow_message.MALFORMED as error:
+        raise CorruptDataError(
+            f"entries {first_entry_id} to {last_entry_id} are no rows of this ledger"
+        ) from error
     if len(batches) == 1:
         return batches[0]
-    order = pc.sort_indices(pa.array([entry for stripe in stripes for entry in ids[stripe]]))
+    entries = (entry for stripe in stripes for entry in ids[stripe])
+    order = pc.sort_indices(plain_arrays.of_integers(entries))
     return pa.concat_batches(batches).take(order)

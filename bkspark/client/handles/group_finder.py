@@ -2,9 +2,10 @@
 
 Of what was read, a bounded amount is kept, because neighbours are mostly wanted next. A damaged or
 missing copy, a bookie that is away and one that hangs are stepped over, and remembered with the
-reason (protocol document, "Reading"; features 2.4.1).
+reason (protocol document, "Reading").
 """
 
+import logging
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +13,18 @@ from dataclasses import dataclass, field
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.hedging import USUAL_READS, Asker, ReaderSettings
+from bkspark.client.handles.how_far import Answers, IsEnough
 from bkspark.client.journals.journal_pages import Mark, Page, StoredGroup
+from bkspark.client.journals.member_end import MemberEnd
 from bkspark.client.journals.member_journals import MemberJournals, NamedPage
 from bkspark.client.runtime import THREADS, Runtime
+from bkspark.client.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.quorum import Coverage
 from bkspark.protocol.record import AddRecord
+
+logger = logging.getLogger(__name__)
 
 CACHE_BYTES = 16 * 2**20
 """What a reader keeps of what it has read, but at least one page."""
@@ -29,10 +34,15 @@ CACHE_PAGES = 64
 
 @dataclass(slots=True)
 class Group:
-    """A record that has an entry, and the messages of its parts found so far, by stripe."""
+    """A record that has an entry, and the messages of its parts found so far, by stripe.
+
+    Attributes:
+        refused: records that are none of our writers', though their digests are right.
+    """
 
     entry_id: int
     term: int
+    refused: Sequence[AddRecord] = ()
     record: AddRecord | None = None
     messages: dict[int, bytes] = field(default_factory=dict)
 
@@ -43,7 +53,7 @@ class Group:
     def take(self, page: Page) -> None:
         """Add what ``page`` has of it; of two different records the later term's is the one."""
         stored: StoredGroup | None = page.group_of(self.entry_id)
-        if stored is None or stored.record.term > self.term:
+        if stored is None or stored.record.term > self.term or stored.record in self.refused:
             return
         if self.record is None or stored.record.term > self.record.term:
             self.record, self.messages = stored.record, {}
@@ -78,40 +88,40 @@ class GroupFinder:
         self._ledger_id = ledger_id
         self._digester = digester
         self._settings = settings
-        self._asker = Asker(settings, runtime, self._progress)
+        self._asker = Asker(self._address, settings, runtime, self._progress)
         self._marks = marks
         self._turn = turn
         self._addresses = cluster.addresses()
         self._journals: dict[Member, MemberJournals] = {}
         self._pages: deque[tuple[Member, Page]] = deque()
         self._favourite: Member | None = None
+        self._refused: list[AddRecord] = []
 
     def refresh_addresses(self) -> None:
         """Look up where the bookies are now."""
         self._addresses = self._cluster.addresses()
 
-    def last_records(self, ledger: LedgerMetadata, timeout: float | None) -> list[AddRecord]:
-        """The last records on the last fragment's members, from enough of them if possible.
+    def ends(
+        self, ledger: LedgerMetadata, is_enough: IsEnough, timeout: float | None = None
+    ) -> Answers:
+        """What the last fragment's members say of how far ``ledger`` may be read."""
+        ends: dict[Member, MemberEnd] = {}
 
-        Enough is (Qw - Qa) + 1 answers from every write set: among those is a bookie that counted
-        for the last acknowledged entry (features 2.3.2, RB-12).
-        """
+        def accept(member: Member, end: MemberEnd) -> bool:
+            ends[member] = end
+            if end.problem:
+                self.faults[member.bookie_id] = end.problem
+            return is_enough(ends)
+
         ensemble = ledger.last_fragment.ensemble
-        found: list[AddRecord] = []
-        answered: set[int] = set()
-
-        def accept(member: Member, records: list[AddRecord]) -> bool:
-            found.extend(records)
-            answered.add(ensemble.index(member))
-            return ledger.quorum.coverage(answered) is Coverage.COVERED
-
-        self._asker.everybody(ensemble, lambda m: self._member(m).last_records(), accept, timeout)
+        self._asker.everybody(ensemble, lambda m: self._member(m).end(ledger), accept, timeout)
         self._note_faults()
-        return found
+        faults = self._asker.faults
+        return Answers(ends, {m: faults[m] for m in ensemble if m in faults and m not in ends})
 
     def find(self, ledger: LedgerMetadata, entry_id: int) -> Group:
         """The group with ``entry_id``, whole if the bookies that answer give all of it."""
-        group = Group(entry_id, ledger.term)
+        group = Group(entry_id, ledger.term, self._refused)
         asked_before = set()
         for member, page in self._pages:
             group.take(page)
@@ -125,6 +135,8 @@ class GroupFinder:
             for found in pages or ():
                 group.take(found.page)
                 self._keep(member, found.page)
+            if not any(found.page.group_of(entry_id) for found in pages or ()):
+                self._note_problem(member)
             if group.is_whole:
                 self._favourite = member
             return group.is_whole
@@ -133,6 +145,14 @@ class GroupFinder:
         self._asker.until_enough(members, lambda m: self._member(m).pages_of(entry_id), accept)
         self._note_faults()
         return group
+
+    def refuse(self, record: AddRecord, reason: str) -> None:
+        """Step over ``record``, wherever it lies: other copies may hold what it should."""
+        self._refused.append(record)
+        for member, page in self._pages:
+            stored = page.group_of(record.first_entry_id)
+            if stored is not None and stored.record == record:
+                self._step_over(member, f"bookie {member.bookie_id}: {reason}")
 
     def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
         """The first entry of the next group of which any bookie that answers has anything."""
@@ -200,17 +220,28 @@ class GroupFinder:
         """Note what is wrong with what a bookie gave."""
         is_closed = ledger.state is LedgerState.CLOSED
         if pages is None and is_closed:
-            self.faults[member.bookie_id] = f"bookie {member.bookie_id} has no journal of it"
+            self._step_over(member, f"bookie {member.bookie_id} has no journal of it")
         for found in pages or ():
             # An open ledger's journal may well be seen in the middle of an append.
             if found.page.problem and (is_closed or not found.page.is_cut):
-                self.faults[member.bookie_id] = (
-                    f"journal {found.journal} on bookie {member.bookie_id} {found.page.problem}"
-                )
+                where = f"journal {found.journal} on bookie {member.bookie_id}"
+                self._step_over(member, f"{where} {found.page.problem}")
+
+    def _note_problem(self, member: Member) -> bool:
+        """Whether the bookie may have had more than it showed."""
+        problem = self._member(member).problem
+        if problem:
+            self._step_over(member, problem)
+        return bool(problem)
 
     def _note_faults(self) -> None:
         for member, reason in self._asker.faults.items():
-            self.faults[member.bookie_id] = reason
+            self._step_over(member, reason)
+
+    def _step_over(self, member: Member, reason: str) -> None:
+        self.faults[member.bookie_id] = reason
+        ledger = f"ledger {self._ledger_id}"
+        step_over(logger, BadCopy(self._cluster.cluster_id, member.bookie_id, ledger), reason)
 
     def _keep(self, member: Member, page: Page) -> None:
         self._pages.appendleft((member, page))

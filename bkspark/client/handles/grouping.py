@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from bkspark.client.handles.promise import Promise, settle
-from bkspark.format import journal
+from bkspark.format import journal, plain_arrays
 from bkspark.protocol.adding import PendingAdd
 
 GROUP_ENTRIES_MAX = 10_000
@@ -122,7 +122,7 @@ def batch_of(taken: Sequence[Submitted], schema: pa.Schema) -> pa.RecordBatch:
     if isinstance(first, pa.RecordBatch):
         return first
     values = [value for submitted in taken for value in submitted.rows]
-    return pa.record_batch([pa.array(values, pa.binary())], schema=schema)
+    return pa.record_batch([plain_arrays.of_bytes(values)], schema=schema)
 
 
 def _fits(first: Submitted, following: Submitted, rows: int, size: int) -> bool:

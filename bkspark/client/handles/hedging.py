@@ -1,17 +1,21 @@
 """Questions to bookies that may be slow, hang or fail: each has its time, then another is asked.
 
 A bookie is asked one thing at a time. One that has not answered is slow, which is no answer: it
-proves nothing, and it is not asked again before it has answered (features 2.4.3, 2.1.20).
+proves nothing, and it is not asked again before it has answered. What
+hangs is remembered for all readers and writers of the process (``trouble``).
 """
 
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bkspark.bookie.contract import BookieAddress
 from bkspark.client import arguments
+from bkspark.client.channel import READ_SECONDS, Channel
 from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import BookieUnavailableError
 from bkspark.protocol.ledger import Member
@@ -36,7 +40,7 @@ class ReaderSettings:
     """
 
     speculative_read_ms: float | None = None
-    read_timeout_seconds: float = 10.0
+    read_timeout_seconds: float = READ_SECONDS
     is_sticky: bool = True
 
     def __post_init__(self) -> None:
@@ -60,6 +64,7 @@ class ReaderSettings:
 
 USUAL_READS = ReaderSettings()
 
+Find = Callable[[Member], BookieAddress]
 Question = Callable[[Member], Any]
 Accept = Callable[[Member, Any], bool]
 
@@ -74,10 +79,19 @@ class _Answer:
     error: BaseException | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that is under way."""
+
+    number: int
+    channel: Channel
+
+
 class Asker:
-    """Asks bookies, each in a task of its own.
+    """Asks bookies, each by a channel of its own.
 
     Args:
+        find: where a member is; raises ``BookieUnavailableError``.
         progress: a number that changes while a bookie still works on a long question.
 
     Attributes:
@@ -86,15 +100,17 @@ class Asker:
 
     def __init__(
         self,
+        find: Find,
         settings: ReaderSettings = USUAL_READS,
         runtime: Runtime = THREADS,
         progress: Callable[[Member], int] = lambda _member: 0,
     ) -> None:
         self.faults: dict[Member, str] = {}
+        self._find = find
         self._settings = settings
         self._runtime = runtime
         self._inbox: Inbox[_Answer] = runtime.inbox()
-        self._under_way: dict[Member, int] = {}
+        self._under_way: dict[Member, _Asked] = {}
         self._progress = progress
         self._last_progress: dict[Member, int] = {}
         self._count = 0
@@ -108,7 +124,10 @@ class Asker:
         Returns:
             Whether it was enough.
         """
-        self._hear()
+        with self._attention():
+            return self._is_enough(members, ask, accept)
+
+    def _is_enough(self, members: Sequence[Member], ask: Question, accept: Accept) -> bool:
         turn = deque(sorted(members, key=self._under_way.__contains__))
         asked: dict[Member, float] = {}
         own: set[int] = set()
@@ -124,7 +143,7 @@ class Asker:
             answer = self._answer(until)
             if answer is None:
                 next_at = min(next_at, until)
-                self._give_up(asked, until)
+                self._give_up(asked, until, self._settings.read_timeout_seconds)
             elif answer.member in asked and answer.number not in own:
                 own.add(self._begin(answer.member, ask))  # it was busy with an older question
             elif asked.pop(answer.member, None) and self._is_accepted(answer, accept):
@@ -145,9 +164,14 @@ class Asker:
                 that are still busy with an older question none.
             timeout: seconds, if less than usual.
         """
-        self._hear()
         usual = self._settings.read_timeout_seconds
-        until = time.monotonic() + min(usual, usual if timeout is None else timeout)
+        with self._attention():
+            self._ask_everybody(members, ask, accept, usual if timeout is None else timeout)
+
+    def _ask_everybody(
+        self, members: Sequence[Member], ask: Question, accept: Accept, seconds: float
+    ) -> None:
+        until = time.monotonic() + min(seconds, self._settings.read_timeout_seconds)
         asked = dict.fromkeys(members, until)
         own = {self._begin(member, ask) for member in members if member not in self._under_way}
         is_enough = False
@@ -156,7 +180,7 @@ class Asker:
             if answer is None:
                 if is_enough:
                     return
-                self._give_up(asked, until)
+                self._give_up(asked, until, seconds)
                 until = min(asked.values(), default=until)
                 continue
             if answer.member in asked and answer.number not in own:
@@ -165,11 +189,27 @@ class Asker:
                 if not is_enough:
                     is_enough = True
                     until = min(until, time.monotonic() + LINGER_SECONDS)
-                asked = {m: end for m, end in asked.items() if self._under_way[m] in own}
+                asked = {m: end for m, end in asked.items() if self._is_asked(m, own)}
+
+    @contextmanager
+    def _attention(self) -> Iterator[None]:
+        """Listen to answers; what is under way at the end is done without, for now."""
+        while not self._inbox.empty():
+            self._answer(0.0)  # they came too late
+        try:
+            yield
+        finally:
+            for asked in self._under_way.values():
+                asked.channel.do_without()
+
+    def _is_asked(self, member: Member, own: set[int]) -> bool:
+        """Whether ``member`` is busy with no older question."""
+        asked = self._under_way.get(member)
+        return asked is None or asked.number in own
 
     def _begin(self, member: Member, ask: Question) -> int:
         self._count += 1
-        number = self._under_way[member] = self._count
+        number = self._count
         self._last_progress[member] = self._progress(member)
 
         def work() -> None:
@@ -178,7 +218,12 @@ class Asker:
             except BaseException as error:
                 self._inbox.put(_Answer(number, member, error=error))
 
-        self._runtime.start(work, f"ask-{member.bookie_id}")
+        try:
+            channel = Channel(self._find(member), self._runtime)
+            channel.begin(work)
+            self._under_way[member] = _Asked(number, channel)
+        except BookieUnavailableError as error:
+            self._inbox.put(_Answer(number, member, error=error))
         return number
 
     def _answer(self, until: float) -> _Answer | None:
@@ -187,13 +232,8 @@ class Asker:
             answer = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
             return None
-        del self._under_way[answer.member]
+        self._under_way.pop(answer.member, None)
         return answer
-
-    def _hear(self) -> None:
-        """Take answers that came too late."""
-        while not self._inbox.empty():
-            self._answer(0.0)
 
     def _is_accepted(self, answer: _Answer, accept: Accept) -> bool:
         if answer.error is None:
@@ -204,8 +244,11 @@ class Asker:
         self.faults[answer.member] = str(answer.error)
         return False
 
-    def _give_up(self, asked: dict[Member, float], now: float) -> None:
-        """Of those whose time is over ``now``, give more to those that still get on."""
+    def _give_up(self, asked: dict[Member, float], now: float, waited: float) -> None:
+        """Of those whose time is over ``now``, give more to those that still get on.
+
+        Only who was waited for as long as any reader waits is taken to hang.
+        """
         for member in [member for member, until in asked.items() if until <= now]:
             before, seen = self._last_progress[member], self._progress(member)
             if seen != before:
@@ -214,4 +257,6 @@ class Asker:
                 continue
             del asked[member]
             seconds = self._settings.read_timeout_seconds
+            if waited >= seconds:
+                self._under_way[member].channel.give_up()
             self.faults[member] = f"bookie {member.bookie_id} gave no answer within {seconds:g} s"

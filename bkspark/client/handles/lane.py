@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.channel import SLOWEST_BYTES_PER_SECOND
+from bkspark.client.channel import SLOWEST_BYTES_PER_SECOND, Channel
 from bkspark.client.post_check import post_check
 from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import BookieUnavailableError, BookKeeperError
@@ -89,6 +89,7 @@ class Lane:
         self.address = address
         self._ledger_id = ledger_id
         self._term = term
+        self._token = token
         self._name = layout.journal(ledger_id, term, token)
         self._report = report
         self.waiting_bytes = 0
@@ -97,7 +98,11 @@ class Lane:
         self._waiting: Inbox[Framed | None] = runtime.inbox()
         self._framed_bytes = 0
         self._journal: Journal | None = None
-        self._task = runtime.start(self._work, f"ledger-{ledger_id}-{address.bookie_id}")
+        self._channel = Channel(address, runtime)
+        try:
+            self._channel.begin(self._work, f"ledger-{ledger_id}-{address.bookie_id}")
+        except BookieUnavailableError as error:
+            report(Broken(ensemble_index, address.bookie_id, error))
 
     def framed(self, record: EncodedRecord) -> Framed:
         """``record`` as it comes behind everything that was framed before; it must be sent next.
@@ -135,9 +140,12 @@ class Lane:
             while not self._waiting.empty():
                 self._waiting.get(timeout=0)
         self._waiting.put(None)
+        self._channel.give_up()
 
-    def join(self, timeout: float | None = None) -> None:
-        self._task.join(timeout)
+    def end_within(self, seconds: float) -> None:
+        """Wait so long at most for its end, and then do without it."""
+        if not self._channel.has_answered_within(seconds):
+            self._channel.do_without()
 
     def _look_at_oldest(self) -> None:
         _, _, self.since, self.extra_seconds = self._sent[0] if self._sent else _NOTHING_SENT
@@ -164,4 +172,10 @@ class Lane:
                 self._journal = root.open_journal(self._name)
         self._journal.append(framed.frame)
         if not framed.record.is_confirmation:
-            post_check(self.address, self._journal, ledger_id=self._ledger_id, term=self._term)
+            post_check(
+                self.address,
+                self._journal,
+                ledger_id=self._ledger_id,
+                term=self._term,
+                token=self._token,
+            )

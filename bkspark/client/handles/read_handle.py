@@ -2,7 +2,7 @@
 
 A reader of a closed ledger reads up to its last entry. A reader of an open one, opened without
 recovery, reads up to the last-add-confirmed it has seen, which only ever grows, and never disturbs
-the writer (protocol document, "Reading"; features 2.3).
+the writer (protocol document, "Reading").
 """
 
 import time
@@ -12,13 +12,20 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from bkspark.client import arguments
+from bkspark.client.bound import BoundToProcess
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA, decode_parts
 from bkspark.client.handles.group_finder import GroupFinder
 from bkspark.client.handles.hedging import USUAL_READS, ReaderSettings
+from bkspark.client.handles.how_far import Answers, IsEnough, look
 from bkspark.client.journals.journal_pages import Mark
 from bkspark.client.runtime import THREADS, Runtime
-from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryError
+from bkspark.errors import (
+    BookieUnavailableError,
+    CorruptDataError,
+    InvalidRequestError,
+    NoSuchEntryError,
+)
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
@@ -44,7 +51,7 @@ class _Rows:
     batch: pa.RecordBatch
 
 
-class ReadHandle:
+class ReadHandle(BoundToProcess):
     """Reads one ledger whose rows are stored inline; made by ``BookKeeper.open_ledger``.
 
     It holds a bounded part of the ledger in memory, however long that is, and no resources between
@@ -54,6 +61,9 @@ class ReadHandle:
         confirmed: a last-add-confirmed that is known already; none is looked for then.
         settings: how it treats its bookies.
         marks, turn: see ``GroupFinder``.
+
+    Raises:
+        BookieUnavailableError: the ledger is open, and too few bookies tell how far it may be read.
     """
 
     def __init__(
@@ -62,7 +72,7 @@ class ReadHandle:
         ledger_id: int,
         digester: Digester,
         *,
-        confirmed: int = INVALID_ENTRY_ID,
+        confirmed: int | None = None,
         settings: ReaderSettings = USUAL_READS,
         runtime: Runtime = THREADS,
         marks: Sequence[tuple[Member, Mark]] = (),
@@ -72,7 +82,7 @@ class ReadHandle:
         self._cluster = cluster
         self._metadata = cluster.ledger(ledger_id).value
         self._schema = arrow_schema.decode(self._metadata.schema)
-        self._confirmed = confirmed
+        self._confirmed = INVALID_ENTRY_ID if confirmed is None else confirmed
         self._finder = GroupFinder(
             cluster,
             ledger_id,
@@ -83,7 +93,7 @@ class ReadHandle:
             turn=turn,
         )
         self._rows: _Rows | None = None
-        if confirmed == INVALID_ENTRY_ID:
+        if confirmed is None:
             self._look(None)
 
     def __repr__(self) -> str:
@@ -110,28 +120,43 @@ class ReadHandle:
         return self._confirmed
 
     def read_last_add_confirmed(self, timeout: float | None = None) -> int:
-        """Look for news: the closed ledger's last entry, or the highest LAC that bookies know.
+        """Look for news: the closed ledger's last entry, or what is confirmed of an open one.
 
-        Reads the ends of journals only, so it costs the same however long the ledger is. It never
-        fails for a bookie: what is known already stays true.
+        Reads the ends of journals only, so it costs the same however long the ledger is.
 
         Args:
             timeout: seconds to wait for bookies at most, if less than ``read_timeout_seconds``.
+
+        Raises:
+            BookieUnavailableError: too few bookies tell; what is known already stays true.
         """
-        self._metadata = self._cluster.ledger(self.ledger_id).value
         self._look(timeout)
         return self._confirmed
 
     def wait_for(self, entry_id: int, timeout: float) -> bool:
-        """Wait until ``entry_id`` may be read; False after ``timeout`` seconds."""
-        deadline = time.monotonic() + timeout
+        """Wait until ``entry_id`` may be read; False after ``timeout`` seconds.
+
+        Raises:
+            BookieUnavailableError: at the end of that time too few bookies tell whether it may.
+        """
+        deadline, unknown = time.monotonic() + timeout, None
         while self._confirmed < entry_id and not self.is_closed:
             left = deadline - time.monotonic()
+            if left <= 0 and unknown is not None:
+                raise unknown
             if left <= 0:
                 return False
             time.sleep(min(POLL_SECONDS, left))
-            self.read_last_add_confirmed(max(left, POLL_SECONDS))
+            unknown = self._news(max(left, POLL_SECONDS))
         return self._confirmed >= entry_id
+
+    def _news(self, timeout: float) -> BookieUnavailableError | None:
+        """Look for news; why there is none."""
+        try:
+            self.read_last_add_confirmed(timeout)
+        except BookieUnavailableError as error:
+            return error
+        return None
 
     def read(self, first: int = 0, last: int | None = None) -> Iterator[Entry]:
         """Entries ``[first, last]``; to the last-add-confirmed if ``last`` is None.
@@ -194,6 +219,7 @@ class ReadHandle:
         return pa.Table.from_batches(batches, schema=schema)
 
     def _confirmed_range(self, first: int, last: int | None) -> tuple[int, int]:
+        self.require_own_process()
         first, last = _range(first, self._confirmed if last is None else last)
         if first < 0 or last > self._confirmed:
             raise self._no_such_entry(
@@ -219,6 +245,7 @@ class ReadHandle:
             on_loss: told the first and last of entries that no bookie gives, which are then left
                 out; without it they are an error.
         """
+        self.require_own_process()
         entry_id = first
         while entry_id <= last:
             try:
@@ -238,25 +265,19 @@ class ReadHandle:
             entry_id = end + 1
 
     def _look(self, timeout: float | None) -> None:
-        if self._metadata.last_entry_id is not None:
-            self._confirmed = self._metadata.last_entry_id
-            return
-        records = self._finder.last_records(self._metadata, timeout)
-        if any(record.term > self._metadata.term for record in records):
-            # A LAC may be used only with metadata in which its term is open already.
-            self._metadata = self._cluster.ledger(self.ledger_id).value
-        said = (r.last_add_confirmed for r in records if r.term <= self._metadata.term)
-        # What lies in front of the last fragment was acknowledged when that was made.
-        known = self._metadata.last_fragment.first_entry_id - 1
-        end = self._metadata.last_entry_id
-        self._confirmed = max([self._confirmed, known, *said]) if end is None else end
+        def ask(ledger: LedgerMetadata, is_enough: IsEnough) -> Answers:
+            return self._finder.ends(ledger, is_enough, timeout)
+
+        found = look(self._cluster, self.ledger_id, ask)
+        self._metadata = found.ledger
+        self._confirmed = max(self._confirmed, found.last_entry_id)
 
     def _rows_of(self, entry_id: int) -> _Rows:
         """The rows of an entry's group; looked for anew if its bookies changed since (RB-22).
 
         Raises:
             CorruptDataError: no bookie gives it.
-            NoSuchLedgerError: the ledger was deleted meanwhile (H33).
+            NoSuchLedgerError: the ledger was deleted meanwhile (H33, RB-42).
         """
         rows = self._rows
         if rows is None or not rows.first_entry_id <= entry_id <= rows.last_entry_id:
@@ -277,19 +298,24 @@ class ReadHandle:
         return self._found(entry_id)
 
     def _found(self, entry_id: int) -> _Rows | None:
-        group = self._finder.find(self._metadata, entry_id)
-        record = group.record
-        if record is None or not group.is_whole:
-            return None
-        self._require_inline(record)
-        batch = decode_parts(
-            group.messages,
-            self._schema,
-            first_entry_id=record.first_entry_id,
-            last_entry_id=record.last_entry_id,
-            quorum=record.quorum,
-        )
-        return _Rows(record.first_entry_id, record.last_entry_id, batch)
+        while True:  # each record that is refused is one fewer
+            group = self._finder.find(self._metadata, entry_id)
+            record = group.record
+            if record is None or not group.is_whole:
+                return None
+            self._require_inline(record)
+            try:
+                batch = decode_parts(
+                    group.messages,
+                    self._schema,
+                    first_entry_id=record.first_entry_id,
+                    last_entry_id=record.last_entry_id,
+                    quorum=record.quorum,
+                )
+            except CorruptDataError as error:
+                self._finder.refuse(record, str(error))
+                continue
+            return _Rows(record.first_entry_id, record.last_entry_id, batch)
 
     def _require_inline(self, record: AddRecord) -> None:
         if not record.parts:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bkspark.client import arguments
+from bkspark.client.channel import STORE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,23 +11,23 @@ class WriterSettings:
     """How one writer behaves.
 
     Attributes:
-        explicit_lac_ms: a writer that was idle for so long tells tail readers of its last entries
-            (features 2.3.4); 0 never does.
+        explicit_lac_ms: a writer that was idle for so long tells tail readers of its last
+            entries; 0 never does.
         add_entry_timeout_seconds: a bookie that has not stored a record after so long is treated
             as one that failed.
         add_entry_quorum_timeout_seconds: an entry that is not acknowledged so long after it was
-            sent ends the writer (features 2.1.19).
+            sent ends the writer.
         is_change_delayed: leave a bookie that failed in the ensemble as long as every entry
-            reaches its ack quorum without it (features 2.2.9).
+            reaches its ack quorum without it.
         is_sync_deferred: an append is answered as soon as the handle has taken the entry, and is
-            promised nothing until ``force`` returns (features 2.1.7; see ``WriteHandle``).
+            promised nothing until ``force`` returns (see ``WriteHandle``).
 
     Raises:
         InvalidRequestError: a value is out of its range.
     """
 
     explicit_lac_ms: int = 100
-    add_entry_timeout_seconds: float = 10.0
+    add_entry_timeout_seconds: float = STORE_SECONDS
     add_entry_quorum_timeout_seconds: float = 60.0
     is_change_delayed: bool = False
     is_sync_deferred: bool = False

@@ -4,8 +4,10 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
+from bkspark.client.bound import BoundToProcess
 
-class ClosedAtEnd(ABC):
+
+class ClosedAtEnd(BoundToProcess, ABC):
     """Closes at the end of a ``with`` block, and only releases if an exception ends it.
 
     What failed half-way is not sealed: whoever opens it next recovers it.
@@ -30,5 +32,5 @@ class ClosedAtEnd(ABC):
     ) -> None:
         if kind is None:
             self.close()
-        else:
+        elif self.is_of_this_process:
             self.release()

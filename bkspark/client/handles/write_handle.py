@@ -4,6 +4,8 @@ While one group of entries is being stored, the next one gathers (group commit).
 and when, is in ``committer``.
 """
 
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
@@ -11,8 +13,9 @@ import pyarrow as pa
 
 from bkspark.client.asking import ask_all
 from bkspark.client.cluster import Cluster
-from bkspark.client.handles.committer import Committer, Stop
+from bkspark.client.handles.committer import Committer
 from bkspark.client.handles.entries import VALUE_SCHEMA, count_of
+from bkspark.client.handles.events import Stop
 from bkspark.client.handles.grouping import Submitted
 from bkspark.client.handles.promise import Promise, kept
 from bkspark.client.handles.settings import USUAL, WriterSettings
@@ -31,7 +34,7 @@ class WriteHandle(ClosedAtEnd):
     A ``with`` block closes the ledger at its end, or, if it ends by an exception, only releases
     resources: the ledger stays open for recovery.
 
-    **Deferred sync** (``WriterSettings(is_sync_deferred=True)``; features 2.1.7, 2.1.8).
+    **Deferred sync** (``WriterSettings(is_sync_deferred=True)``).
     ``append``, ``append_many`` and their futures answer with an entry's id as soon as this handle
     has the entry in memory. That is no acknowledgement: no bookie has the entry,
     ``last_add_confirmed`` does not cover it, and if this process dies it is gone. ``force``,
@@ -41,10 +44,15 @@ class WriteHandle(ClosedAtEnd):
     written, and confirmed, unasked. Whatever goes wrong is told by the next append and by
     ``force``, which cannot tell then how much of it recovery will keep.
 
+    One that is dropped without having been closed is released behind the back of who dropped it,
+    with a ``ResourceWarning``.
+
     This is not quite BookKeeper's DEFERRED_SYNC: there entries lie on the bookies, without a sync,
     and mostly outlive their writer; here no bookie ever has bytes that are not durable, and only
     ``force`` makes entries outlive the writer.
     """
+
+    _is_let_go = True  # until there is something to let go of
 
     def __init__(
         self,
@@ -63,6 +71,13 @@ class WriteHandle(ClosedAtEnd):
         self._is_of_bytes = self._schema == VALUE_SCHEMA
         self._is_sealed = False
         self._task = runtime.start(self._committer.run, f"ledger-{self.ledger_id}")
+        self._is_let_go = False
+
+    def __del__(self) -> None:
+        if self._is_let_go or not self.is_of_this_process or sys.is_finalizing():
+            return
+        self._committer.inbox.put(Stop())  # first: the warning may be an error
+        warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
 
     def __repr__(self) -> str:
         return f"WriteHandle(ledger {self.ledger_id}, last_add_confirmed {self.last_add_confirmed})"
@@ -83,6 +98,11 @@ class WriteHandle(ClosedAtEnd):
     def metadata(self) -> LedgerMetadata:
         """The ledger's metadata as this writer knows it."""
         return self._committer.metadata
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Bookies that this writer has given up so far, each with the reason in one line."""
+        return self._committer.faults
 
     def append(self, value: bytes) -> int:
         """Add one entry and return its id once it is durable on an ack quorum.
@@ -130,6 +150,7 @@ class WriteHandle(ClosedAtEnd):
         Raises:
             NotEnoughBookiesError: nothing was acknowledged for so long that it was given up.
         """
+        self.require_own_process()
         self._committer.wait_for_room()
 
     def append_at_once(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
@@ -163,6 +184,8 @@ class WriteHandle(ClosedAtEnd):
     def close(self) -> None:
         """Wait for what was added, then seal the ledger at its last acknowledged entry.
 
+        Nothing is acknowledged behind it (H11).
+
         Raises:
             LedgerFencedError: another client recovers the ledger.
             LedgerClosedError: it was closed at another entry.
@@ -191,6 +214,7 @@ class WriteHandle(ClosedAtEnd):
     def release(self) -> None:
         """Wait for what was added, without sealing: whoever opens the ledger next recovers it."""
         self._require_may_wait("close")
+        self._is_let_go = True
         if self._task.is_alive():
             self._committer.inbox.put(Stop())
         self._task.join(self._settings.wait_seconds_max)
@@ -198,11 +222,13 @@ class WriteHandle(ClosedAtEnd):
     def _submit(
         self, rows: Sequence[bytes] | pa.RecordBatch, row_count: int, byte_count: int
     ) -> "Future[int]":
+        self.require_own_process()
         promise = Promise()
         last = self._committer.submit(Submitted(rows, row_count, byte_count, promise))
         return kept(last) if self._settings.is_sync_deferred else promise
 
     def _require_may_wait(self, what: str) -> None:
+        self.require_own_process()
         if self._committer.is_telling_here:
             raise InvalidRequestError(
                 f"{what} in a callback of ledger {self.ledger_id} would wait for itself",

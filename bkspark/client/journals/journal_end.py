@@ -4,38 +4,17 @@ Every frame ends with its length, so the last ones are found from the journal's 
 ones are at its start. Both cost what they give, however long the journal is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import ReadableRoot
-from bkspark.errors import CorruptDataError
-from bkspark.format import journal
-from bkspark.format.digest import Digester
-from bkspark.format.journal import JournalContent, Tail
+from bkspark.client.journals.journal_folder import journal_size
+from bkspark.client.journals.journal_reader import Head, JournalName, JournalReader
+from bkspark.format.journal import Tail
 from bkspark.protocol.ledger import Member
 from bkspark.protocol.record import AddRecord
 
 Records = Sequence[AddRecord]
-
-CHUNK_BYTES = 64 * 1024
-_TRAILER_BYTES = 64
-_GROWTH = 8
-
-
-@dataclass(frozen=True, slots=True)
-class JournalName:
-    """A journal on a bookie, and what is needed to believe it."""
-
-    ledger_id: int
-    member: Member
-    name: str
-    digester: Digester
-
-    def decode(self, data: bytes, position: int = 0) -> JournalContent:
-        """What the journal's bytes from ``position`` on say."""
-        return journal.decode_journal(
-            data, self.digester, ledger_id=self.ledger_id, position=position
-        )
 
 
 def records_after(
@@ -53,117 +32,90 @@ def records_after(
         CorruptDataError: there is no such journal.
         BookieUnavailableError: the bookie gives no sure answer.
     """
-
-    def is_enough(records: Records) -> bool:
-        adds = [record for record in records if not record.is_confirmation]
-        return any(record.parts or record.first_entry_id <= begin for record in adds)
-
-    if begin > 0:
-        found = last_records(root, source, is_enough)
-        if found is not None:
-            return found
-    return _first_records(root, source, problems)
+    reader = JournalReader(root, source)
+    found = _last_records(reader, begin) if begin > 0 else None
+    if found is None:
+        found = _first_records(reader)
+        if reader.tail is not Tail.CLEAN:
+            ends = reader.tail.value
+            problems.append(f"the journal on bookie {source.member.bookie_id} ends {ends}")
+    return found
 
 
-def last_records(
-    root: ReadableRoot, source: JournalName, is_enough: Callable[[Records], bool]
-) -> Records | None:
-    """The last records of a journal, oldest first: so many that they are enough, or all.
-
-    Confirmations are among them.
-
-    None if there is no way back from its end: it is torn, perhaps because a record is just being
-    appended, or damaged, or there is no such journal.
-    """
-    size = root.size(source.name) or 0
-    length = min(size, CHUNK_BYTES)
-    while length:
-        data = root.read(source.name, size - length, length) or b""
-        begin = _first_frame(data, size)
-        if begin is None:
-            return None
-        content = source.decode(data[begin:], size - length + begin)
-        if content.tail is not Tail.CLEAN:
-            return None
-        records = [frame.record for frame in content.frames]
-        if length == size or is_enough(records):
-            return records
-        length = min(size, length * _GROWTH)
-    return None
+def _last_records(reader: JournalReader, begin: int) -> Records | None:
+    """So many that entry ``begin`` is among them; None if the way back is blocked before."""
+    found: list[AddRecord] = []
+    for head in reader.backwards():
+        record = head.record
+        if not record.is_confirmation:
+            found.append(record)
+            if record.parts or record.first_entry_id <= begin:
+                return found[::-1]
+    return found[::-1] if reader.tail is Tail.CLEAN else None
 
 
-def _first_frame(data: bytes, size: int) -> int | None:
-    """Where in ``data``, the end of a journal of ``size`` bytes, the first whole frame begins.
-
-    None if the way back is blocked.
-    """
-    base, end = size - len(data), len(data)
-    while end > 0:
-        trailer = data[max(0, end - _TRAILER_BYTES) : end]
-        length = journal.last_frame_length(trailer, base + end)
-        if length is None:
-            is_cut_trailer = base > 0 and end < _TRAILER_BYTES
-            return end if is_cut_trailer else None
-        if length > end:
-            return end
-        end -= length
-    return 0
-
-
-def _first_records(root: ReadableRoot, source: JournalName, problems: list[str]) -> Records:
-    length = CHUNK_BYTES
-    while True:
-        data = root.read(source.name, 0, length)
-        if data is None:
-            raise CorruptDataError(f"bookie {source.member.bookie_id} has no journal of it")
-        content = source.decode(data)
-        is_inline = any(record.parts for record in content.records)
-        if is_inline or (len(data) < length and content.tail is Tail.CLEAN):
-            return content.records
-        if len(data) < length:
-            bookie_id = source.member.bookie_id
-            problems.append(f"the journal on bookie {bookie_id} ends {content.tail.value}")
-            return content.records
-        length *= _GROWTH
+def _first_records(reader: JournalReader) -> Records:
+    found: list[AddRecord] = []
+    for head in reader.forwards():
+        if not head.record.is_confirmation:
+            found.append(head.record)
+            if head.record.parts:
+                break
+    return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What was seen of a journal: its last record, where that ends, and the size looked at."""
+class JournalEnd:
+    """How a journal ends.
 
-    record: AddRecord | None
-    end: int
-    size: int
+    Attributes:
+        record: its last good record; None if none was found.
+        end: where that ends, in bytes.
+        is_whole: whether nothing lies behind it. What does may be a record that is just being
+            appended, or what is left of records that were there.
+    """
+
+    record: AddRecord | None = None
+    end: int = 0
+    is_whole: bool = True
 
 
 class JournalEnds:
     """The last records of journals; asked again, it reads only what was appended since."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, Member, str], _Known] = {}
+        self._known: dict[tuple[int, Member, str], JournalEnd] = {}
 
-    def last_record(self, root: ReadableRoot, source: JournalName) -> AddRecord | None:
-        """The last good record; None if there is none.
+    def look(self, root: ReadableRoot, source: JournalName) -> JournalEnd:
+        """How the journal ends now.
 
         Raises:
+            CorruptDataError: it is gone.
             BookieUnavailableError: the bookie gives no sure answer.
         """
         key = (source.ledger_id, source.member, source.name)
-        known = self._known.get(key, _Known(None, 0, 0))
-        size = root.size(source.name) or 0
-        if size != known.size:
-            known = self._looked(root, source, known, size)
-            self._known[key] = known
-        return known.record
+        known = self._known.get(key, JournalEnd())
+        size = journal_size(root, source.name)
+        if size != known.end:
+            known = self._known[key] = _looked(JournalReader(root, source, known.end), known)
+        return known
 
-    def _looked(self, root: ReadableRoot, source: JournalName, known: _Known, size: int) -> _Known:
-        if not known.end or size - known.end > CHUNK_BYTES:
-            # A record that is just being appended is mostly whole at the second look.
-            found = last_records(root, source, bool) or last_records(root, source, bool)
-            if found:
-                return _Known(found[-1], size, size)
-        # Little is new; or a torn end, perhaps what a killed writer left.
-        data = root.read(source.name, known.end) or b""
-        content = source.decode(data, known.end)
-        record = content.frames[-1].record if content.frames else known.record
-        return _Known(record, content.end, content.end)
+
+def _looked(reader: JournalReader, known: JournalEnd) -> JournalEnd:
+    if reader.size < known.end:  # what was read of it is gone
+        return JournalEnd(known.record, known.end, is_whole=False)
+    last = next(reader.backwards(), None)
+    if last is not None:
+        return JournalEnd(last.record, last.end)
+    # What a killed writer left, or a recovery's journal, whose records are by others.
+    found = reader.last_in_front_of_damage()
+    for head in reader.forwards(known.end if found is None else found.end):
+        found = head
+    return _end(found, known, reader)
+
+
+def _end(found: Head | None, known: JournalEnd, reader: JournalReader) -> JournalEnd:
+    is_whole = reader.tail is Tail.CLEAN
+    if found is None:
+        return JournalEnd(known.record, known.end, is_whole)
+    return JournalEnd(found.record, found.end, is_whole)

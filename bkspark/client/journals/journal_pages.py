@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bkspark.bookie.contract import BookieRoot
+from bkspark.bookie.contract import BookieRoot, ReadableRoot
+from bkspark.client.journals.journal_folder import journal_size, read_journal
 from bkspark.format import journal
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
@@ -20,6 +21,9 @@ PAGE_BYTES = 2**20
 """What is read at once, if no single record is longer."""
 
 WALK_BYTES = 64 * 1024
+
+CLAIMED_BYTES_MAX = 64 * 2**20
+"""A damaged record that claims to be longer is not passed by its word."""
 
 STEPS_BACK = 64
 """How far an entry is looked for from the journal's end before the walk begins at its start."""
@@ -116,6 +120,16 @@ class JournalPages:
                 return self._next_page(root) or page
         return self._page(root, self._index_of(entry_id))
 
+    def in_order(self, root: ReadableRoot) -> Iterator[Page]:
+        """The pages that were not walked yet, up to where the journal ends or cannot be passed.
+
+        Raises:
+            CorruptDataError: the journal is gone.
+            BookieUnavailableError: the bookie gives no sure answer.
+        """
+        while self._blocked is None and (page := self._next_page(root)) is not None:
+            yield page
+
     def first_after(self, root: BookieRoot, entry_id: int) -> int | None:
         """The first entry of the first good record that begins behind ``entry_id``."""
         self._go_near(root, entry_id)
@@ -139,7 +153,7 @@ class JournalPages:
 
     def _mark_near_end(self, root: BookieRoot, entry_id: int) -> Mark | None:
         """A frame near the journal's end that begins at or in front of ``entry_id``."""
-        end = root.size(self.name) or 0
+        end = journal_size(root, self.name)
         for _ in range(STEPS_BACK):
             if end <= WALK_BYTES:
                 return None
@@ -155,7 +169,7 @@ class JournalPages:
     def _step_back(self, root: BookieRoot, end: int) -> int | None:
         """Where a frame begins, one or some before the one that ends at byte ``end``."""
         base = end - WALK_BYTES
-        data = root.read(self.name, base, WALK_BYTES) or b""
+        data = read_journal(root, self.name, base, WALK_BYTES)
         at = len(data)
         while at > 0:
             length = journal.last_frame_length(data[max(0, at - 64) : at], base + at)
@@ -166,13 +180,13 @@ class JournalPages:
             at -= length
         return base
 
-    def _head_at(self, root: BookieRoot, position: int) -> AddRecord | None:
-        data = root.read(self.name, position, WALK_BYTES) or b""
+    def _head_at(self, root: ReadableRoot, position: int) -> AddRecord | None:
+        data = read_journal(root, self.name, position, WALK_BYTES)
         if journal.frame_length(data, 0, position=position) is None:
             return None
         head = journal.head_length(data, 0)
         if head > len(data):
-            data = root.read(self.name, position, head) or b""
+            data = read_journal(root, self.name, position, head)
         return journal.decode_head(
             data, 0, self._digester, ledger_id=self._ledger_id, position=position
         )
@@ -181,7 +195,7 @@ class JournalPages:
         """Go on until ``entry_id`` is passed or the journal ends, reading as little as possible."""
         while self._last < entry_id and self._blocking_page(root) is None:
             self.progress += 1
-            data = root.read(self.name, self._end, WALK_BYTES) or b""
+            data = read_journal(root, self.name, self._end, WALK_BYTES)
             frames = list(self._frames(data, self._end))
             if frames:
                 self._remember(self._head(data, 0))
@@ -191,46 +205,57 @@ class JournalPages:
 
     def _pass_long_frame(self, root: BookieRoot, data: bytes) -> bool:
         """Whether a frame longer than ``data``, its beginning, was all there and was passed."""
-        length = journal.frame_length(data, 0, position=self._end)
-        if length is None or self._end + length > (root.size(self.name) or 0):
+        length = self._length_at(root, data, self._end)
+        if length is None or self._end + length > journal_size(root, self.name):
             return False
         record = self._head_at(root, self._end)
         self._remember(record, is_long=length > PAGE_BYTES)
         self._pass(record, length)
         return True
 
-    def _next_page(self, root: BookieRoot) -> Page | None:
+    def _next_page(self, root: ReadableRoot) -> Page | None:
         """The page behind what was walked; None if the journal ends there."""
         blocking = self._blocking_page(root)
         if blocking is not None:
             return blocking
         begin, asked = self._end, PAGE_BYTES
-        data = root.read(self.name, begin, asked) or b""
+        data = read_journal(root, self.name, begin, asked)
         if not data:
             return None
-        length = journal.frame_length(data, 0, position=begin)
+        length = self._length_at(root, data, begin)
         if length is not None and length > asked:
             asked = length
-            data = root.read(self.name, begin, asked) or b""
+            data = read_journal(root, self.name, begin, asked)
         frames = list(self._frames(data, begin))
         if frames:
             self._remember(self._head(data, 0), is_long=asked > PAGE_BYTES)
             self._pass(self._last_head(data, frames), sum(frames[-1]))
         page = self._decoded(data, frames, begin)
-        ended = self._with_end(page, data[self._end - begin :], is_end=len(data) < asked)
+        rest = data[self._end - begin :]
+        goes_on = self._length_at(root, rest, self._end) is not None
+        ended = self._with_end(page, rest, is_end=len(data) < asked, goes_on=goes_on)
         if ended is not page:
-            self._blocked = (root.size(self.name), replace(ended, groups=()))
+            self._blocked = (journal_size(root, self.name), replace(ended, groups=()))
         return ended
 
-    def _blocking_page(self, root: BookieRoot) -> Page | None:
+    def _blocking_page(self, root: ReadableRoot) -> Page | None:
         """What is behind the walk, if it could not go on there and the journal is as it was."""
-        if self._blocked is not None and root.size(self.name) == self._blocked[0]:
+        if self._blocked is not None and journal_size(root, self.name) == self._blocked[0]:
             return self._blocked[1]
         return None
 
-    def _with_end(self, page: Page, rest: bytes, *, is_end: bool) -> Page:
+    def _length_at(self, root: ReadableRoot, data: bytes, position: int) -> int | None:
+        """Length of the frame that begins with ``data``; None if there is none to be believed.
+
+        What claims to be long must have a head that says so.
+        """
+        length = journal.frame_length(data, 0, position=position)
+        if length is None or length <= CLAIMED_BYTES_MAX:
+            return length
+        return None if self._head_at(root, position) is None else length
+
+    def _with_end(self, page: Page, rest: bytes, *, is_end: bool, goes_on: bool) -> Page:
         """``page``, and what is wrong if the walk cannot go on behind it."""
-        goes_on = journal.frame_length(rest, 0, position=self._end) is not None
         if not rest or (not is_end and (goes_on or len(rest) < journal.PREFIX_BYTES)):
             return page
         tail = Tail.INCOMPLETE if goes_on else self._content(rest, self._end).tail
@@ -243,7 +268,7 @@ class JournalPages:
         begin = self._marks[index].position
         is_last = index + 1 == len(self._marks)
         end = self._end if is_last else self._marks[index + 1].position
-        data = root.read(self.name, begin, end - begin) or b""
+        data = read_journal(root, self.name, begin, end - begin)
         return self._decoded(data, list(self._frames(data, begin)), begin)
 
     def _index_of(self, entry_id: int) -> int:

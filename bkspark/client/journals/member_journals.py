@@ -7,15 +7,19 @@ of a directory that was wiped, swapped or unmounted since.
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.journals.journal_end import JournalEnds, JournalName
+from bkspark.client.journals.journal_end import JournalEnds
+from bkspark.client.journals.journal_folder import find_journals
 from bkspark.client.journals.journal_pages import JournalPages, Mark, Page
-from bkspark.format import layout
+from bkspark.client.journals.member_end import MemberEnd, member_end
+from bkspark.errors import CorruptDataError
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger import Member
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.ledger import LedgerMetadata, Member
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +54,21 @@ class MemberJournals:
         self._starts = {mark.name: mark for mark in marks}
         self._journals: dict[str, JournalPages] = {}
         self._ends = JournalEnds()
+        self._problems: dict[str, str] = {}
 
-    def last_records(self) -> list[AddRecord]:
-        """The last record of each journal, whose LACs are the highest.
+    def end(self, ledger: LedgerMetadata) -> MemberEnd:
+        """What the bookie says of how far ``ledger`` may be read.
 
         Raises:
             BookieUnavailableError: the bookie gives no sure answer; so all of these methods.
         """
         with self._root() as root:
-            self._find_journals(root)
-            found = [self._ends.last_record(root, self._source(name)) for name in self._journals]
-        return [record for record in found if record is not None]
+            return member_end(root, self._member, ledger, self._digester, self._ends)
+
+    @property
+    def problem(self) -> str:
+        """Why the bookie may have had more than it showed at the last question; mostly empty."""
+        return "; ".join(list(self._problems.values()))
 
     @property
     def progress(self) -> int:
@@ -80,28 +88,45 @@ class MemberJournals:
         """The first entry of the first group that begins behind ``entry_id``."""
         with self._root() as root:
             self._find_journals(root)
-            found = [pages.first_after(root, entry_id) for pages in self._journals.values()]
-        return min((first for first in found if first is not None), default=None)
+            found = self._each(
+                self._journals.values(), lambda pages: pages.first_after(root, entry_id)
+            )
+        return min((first for _, first in found if first is not None), default=None)
 
     def marks(self, end: int) -> list[Mark]:
         """Where pages begin, up to entry ``end``."""
         with self._root() as root:
             self._find_journals(root)
-            for pages in self._journals.values():
-                pages.walk(root, end)
+            self._each(self._journals.values(), lambda pages: pages.walk(root, end))
         return [mark for pages in self._journals.values() for mark in pages.marks]
 
     def _pages(
         self, root: BookieRoot, journals: Iterable[JournalPages], entry_id: int
     ) -> list[NamedPage]:
-        found = ((pages.name, pages.page_of(root, entry_id)) for pages in journals)
+        found = self._each(journals, lambda pages: pages.page_of(root, entry_id))
         return [NamedPage(name, page) for name, page in found if page is not None]
+
+    def _each(
+        self, journals: Iterable[JournalPages], ask: Callable[[JournalPages], T]
+    ) -> list[tuple[str, T]]:
+        """What each journal answers, with its name; one that is gone is a problem."""
+        found = []
+        for pages in journals:
+            self._problems.pop(pages.name, None)
+            try:
+                found.append((pages.name, ask(pages)))
+            except CorruptDataError as error:
+                self._problems[pages.name] = f"bookie {self._member.bookie_id}: {error.args[0]}"
+        return found
 
     def _find_journals(self, root: BookieRoot) -> list[JournalPages]:
         """Those that were not known yet."""
-        folder = layout.journal_folder(self._ledger_id)
+        folder = find_journals(root, self._member.bookie_id, self._ledger_id)
+        self._problems.pop("", None)
+        if folder.problem:
+            self._problems[""] = folder.problem
         new = []
-        for name in (f"{folder}/{last}" for last in root.list(folder)):
+        for name in folder.names:
             if name not in self._journals:
                 pages = JournalPages(
                     name, self._digester, ledger_id=self._ledger_id, start=self._starts.get(name)
@@ -109,9 +134,6 @@ class MemberJournals:
                 self._journals[name] = pages
                 new.append(pages)
         return new
-
-    def _source(self, name: str) -> JournalName:
-        return JournalName(self._ledger_id, self._member, name, self._digester)
 
     @contextmanager
     def _root(self) -> Iterator[BookieRoot]:

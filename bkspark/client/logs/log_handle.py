@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from bkspark.client import arguments
+from bkspark.client.bound import BoundToProcess
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.handles.settings import USUAL, WriterSettings
@@ -41,7 +42,7 @@ class LogEntry:
     value: bytes
 
 
-class LogHandle:
+class LogHandle(BoundToProcess):
     """One log; made by ``BookKeeper.create_log`` and ``open_log``.
 
     It holds nothing that needs closing. Everything is looked up when it is asked for, so
@@ -267,7 +268,8 @@ class LogHandle:
 
     def _ordered(self, start: int | None, end: int | None) -> OrderedRead:
         begin, behind = _offset("start", start), _offset("end", end)
-        return read_view_in_order(self._cluster, self._watch.look(), begin, behind, self._password)
+        view = self._watch.look(enough=behind)
+        return read_view_in_order(self._cluster, view, begin, behind, self._password)
 
     def _existing(self, record: LogRecord | None) -> LogRecord:
         if record is None or record.is_vacant:

@@ -10,14 +10,14 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.client.logs import roll_log, rolling
 from bkspark.client.logs.opening import create_log_ledger, drop_unlisted, open_tail
-from bkspark.client.logs.rolling import NEVER, Add, Entries, Filling, RollPolicy, size_of
+from bkspark.client.logs.rolling import Add, Entries, Filling, RollPolicy, Segment
 from bkspark.client.logs.telling import Telling
 from bkspark.client.logs.trimming import retain_after_roll
 from bkspark.client.logs.undecided import Undecided, with_outcome
@@ -39,19 +39,6 @@ WAITING_BYTES_MAX = 64 * 2**20
 """What waits while a ledger closes; whoever adds more waits too."""
 
 
-@dataclass(slots=True)
-class _Segment:
-    """The ledger that is added to now; ``first_offset`` is that of its entry 0."""
-
-    handle: WriteHandle
-    first_offset: int
-    filling: Filling = field(default_factory=Filling)
-
-    @property
-    def ledger_id(self) -> int:
-        return self.handle.ledger_id
-
-
 class LogWriter(ClosedAtEnd):
     """Adds entries to one log; made by ``LogHandle.writer``, which fences whoever wrote before.
 
@@ -69,7 +56,7 @@ class LogWriter(ClosedAtEnd):
         cluster: Cluster,
         log_name: str,
         password: Password,
-        policy: RollPolicy = NEVER,
+        policy: RollPolicy = rolling.NEVER,
         *,
         settings: WriterSettings = USUAL,
         runtime: Runtime = THREADS,
@@ -91,6 +78,7 @@ class LogWriter(ClosedAtEnd):
         self._next: Seen[LedgerMetadata] | None = None
         self._error: BookKeeperError | None = None
         self._is_closed = False
+        self._faults: dict[str, str] = {}
         self._segment = self._begun(tail.ledger, tail.first_offset)
 
     def __repr__(self) -> str:
@@ -106,6 +94,11 @@ class LogWriter(ClosedAtEnd):
         """The offset behind the last acknowledged entry."""
         segment = self._segment
         return segment.first_offset + segment.handle.last_add_confirmed + 1
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Bookies that this writer has given up so far, each with the reason in one line."""
+        return {**self._faults, **self._segment.handle.faults}
 
     @property
     def undecided(self) -> Undecided | None:
@@ -127,30 +120,45 @@ class LogWriter(ClosedAtEnd):
                 or that nothing of this was sent.
             NotEnoughBookiesError: too few bookies; likewise.
             LedgerClosedError: the writer has ended; the entry was not sent.
+            OutcomeUnknownError: there was no answer in time; says which offsets are undecided.
         """
-        return self.append_async(value).result()
+        return self._wait_for(self.append_async(value))
 
     def append_async(self, value: bytes) -> "Future[int]":
         """Add one entry; the future completes, in order of offsets, with its offset."""
-        return self._add([value], size_of([value]))
+        return self._add([value], rolling.size_of([value]))
 
     def append_many(self, entries: Entries) -> tuple[int, int]:
         """Add all of ``entries`` as one atomic group; returns its first and last offset."""
-        last = self._add(entries, size_of(entries)).result()
+        last = self._wait_for(self._add(entries, rolling.size_of(entries)))
         return last - len(entries) + 1, last
 
     def force(self) -> None:
         """Return once everything added so far is acknowledged; raise if it cannot be."""
+        self.require_own_process()
         with self._rolling:
             self._segment.handle.force()
+
+    def _wait_for(self, future: "Future[int]") -> int:
+        """The offset; what waits for a ledger to close has the time for that as well."""
+        seconds = self._settings.wait_seconds_max * (
+            1 if self._waiting is None else rolling.CLOSING_WAITS
+        )
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            raise self._with_outcome(
+                OutcomeUnknownError(f"log {self.log_name}: no answer within {seconds:g} s")
+            ) from None
 
     def _add(self, entries: Entries, byte_count: int) -> "Future[int]":
         future: Future[int] = Future()
         future.set_running_or_notify_cancel()  # what was submitted cannot be taken back
         add = Add(entries, future, byte_count)
+        self.require_own_process()
         self._require_usable()
         # Without the lock: room is made behind callbacks, and a roll ends behind them.
-        if not self._is_telling_here:
+        if not self._telling.is_here:
             self._segment.handle.wait_for_room()
             self._wait_for_roll()
         with self._lock:
@@ -165,13 +173,9 @@ class LogWriter(ClosedAtEnd):
             self._roll_if_due()
         return future
 
-    @property
-    def _is_telling_here(self) -> bool:
-        return self._telling.is_here
-
     def _wait_for_room(self) -> None:
         """Wait while too much waits for a ledger to close; not in a callback: that closes it."""
-        if self._is_telling_here or self._lock.wait_for(
+        if self._telling.is_here or self._lock.wait_for(
             lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._settings.wait_seconds_max
         ):
             return
@@ -227,6 +231,10 @@ class LogWriter(ClosedAtEnd):
             LedgerFencedError: another writer has opened the log.
             NotEnoughBookiesError: there is no place for a new ledger; the old one goes on.
         """
+        self._roll("this was asked for")
+
+    def _roll(self, reason: str) -> None:
+        self.require_own_process()
         with self._rolling:
             with self._lock:
                 self._require_usable()
@@ -237,10 +245,11 @@ class LogWriter(ClosedAtEnd):
             self._cluster.logs.update(self.log_name, self._listed_behind(old, following))
             self._next = None
             self._switch(old, following)
+            roll_log.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
             self._settle(old)
 
     def _listed_behind(
-        self, old: _Segment, following: Seen[LedgerMetadata]
+        self, old: Segment, following: Seen[LedgerMetadata]
     ) -> Callable[[LogRecord | None], LogRecord]:
         def transform(record: LogRecord | None) -> LogRecord:
             log = self._settled_before(self._own(record), old)
@@ -249,7 +258,7 @@ class LogWriter(ClosedAtEnd):
 
         return transform
 
-    def _settled_before(self, log: LogRecord, segment: _Segment) -> LogRecord:
+    def _settled_before(self, log: LogRecord, segment: Segment) -> LogRecord:
         """``log`` with what an earlier roll had closed and could not settle."""
         before = log.tail[: log.tail.index(segment.ledger_id)]
         return log.settled(*(self._cluster.ledger(ledger_id).value for ledger_id in before))
@@ -262,7 +271,7 @@ class LogWriter(ClosedAtEnd):
             )
         return record
 
-    def _switch(self, old: _Segment, following: Seen[LedgerMetadata]) -> None:
+    def _switch(self, old: Segment, following: Seen[LedgerMetadata]) -> None:
         """Close ``old``, while what is added waits, then send that to ``following``."""
         with self._lock:
             self._waiting = deque()
@@ -270,6 +279,7 @@ class LogWriter(ClosedAtEnd):
             old.handle.close()
             end = old.first_offset + old.handle.last_add_confirmed + 1
             begun = self._begun(following, end)
+            self._faults = self.faults
             with self._lock:
                 self._segment = begun
                 self._send_waiting()
@@ -297,7 +307,7 @@ class LogWriter(ClosedAtEnd):
         self._lock.notify_all()
         return waiting
 
-    def _settle(self, segment: _Segment) -> None:
+    def _settle(self, segment: Segment) -> None:
         """Give the closed ledger its fixed place; left to the next roll or opener if it fails."""
 
         def transform(record: LogRecord | None) -> LogRecord:
@@ -310,29 +320,30 @@ class LogWriter(ClosedAtEnd):
         try:
             settled = self._cluster.logs.update(self.log_name, transform)
         except BookKeeperError as error:
-            self.roll_error = error
+            self.roll_error = roll_log.failed(self.log_name, error)
         else:
             retain_after_roll(self._cluster, settled.value)
 
-    def _begun(self, ledger: Seen[LedgerMetadata], first_offset: int) -> _Segment:
+    def _begun(self, ledger: Seen[LedgerMetadata], first_offset: int) -> Segment:
         digester = make_digester(ledger.value.digest, self._password)
         handle = WriteHandle(
             self._cluster, ledger, digester, runtime=self._runtime, settings=self._settings
         )
-        return _Segment(handle, first_offset)
+        return Segment(handle, first_offset)
 
     def _roll_if_due(self) -> None:
         is_rolling = self._roll_task is not None and self._roll_task.is_alive()
-        if not is_rolling and self._segment.filling.is_full(self._policy):
+        reason = "" if is_rolling else self._segment.filling.why_full(self._policy)
+        if reason:
             self._segment.filling = Filling()
             name = f"roll-{self.log_name}"
-            self._roll_task = self._runtime.start(self._roll_in_background, name)
+            self._roll_task = self._runtime.start(lambda: self._roll_in_background(reason), name)
 
-    def _roll_in_background(self) -> None:
+    def _roll_in_background(self, reason: str) -> None:
         try:
-            self.roll()
+            self._roll(reason)
         except BookKeeperError as error:
-            self.roll_error = error
+            self.roll_error = roll_log.failed(self.log_name, error)
 
     # --- the end -------------------------------------------------------------------------------
 
@@ -343,6 +354,7 @@ class LogWriter(ClosedAtEnd):
             LedgerFencedError: another writer has opened the log; says which offsets are undecided.
             BookKeeperError: what ended the writer; the ledger is left to recovery.
         """
+        self.require_own_process()
         with self._rolling:
             if not self._stop_taking():
                 return
@@ -356,6 +368,7 @@ class LogWriter(ClosedAtEnd):
 
     def release(self) -> None:
         """Wait for what was added, without closing: whoever opens the log next recovers it."""
+        self.require_own_process()
         with self._rolling:
             if self._stop_taking():
                 self._segment.handle.release()

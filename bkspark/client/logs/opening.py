@@ -5,16 +5,17 @@
 3. Create a new ledger.
 4. Put it on the list, by compare-and-set.
 
-Only then may it be written to. A lost compare-and-set means from the first step on again (RB-20b);
-the ledger that was made is not on any list then, so it is taken again for the next try, or dropped
-and deleted if there is none: no orphan is left.
+Only then may it be written to. A lost compare-and-set means from the first step on again (RB-20b,
+H42); the ledger that was made is not on any list then, so it is taken again for the next try, or
+dropped and deleted if there is none: no orphan is left.
 """
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from bkspark.client.cluster import Cluster, now_ms
-from bkspark.client.creating import create_ledger
+from bkspark.client.creating import STREAM, WRITER, create_ledger, of_log
 from bkspark.client.logs.schema import schema_after
 from bkspark.client.logs.settling import TRIES_MAX, duel, with_closed_tail
 from bkspark.client.password import Password, make_digester
@@ -33,8 +34,7 @@ from bkspark.protocol.ledger import LedgerMetadata
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.stream_run import StreamRun
 
-LOG_KEY = "log"
-"""Custom metadata in which a ledger notes the log that it was made for."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,13 @@ def open_tail(
         for attempt in range(TRIES_MAX):
             found = opening.attempt()
             if found is not None:
+                logger.info(
+                    "log %s: taken over, whoever wrote to it before is fenced; ledger %d is its "
+                    "tail, from offset %d on",
+                    log_name,
+                    found.ledger.value.ledger_id,
+                    found.first_offset,
+                )
                 return found
             back_off(attempt)
         raise duel(log_name)
@@ -190,7 +197,8 @@ class _Opening:
         if self._adopted is not None:
             return self._still_there(self._adopted)
         if self._own is None:
-            self._own = create_log_ledger(self._cluster, log, self._schema)
+            operation = WRITER if self._run is None else STREAM
+            self._own = create_log_ledger(self._cluster, log, self._schema, operation)
             self._made_for = log.generation
         return self._own
 
@@ -204,7 +212,7 @@ class _Opening:
 
 
 def create_log_ledger(
-    cluster: Cluster, log: LogRecord, schema: bytes | None = None
+    cluster: Cluster, log: LogRecord, schema: bytes | None = None, operation: str = WRITER
 ) -> Seen[LedgerMetadata]:
     """A new OPEN ledger with the log's settings, which is on no list yet."""
     return create_ledger(
@@ -212,7 +220,7 @@ def create_log_ledger(
         quorum=log.quorum,
         digest=log.digest,
         schema=schema or log.schema,
-        custom_metadata={LOG_KEY: log.name},
+        custom_metadata=of_log(log.name, operation),
     ).seen
 
 

@@ -10,9 +10,13 @@ import pyarrow as pa
 
 from bkspark.client import arguments
 from bkspark.client.handles.entries import count_of
+from bkspark.client.handles.write_handle import WriteHandle
 
 Entries: TypeAlias = "Sequence[bytes] | pa.Table"
 
+
+CLOSING_WAITS = 3
+"""For the entries of the ledger before, for its closing, and for one's own."""
 
 ADD_BYTES = 100
 """What an add weighs by itself."""
@@ -72,10 +76,12 @@ class Filling:
         self.entry_count += len(add.entries)
         self.byte_count += add.byte_count
 
-    def is_full(self, policy: RollPolicy) -> bool:
-        """Whether it is time to roll."""
+    def why_full(self, policy: RollPolicy) -> str:
+        """Why it is time to roll, in one line; empty if it is not."""
+        if self.is_filled(policy):
+            return f"{self.entry_count} entries and {self.byte_count} bytes were added"
         is_aged = policy.max_seconds is not None and self._age() >= policy.max_seconds
-        return is_aged or self.is_filled(policy)
+        return f"it is {policy.max_seconds:g} s old" if is_aged else ""
 
     def is_filled(self, policy: RollPolicy) -> bool:
         """Whether as much was added as a ledger takes."""
@@ -85,6 +91,19 @@ class Filling:
 
     def _age(self) -> float:
         return time.monotonic() - self.began
+
+
+@dataclass(slots=True)
+class Segment:
+    """The ledger that is added to now; ``first_offset`` is that of its entry 0."""
+
+    handle: WriteHandle
+    first_offset: int
+    filling: Filling = field(default_factory=Filling)
+
+    @property
+    def ledger_id(self) -> int:
+        return self.handle.ledger_id
 
 
 def size_of(entries: Entries) -> int:

@@ -24,5 +24,14 @@ def schema_after(
         return arrow_schema.encode(arrow_schema.merged(base, schema))
     raise InvalidRequestError(
         f"the schema does not match log {log.name!r}: {arrow_schema.difference(base, schema)}",
-        hint="select and cast the columns, or add nullable ones with mergeSchema=true",
+        hint=_way_to_fit(base, schema),
     )
+
+
+def _way_to_fit(base: pa.Schema, schema: pa.Schema) -> str:
+    """What to do with rows of ``schema``; mergeSchema only where it would take them."""
+    try:
+        arrow_schema.merged(base, schema)
+    except InvalidRequestError:
+        return "select and cast the columns that the log has"
+    return "select the columns that the log has, or set mergeSchema=true"

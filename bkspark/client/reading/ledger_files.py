@@ -1,18 +1,27 @@
 """Where the files of a ledger are: its add records, and the entry logs they name."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from bkspark.bookie.contract import BookieAddress, ReadableRoot
-from bkspark.client.channel import Channel
+from bkspark.client.channel import READ_SECONDS, Channel, ask_all
 from bkspark.client.cluster import Cluster
-from bkspark.client.journals.journal_end import JournalName, records_after
+from bkspark.client.journals.journal_end import records_after
+from bkspark.client.journals.journal_folder import find_journals
+from bkspark.client.journals.journal_reader import JournalName
 from bkspark.client.password import Password, make_digester
+from bkspark.client.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.record import AddRecord, EntryLog, first_entry_of
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class OpenBookies:
@@ -25,6 +34,7 @@ class OpenBookies:
     """
 
     def __init__(self, cluster: Cluster, away: Mapping[Member, str] | None = None) -> None:
+        self._cluster_id = cluster.cluster_id
         self._addresses = cluster.addresses()
         self._cleanup = ExitStack()
         self._channels: dict[Member, Channel] = {}
@@ -43,16 +53,49 @@ class OpenBookies:
             BookieUnavailableError: it cannot be used, does not answer in time, or has become
                 another bookie.
         """
-        channel = self._channels.get(member)
-        if channel is None:
-            channel = self._channels[member] = Channel(self._address(member))
-            self._cleanup.callback(channel.close)
+        channel = self._channel(member)
         channel.open()
         return channel.storage()
+
+    def step_over(self, member: Member, ledger_id: int, problems: Sequence[str]) -> None:
+        """Tell the log why journals of ``member`` were not enough, if there are ``problems``."""
+        if problems:
+            copy = BadCopy(self._cluster_id, member.bookie_id, f"ledger {ledger_id}")
+            step_over(logger, copy, "; ".join(problems))
+
+    def ask(
+        self, members: Iterable[Member], question: Callable[[ReadableRoot, Member], T]
+    ) -> dict[Member, T | BookieUnavailableError]:
+        """What ``members`` answer, or why one does not; all are asked at once, and waited for once.
+
+        Raises:
+            Exception: whatever else a question raises.
+        """
+        found: dict[Member, T | BookieUnavailableError] = {}
+        asked: dict[Channel, Member] = {}
+        for member in members:
+            try:
+                asked[self._channel(member)] = member
+            except BookieUnavailableError as error:
+                found[member] = error
+
+        def about(channel: Channel, member: Member) -> T:
+            return question(channel.root(), member)
+
+        questions = {c: partial(about, c, member) for c, member in asked.items()}
+        answers = ask_all(questions, READ_SECONDS)
+        return found | {asked[channel]: answer for channel, answer in answers.items()}
 
     def located(self, window: Sequence[Member]) -> tuple[BookieAddress, ...]:
         """Where the members of ``window`` are, also those that fail now: readers report them."""
         return tuple(self._addresses[m] for m in window if m in self._addresses)
+
+    def _channel(self, member: Member) -> Channel:
+        channel = self._channels.get(member)
+        if channel is None:
+            channel = self._channels[member] = Channel(self._address(member))
+            self._cleanup.callback(channel.close)
+        return channel
 
     def _address(self, member: Member) -> BookieAddress:
         if member in self._away:
@@ -132,9 +175,10 @@ def _journals(
     """What each journal says from entry ``begin`` on; why one cannot goes to ``problems``."""
     digester = make_digester(ledger.digest, password)
     for member in members_of(ledger):
+        known = len(problems)
         try:
             root = bookies.root(member)
-            for name in _journal_names(root, ledger):
+            for name in _journal_names(root, member, ledger, problems):
                 source = JournalName(ledger.ledger_id, member, name, digester)
                 try:
                     yield records_after(root, source, begin, problems)
@@ -142,6 +186,8 @@ def _journals(
                     problems.append(str(error))
         except BookieUnavailableError as error:
             problems.append(str(error))
+        finally:  # also where those before were enough, and nobody asks for more
+            bookies.step_over(member, ledger.ledger_id, problems[known:])
 
 
 def members_of(ledger: LedgerMetadata) -> list[Member]:
@@ -149,17 +195,19 @@ def members_of(ledger: LedgerMetadata) -> list[Member]:
     return list(dict.fromkeys(m for f in reversed(ledger.fragments) for m in f.ensemble))
 
 
-def _journal_names(root: ReadableRoot, ledger: LedgerMetadata) -> Iterator[str]:
+def _journal_names(
+    root: ReadableRoot, member: Member, ledger: LedgerMetadata, problems: list[str]
+) -> Iterator[str]:
     """The ledger's journals on a bookie, the one of its last writer or recovery first.
 
     The others are listed only if the first was not enough.
     """
     own = journal_name(ledger)
     yield own
-    folder = layout.journal_folder(ledger.ledger_id)
-    for name in root.list(folder):
-        if f"{folder}/{name}" != own:
-            yield f"{folder}/{name}"
+    found = find_journals(root, member.bookie_id, ledger.ledger_id)
+    if found.problem:
+        problems.append(found.problem)
+    yield from (name for name in found.names if name != own)
 
 
 def keep_newest(found: dict[int, AddRecord], record: AddRecord, ledger: LedgerMetadata) -> None:

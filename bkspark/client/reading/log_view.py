@@ -6,8 +6,8 @@ two looks at it (RB-39); offsets are without gaps.
 Rule 2. A reader goes past a ledger only when it is CLOSED: while a writer rolls, the second ledger
 of the tail counts only behind a first one whose end is fixed.
 
-Rule 3. An open ledger is read up to its LAC, and the metadata used with it is read after the LAC:
-entries are acknowledged only in an ensemble and a term that the metadata names already.
+Rule 3. An open ledger is read up to what is confirmed, which is told by enough of its bookies or
+not at all (``handles/how_far``): no later reader is shown less.
 
 Nobody is fenced or disturbed by looking. The cost does not grow with the ledgers.
 """
@@ -106,15 +106,21 @@ class LogView:
 
 
 def view_of(
-    cluster: Cluster, record: LogRecord, password: Password, ends: JournalEnds | None = None
+    cluster: Cluster,
+    record: LogRecord,
+    password: Password,
+    known: JournalEnds | None = None,
+    *,
+    enough: int | None = None,
 ) -> LogView:
     """What can be read of this version of a log.
 
     Args:
-        ends: remembers, from one call to the next, how far each journal was read.
+        known: remembers, from one call to the next, how far each journal was read.
+        enough: an offset; who knows that what lies below it may be read needs to know of no more.
 
     Raises:
-        BookieUnavailableError: no bookie says how far the open ledger may be read.
+        BookieUnavailableError: too few bookies tell how far the open ledger may be read.
         NoSuchLedgerError: a ledger of the tail was deleted since; read the record again.
         UnauthorizedError: the password is missing or wrong.
     """
@@ -124,7 +130,10 @@ def view_of(
     if record.tail:
         with OpenBookies(cluster) as bookies:
             for ledger_id in record.tail:
-                found = readable(bookies, cluster, ledger_id, password, ends)  # rule 3
+                entry = None if enough is None else enough - 1 - offset
+                found = readable(  # rule 3
+                    bookies, cluster, ledger_id, password, known, enough=entry
+                )
                 metadata[ledger_id] = found.ledger
                 count = found.last_entry_id + 1
                 if count:
@@ -147,21 +156,28 @@ class LogWatch:
         self._ends = JournalEnds()
         self._seen: Seen[LogRecord] | None = None
 
-    def look(self) -> LogView:
+    def look(self, enough: int | None = None) -> LogView:
         """The log as it can be read now.
+
+        Args:
+            enough: an offset; who knows that what lies below it may be read needs to know of no
+                more, and the view may end there.
 
         Raises:
             NoSuchLedgerError: there is no such log.
-            BookieUnavailableError: no bookie says how far the open ledger may be read.
+            BookieUnavailableError: too few bookies tell how far the open ledger may be read.
             UnauthorizedError: the password is missing or wrong.
         """
         for _ in range(_LOOKS_MAX - 1):
             record = self._record()
             try:
-                return view_of(self._cluster, record, self._password, self._ends)
+                return self._view(record, enough)
             except NoSuchLedgerError:  # truncated, overwritten or deleted between the two look-ups
                 continue
-        return view_of(self._cluster, self._record(), self._password, self._ends)
+        return self._view(self._record(), enough)
+
+    def _view(self, record: LogRecord, enough: int | None) -> LogView:
+        return view_of(self._cluster, record, self._password, self._ends, enough=enough)
 
     def _record(self) -> LogRecord:
         seen = self._seen
@@ -170,6 +186,6 @@ class LogWatch:
         return seen.value
 
 
-def look_at(cluster: Cluster, name: str, password: Password) -> LogView:
+def look_at(cluster: Cluster, name: str, password: Password, enough: int | None = None) -> LogView:
     """The log as it can be read now; see ``LogWatch.look``."""
-    return LogWatch(cluster, name, password).look()
+    return LogWatch(cluster, name, password).look(enough)

@@ -130,17 +130,19 @@ def read_ledger_in_order(
     Raises:
         NoSuchEntryError: ``begin`` is past the end.
         InvalidRequestError: the ledger is not closed, and nothing of it is confirmed yet.
-        BookieUnavailableError: it is not closed, and no bookie says how far it may be read.
+        BookieUnavailableError: it is not closed, and too few bookies tell how far it may be read.
     """
     what = f"ledger {ledger.ledger_id}"
     with OpenBookies(cluster) as bookies:
         is_inline = stores_rows_inline(bookies, ledger, password)
-        found = readable(bookies, cluster, ledger.ledger_id, password)
+        enough = None if end is None else end - 1
+        found = readable(bookies, cluster, ledger.ledger_id, password, enough=enough)
     if is_inline:
         digester = make_digester(ledger.digest, password)
-        handle = ReadHandle(cluster, ledger.ledger_id, digester)
+        last = found.last_entry_id
+        handle = ReadHandle(cluster, ledger.ledger_id, digester, confirmed=last)
         return InlineRead(
-            _bounded(begin, end, 0, handle.last_add_confirmed + 1, what),
+            _bounded(begin, end, 0, last + 1, what),
             arrow_schema.decode(ledger.schema),
             ledger.ledger_id,
             handle,

@@ -1,7 +1,7 @@
 """Planning a read: which rows of which files, on which bookies.
 
 The plan pins one version of the log's record and nothing is looked up again later, so every task
-and every retry of it reads the same rows (features 2.4.10, RB-39). Its cost grows with the add
+and every retry of it reads the same rows (RB-39). Its cost grows with the add
 records, not with the rows.
 
 The order of rows is fixed by the plan: ledger by ledger, in each the task attempts of a DataFrame
@@ -108,10 +108,11 @@ def plan_log(
     The log's tail is looked at only if ``offsets`` reach behind its closed ledgers.
 
     Raises:
-        As ``plan_view``, and BookieUnavailableError: no bookie says how far the tail may be read.
+        As ``plan_view``, and BookieUnavailableError: too few bookies tell how far the tail may be
+            read.
     """
     if offsets.end > log.end_offset:
-        view = view_of(cluster, log, password)
+        view = view_of(cluster, log, password, enough=offsets.end)
     else:
         view = LogView(log, log.ledgers)
     return plan_view(cluster, view, offsets, password, task_bytes)

@@ -1,8 +1,9 @@
 """What one reading task does: its slices in, record batches out.
 
 Each slice is read from the first replica that is good. A replica that is missing, unreadable or
-corrupt is remembered and said in one log line per task; the next one serves, from the block where
-the first gave up (protocol document, "Reading"; features 2.4.1).
+corrupt is remembered and told to the log; the next one serves, from the block where the first gave
+up (protocol document, "Reading"). What none gives is an error, unless the reader asked for less;
+it is never left out in silence (H31).
 """
 
 import logging
@@ -20,6 +21,7 @@ from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.inline_slices import InlineSlice
 from bkspark.client.reading.let_go import explained
 from bkspark.client.reading.plan import LedgerToRead, ReadTask, Slice
+from bkspark.client.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.protocol.let_go import LogGeneration
@@ -80,8 +82,6 @@ class SliceReader:
                         yield from self._read_listed(cluster, item, ledger)
                 else:
                     yield from self._read_slice(item, ledger, channels, cleanup)
-        if self.faults:
-            logger.warning("stepped over %s", "; ".join(_shown(fault) for fault in self.faults))
 
     def _read_slice(
         self, item: Slice, ledger: LedgerToRead, channels: dict[str, Channel], cleanup: ExitStack
@@ -94,14 +94,14 @@ class SliceReader:
             try:
                 channel.open()
             except BookieUnavailableError as error:
-                self.faults.append(ReplicaFault(address.bookie_id, None, str(error)))
+                self._step_over(address, None, str(error))
                 continue
             try:
                 for batch in self._read_replica(channel, item, row, ledger):
                     yield batch
                     row += batch.num_rows
             except (CorruptDataError, BookieUnavailableError) as error:
-                self.faults.append(ReplicaFault(address.bookie_id, item.ledger_id, str(error)))
+                self._step_over(address, item, str(error))
             if row == item.end_row:
                 return
         self._lose(item, row, ledger)
@@ -194,6 +194,14 @@ class SliceReader:
             stride = ledger.stripe_count
             return pa.arange(base, base + count * stride, stride)
         return pa.nulls(count, wanted.type)
+
+    def _step_over(self, address: BookieAddress, item: Slice | None, reason: str) -> None:
+        """Use one copy no more, or all copies of a bookie."""
+        ledger_id = None if item is None else item.ledger_id
+        self.faults.append(ReplicaFault(address.bookie_id, ledger_id, reason))
+        log = None if item is None else item.entry_log
+        what = f"entry log {log.attempt_id}-{log.stripe}" if log else ""
+        step_over(logger, BadCopy(address.cluster_id, address.bookie_id, what), reason)
 
     def _is_away(self, address: BookieAddress) -> bool:
         """Whether the bookie as a whole failed before; ledger 0 is a ledger like any other."""

@@ -21,8 +21,14 @@ def entries(first: int, last: int) -> str:
 
 def bring_back(silent: Iterable[Member], known: Mapping[str, BookieRecord]) -> str:
     """The hint where bookies are waited for."""
-    words = ", ".join(_lost_command(member, known) for member in silent)
-    return f"bring back one of these bookies, then recover again; one that is gone: {words}"
+    return (
+        "bring back one of these bookies, then recover again; one that is gone: "
+        f"{_lost_commands(silent, known)}"
+    )
+
+
+def _lost_commands(members: Iterable[Member], known: Mapping[str, BookieRecord]) -> str:
+    return ", ".join(_lost_command(member, known) for member in members)
 
 
 def _lost_command(member: Member, known: Mapping[str, BookieRecord]) -> str:
@@ -78,7 +84,7 @@ def loss_with_bookies(loss: Loss) -> str:
     if loss.damaged:
         damaged = ", ".join(member.bookie_id for member in loss.damaged)
         others = f", the others {why}" if loss.damaged != loss.gone else ""
-        why = f"fail there: the journals on {damaged} are damaged{others}"
+        why = f"fail there: the journals on {damaged} are damaged or gone{others}"
     if loss.is_certain:
         return f"{those} cannot be read: all of these {why}"
     return f"{those} may have been on {gone} only, which {why}"
@@ -108,11 +114,34 @@ def stuck(
             hint=accept(ledger.ledger_id, unconfirmed_loss(decision, answers, ledger.quorum)),
         )
     reasons = [problems.get(index, "it is silent") for index in decision.waiting_for]
-    reasons += [problems[i] for i, answer in answers.items() if answer.doubt is Doubt.DAMAGED]
+    unable = (Doubt.DAMAGED, Doubt.DATA_LOST)
+    reasons += [problems[i] for i, answer in answers.items() if answer.doubt in unable]
     return NotEnoughBookiesError(
         f"{in_doubt}, no sure answer from {names} ({'; '.join(reasons)})",
-        hint=bring_back(members, known),
+        hint=_next_step(decision, ledger, answers, known),
     )
+
+
+def _next_step(
+    decision: GroupDecision,
+    ledger: LedgerMetadata,
+    answers: Mapping[int, MemberAnswer],
+    known: Mapping[str, BookieRecord],
+) -> str:
+    """The hint where silent bookies are waited for, or what is strange on others."""
+    ensemble = ledger.last_fragment.ensemble
+    silent = [ensemble[index] for index in decision.waiting_for if index not in answers]
+    if silent:
+        return bring_back(silent, known)
+    doubts = {index: answers[index].doubt for index in decision.waiting_for}
+    unfenced = [ensemble[index] for index, doubt in doubts.items() if doubt is Doubt.UNFENCED]
+    if unfenced:
+        return (
+            f"make it possible to write to {_names(unfenced)}, then recover again; one that can "
+            f"only be read from now on: {_lost_commands(unfenced, known)}"
+        )
+    unclear = _names(ensemble[index] for index in decision.waiting_for)
+    return f"see to what is strange on {unclear}, then recover again"
 
 
 def since_lost(

@@ -5,27 +5,32 @@ carry them out next to the data. They return what they found or why they could n
 raise for a bookie that fails.
 """
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from secrets import token_hex
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.copying import NoGoodSourceError, copy_entry_log
+from bkspark.client.copying import DamagedInPlaceError, NoGoodSourceError, copy_entry_log
 from bkspark.client.entry_log_file import EntryLogFile
+from bkspark.client.journals.journal_folder import find_journals
 from bkspark.client.password import Password, make_digester
-from bkspark.client.post_check import post_check
 from bkspark.client.recovery.journal_tail import StoredRecord, later, newest_record, read_tail
 from bkspark.client.recovery.running import Beat, Failure, unheard
+from bkspark.client.recovery.writer import Writer
+from bkspark.client.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFencedError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
-from bkspark.protocol.ledger import FIRST_TERM, DigestSpec
+from bkspark.protocol.ledger import DigestSpec
 from bkspark.protocol.losses import Span, not_shown
-from bkspark.protocol.record import AddRecord, EntryLog
+from bkspark.protocol.record import AddRecord, EntryLog, Piece
 from bkspark.protocol.recovery import Doubt, MemberAnswer
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,9 @@ class MemberTail:
         parts: by first entry id of the record, the messages stored there by stripe.
         confirmed: the record that ends the confirmed entries, if this bookie has it.
         problem: why the answer is in doubt, in one line; empty if it is not.
-        hidden: first and last entries that damage may hide here and that nothing else here shows;
-            None as the last one where no good record follows.
+        hidden: first and last entries that damage may hide here, or that were lost here, and that
+            nothing else here shows; None as the last one where no good record follows.
+        is_fenced: whether the bookie was fenced before it was read.
     """
 
     answer: MemberAnswer
@@ -46,89 +52,129 @@ class MemberTail:
     confirmed: AddRecord | None
     problem: str = ""
     hidden: tuple[Span, ...] = ()
+    is_fenced: bool = True
+
+    def doubted(self, doubt: Doubt, problem: str) -> "MemberTail":
+        """The same with another doubt, one that takes in those that it has."""
+        problems = "; ".join(filter(None, (problem, self.problem)))
+        return replace(
+            self,
+            answer=replace(self.answer, doubt=doubt),
+            problem=problems,
+            is_fenced=doubt is not Doubt.UNFENCED,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class FenceAndRead:
-    """Fence a ledger in ``term`` on one bookie, then read the end of its journals there.
+    """Fence a ledger's writer on one bookie, then read the end of the journals there.
 
     The order is the whole point: an absence that is seen before the fence is durable can still turn
-    into an acknowledged entry (RB-01, reliability R16).
+    into an acknowledged entry (RB-01, R16). And only behind all that is read is looked
+    for what the bookie took before the metadata named it: what is there then was there while the
+    rest was looked for, so nothing was lost in between (R18).
 
     Attributes:
-        writer_term: of the ledger's last writer. A journal of a later term holds copies made by a
-            recovery that did not close the ledger: whatever damage hides there, the writer never
-            counted it, so what the writer's own journal lacks stays absent.
+        writer: whom to fence. A journal of a later term holds copies made by a recovery that did
+            not close the ledger: whatever damage hides there, the writer never counted it, so what
+            the writer's own journal lacks stays absent.
     """
 
     ledger_id: int
-    term: int
+    writer: Writer
     ensemble_index: int
     address: BookieAddress
     digest: DigestSpec
     password: Password
     after: int
-    writer_term: int
 
     def run(self, beat: Beat = unheard) -> MemberTail | Failure:
         """Runs on: driver thread | executor."""
         digester = make_digester(self.digest, self.password)
         try:
             with open_bookie(self.address).open_root() as root:
-                _fence(root, self.ledger_id, self.term)
-                return self._read(root, digester, beat)
+                unfenced = self._fence(root)
+                tail = self._read(root, digester, beat)
+            return tail.doubted(Doubt.UNFENCED, unfenced) if unfenced else self._judged(tail)
         except (BookieUnavailableError, CorruptDataError) as error:
             return Failure(str(error))
 
+    def _fence(self, root: BookieRoot) -> str:
+        """Why the writer could not be fenced, in one line; empty if it was.
+
+        A bookie that cannot be written to may be readable all the same (H38).
+        """
+        try:
+            root.put_new(self.writer.fence, b"")
+        except BookieUnavailableError as error:
+            return f"bookie {self.address.bookie_id} cannot be fenced: {error.args[0]}"
+        return ""
+
+    def _judged(self, tail: MemberTail) -> MemberTail:
+        """``tail``, and whether the bookie has lost data of the ledger; looked up anew."""
+        if tail.answer.doubt is Doubt.UNCLEAR:
+            return tail
+        with open_bookie(self.address).open_root() as root:
+            if root.size(self.writer.permission) is not None:
+                return tail
+        records = tail.answer.records
+        shown = [(first, record.last_entry_id) for first, (record, _) in records.items()]
+        lost = tail.doubted(
+            Doubt.DATA_LOST,
+            f"bookie {self.address.bookie_id} has lost data of ledger {self.ledger_id}: it lacks "
+            "the marker that it took before the ledger named it",
+        )
+        return replace(lost, hidden=tuple(not_shown([(self.after + 1, None)], shown)))
+
     def _read(self, root: BookieRoot, digester: Digester, beat: Beat = unheard) -> MemberTail:
-        records: dict[int, tuple[AddRecord, frozenset[int]]] = {}
+        records: dict[int, tuple[AddRecord, frozenset[Piece]]] = {}
         parts: dict[int, Mapping[int, bytes]] = {}
         confirmed: AddRecord | None = None
         highest, doubt, problem = -1, None, ""
         hidden, shown = list[Span](), list[tuple[int, int]]()
-        folder = layout.journal_folder(self.ledger_id)
-        for name in root.list(folder):
-            tail = read_tail(
-                root,
-                f"{folder}/{name}",
-                digester,
-                ledger_id=self.ledger_id,
-                after=self.after,
-                beat=beat,
-            )
-            term = layout.journal_term(name)
+        found = find_journals(root, self.address.bookie_id, self.ledger_id)
+        unclear = [found.problem] if found.problem else []
+        for name in found.names:
+            try:
+                tail = read_tail(
+                    root, name, digester, ledger_id=self.ledger_id, after=self.after, beat=beat
+                )
+            except CorruptDataError as error:
+                unclear.append(f"bookie {self.address.bookie_id}: {error.args[0]}")
+                continue
+            last_part = name.rpartition("/")[2]
+            term = layout.journal_term(last_part)
             # A writer of an earlier term laid the ledger down with all its records acknowledged, so
             # none that its torn end hides is in doubt.
-            is_in_doubt = term == self.writer_term and tail.tail is not Tail.CLEAN
+            is_in_doubt = term == self.writer.term and tail.tail is not Tail.CLEAN
             if is_in_doubt and doubt is not Doubt.DAMAGED:
                 doubt = _DOUBTS[tail.tail]
-                where = f"journal {name} on bookie {self.address.bookie_id}"
+                where = f"journal {last_part} on bookie {self.address.bookie_id}"
                 problem = f"{where} ends {tail.tail.value}"
-            if term <= self.writer_term:
+            if term <= self.writer.term:
                 hidden += tail.hidden
             shown += tail.shown
             highest = max(highest, tail.last_add_confirmed)
             confirmed = later(confirmed, tail.confirmed)
             for stored in tail.records:
                 first = stored.record.first_entry_id
-                good = self._good_stripes(root, stored, digester, beat)
+                good = self._good_pieces(root, stored, digester, beat)
                 records[first] = (stored.record, good)
                 parts[first] = stored.parts
+        if unclear:
+            doubt, problem = Doubt.UNCLEAR, "; ".join([*unclear, *([problem] if problem else [])])
         answer = MemberAnswer(records, doubt)
         left = tuple(not_shown(hidden, shown))
         return MemberTail(answer, parts, highest, confirmed, problem, left)
 
-    def _good_stripes(
+    def _good_pieces(
         self, root: BookieRoot, stored: StoredRecord, digester: Digester, beat: Beat
-    ) -> frozenset[int]:
-        """Stripes of which this bookie has every row of the record, checked."""
-        if stored.record.parts:
-            return frozenset(stored.parts)
-        by_stripe: dict[int, bool] = {}
-        for log in _entry_logs(stored.record):
-            is_good = self._is_good(root, log, digester, beat)
-            by_stripe[log.stripe] = by_stripe.get(log.stripe, True) and is_good
-        return frozenset(stripe for stripe, is_good in by_stripe.items() if is_good)
+    ) -> frozenset[Piece]:
+        """What this bookie has of the record's rows, every byte checked."""
+        logs = _entry_logs(stored.record)
+        good = [log for log in logs if self._is_good(root, log, digester, beat)]
+        inline = (("", stripe) for stripe in stored.parts)
+        return frozenset([*inline, *((log.attempt_id, log.stripe) for log in good)])
 
     def _is_good(self, root: BookieRoot, log: EntryLog, digester: Digester, beat: Beat) -> bool:
         try:
@@ -136,16 +182,24 @@ class FenceAndRead:
             for block in replica.blocks:
                 replica.block_bytes(block)
                 beat()
-        except CorruptDataError:
+        except CorruptDataError as error:
+            what = f"entry log {log.attempt_id}-{log.stripe}"
+            copy = BadCopy(self.address.cluster_id, self.address.bookie_id, what)
+            step_over(logger, copy, str(error.args[0]))
             return False
         return root.sync(replica.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The newest record that a bookie shows up to some entry; None if it shows none."""
+    """The newest record that a bookie shows up to some entry; None if it shows none.
+
+    Attributes:
+        problem: why there may be another one, in one line; empty if there surely is none.
+    """
 
     record: AddRecord | None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +217,28 @@ class LookUp:
         digester = make_digester(self.digest, self.password)
         try:
             with open_bookie(self.address).open_root() as root:
-                return Shown(newest_record(root, self.ledger_id, digester, self.entry_id, beat))
+                return self._shown(root, digester, beat)
         except (BookieUnavailableError, CorruptDataError) as error:
             return Failure(str(error))
+
+    def _shown(self, root: BookieRoot, digester: Digester, beat: Beat) -> Shown:
+        found = find_journals(root, self.address.bookie_id, self.ledger_id)
+        newest: AddRecord | None = None
+        problems = [found.problem] if found.problem else []
+        for name in found.names:
+            try:
+                record = newest_record(
+                    root,
+                    name,
+                    digester,
+                    ledger_id=self.ledger_id,
+                    entry_id=self.entry_id,
+                    beat=beat,
+                )
+                newest = later(newest, record)
+            except CorruptDataError as error:
+                problems.append(f"bookie {self.address.bookie_id}: {error.args[0]}")
+        return Shown(newest, "; ".join(problems))
 
 
 _DOUBTS = {Tail.INCOMPLETE: Doubt.TORN, Tail.CORRUPT: Doubt.DAMAGED}
@@ -182,14 +255,19 @@ class RecoveredGroup:
 
 @dataclass(frozen=True, slots=True)
 class WrittenBack:
-    """Every group given is durable on this bookie."""
+    """Every group given is durable on this bookie, but for what is damaged there.
+
+    Attributes:
+        damaged: entry logs of which it has a damaged copy, each with the reason in one line.
+    """
 
     group_count: int
+    damaged: tuple[tuple[Piece, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Displaced:
-    """Somebody has taken the ledger over from this recovery, in one line."""
+    """What this recovery has decided does not hold any more, in one line."""
 
     reason: str
 
@@ -206,17 +284,20 @@ class WriteBack:
     """Give one bookie its copies of the groups that a recovery keeps.
 
     Records keep their own term and LAC, byte for byte: a recovery's own LAC in them would let a
-    reader see what the ledger may yet be closed below (reliability H8). They go to a journal of the
-    recovery's own, so nothing is appended behind what somebody else wrote.
+    reader see what the ledger may yet be closed below (H8). They go to a journal of the recovery's
+    own, so nothing is appended behind what somebody else wrote, and no fence refuses them (RB-26).
 
     Attributes:
-        must_fence: whether the bookie has no markers of this term yet: it was silent before, or
-            joins the ensemble only now. They come before anything else is written.
+        term, token: of the recovery.
+        writer: who is fenced there.
+        must_fence: whether the bookie has no fence yet: it was silent before, or joins the ensemble
+            only now. It comes before anything else is written.
     """
 
     ledger_id: int
     term: int
     token: str
+    writer: Writer
     ensemble_index: int
     address: BookieAddress
     digest: DigestSpec
@@ -230,9 +311,10 @@ class WriteBack:
         try:
             if self.must_fence:
                 with open_bookie(self.address).open_root() as root:
-                    _fence(root, self.ledger_id, self.term)
+                    root.put_new(self.writer.fence, b"")
+            damaged: list[tuple[Piece, str]] = []
             for group in self.groups:
-                self._copy_entry_logs(group, digester, beat)
+                damaged += self._copy_entry_logs(group, digester, beat)
             self._write_records(digester)
         except LedgerFencedError as error:
             return Displaced(str(error))
@@ -240,12 +322,20 @@ class WriteBack:
             return Unreadable(str(error.args[0]))
         except (BookieUnavailableError, CorruptDataError) as error:
             return Failure(str(error))
-        return WrittenBack(len(self.groups))
+        return WrittenBack(len(self.groups), tuple(damaged))
 
-    def _copy_entry_logs(self, group: RecoveredGroup, digester: Digester, beat: Beat) -> None:
+    def _copy_entry_logs(
+        self, group: RecoveredGroup, digester: Digester, beat: Beat
+    ) -> list[tuple[Piece, str]]:
+        """Returns those that are damaged here, and why: the others count all the same."""
+        damaged: list[tuple[Piece, str]] = []
         for log in _entry_logs(group.record):
             if self.ensemble_index in group.record.quorum.write_set(log.stripe):
-                self._copy(log, group.sources, digester, beat)
+                try:
+                    self._copy(log, group.sources, digester, beat)
+                except DamagedInPlaceError as error:
+                    damaged.append(((log.attempt_id, log.stripe), str(error)))
+        return damaged
 
     def _copy(
         self, log: EntryLog, sources: Sequence[BookieAddress], digester: Digester, beat: Beat
@@ -272,10 +362,25 @@ class WriteBack:
             for group in self.groups:
                 encoded = journal.encode(group.record, digester, group.parts)
                 file.append(encoded.frame(self.ensemble_index, file.end))
-            # The copies count for the closing, so they pass what a writer's records pass (R6).
-            post_check(self.address, file, ledger_id=self.ledger_id, term=self.term)
+            self._require_kept(file)
         finally:
             file.close()
+
+    def _require_kept(self, file: Journal) -> None:
+        """The copies count for the closing, so they are looked for as a writer's records are (R6).
+
+        A fence that is gone fences nobody: what was decided behind it is to be decided anew.
+        """
+        with open_bookie(self.address).open_root() as root:
+            if not root.has_journal(file):
+                raise BookieUnavailableError(
+                    f"bookie {self.address.bookie_id} does not show the journal that was written "
+                    "to it"
+                )
+            if root.size(self.writer.fence) is None:
+                raise LedgerFencedError(
+                    f"bookie {self.address.bookie_id} has lost its fence of ledger {self.ledger_id}"
+                )
 
     def _new_journal(self, root: BookieRoot) -> Journal:
         """A journal of this attempt alone.
@@ -288,12 +393,6 @@ class WriteBack:
             return root.open_journal(layout.journal(self.ledger_id, self.term, self.token))
         except BookieUnavailableError:
             return root.open_journal(layout.journal(self.ledger_id, self.term, token_hex(16)))
-
-
-def _fence(root: BookieRoot, ledger_id: int, term: int) -> None:
-    """Create all markers up to ``term``, ascending and durable, also those found in place (H3)."""
-    for number in range(FIRST_TERM, term + 1):
-        root.put_new(layout.term_marker(ledger_id, number), b"")
 
 
 def _entry_logs(record: AddRecord) -> Iterator[EntryLog]:

@@ -10,20 +10,26 @@ Frames behind damage that were met on this way count like any other: their diges
 their place. What the damage hides is told by the entries on both sides of it.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieRoot
+from bkspark.client.journals.journal_folder import journal_size, read_journal
 from bkspark.client.recovery.running import Beat, unheard
+from bkspark.errors import CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.format.journal import Frame, JournalContent, Tail
+from bkspark.format.journal import JournalContent, Tail
 from bkspark.protocol.ledger import INVALID_ENTRY_ID
 from bkspark.protocol.record import AddRecord
 
 _CHUNK_BYTES = 64 * 1024
 _PIECE_BYTES = 8 * 2**20
 """What is read at once where all is needed: a sign of life comes behind each piece."""
+
+IN_FLIGHT_BYTES_MAX = 2**31 + 64 * 2**20
+"""No writer has more rows on their way: what it may submit, and one group as large as can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,10 @@ class StoredRecord:
 
     record: AddRecord
     parts: dict[int, bytes]
+
+    @property
+    def byte_count(self) -> int:
+        return sum(map(len, self.parts.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +91,18 @@ def read_tail(
         beat: called after each piece that was read.
 
     Raises:
+        CorruptDataError: the journal is gone.
         BookieUnavailableError: the bookie gives no sure answer.
     """
     source = _Journal(root, name, digester, ledger_id, beat)
     begin = _begin_of_tail(source, after)
-    data = source.rest(begin.at)
-    content = source.decode(data, begin.at)
-    found = [_stored(frame, data, 0) for frame in content.frames]
+    pieces = source.pieces(begin.at)
+    found = _without_old_rows(pieces, after)
     hidden: tuple[tuple[int, int | None], ...] = ()
-    if content.tail is not Tail.CLEAN:
+    if source.tail is not Tail.CLEAN:
         before = max((stored.record.last_entry_id for stored in found), default=INVALID_ENTRY_ID)
-        behind = list(_behind_damage(source, data, begin, content.end))
-        hidden = _hidden(before + 1, content.end, behind, source.size)
+        behind = list(_behind_damage(source, begin, source.end))
+        hidden = _hidden(before + 1, source.end, behind, source.size)
         found += [piece.stored for piece in behind]
     confirmed = max((stored.record.last_add_confirmed for stored in found), default=-1)
     floor = max(after, confirmed)
@@ -108,25 +118,28 @@ def read_tail(
         if not stored.record.is_confirmation
     )
     last = done[-1] if done else None
-    return JournalTail(records, content.tail, confirmed, last, shown, hidden)
+    return JournalTail(records, source.tail, confirmed, last, shown, hidden)
 
 
 def newest_record(
-    root: BookieRoot, ledger_id: int, digester: Digester, entry_id: int, beat: Beat = unheard
+    root: BookieRoot,
+    name: str,
+    digester: Digester,
+    *,
+    ledger_id: int,
+    entry_id: int,
+    beat: Beat = unheard,
 ) -> AddRecord | None:
-    """The last record that ends at ``entry_id`` or in front of it; None if no journal shows one.
+    """The last record of journal ``name`` that ends at ``entry_id`` or before; None without one.
 
     Raises:
-        BookieUnavailableError: the bookie gives no sure answer.
+        As ``read_tail``.
     """
-    folder, newest = layout.journal_folder(ledger_id), None
-    for name in root.list(folder):
-        source = _Journal(root, f"{folder}/{name}", digester, ledger_id, beat)
-        begin = _begin_in_front_of(source, entry_id)
-        for frame in source.decode(source.rest(begin), begin).frames:
-            found = frame.record
-            if found.last_entry_id <= entry_id:
-                newest = later(newest, found)
+    source, newest = _Journal(root, name, digester, ledger_id, beat), None
+    begin = _begin_in_front_of(source, entry_id)
+    for piece in source.pieces(begin):
+        if piece.stored.record.last_entry_id <= entry_id:
+            newest = later(newest, piece.stored.record)
     return newest
 
 
@@ -148,15 +161,6 @@ def _begin_of_tail(source: "_Journal", after: int) -> _Begin:
     return _Begin(0, tuple(reversed(frames)))
 
 
-def _stored(frame: Frame, data: bytes, at: int) -> StoredRecord:
-    """The record of ``frame``, which was decoded from ``data[at:]``, with copies of its parts."""
-    parts = {
-        stripe: data[at + begin : at + begin + length]
-        for stripe, (begin, length) in frame.parts.items()
-    }
-    return StoredRecord(frame.record, parts)
-
-
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """A good record and the bytes ``[begin, end)`` of the journal where it lies."""
@@ -166,18 +170,36 @@ class _Piece:
     stored: StoredRecord
 
 
-def _behind_damage(source: "_Journal", data: bytes, begin: _Begin, damage: int) -> Iterator[_Piece]:
-    """The good records behind byte ``damage`` of a journal.
+def _without_old_rows(pieces: "Iterator[_Piece]", after: int) -> list[StoredRecord]:
+    """The records of ``pieces``, with rows only where they are not known to be confirmed.
 
-    Args:
-        data: the journal from ``begin`` on.
+    So memory holds what was on its way when the writer ended, however long the journal is.
+
+    Raises:
+        CorruptDataError: that is more than any writer has on its way.
     """
+    found: list[StoredRecord] = []
+    floor, kept, byte_count = after, deque[int](), 0
+    for piece in pieces:
+        floor = max(floor, piece.stored.record.last_add_confirmed)
+        kept.append(len(found))
+        found.append(piece.stored)
+        byte_count += piece.stored.byte_count
+        while kept and found[kept[0]].record.first_entry_id <= floor:
+            old = kept.popleft()
+            byte_count -= found[old].byte_count
+            found[old] = StoredRecord(found[old].record, {})
+        if byte_count > IN_FLIGHT_BYTES_MAX:
+            raise CorruptDataError(f"more than {IN_FLIGHT_BYTES_MAX} bytes of rows are unconfirmed")
+    return found
+
+
+def _behind_damage(source: "_Journal", begin: _Begin, damage: int) -> "Iterator[_Piece]":
+    """The good records behind byte ``damage`` of a journal."""
     for position in begin.frames:
-        if position > damage:
-            at = position - begin.at
-            length = journal.frame_length(data, at, position=position) or 0
-            for frame in source.decode(data[at : at + length], position).frames:
-                yield _Piece(position, position + length, _stored(frame, data, at))
+        piece = source.piece_at(position) if position > damage else None
+        if piece is not None:
+            yield piece
 
 
 def _hidden(
@@ -219,7 +241,9 @@ class _Journal:
         self, root: BookieRoot, name: str, digester: Digester, ledger_id: int, beat: Beat
     ) -> None:
         self.name = name
-        self.size = root.size(name) or 0
+        self.size = journal_size(root, name)
+        self.tail = Tail.CLEAN
+        self.end = 0
         self._root = root
         self._digester = digester
         self._ledger_id = ledger_id
@@ -232,14 +256,56 @@ class _Journal:
             data, self._digester, ledger_id=self._ledger_id, position=position
         )
 
-    def rest(self, begin: int) -> bytes:
-        """Everything from ``begin`` on."""
-        pieces, at = list[bytes](), begin
-        while not pieces or at < self.size:
-            length = min(self.size - at, _PIECE_BYTES)
-            pieces.append(self._read_piece(at, length))
-            at += length
-        return b"".join(pieces)
+    def pieces(self, begin: int) -> Iterator[_Piece]:
+        """The good records from byte ``begin`` on, up to damage: ``tail`` and ``end`` say which."""
+        self.tail, self.end = Tail.CLEAN, begin
+        while self.end < self.size:
+            piece = self.piece_at(self.end)
+            if piece is None:
+                self.tail = self._damage_at(self.end)
+                return
+            self.end = piece.end
+            yield piece
+
+    def piece_at(self, begin: int) -> _Piece | None:
+        """The good record that begins at byte ``begin``."""
+        length = self._length_at(begin)
+        if length is None or begin + length > self.size:
+            return None
+        if length > _PIECE_BYTES and not self._has_head(begin, length):
+            return None
+        data = b"".join(self._read_pieces(begin, begin + length))
+        frames = self.decode(data, begin).frames
+        if not frames:
+            return None
+        parts = {stripe: data[at : at + size] for stripe, (at, size) in frames[0].parts.items()}
+        return _Piece(begin, begin + length, StoredRecord(frames[0].record, parts))
+
+    def _length_at(self, begin: int) -> int | None:
+        data = self._read(begin, min(journal.PREFIX_BYTES, self.size - begin))
+        return journal.frame_length(data, 0, position=begin)
+
+    def _has_head(self, begin: int, length: int) -> bool:
+        """Whether a long frame is what it claims to be, as far as its head tells."""
+        data = self._read(begin, min(_CHUNK_BYTES, length))
+        data = self._read(begin, min(journal.head_length(data, 0), length))
+        place = {"ledger_id": self._ledger_id, "position": begin}
+        record = journal.decode_head(data, 0, self._digester, **place)
+        return record is not None and journal.is_as_long_as_its_rows(data, record)
+
+    def _damage_at(self, begin: int) -> Tail:
+        """Whether a journal ends in what is not whole at byte ``begin``, or goes on behind it."""
+        length = self._length_at(begin)
+        if length is None and self.size - begin < journal.PREFIX_BYTES:
+            return Tail.INCOMPLETE
+        if length is None:
+            is_empty = not any(data.strip(b"\0") for data in self._read_pieces(begin, self.size))
+            return Tail.INCOMPLETE if is_empty else Tail.CORRUPT
+        return Tail.INCOMPLETE if begin + length >= self.size else Tail.CORRUPT
+
+    def _read_pieces(self, begin: int, end: int) -> Iterator[bytes]:
+        for at in range(begin, end, _PIECE_BYTES):
+            yield self._read_piece(at, min(end - at, _PIECE_BYTES))
 
     def backwards(self) -> Iterator[tuple[int, AddRecord]]:
         """Where frames begin and what they hold, the last one first; damaged ones are left out.
@@ -253,10 +319,11 @@ class _Journal:
                 end = self._end_in_front_of(end)
                 continue
             end -= length
-            for frame in self.decode(self._read(end, length), end).frames:
-                if not self._is_by_its_writer(frame.record):
+            piece = self.piece_at(end)
+            if piece is not None:
+                if not self._is_by_its_writer(piece.stored.record):
                     return
-                yield end, frame.record
+                yield end, piece.stored.record
 
     def _end_in_front_of(self, damage: int) -> int:
         """Where the last frame in front of ``damage`` may end; 0 if none shows."""
@@ -289,6 +356,6 @@ class _Journal:
         return self._data[begin - self._base : end - self._base]
 
     def _read_piece(self, begin: int, length: int) -> bytes:
-        data = self._root.read(self.name, begin, length) or b""
+        data = read_journal(self._root, self.name, begin, length)
         self._beat()
         return data

@@ -88,7 +88,7 @@ def _newest_on(
     entry_id: int,
     run: Runner,
 ) -> tuple[AddRecord | None, dict[Member, str]]:
-    """The newest record that ``ensemble`` shows, and why members of it show none."""
+    """The newest record that ``ensemble`` shows, and why members of it may have another."""
     known = cluster.addresses()
     problems = {m: f"{m.bookie_id} was initialised anew" for m in ensemble if m not in known}
     asked = [member for member in ensemble if member in known]
@@ -99,6 +99,8 @@ def _newest_on(
     for member, result in zip(asked, run(look_ups) if look_ups else [], strict=True):
         if isinstance(result, Shown):
             newest = later(newest, result.record)
+            if result.problem:
+                problems[member] = result.problem
         else:
             problems[member] = str(result)
     return newest, problems

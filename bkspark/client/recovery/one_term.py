@@ -15,8 +15,10 @@ from bkspark.client.recovery import explaining
 from bkspark.client.recovery.displacement import DisplacedError
 from bkspark.client.recovery.fencing import FenceAndRead, MemberTail
 from bkspark.client.recovery.last_confirmed import RecordSilenceError, confirmed_record
+from bkspark.client.recovery.notes import Notes
 from bkspark.client.recovery.replication import Replication
 from bkspark.client.recovery.running import Runner, Silence
+from bkspark.client.recovery.writer import Writer
 from bkspark.errors import BookKeeperError, LedgerClosedError, NotEnoughBookiesError
 from bkspark.format.recovery import StuckRecovery
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
@@ -50,7 +52,7 @@ class Recovery:
         metadata: LedgerMetadata,
         password: Password,
         run: Runner,
-        note: Callable[[str], None],
+        note: Notes,
     ) -> None:
         self.note = note
         self.lost_from: int | None = None
@@ -96,7 +98,7 @@ class Recovery:
         names = [self._ensemble[index].bookie_id for index in sorted(tails)]
         self.note(f"fenced and read {', '.join(names) or 'no bookie'}")
         for index, problem in sorted(self._problems.items()):
-            self.note(f"{'in doubt' if index in tails else 'no answer'}: {problem}")
+            self.note.warn(f"{'in doubt' if index in tails else 'no answer'}: {problem}")
         return tails
 
     def decide(
@@ -136,7 +138,7 @@ class Recovery:
         self._placed = replication.ensemble
 
     def close(self, groups: Sequence[AddRecord], end: int) -> LedgerMetadata:
-        """The closing CAS; the loser of a race adopts what the winner stored (RB-17)."""
+        """The closing CAS; the loser of a race adopts what the winner stored (RB-17, H26)."""
         term, token = self._metadata.term, self._metadata.token
         last = groups[-1] if groups else self._confirmed
 
@@ -164,7 +166,7 @@ class Recovery:
     def tell_given_up(self) -> None:
         """Say what is lost on the operator's word, now that the ledger is closed."""
         for loss in self._given_up:
-            self.note(f"DATA LOSS: {loss}")
+            self.note.warn(f"DATA LOSS: {loss}")
 
     def require_current(self) -> None:
         """Return if nobody else has recovered the ledger, or begun to.
@@ -193,7 +195,7 @@ class Recovery:
         try:
             self._cluster.recoveries.update(str(stuck.ledger_id), lambda _before: stuck)
         except BookKeeperError as problem:
-            self.note(f"the reason could not be stored for `bkspark status`: {problem}")
+            self.note.warn(f"the reason could not be stored for `bkspark status`: {problem}")
 
     def _waiting_for(self, error: NotEnoughBookiesError) -> Collection[Member]:
         """Members whose answers could decide; one that is lost decides nothing."""
@@ -235,7 +237,7 @@ class Recovery:
             text = explaining.loss_with_bookies(loss)
             self.losses.append(text)
             told = f"DATA LOSS: {text}"
-            self.note(told if loss.is_certain else f"POSSIBLE {told}; reading them tells")
+            self.note.warn(told if loss.is_certain else f"POSSIBLE {told}; reading them tells")
 
     def _give_up(
         self, decision: GroupDecision, answers: dict[int, MemberAnswer], accepts_loss: Consent
@@ -284,7 +286,7 @@ class Recovery:
 
     def _will_be_lost(self, loss: str) -> None:
         """Say what the closing gives up, which it may yet fail to do."""
-        self.note(f"will be lost if the ledger can be closed: {loss}")
+        self.note.warn(f"will be lost if the ledger can be closed: {loss}")
         self._given_up.append(loss)
 
     def _require_mine(self, metadata: LedgerMetadata) -> None:
@@ -299,11 +301,10 @@ class Recovery:
         ledger = self._metadata
         return FenceAndRead(
             ledger.ledger_id,
-            ledger.term,
+            Writer.of(ledger),
             index,
             address,
             ledger.digest,
             self._password,
             self._floor,
-            ledger.last_fragment.term,
         )

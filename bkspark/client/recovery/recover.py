@@ -1,9 +1,10 @@
 """Fence and recover: close a ledger that somebody else was writing, without losing an ack.
 
-The steps are those of the protocol document, "Recovery", in the order of reliability R16:
+The steps are those of the protocol document, "Recovery", in the order of R16:
 
 1. CAS to IN_RECOVERY in the next term. The ensemble of this very version is the one to ask.
-2. On every bookie of the last fragment: first the term markers, durably, then look what is there.
+2. On every bookie of the last fragment: first the fence, durably, then look what is there, and then
+   for the writer's marker, which a bookie that has lost data lacks.
 3. Decide group by group, from the highest LAC on (``bkspark.protocol.recovery``).
 4. Write what is kept back, byte-identical, to every member of its write sets; Qa at least, with
    spares in the place of members that fail (``replication``).
@@ -21,6 +22,7 @@ from secrets import token_hex
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password, make_digester
 from bkspark.client.recovery.displacement import TAKEOVERS_MAX, DisplacedError, wait_for_others
+from bkspark.client.recovery.notes import Notes
 from bkspark.client.recovery.one_term import Consent, Recovery
 from bkspark.client.recovery.running import Runner, TellingRunner, in_threads
 from bkspark.errors import LedgerClosedError, NotEnoughBookiesError
@@ -79,13 +81,8 @@ def recover(
         NoSuchLedgerError: there is no such ledger.
         UnauthorizedError: the password is missing or wrong; nothing was fenced.
     """
-    report = RecoveryReport(ledger_id)
-
-    def note(text: str) -> None:
-        report.notes.append(text)
-        if tell is not None:
-            tell(text)
-
+    note = Notes(ledger_id, tell)
+    report = RecoveryReport(ledger_id, notes=note.lines)
     metadata = cluster.ledger(ledger_id).value
     runner = run or partial(in_threads, tell=note)
     if isinstance(runner, TellingRunner):
@@ -118,7 +115,7 @@ def _take_over(
     ledger_id: int,
     password: Password,
     run: Runner,
-    note: Callable[[str], None],
+    note: Notes,
 ) -> Recovery:
     taken = cluster.ledgers.update(str(ledger_id), _taken_over(token_hex(16))).value
     note(f"ledger {ledger_id} is IN_RECOVERY in term {taken.term}")

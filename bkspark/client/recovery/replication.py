@@ -1,16 +1,17 @@
 """Giving the groups that a recovery keeps to the members of their write sets.
 
 Rule 1. Qa members of every write set must have them before the ledger is closed; what recovery
-cannot write back it does not close (RB-15).
+cannot write back it does not close (RB-15, H27). That holds for the records and for each entry log
+by itself: a bookie with a damaged copy of one has good ones of others.
 
 Rule 2. Where too few members take them, spares stand in for those that fail. The new ensemble is
 this recovery's alone until the closing CAS: the next one, should this one die, asks the ensemble
-that the writer wrote to (RB-04, RB-05, features 2.2.13).
+that the writer wrote to (RB-04, RB-05).
 
-Rule 3. A spare holds the markers of the term before anything else is written to it.
+Rule 3. A spare holds the fence before anything else is written to it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster, draw
@@ -25,12 +26,14 @@ from bkspark.client.recovery.fencing import (
     WriteBack,
     WrittenBack,
 )
+from bkspark.client.recovery.notes import Notes
 from bkspark.client.recovery.running import Runner
+from bkspark.client.recovery.writer import Writer
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.protocol import placement
 from bkspark.protocol.ledger import LedgerMetadata, Member
 from bkspark.protocol.placement import Candidate
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.record import AddRecord, Piece
 
 
 class Replication:
@@ -47,7 +50,7 @@ class Replication:
         metadata: LedgerMetadata,
         password: Password,
         run: Runner,
-        note: Callable[[str], None],
+        note: Notes,
     ) -> None:
         self.ensemble = metadata.last_fragment.ensemble
         self.problems: dict[str, str] = {}
@@ -84,49 +87,61 @@ class Replication:
         """
         owners = [i for i in range(len(self.ensemble)) if any(_belongs_on(g, i) for g in groups)]
         recovered = [self._recovered(group, tails) for group in groups]
-        before, written = self.ensemble, set[int]()
+        fenced = {index for index, tail in tails.items() if tail.is_fenced}
+        before, written = self.ensemble, dict[int, Collection[Piece]]()
         turn = [index for index in owners if index not in silent]
         names = [self.ensemble[index].bookie_id for index in owners if index in silent]
         self.problems.update({name: f"bookie {name} does not answer" for name in names})
         while True:
-            written |= self._write(turn, recovered, fenced=tails)
+            written |= self._write(turn, recovered, fenced=fenced)
             short = self._first_short(groups, written)
             if short is None:
                 break
             if self._unreadable:
                 raise self._cannot_be_read(short)
-            turn = self._replaced([index for index in owners if index not in written], written)
+            failed = [index for index in owners if index not in written]
+            failed += [index for index in owners if written.get(index)]
+            turn = self._replaced(failed, written)
             if not turn:
                 raise self._too_few(short)
         pairs = enumerate(zip(before, self.ensemble))
         self.ensemble = tuple(new if i in written else old for i, (old, new) in pairs)
         plural = "" if len(groups) == 1 else "s"
         self._note(f"wrote back {len(groups)} group{plural} to {len(written)} bookies")
+        lacking = [before[index].bookie_id for index in owners if index not in written]
+        if lacking:
+            self._note.warn(f"closing it without copies on {', '.join(lacking)}")
 
     def _write(
         self, turn: Iterable[int], groups: Sequence[RecoveredGroup], *, fenced: Collection[int]
-    ) -> set[int]:
-        """One round; returns the indexes that have their copies."""
+    ) -> dict[int, Collection[Piece]]:
+        """One round; returns the indexes that have their copies, and which are damaged there."""
         instructions = [
             self._instruction(index, groups, fenced)
             for index in turn
             if self.ensemble[index] in self._known
         ]
-        written: set[int] = set()
+        written: dict[int, Collection[Piece]] = {}
         for instruction, result in zip(instructions, self._run(instructions), strict=True):
             if isinstance(result, Displaced):
                 raise DisplacedError(result.reason)
             if isinstance(result, WrittenBack):
-                written.add(instruction.ensemble_index)
+                written[instruction.ensemble_index] = [piece for piece, _ in result.damaged]
+                for _, reason in result.damaged:
+                    self._not_written(instruction.address.bookie_id, reason)
             elif isinstance(result, Unreadable):
                 self._unreadable.append(result.reason)
-                self._note(f"not written back: {result.reason}")
+                self._note.warn(f"not written back: {result.reason}")
             else:
                 self.problems[instruction.address.bookie_id] = str(result)
-                self._note(f"not written back: {result}")
+                self._note.warn(f"not written back: {result}")
         return written
 
-    def _replaced(self, failed: Sequence[int], written: Collection[int]) -> list[int]:
+    def _not_written(self, bookie_id: str, reason: str) -> None:
+        self.problems[bookie_id] = f"{bookie_id}: {reason}"
+        self._note(f"not written back: {bookie_id}: {reason}")
+
+    def _replaced(self, failed: Sequence[int], written: dict[int, Collection[Piece]]) -> list[int]:
         """Put a spare in the place of each member that failed, while there are any."""
         turn: list[int] = []
         for index in failed:
@@ -136,6 +151,7 @@ class Replication:
             self._note(f"{spare.bookie_id} stands in for {self.ensemble[index].bookie_id}")
             own = self.ensemble
             self.ensemble = (*own[:index], spare, *own[index + 1 :])
+            written.pop(index, None)
             turn.append(index)
         return turn
 
@@ -154,13 +170,17 @@ class Replication:
         return chosen[0].member
 
     def _first_short(
-        self, groups: Sequence[AddRecord], written: Collection[int]
+        self, groups: Sequence[AddRecord], written: Mapping[int, Collection[Piece]]
     ) -> AddRecord | None:
-        """The first group that a write set has fewer than Qa copies of."""
+        """The first group of whose record, or of one of whose entry logs, there are too few."""
         quorum = self._metadata.quorum
         for group in groups:
             if not all(quorum.is_ack_quorum(ws, written) for ws in group.write_sets()):
                 return group
+            for piece in group.pieces:
+                holders = [index for index, damaged in written.items() if piece not in damaged]
+                if not quorum.is_ack_quorum(quorum.write_set(piece[1]), holders):
+                    return group
         return None
 
     def _too_few(self, group: AddRecord) -> NotEnoughBookiesError:
@@ -201,6 +221,7 @@ class Replication:
             ledger.ledger_id,
             ledger.term,
             ledger.token,
+            Writer.of(ledger),
             index,
             self._known[member],
             ledger.digest,

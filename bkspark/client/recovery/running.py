@@ -10,10 +10,13 @@ long at work is waited for, and storage that hangs is not.
 import queue
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from bkspark.bookie.contract import BookieAddress
+from bkspark.client.channel import Channel
 from bkspark.client.runtime import THREADS, Runtime
+from bkspark.errors import BookieUnavailableError
 
 R = TypeVar("R", covariant=True)
 
@@ -103,11 +106,15 @@ def in_threads(
         except BaseException as error:
             inbox.put((number, None, error))
 
-    for number, instruction in enumerate(instructions):
-        name = f"work on {instruction.address.bookie_id}"
-        runtime.start(lambda number=number: carry_out(number), name)  # type: ignore[misc]
-    patience = _Patience(beats)
+    channels = [Channel(each.address, runtime, is_patient=True) for each in instructions]
     left = set(range(len(instructions)))
+    for number, channel in enumerate(channels):
+        try:
+            channel.begin(partial(carry_out, number), f"work on {channel.address.bookie_id}")
+        except BookieUnavailableError as refused:
+            results[number] = Silence(str(refused))
+            left.discard(number)
+    patience = _Patience(beats)
     while left and not patience.is_over(left):
         try:
             number, results[number], error = inbox.get(timeout=seconds)
@@ -119,6 +126,8 @@ def in_threads(
         left.discard(number)
         if error is not None:
             errors[number] = error
+    for number in left:
+        channels[number].give_up()
     if errors:
         raise errors[min(errors)]
     return [

@@ -6,7 +6,7 @@ its rows. "Not committed yet" is believed only of a tail that this process holds
 memory, or from the log's record after taking the tail over, or up. A commit that finds itself
 displaced, by a batch append or by the same query in another process, takes the tail over in its
 turn, looks the batch up, and only then writes it. It ends when a newer run of the query has taken
-over.
+over, so one that hung and wakes up changes nothing (RB-45).
 """
 
 import threading
@@ -151,9 +151,10 @@ class HeldTails:
 
         The batch is committed by now, so whatever goes wrong here is the next commit's to find.
         """
-        if tail.is_full(self._limits):
+        reason = tail.why_full(self._limits)
+        if reason:
             with suppress(BookKeeperError):
-                tail.close_ledger()
+                tail.close_ledger(reason)
             self._let_go(key)
 
     def _lay_down(self, key: _Key) -> None:
@@ -180,7 +181,7 @@ HELD_TAILS = HeldTails(rest_after_seconds=REST_AFTER_SECONDS)
 def abort(request: WriteRequest, parts: Sequence[StreamPart | None]) -> None:
     """See to it that ledgers which were made for a batch that failed are not used any more.
 
-    Deletes nothing: the commit may have happened, and its answer been lost (reliability R7, H5).
+    Deletes nothing: the commit may have happened, and its answer been lost (R7, H5).
     """
     homes = {part.home for part in parts if part is not None}
     with Cluster(request.metadata_uri) as cluster:

@@ -20,6 +20,7 @@ from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS
 from bkspark.client.streams.plan import ensemble_of
 from bkspark.errors import MetadataVersionError, NoSuchLedgerError, OutcomeUnknownError
+from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata, Standing
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.stream_run import StreamRun
@@ -60,15 +61,15 @@ def take_up(
     ensemble = ensemble_of(cluster, ledger.value)
     if ensemble is None or not _is_registered(cluster, log, run):
         return None
+    after = ledger.value.taken_up(token_hex(16))
+    if not _is_joined(ensemble, after):
+        return None
     try:
-        taken = cluster.ledgers.replace(
-            str(ledger_id), ledger.value.taken_up(token_hex(16)), ledger
-        )
+        taken = cluster.ledgers.replace(str(ledger_id), after, ledger)
     except (MetadataVersionError, OutcomeUnknownError):
         return None
     newest = cluster.log(log_name)
-    is_tail = newest.value.tail == (ledger_id,)
-    if not is_tail or not _is_joined(ensemble, taken.value):
+    if newest.value.tail != (ledger_id,):
         return None
     age_ms = now_ms() - taken.value.created_ms
     return TakenUp(OpenTail(taken, newest), ledger.value.laid_down, max(0, age_ms) / 1000)
@@ -98,6 +99,7 @@ def _is_registered(cluster: Cluster, log: Seen[LogRecord], run: StreamRun) -> bo
 
 
 def _is_joined(ensemble: list[BookieAddress], ledger: LedgerMetadata) -> bool:
-    """Whether every member of the ensemble has taken the markers of the new term."""
+    """Whether every member of the ensemble has taken the new writer's permission."""
     names = {address.bookie_id for address in ensemble}
-    return names == joined(THREADS, ensemble, ledger.ledger_id, ledger.term)
+    permission = layout.permission(ledger.ledger_id, ledger.term, ledger.token)
+    return names == joined(THREADS, ensemble, permission)

@@ -9,6 +9,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.client.batch.plan import WriteRequest, agree, private_target, target_of
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
+from bkspark.client.creating import STREAM
 from bkspark.client.placing import spares_of
 from bkspark.client.streams.micro_batch import Home
 from bkspark.errors import LedgerClosedError, NoSuchLedgerError
@@ -40,7 +41,7 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, Home]:
                 spares = spares_of(cluster, ensemble)
                 target = target_of(request, tail, ensemble, spares)
                 return target, Home.of(target, is_private=False)
-        target = private_target(cluster, request, agreed)
+        target = private_target(cluster, request, agreed, STREAM)
         return target, Home.of(target, is_private=True)
 
 

@@ -5,6 +5,7 @@ wrote to it has ended. Records never name another ledger's entry logs, and the d
 log bind its ledger, so its rows are decoded, with every check, and written anew.
 """
 
+import logging
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from bkspark.client.batch.target import BatchTarget
 from bkspark.client.channel import Channel
 from bkspark.client.entry_log_file import EntryLogFile
 from bkspark.client.password import Password, make_digester
+from bkspark.client.stepping_over import BadCopy, step_over
 from bkspark.client.streams.micro_batch import Home
 from bkspark.errors import (
     BookieUnavailableError,
@@ -24,6 +26,8 @@ from bkspark.errors import (
 )
 from bkspark.format import arrow_schema
 from bkspark.protocol.batch import AttemptReport, WrittenLog
+
+logger = logging.getLogger(__name__)
 
 
 def rehomed(report: AttemptReport, home: Home, target: BatchTarget) -> AttemptReport:
@@ -67,6 +71,8 @@ def _blocks(log: WrittenLog, home: Home, password: Password) -> Iterator[pa.Reco
             return
         except (BookieUnavailableError, CorruptDataError) as error:
             problems.append(str(error))
+            what = f"entry log {log.entry_log.attempt_id}-{log.entry_log.stripe}"
+            step_over(logger, BadCopy(source.cluster_id, source.bookie_id, what), str(error))
         finally:
             channel.close()
     raise NotEnoughBookiesError(

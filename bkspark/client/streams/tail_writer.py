@@ -6,6 +6,7 @@ with, is all that was ever committed: a batch that is not in it is not in the lo
 nobody else commits without fencing this writer first, so its own memory is as good.
 """
 
+import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from bkspark.errors import LedgerExistsError, LedgerFencedError, NoSuchLedgerErr
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import FIRST_TERM, LedgerMetadata, LedgerState, Standing
 from bkspark.protocol.log import LogRecord
+
+logger = logging.getLogger(__name__)
 
 _Begun = tuple[RecordWriter, Mapping[str, int]]
 """Who writes, and the last transactions that were committed before, by application."""
@@ -84,6 +87,8 @@ class TailWriter:
         if found is None:
             return None
         self._began -= found.age_seconds
+        taken, name = found.tail.ledger.value, request.log_name
+        logger.info("log %s: took ledger %d up in term %d", name, taken.ledger_id, taken.term)
         writer = self._record_writer(found.tail, found.tail.ledger.value.token, found.standing)
         return writer, {**found.tail.log.value.transactions, **found.standing.transactions}
 
@@ -143,21 +148,26 @@ class TailWriter:
             self._rolled = None
         return is_new
 
-    def is_full(self, limits: RollLimits) -> bool:
-        """Whether the next batch should go to a new ledger."""
-        return (
-            self._writer.record_count >= limits.record_count
-            or self._writer.length_bytes >= limits.length_bytes
-            or monotonic() - self._began >= limits.seconds
-        )
+    def why_full(self, limits: RollLimits) -> str:
+        """Why the next batch should go to a new ledger, in one line; empty if it need not."""
+        if self._writer.record_count >= limits.record_count:
+            return f"it has {self._writer.record_count} records"
+        if self._writer.length_bytes >= limits.length_bytes:
+            return f"it has {self._writer.length_bytes} bytes"
+        return f"it is {limits.seconds:g} s old" if self._age >= limits.seconds else ""
 
-    def close_ledger(self) -> None:
-        """Close the ledger behind the last committed batch.
+    @property
+    def _age(self) -> float:
+        return monotonic() - self._began
+
+    def close_ledger(self, reason: str) -> None:
+        """Close the ledger behind the last committed batch, for ``reason``.
 
         Raises:
             LedgerFencedError, LedgerClosedError: somebody else has taken it over.
         """
         self._writer.close_ledger()
+        self._tell("closed ledger %d, the next batch rolls on", reason)
 
     def lay_down(self) -> None:
         """Leave the ledger to the next process, without a need to recover it.
@@ -166,6 +176,11 @@ class TailWriter:
             LedgerFencedError, LedgerClosedError: somebody else has taken it over.
         """
         self._writer.lay_down()
+        self._tell("laid ledger %d down", "there was nothing to commit")
+
+    def _tell(self, what: str, reason: str) -> None:
+        ledger_id = self._writer.metadata.ledger_id
+        logger.info(f"log %s: {what}: %s", self._request.log_name, ledger_id, reason)
 
     def close(self) -> None:
         """Let go of files and connections; the ledger stays as it is."""

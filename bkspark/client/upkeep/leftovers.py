@@ -4,9 +4,10 @@ A file is written under a temporary name and gets its own when it is whole. Noth
 names up, so one may be removed at any time without a promise being broken, and no clock is needed
 to tell old from new: whoever still writes to it gets an error before its file has a name, and so
 before anything counts it (R1). That error costs a living writer its bookie, though. Therefore only
-folders of ledgers that are CLOSED or DELETING are swept: no live writer has work there, and a
-repair that is hit begins again. Whole files that no record names are another matter (R12); this
-never touches a file that has a name.
+folders of ledgers whose record says CLOSED or DELETING are swept: no live writer has work there,
+and a repair that is hit begins again. That a listing does not name something, or that it is old,
+proves nothing (H14, RB-29). Whole files that no record names are another matter (R12); this never
+touches a file that has a name.
 """
 
 from collections.abc import Callable, Collection

@@ -4,12 +4,18 @@ It is about a bookie *as it was initialised*. From then on no recovery waits for
 takes it in. Its silence still proves nothing, nor does what it lacks if it comes back: what other
 bookies hold is kept as before, and entries that only lost bookies could tell of are given up only
 by a second word, for one ledger (``accepts_loss`` of a recovery).
+
+One that can be read and not be written to may be declared lost where it is: it cannot be fenced, so
+no recovery gets on with it, but what it shows is kept.
 """
+
+from contextlib import suppress
+from secrets import token_hex
 
 from bkspark.bookie.uri import open_bookie
 from bkspark.client import asking
+from bkspark.client.channel import Channel
 from bkspark.client.cluster import Cluster
-from bkspark.client.runtime import THREADS
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
@@ -25,7 +31,7 @@ def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Mem
 
     Raises:
         InvalidRequestError: there is no such bookie, nothing names this incarnation, or the bookie
-            answers as it.
+            answers as it and can be written to.
     """
     member = _known_member(cluster, layout.bookie_id(bookie_id), incarnation)
     if member in cluster.lost_members():
@@ -33,7 +39,7 @@ def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Mem
     if _answers(cluster, cluster.bookies()[bookie_id], member):
         raise InvalidRequestError(
             f"bookie {bookie_id} is not lost: it answers, as incarnation {member.incarnation}",
-            hint="if its disk is to be given up, take the disk away first",
+            hint="if its disk is to be given up, make it read-only first: what can be read counts",
         )
 
     def declared(before: LostBookie | None) -> LostBookie:
@@ -69,20 +75,20 @@ def _is_named(cluster: Cluster, member: Member) -> bool:
 
 
 def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
-    """Whether it does now; storage that hangs does not."""
+    """Whether it does now and takes a marker, as a recovery needs; storage that hangs does not."""
     meant = BookieRecord(record.bookie_id, member.incarnation, record.url, record.domain)
 
-    def is_there() -> bool:
-        try:
-            with open_bookie(cluster.address(meant)).open_root():
-                return True
-        except BookieUnavailableError:
-            return False
+    address = cluster.address(meant)
 
-    answers = asking.ask_all(
-        THREADS,
-        {record.bookie_id: is_there},
-        seconds=asking.ANSWER_SECONDS,
-        name="look-at-bookie",
-    )
-    return any(answer.result() for answer in answers.values())
+    def is_there() -> bool:
+        with open_bookie(address).open_root() as root:
+            probe = f"probe-{token_hex(16)}"
+            root.put_new(probe, b"")
+            with suppress(BookieUnavailableError):
+                root.delete(probe)
+            return True
+
+    try:
+        return Channel(address, is_patient=True).ask(is_there, asking.ANSWER_SECONDS)
+    except BookieUnavailableError:
+        return False

@@ -7,7 +7,10 @@ blocks are not. What is found here is what the repair of a ledger would have to 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from bkspark.bookie.contract import ReadableRoot
 from bkspark.client.cluster import Cluster
+from bkspark.client.journals.journal_folder import find_journals
+from bkspark.client.journals.journal_pages import JournalPages
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.ledger_files import (
     OpenBookies,
@@ -17,9 +20,8 @@ from bkspark.client.reading.ledger_files import (
     placed_logs,
 )
 from bkspark.errors import BookieUnavailableError, CorruptDataError, UnauthorizedError
-from bkspark.format import journal, layout
+from bkspark.format import layout
 from bkspark.format.digest import Digester
-from bkspark.format.journal import Tail
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.record import AddRecord
 
@@ -137,20 +139,31 @@ def _records_on(
     bookies: OpenBookies, member: Member, ledger: LedgerMetadata, digester: Digester
 ) -> _Shown:
     shown = _Shown()
-    folder = layout.journal_folder(ledger.ledger_id)
     try:
         root = bookies.root(member)
-        for name in root.list(folder):
-            data = root.read(f"{folder}/{name}") or b""
-            content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
-            # What a killed writer or a power cut left half-written is nothing that is missing.
-            if content.tail is Tail.CORRUPT:
-                shown.problem = f"journal {name} is corrupt"
-            for record in content.records:
-                keep_newest(shown.records, record, ledger)
+        found = find_journals(root, member.bookie_id, ledger.ledger_id)
+        shown.problem = found.problem
+        for name in found.names:
+            _add_records(shown, root, name, ledger, digester)
     except BookieUnavailableError as error:
         shown.problem = str(error)
     return shown
+
+
+def _add_records(
+    shown: _Shown, root: ReadableRoot, name: str, ledger: LedgerMetadata, digester: Digester
+) -> None:
+    """What journal ``name`` shows, read page by page: it may be long, or claim to be."""
+    pages = JournalPages(name, digester, ledger_id=ledger.ledger_id)
+    try:
+        for page in pages.in_order(root):
+            # What a killed writer or a power cut left half-written is nothing that is missing.
+            if page.problem and not page.is_cut:
+                shown.problem = f"journal {name} is corrupt"
+            for group in page.groups:
+                keep_newest(shown.records, group.record, ledger)
+    except CorruptDataError:
+        shown.problem = f"journal {name} is gone"
 
 
 def _wanted(

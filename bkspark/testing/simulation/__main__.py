@@ -3,6 +3,8 @@
     python -m bkspark.testing.simulation --seconds 3600 --jobs 2
     python -m bkspark.testing.simulation --schedules 1 --seed 4711 --tell
     python -m bkspark.testing.simulation --logs --seconds 3600 --jobs 2
+    python -m bkspark.testing.simulation --losses --seconds 3600 --jobs 2
+    python -m bkspark.testing.simulation --power-cuts --seconds 3600 --jobs 2
     python -m bkspark.testing.simulation --exhaust 3/3/2 --recoverers 1 --crashes 1
     python -m bkspark.testing.simulation --exhaust 3/3/2 --recoverers 2 --states
 
@@ -13,11 +15,14 @@ SIGINT and SIGTERM end it: it says what was run until then and exits with 130 or
 import argparse
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.simulation.exhaust import exhaust
 from bkspark.testing.simulation.exhaust_run import Scope
 from bkspark.testing.simulation.exhaust_states import cover
+from bkspark.testing.simulation.frame import Outcome
 from bkspark.testing.simulation.log_schedule import run_log_schedule
 from bkspark.testing.simulation.many import run_many, told_by_signals
 from bkspark.testing.simulation.schedule import run_schedule
@@ -32,7 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.exhaust:
         return _exhaust(options)
     count = options.schedules or (None if options.seconds else 1000)
-    run = run_log_schedule if options.logs else run_schedule
+    scheduled: Callable[..., Outcome] = run_log_schedule if options.logs else run_schedule
+    run = partial(scheduled, loses_files=options.losses, loses_power=options.power_cuts)
     if options.tell:
         for number in range(count or 1):
             print(told(run(options.seed + number)))
@@ -80,6 +86,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, help="processes to run them in")
     parser.add_argument("--tell", action="store_true", help="print every step of every schedule")
     parser.add_argument("--logs", action="store_true", help="logs of ledgers, in place of a ledger")
+    parser.add_argument(
+        "--losses", action="store_true", help="bookies lose files and folders, cookies intact"
+    )
+    parser.add_argument(
+        "--power-cuts", action="store_true", help="bookies lose what is not durable yet"
+    )
     small = parser.add_argument_group("every schedule of a small scope")
     small.add_argument("--exhaust", type=_quorum, metavar="E/Qw/Qa")
     small.add_argument("--recoverers", type=int, default=1)

@@ -20,7 +20,7 @@ from bkspark.client.password import Password
 from bkspark.client.records import Seen
 from bkspark.client.recovery.recover import recover
 from bkspark.client.upkeep import maintenance
-from bkspark.errors import BookKeeperError, CorruptDataError
+from bkspark.errors import BookieUnavailableError, BookKeeperError, CorruptDataError
 from bkspark.format.digest import Digester
 from bkspark.protocol.batch import AttemptReport
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
@@ -190,22 +190,34 @@ class Clients:
         must_succeed: bool,
     ) -> None:
         with Cluster(self._uri) as cluster:
-            handle = ReadHandle(cluster, ledger_id, _digester(), runtime=runtime)
-            for look in range(looks):
-                if look:
-                    handle.read_last_add_confirmed()
-                self._oracle.shown(name, ledger_id, handle.last_add_confirmed)
+            handle: ReadHandle | None = None
+            for _ in range(looks):
+                before = self._oracle.shown_by_now(ledger_id)
                 try:
-                    entries = list(handle.read()) if handle.last_add_confirmed >= 0 else []
-                except CorruptDataError as error:
+                    if handle is None:
+                        handle = ReadHandle(cluster, ledger_id, _digester(), runtime=runtime)
+                    else:
+                        handle.read_last_add_confirmed()
+                except BookieUnavailableError as error:
                     if must_succeed:
                         raise Violation(f"{name} cannot read: {error} (I2)") from error
-                    entries = []
-                for number, entry in enumerate(entries):
-                    if number != entry.entry_id:
-                        raise Violation(f"{name} reads entry {entry.entry_id} at {number} (I4)")
-                    self._oracle.has_read(name, entry.entry_id, entry.value)
-                self._scheduler.note(f"has read {len(entries)} entries")
+                    self._scheduler.note(f"cannot tell how far it may read: {error.args[0]}")
+                    continue
+                self._oracle.shown(name, ledger_id, handle.last_add_confirmed, before)
+                self._read_all(name, handle, must_succeed=must_succeed)
+
+    def _read_all(self, name: str, handle: ReadHandle, *, must_succeed: bool) -> None:
+        try:
+            entries = list(handle.read()) if handle.last_add_confirmed >= 0 else []
+        except CorruptDataError as error:
+            if must_succeed:
+                raise Violation(f"{name} cannot read: {error} (I2)") from error
+            entries = []
+        for number, entry in enumerate(entries):
+            if number != entry.entry_id:
+                raise Violation(f"{name} reads entry {entry.entry_id} at {number} (I4)")
+            self._oracle.has_read(name, entry.entry_id, entry.value)
+        self._scheduler.note(f"has read {len(entries)} entries")
 
     def commit(self, name: str, target: BatchTarget, row_counts: Sequence[int]) -> Task:
         """Write the partitions of a DataFrame, one after the other, and commit them."""

@@ -26,7 +26,7 @@ from bkspark.testing.simulation.explorer import RedundantError
 from bkspark.testing.simulation.faults import Chance
 from bkspark.testing.simulation.frame import Outcome
 from bkspark.testing.simulation.oracle import Oracle
-from bkspark.testing.simulation.runtime import determined, replaced
+from bkspark.testing.simulation.runtime import determined, each_remembers, replaced
 from bkspark.testing.simulation.schedule import make_ledger
 from bkspark.testing.simulation.scheduler import Process, Scheduler, Task
 from bkspark.testing.simulation.symmetry import Turns, is_too_early
@@ -159,7 +159,12 @@ class ScopeRun:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         once = [(recover, "TAKEOVERS_MAX", 1), *milestones(self._go_on, self._decided)]
-        with determined(0, chance=self._chance), self.storage.installed(), replaced(once):
+        with (
+            determined(0, chance=self._chance),
+            each_remembers(self.scheduler),
+            self.storage.installed(),
+            replaced(once),
+        ):
             try:
                 yield
             finally:

@@ -22,23 +22,42 @@ class Kind(Enum):
     CRASH_AFTER = "the client dies after the effect"
     CRASH_TORN = "the client dies in the middle of the append"
     CRASH_LATE = "the client dies, the effect happens later"
+    UNSYNCED = "the effect is seen and not durable, then an error"
+    CRASH_UNSYNCED = "the client dies before the effect, which is seen, is durable"
     PAUSED = "the client is paused"
     DOWN = "a bookie does not answer for a while"
     WIPED = "a bookie comes back empty"
     REPLACED = "a bookie is initialised anew at the same place"
     FENCE_LOST = "bookies forget their fences"
     CUT = "a bookie loses the end of a journal"
+    FILE_LOST = "a bookie loses a file"
+    FOLDER_LOST = "a bookie loses a folder"
+    SHORTENED = "a bookie loses the end of a file"
     FLIPPED = "a bit of a file turns over"
     READ_ONLY = "a bookie cannot be written to for a while"
+    POWER_CUT = "a bookie loses what was not durable"
     TIMED_OUT = "a wait ends by its time limit"
 
 
-CRASHES = frozenset({Kind.CRASH_BEFORE, Kind.CRASH_AFTER, Kind.CRASH_TORN, Kind.CRASH_LATE})
+UNSYNCED = frozenset({Kind.UNSYNCED, Kind.CRASH_UNSYNCED})
+CRASHES = frozenset(
+    {
+        Kind.CRASH_BEFORE,
+        Kind.CRASH_AFTER,
+        Kind.CRASH_TORN,
+        Kind.CRASH_LATE,
+        Kind.CRASH_UNSYNCED,
+    }
+)
 AFTER = frozenset({Kind.ANSWER_LOST, Kind.CRASH_AFTER})
 LATER = frozenset({Kind.LATE, Kind.CRASH_LATE})
 HALF = frozenset({Kind.TORN, Kind.CRASH_TORN})
-LOSSES = frozenset({Kind.WIPED, Kind.REPLACED, Kind.CUT, Kind.FLIPPED})
-AMBIENT = LOSSES | {Kind.PAUSED, Kind.DOWN, Kind.READ_ONLY, Kind.FENCE_LOST}
+PARTIAL = frozenset({Kind.FILE_LOST, Kind.FOLDER_LOST, Kind.SHORTENED})
+"""Losses that leave the cookie intact; only in schedules that are asked to lose files."""
+POWER = UNSYNCED | {Kind.POWER_CUT}
+"""What was written may not be durable."""
+LOSSES = PARTIAL | {Kind.WIPED, Kind.REPLACED, Kind.CUT, Kind.FLIPPED}
+AMBIENT = LOSSES | {Kind.PAUSED, Kind.DOWN, Kind.READ_ONLY, Kind.FENCE_LOST, Kind.POWER_CUT}
 """They happen beside an operation, which then goes on."""
 
 _WEIGHTS = {
@@ -59,6 +78,7 @@ _WEIGHTS = {
     Kind.FLIPPED: 3,
     Kind.READ_ONLY: 3,
 }
+_ASKED_WEIGHT = 3
 _RATES = (0.0, 0.01, 0.03, 0.06, 0.12)
 _MIXTURES: tuple[tuple[Kind, ...], ...] = (
     (Kind.WIPED, Kind.REPLACED, Kind.CUT, Kind.DOWN),
@@ -71,8 +91,11 @@ _MIXTURES: tuple[tuple[Kind, ...], ...] = (
 )
 """Faults that are worse together."""
 
+_SYNCING = frozenset({"put_new", "open_journal", "append", "finish", "sync"})
 _CRASHES_MAX = 2
 _FENCES_LOST_MAX = 6
+_PARTIAL_MAX = 4
+"""With losses without end a writer changes its ensemble without end."""
 
 
 @dataclass
@@ -81,13 +104,19 @@ class Chance:
 
     Attributes:
         losses_left: bookies that may still lose their data.
+        loses_files: whether bookies lose single files and folders too.
+        loses_power: whether they lose what is not durable.
         is_over: no more faults, so that everything can end.
+        hit: bookies that lost data; what they lose once more costs no other bookie.
     """
 
     random: Random
     losses_left: int
+    loses_files: bool = False
+    loses_power: bool = False
     is_over: bool = False
     counts: Counter[Kind] = field(default_factory=Counter)
+    hit: set[str] = field(default_factory=set)
     _rate: float = 0.0
     _kinds: list[Kind] = field(default_factory=list)
 
@@ -98,6 +127,10 @@ class Chance:
         if self.random.random() < 0.5:
             chosen = self.random.sample(list(_WEIGHTS), self.random.randint(1, 5))
         self._kinds = [kind for kind in chosen for _ in range(_WEIGHTS[kind])]
+        asked = (PARTIAL if self.loses_files else set()) | (POWER if self.loses_power else set())
+        self._kinds += [kind for kind in Kind if kind in asked for _ in range(_ASKED_WEIGHT)]
+        if asked:
+            self._rate = max(self._rate, _RATES[1])
 
     def draw(self, call: str) -> Kind | None:
         """What goes wrong with the next operation; not counted yet."""
@@ -106,10 +139,23 @@ class Chance:
         kind = self.random.choice(self._kinds)
         if kind in HALF and call != "append":
             return None
+        if kind in UNSYNCED and call not in _SYNCING:
+            return None
         if kind in CRASHES and sum(self.counts[one] for one in CRASHES) >= _CRASHES_MAX:
             return None
-        if kind in LOSSES and not self.losses_left:
+        if kind in LOSSES and not self.losses_left and not (kind in PARTIAL and self.hit):
+            return None
+        if kind in PARTIAL and sum(self.counts[one] for one in PARTIAL) >= _PARTIAL_MAX:
             return None
         if kind is Kind.FENCE_LOST and self.counts[kind] >= _FENCES_LOST_MAX:
             return None
         return kind
+
+    def may_hit(self, bookie_id: str) -> bool:
+        """Whether a bookie may lose some of its data: within the promise it stays."""
+        return bookie_id in self.hit or self.losses_left > 0
+
+    def note_hit(self, bookie_id: str) -> None:
+        """The bookie has lost data."""
+        self.losses_left -= bookie_id not in self.hit
+        self.hit.add(bookie_id)

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.simulation.faults import Chance, Kind
 from bkspark.testing.simulation.oracle import Oracle
-from bkspark.testing.simulation.runtime import determined
+from bkspark.testing.simulation.runtime import determined, each_remembers
 from bkspark.testing.simulation.scheduler import STEPS_MAX, Policy, Scheduler, Violation
 from bkspark.testing.simulation.storage import Storage
 
@@ -63,6 +63,8 @@ class Shape:
         lengths: steps within which the one that goes first is changed.
         changes_max: how often it is, >= 1.
         has_priorities: whether the next task is never chosen uniformly.
+        loses_files: whether bookies lose single files and folders, cookies intact.
+        loses_power: whether they lose what is not durable.
     """
 
     quorum: Quorum
@@ -70,6 +72,8 @@ class Shape:
     changes_max: int
     has_priorities: bool = False
     steps_max: int = STEPS_MAX
+    loses_files: bool = False
+    loses_power: bool = False
 
 
 class Run(ABC, Generic[Watcher]):
@@ -88,7 +92,12 @@ class Run(ABC, Generic[Watcher]):
             steps_max=shape.steps_max,
         )
         self.oracle = oracle
-        chance = Chance(random, losses_left=quorum.losses_max)
+        chance = Chance(
+            random,
+            losses_left=quorum.losses_max,
+            loses_files=shape.loses_files,
+            loses_power=shape.loses_power,
+        )
         self.storage = Storage(self.scheduler, chance, oracle, quorum.ensemble_size + spares)
         how = "uniform" if is_uniform else f"priorities, changed at {sorted(changes)}"
         self.setting = (
@@ -106,7 +115,7 @@ class Run(ABC, Generic[Watcher]):
 
     def surroundings(self) -> Iterable[AbstractContextManager[object]]:
         """What holds while it is played."""
-        return (self.storage.installed(),)
+        return (self.storage.installed(), each_remembers(self.scheduler))
 
     def heal(self) -> bool:
         """No more faults; returns whether no bookie has lost anything."""

@@ -21,12 +21,17 @@ def payload(entry_id: int) -> bytes:
 
 @dataclass
 class Place:
-    """A bookie's disk; another one after a loss."""
+    """A bookie's disk; another one after a loss.
+
+    Attributes:
+        withheld: by name, (ledger id, copy) of what is seen in a file and not durable.
+    """
 
     incarnation: str
     disk: MemoryDisk
     names: dict[str, bytes] = field(default_factory=dict)
     damaged: set[str] = field(default_factory=set)
+    withheld: dict[str, list[tuple[int, Copy]]] = field(default_factory=dict)
 
 
 @dataclass

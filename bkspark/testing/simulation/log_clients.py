@@ -223,7 +223,8 @@ class LogClients(Clients):
         try:
             rows = [(entry.offset, entry.value) for entry in log.read(start)]
         except NoSuchEntryError as error:
-            if not may_miss and log.first_offset > start:
+            is_held = not may_miss and log.record.generation == generation
+            if is_held and log.first_offset > start:
                 raise Violation(f"{name} has not read {start}, it is gone: {error} (I8)") from error
             raise
         self.log_oracle.has_read_log(name, start, rows, reading)

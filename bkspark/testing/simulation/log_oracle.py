@@ -24,7 +24,7 @@ from bkspark.format import cursor_record, journal, layout
 from bkspark.protocol.ledger import LedgerMetadata
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.record import AddRecord
-from bkspark.testing.simulation.known import stripe_count
+from bkspark.testing.simulation.known import Copy, stripe_count
 from bkspark.testing.simulation.log_told import Contents, Reading
 from bkspark.testing.simulation.log_watch import History
 from bkspark.testing.simulation.oracle import Oracle
@@ -306,13 +306,13 @@ class LogOracle(Oracle):
 
     def _add_frame(
         self, step: int, process: str, bookie_id: str, frame: journal.Frame, data: bytes
-    ) -> None:
+    ) -> list[Copy]:
         record = frame.record
         ledger_id = record.ledger_id
         is_known = ledger_id in self.private or self.logs.was_listed(ledger_id)
         if not is_known and not record.is_confirmation:
             raise Violation(f"{process} writes to ledger {ledger_id}, which is not listed (RB-20)")
-        super()._add_frame(step, process, bookie_id, frame, data)
+        return super()._add_frame(step, process, bookie_id, frame, data)
 
     def _require_payloads(self, record: AddRecord, stripe: int, message: bytes) -> None:
         count = stripe_count(record.quorum.ensemble_size, record.quorum.write_quorum_size)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from bkspark.client import channel
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.batch.target import BatchTarget
-from bkspark.client.channel import Channel
+from bkspark.client.handles.how_far import Readable
+from bkspark.client.reading import confirmed, log_view
 from bkspark.client.recovery.fencing import LookUp, Shown
 from bkspark.client.recovery.running import Beat, Failure, unheard
 from bkspark.client.runtime import Task, Threads
@@ -58,18 +58,8 @@ def tasks_for_threads(scheduler: Scheduler) -> Iterator[None]:
             task.name = "look-up"
         return real_look_up(self, beat)
 
-    def answer(self: Channel, seconds: float) -> Any:
-        asked = self._last
-        if threading.get_ident() != home or scheduler.current is None or asked is None:
-            return real_answer(self, seconds)
-        if not asked.done():
-            scheduler.pause(asked.done, seconds)
-        return real_answer(self, 0)
-
-    real_look_up, real_answer = LookUp.run, Channel.answer
+    real_look_up = LookUp.run
     changes: list[tuple[object, str, object]] = [
-        (Channel, "answer", answer),
-        (channel, "_UNANSWERED", channel._Unanswered()),
         (Threads, "start", start),
         (Threads, "inbox", inbox),
         (Threads, "lock", lock),
@@ -91,8 +81,17 @@ class _Done:
 
 @contextmanager
 def watched(oracle: LogOracle, scheduler: Scheduler) -> Iterator[None]:
-    """Let ``oracle`` know of acknowledgements and copies at the moment at which they are made."""
+    """Let ``oracle`` know of acks, copies and what is shown, when they are made or shown."""
     real_acknowledged, real_rehomed = RecordWriter._acknowledged, rehoming.rehomed
+    real_readable = confirmed.readable
+
+    def readable(bookies: Any, cluster: Any, ledger_id: int, *rest: Any, **named: Any) -> Readable:
+        before = oracle.shown_by_now(ledger_id)
+        found = real_readable(bookies, cluster, ledger_id, *rest, **named)
+        name = scheduler.current.process.name if scheduler.current else "-"
+        if named.get("enough") is None:
+            oracle.shown(name, ledger_id, found.last_entry_id, before)
+        return found
 
     def acknowledged(self: RecordWriter, add: Any) -> None:
         real_acknowledged(self, add)
@@ -108,6 +107,7 @@ def watched(oracle: LogOracle, scheduler: Scheduler) -> Iterator[None]:
         return copied
 
     changes: list[tuple[object, str, object]] = [
+        (log_view, "readable", readable),
         (RecordWriter, "_acknowledged", acknowledged),
         (tail_writer, "rehomed", rehomed),
     ]

@@ -49,21 +49,30 @@ _NEAR_LOOKS = 8
 CURSOR = "reader"
 
 
-def run_log_schedule(seed: int, *, checks_reasons: bool = True) -> Outcome:
-    """Run the schedule of ``seed``; a violation is in the outcome, not raised."""
+def run_log_schedule(seed: int, *, checks_reasons: bool = True, **losses: bool) -> Outcome:
+    """Run the schedule of ``seed``; a violation is in the outcome, not raised.
+
+    Args:
+        losses: ``loses_files``, ``loses_power``; see ``Shape``.
+    """
     oracle = LogOracle(URI, LOG, checks_reasons=checks_reasons)
-    return outcome_of(seed, lambda: _Run(Random(f"log {seed}"), oracle))
+    return outcome_of(seed, lambda: _Run(Random(f"log {seed}"), oracle, **losses))
 
 
 class _Run(Run[LogOracle]):
     """A cluster with one log and its clients."""
 
-    def __init__(self, random: Random, oracle: LogOracle) -> None:
+    def __init__(self, random: Random, oracle: LogOracle, **losses: bool) -> None:
         quorum = Quorum(*random.choice(_QUORUMS))
         self._rolls = random.random() < _ROLLING_SHARE
         changes_max = _ROLLING_CHANGES_MAX if self._rolls else _CHANGES_MAX
         shape = Shape(
-            quorum, _LENGTHS, changes_max, has_priorities=self._rolls, steps_max=_STEPS_MAX
+            quorum,
+            _LENGTHS,
+            changes_max,
+            has_priorities=self._rolls,
+            steps_max=_STEPS_MAX,
+            **losses,
         )
         super().__init__(random, shape, oracle)
         self.setting = f"a log, {self.setting}"

@@ -3,19 +3,7 @@
 Rule: nothing here asks a client or uses its decisions. The oracle sees bytes appear on disks and
 versions appear in the metadata store, is told of acks and reads, and knows which disks were lost.
 
-I1  a CLOSED ledger ends at or behind every acknowledged entry, before and after it was closed
-I2  every acknowledged entry is where the metadata says
-I3  every entry of a CLOSED ledger has Qa good copies in its write set, lost disks apart
-I4  entry ``n`` is what was submitted as ``n``, and equal on every bookie
-I5  fragments begin at increasing entries and name E bookies each; all but the last stay as they are
-I6  states only move OPEN, IN_RECOVERY, CLOSED; a term has one owner; CLOSED never changes; what is
-    laid down, to be taken up without recovery, has nothing undecided
-I7  the LAC of one reader never decreases, and is never above what is acknowledged or closed
-I8  a log's list only changes as it may (``log_watch``)
-J1  no name changes its bytes; a journal only grows
-J3  no ledger is closed below a LAC that was given out
-J4  an ack rests on Qa post-checks and on a metadata check after the last of them
-R16 a recovery closes on what it saw on bookies that it had fenced before it looked
+The rules are those that ``bkspark/protocol/README.md`` says it asks for, by number.
 """
 
 import re
@@ -29,6 +17,8 @@ from bkspark.format.digest import Digester
 from bkspark.metadata.memory import MemoryMetadataStore
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
 from bkspark.protocol.record import AddRecord
+from bkspark.testing.simulation.damage import NAME, damage
+from bkspark.testing.simulation.fence_watch import FenceWatch
 from bkspark.testing.simulation.known import Copy, Ledger, Place, payload, stripe_count
 from bkspark.testing.simulation.log_watch import LogWatch
 from bkspark.testing.simulation.scheduler import Violation
@@ -39,7 +29,6 @@ _MOVES = {(OPEN, OPEN), (OPEN, IN_RECOVERY), (OPEN, CLOSED)} | {
     (IN_RECOVERY, CLOSED),
     *((state, LedgerState.DELETING) for state in (OPEN, IN_RECOVERY, CLOSED)),
 }
-_NAME = re.compile(r"ledgers/[0-9a-f]{2}/([0-9a-f]{16})/(terms|journal|entries)/(.+)")
 _KEY = re.compile(r"ledgers/([0-9a-f]{16})")
 
 
@@ -62,9 +51,7 @@ class Oracle:
         self._appended: dict[tuple[str, str, int], list[tuple[int, int]]] = {}
         self._unfenced: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._current: dict[tuple[str, int], int] = {}
-        self._fenced: dict[tuple[str, str, int, int], int] = {}
-        self._looked: dict[tuple[str, int, int], dict[str, int]] = {}
-        self._lacs: dict[tuple[str, int], int] = {}
+        self._fences = FenceWatch()
         self.logs = LogWatch(self._store, self.ledgers)
 
     # --- told by the simulation ------------------------------------------------------------
@@ -76,44 +63,31 @@ class Oracle:
             self._lost.add((bookie_id, before.incarnation))
         self._places[bookie_id] = Place(incarnation, disk)
 
-    def cut(self, bookie_id: str, name: str) -> None:
-        """The journal ``name`` lost the end of its last record."""
-        place = self._places[bookie_id]
-        match = _NAME.fullmatch(name)
-        assert match is not None
-        ledger_id = int(match[1], 16)
-        ledger, before = self.ledgers[ledger_id], place.names.get(name, b"")
-        frames = journal.decode_journal(before, self._digester, ledger_id=ledger_id).frames
-        place.names[name] = bytes(place.disk.files[name].data)
-        place.damaged.add(name)
-        if frames and not frames[-1].record.is_confirmation:
-            first = str(frames[-1].record.first_entry_id)
-            damaged = {copy for copy in ledger.copies if copy[1:] == (bookie_id, place.incarnation)}
-            ledger.cut |= {
-                copy for copy in damaged if copy[0][:2] in (("record", first), ("part", first))
-            }
+    def damaged(self, bookie_id: str, name: str, *, keeps_start: bool = False) -> None:
+        """The file ``name`` has other bytes, or is gone.
 
-    def flipped(self, bookie_id: str, name: str) -> None:
-        """Some bit of a file turned over: nothing of it is a good copy any more."""
+        Args:
+            keeps_start: whether the bytes that are left are as they were.
+        """
         place = self._places[bookie_id]
-        match = _NAME.fullmatch(name)
-        assert match is not None
-        ledger_id, before = int(match[1], 16), place.names.get(name, b"")
-        ledger = self.ledgers[ledger_id]
-        gone: set[Copy] = set()
-        if match[2] == "entries":
-            attempt, _, stripe = match[3].removesuffix(".arrow").rpartition("-")
-            gone.add(("log", attempt, stripe))
+        before, file = place.names.pop(name, b""), place.disk.files.get(name)
+        left = b"" if file is None else bytes(file.data)
+        if file is not None:
+            place.names[name] = left
+            place.damaged.add(name)
+        member = (bookie_id, place.incarnation)
+        good = left if keeps_start else b""
+        damage(self.ledgers, self._digester, member, name, before, good)
+
+    def lost_power(self, bookie_id: str, name: str) -> None:
+        """The file ``name`` has only its durable bytes left; no good copy was anywhere else."""
+        place = self._places[bookie_id]
+        place.withheld.pop(name, None)
+        file = place.disk.files.get(name)
+        if file is None:
+            place.names.pop(name, None)
         else:
-            content = journal.decode_journal(before, self._digester, ledger_id=ledger_id)
-            firsts = {str(frame.record.first_entry_id) for frame in content.frames}
-            gone = {copy for copy, *_ in ledger.copies if copy[0] != "log" and copy[1] in firsts}
-        place.names[name] = bytes(place.disk.files[name].data)
-        place.damaged.add(name)
-        ledger.cut |= {(copy, bookie_id, place.incarnation) for copy in gone}
-
-    def forget_name(self, bookie_id: str, name: str) -> None:
-        self._places[bookie_id].names.pop(name, None)
+            place.names[name] = bytes(file.data)
 
     def after(
         self, step: int, process: str, place: str, call: str, name: str, result: object
@@ -121,15 +95,19 @@ class Oracle:
         """An operation of ``process`` took effect just now, with ``result``."""
         if place == "metadata":
             self._after_metadata(step, process, call, name, result)
-        elif call in ("put_new", "append", "finish", "open_journal"):
+        elif call in ("put_new", "append", "finish", "open_journal", "sync"):
             self._look_at(step, process, place, name)
-            self._note_fence(step, process, place, name)
+            self._fences.made(step, process, place, name)
         elif call == "size":
             self._note_post_check(step, process, place, name, result)
         elif call == "list" and name.endswith("/journal"):
             ledger_id = int(name.split("/")[2], 16)
-            key = (process, ledger_id, self.ledgers[ledger_id].metadata.term)
-            self._looked.setdefault(key, {}).setdefault(place, step)
+            self._fences.looked(step, process, place, self.ledgers[ledger_id].metadata)
+
+    def failed(self, process: str, place: str, call: str, name: str) -> None:
+        """``process`` was told that an operation failed, whatever became of it."""
+        if call == "put_new":
+            self._fences.failed(process, place, name)
 
     def acknowledged(self, process: str, ledger_id: int, entry_id: int) -> None:
         """The client learns that ``entry_id`` is durable for ever."""
@@ -155,13 +133,15 @@ class Oracle:
     def is_deleted(self, ledger_id: int) -> bool:
         return self.ledgers[ledger_id].metadata.state is LedgerState.DELETING
 
-    def shown(self, reader: str, ledger_id: int, confirmed: int) -> None:
-        """A reader was given ``confirmed`` as last-add-confirmed."""
+    def shown_by_now(self, ledger_id: int) -> int:
+        """The highest LAC that any reader was given: whoever looks from now on must not miss it."""
+        return self.ledgers[ledger_id].shown if ledger_id in self.ledgers else -1
+
+    def shown(self, reader: str, ledger_id: int, confirmed: int, before: int) -> None:
+        """A reader was given ``confirmed``; ``before`` was shown by the time he began to look."""
         ledger = self.ledgers[ledger_id]
-        before = self._lacs.get((reader, ledger_id), -1)
         if confirmed < before:
-            raise Violation(f"LAC of {reader} goes back from {before} to {confirmed} (I7)")
-        self._lacs[reader, ledger_id] = confirmed
+            raise Violation(f"{reader} is shown LAC {confirmed}, {before} was shown before (I7)")
         end = ledger.metadata.last_entry_id
         if confirmed > (ledger.acked if end is None else end):
             raise Violation(f"{reader} is shown LAC {confirmed}, acked is {ledger.acked} (I7)")
@@ -172,12 +152,9 @@ class Oracle:
             raise Violation(f"{reader} reads {value!r} as entry {entry_id} (I4)")
 
     def require_fences(self, process: str, ledger_id: int, term: int) -> None:
-        """Every bookie that ``process`` looked at in ``term`` had its marker by then."""
-        if not self._checks_reasons:
-            return
-        for bookie_id, looked in self._looked.get((process, ledger_id, term), {}).items():
-            if self._fenced.get((process, bookie_id, ledger_id, term), looked) >= looked:
-                raise Violation(f"{process} closes on what {bookie_id} showed unfenced (R16)")
+        """Every bookie that ``process`` looked at in ``term`` had been fenced by it by then."""
+        if self._checks_reasons:
+            self._fences.require(process, ledger_id, term)
 
     # --- what appears on disks -------------------------------------------------------------
 
@@ -187,7 +164,7 @@ class Oracle:
         if file is None:
             return
         data, before = bytes(file.data), place.names.get(name)
-        match = _NAME.fullmatch(name)
+        match = NAME.fullmatch(name)
         is_journal = match is not None and match[2] == "journal"
         if before is not None and not (data.startswith(before) if is_journal else data == before):
             raise Violation(f"{name} on {bookie_id} changes its bytes (J1)")
@@ -197,20 +174,24 @@ class Oracle:
         ledger_id = int(match[1], 16)
         if name in place.damaged:
             self._lost.add((bookie_id, place.incarnation))  # What comes behind is lost as well.
+        copies = list[Copy]()
         if is_journal:
             begin = len(before or b"")
             content = journal.decode_journal(
                 data[begin:], self._digester, ledger_id=ledger_id, position=begin
             )
             for frame in content.frames:
-                self._add_frame(step, process, bookie_id, frame, data[begin:])
+                copies += self._add_frame(step, process, bookie_id, frame, data[begin:])
         if match[2] == "entries":
             attempt, _, stripe = match[3].removesuffix(".arrow").rpartition("-")
-            self._add_copy(self.ledgers[ledger_id], ("log", attempt, stripe), bookie_id)
+            copies.append(("log", attempt, stripe))
+        place.withheld.setdefault(name, []).extend((ledger_id, copy) for copy in copies)
+        self._count_durable(bookie_id, name)
 
     def _add_frame(
         self, step: int, process: str, bookie_id: str, frame: journal.Frame, data: bytes
-    ) -> None:
+    ) -> list[Copy]:
+        """Compare a record with its other copies; returns what it is a copy of."""
         record = frame.record
         ledger, first = self.ledgers[record.ledger_id], record.first_entry_id
         if record.last_add_confirmed > ledger.acked:
@@ -218,24 +199,30 @@ class Oracle:
                 f"a record says LAC {record.last_add_confirmed}, acked is {ledger.acked} (I7)"
             )
         if record.is_confirmation:
-            return
+            return []
         if ledger.groups.setdefault(first, record) != record:
             raise Violation(f"two records begin at entry {first}: {record} (I4)")
-        self._add_copy(ledger, ("record", str(first)), bookie_id)
+        copies: list[Copy] = [("record", str(first))]
         for stripe, (at, length) in frame.parts.items():
             message = data[at : at + length]
             if ledger.parts.setdefault((first, stripe), message) is message:
                 self._require_payloads(record, stripe, message)
             elif ledger.parts[first, stripe] != message:
                 raise Violation(f"copies of entry {first}, stripe {stripe} differ (I4)")
-            self._add_copy(ledger, ("part", str(first), str(stripe)), bookie_id)
+            copies.append(("part", str(first), str(stripe)))
         key = (process, bookie_id, record.ledger_id)
         self._appended.setdefault(key, []).append((first, step))
+        return copies
 
-    def _add_copy(self, ledger: Ledger, copy: Copy, bookie_id: str) -> None:
-        found = (copy, bookie_id, self._places[bookie_id].incarnation)
-        ledger.copies.add(found)
-        ledger.cut.discard(found)
+    def _count_durable(self, bookie_id: str, name: str) -> None:
+        """What a file has is a good copy once it is durable."""
+        place = self._places[bookie_id]
+        if name in place.disk.unsynced:
+            return
+        for ledger_id, copy in place.withheld.pop(name, []):
+            ledger, found = self.ledgers[ledger_id], (copy, bookie_id, place.incarnation)
+            ledger.copies.add(found)
+            ledger.cut.discard(found)
 
     def _require_payloads(self, record: AddRecord, stripe: int, message: bytes) -> None:
         count = stripe_count(record.quorum.ensemble_size, record.quorum.write_quorum_size)
@@ -248,10 +235,10 @@ class Oracle:
     def _note_post_check(
         self, step: int, process: str, bookie_id: str, name: str, result: object
     ) -> None:
-        match = _NAME.fullmatch(name)
+        match = NAME.fullmatch(name)
         if match is None or match[2] != "terms":
             return
-        ledger_id, term = int(match[1], 16), int(match[3], 16)
+        ledger_id, term = int(match[1], 16), int(match[3].partition("-")[0], 16)
         key = (process, bookie_id, ledger_id)
         if result is None:
             self._unfenced[key] = (term - 1, step)
@@ -261,12 +248,6 @@ class Oracle:
             for first, appended in self._appended.get(key, []):
                 if appended < since:
                     self.ledgers[ledger_id].checked.setdefault((first, bookie_id), since)
-
-    def _note_fence(self, step: int, process: str, bookie_id: str, name: str) -> None:
-        match = _NAME.fullmatch(name)
-        if match is not None and match[2] == "terms":
-            key = (process, bookie_id, int(match[1], 16), int(match[3], 16))
-            self._fenced.setdefault(key, step)
 
     # --- what appears in the metadata store ------------------------------------------------
 

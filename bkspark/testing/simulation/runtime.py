@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -19,10 +19,14 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
+from bkspark.client import trouble
+from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.reading import plan as reading_plan
 from bkspark.client.recovery.fencing import LookUp
 from bkspark.client.recovery.running import Instruction
 from bkspark.client.runtime import Threads
+from bkspark.client.timed_store import TimedStore
+from bkspark.client.trouble import Trouble
 from bkspark.format import add_record, ledger_metadata, strict_json
 from bkspark.format import cluster as cluster_format
 from bkspark.testing.simulation.dependence import Access
@@ -209,6 +213,10 @@ def determined(
         (reading_plan, "ThreadPoolExecutor", _InlinePool),
         (Threads, "start", _for_us(Threads.start, _at_once)),
         (secrets, "token_hex", _for_us(secrets.token_hex, token_hex)),
+        (trouble, "THIS_PROCESS", Trouble()),
+        (TimedStore, "__del__", _nothing),  # When it comes is not determined.
+        (WriteHandle, "__del__", _nothing),
+        (TimedStore, "_ask", _for_us(TimedStore._ask, lambda _store, question: question())),
         *_REMEMBERED,
     ]
     tokens, uuids = _users_of_chance(len(sys.modules))
@@ -216,6 +224,30 @@ def determined(
     replacements += [(owner, key, lambda: uuid.UUID(token_hex(16))) for owner, key in uuids]
     with replaced(replacements):
         yield
+
+
+@contextmanager
+def each_remembers(scheduler: Scheduler) -> Iterator[None]:
+    """Let each simulated process remember for itself what hung."""
+    with replaced([(trouble, "THIS_PROCESS", _EachRemembers(scheduler))]):
+        yield
+
+
+class _EachRemembers:
+    """The ``Trouble`` of whoever asks."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._by_process: defaultdict[Process | None, Trouble] = defaultdict(Trouble)
+
+    def __getattr__(self, name: str) -> Any:
+        task = self._scheduler.current
+        process = None if task is None else task.process
+        return getattr(self._by_process[process], name)
+
+
+def _nothing(_dropped: object) -> None:
+    """What a simulated process leaves behind is let go of by nobody."""
 
 
 def _for_us(real: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,24 +30,35 @@ from bkspark.testing.simulation.scheduler import Violation
 _QUORUMS = ((3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (2, 2, 1), (3, 3, 3), (4, 3, 2), (3, 2, 1))
 _BATCH_SHARE = 0.2
 _DELETED_SHARE = 0.05
+_CROWD_SHARE = 0.25
+_CROWD_LOOKS = 6
+_CROWD_DELAYS = (10, 30, 60, 90)
 _ENTRY_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8)
 _LENGTHS = (60, 150, 400)
 _CHANGES_MAX = 4
+_STEPS_MAX = 20_000
+"""Who looks all the time looks at each journal that a recovery in vain has left behind."""
 _BLOCKS = BlockSettings(rows_per_block=4, target_bytes=2**20, compression="none")
 _ROWS = pa.schema([pa.field("n", pa.int64())])
 
 
-def run_schedule(seed: int, *, checks_reasons: bool = True) -> Outcome:
-    """Run the schedule of ``seed``; a violation is in the outcome, not raised."""
-    return outcome_of(seed, lambda: _Run(Random(seed), Oracle(URI, checks_reasons=checks_reasons)))
+def run_schedule(seed: int, *, checks_reasons: bool = True, **losses: bool) -> Outcome:
+    """Run the schedule of ``seed``; a violation is in the outcome, not raised.
+
+    Args:
+        losses: ``loses_files``, ``loses_power``; see ``Shape``.
+    """
+    oracle = Oracle(URI, checks_reasons=checks_reasons)
+    return outcome_of(seed, lambda: _Run(Random(seed), oracle, **losses))
 
 
 class _Run(Run[Oracle]):
     """A cluster with a ledger or two, and the clients of them."""
 
-    def __init__(self, random: Random, oracle: Oracle) -> None:
+    def __init__(self, random: Random, oracle: Oracle, **losses: bool) -> None:
         quorum = Quorum(*random.choice(_QUORUMS))
-        super().__init__(random, Shape(quorum, _LENGTHS, _CHANGES_MAX), oracle)
+        shape = Shape(quorum, _LENGTHS, _CHANGES_MAX, steps_max=_STEPS_MAX, **losses)
+        super().__init__(random, shape, oracle)
         self._clients = Clients(self.scheduler, oracle, random, URI)
 
     def play(self) -> None:
@@ -71,12 +82,23 @@ class _Run(Run[Oracle]):
             clients.read(f"reader-{number + 1}", ledger_id)
         if self.random.random() < _DELETED_SHARE:
             clients.delete("deleter", ledger_id)
+        self._start_crowd(ledger_id)
         self.scheduler.run()
         if self.oracle.is_deleted(ledger_id):
             return
         has_all = self._finish(ledger_id)
         clients.read("last-reader", ledger_id, must_succeed=has_all, looks=1)
         self.scheduler.run()
+
+    def _start_crowd(self, ledger_id: int) -> None:
+        """Readers that look all the time: each must be shown what another was shown before."""
+        own = Random(str(self.random.getstate()))
+        if own.random() < _CROWD_SHARE:
+            for number in range(own.choice((2, 3))):
+                delays = (own.choice(_CROWD_DELAYS),)
+                self._clients.read(
+                    f"watcher-{number + 1}", ledger_id, looks=_CROWD_LOOKS, delays=delays
+                )
 
     def _play_batch(self) -> None:
         targets = [self._make_target() for _ in range(self.random.choice((1, 2, 2)))]

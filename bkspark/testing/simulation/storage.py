@@ -22,6 +22,7 @@ from bkspark.testing.simulation.faults import (
     HALF,
     LATER,
     LOSSES,
+    UNSYNCED,
     Chance,
     Kind,
 )
@@ -65,6 +66,13 @@ class Storage(StorageFaults):
         self.losing: set[tuple[str, str]] = set()
         self.silent: set[tuple[str, str]] = set()
         self.disks = Disks(bookie_count, oracle, chance.random)
+        self._damages: dict[Kind, Callable[[str], bool]] = {
+            Kind.CUT: self.disks.cut,
+            Kind.FLIPPED: self.disks.flip,
+            Kind.FILE_LOST: self.disks.lose_file,
+            Kind.FOLDER_LOST: self.disks.lose_folder,
+            Kind.SHORTENED: self.disks.shorten,
+        }
         self.clear()
         init_cluster(URI, list(self.disks.urls.values()))
         with Cluster(URI) as cluster:
@@ -106,20 +114,20 @@ class Storage(StorageFaults):
         if call == "append" and (task.process.name, place) in self.losing:
             kind = Kind.ANSWER_LOST
         is_down = self._down_until.get(place, 0) > self._scheduler.step
-        if kind is None and (is_down or (task.process.name, place) in self.silent):
-            self._scheduler.note(f"{what}: no answer")
-            raise BookieUnavailableError(f"bookie {place} does not answer")
-        if kind is None and call in _WRITES and self._is_read_only(place):
-            self._scheduler.note(f"{what}: read-only")
-            raise BookieUnavailableError(f"bookie {place} cannot be written to")
-        if kind is None:
-            return self._done(task.process, place, call, name, effect, what)
-        self._scheduler.note(f"{what}: {kind.value}")
-        self._fail(kind, task.process, place, call, name, effect, half_effect)
+        if kind is None and not is_down and (task.process.name, place) not in self.silent:
+            if call not in _WRITES or not self._is_read_only(place):
+                return self._done(task.process, place, call, name, effect, what)
+            why = "it cannot be written to"
+        else:
+            why = "no answer" if kind is None else kind.value
+        self._scheduler.note(f"{what}: {why}")
+        if kind is not None:
+            self._fail(kind, task.process, place, call, name, effect, half_effect)
         if kind in CRASHES:
             task.process.is_dead = True
             raise Crash
-        raise BookieUnavailableError(f"{what}: {kind.value}")
+        self._oracle.failed(task.process.name, place, call, name)
+        raise BookieUnavailableError(f"{what}: {why}")
 
     def _done(
         self,
@@ -134,6 +142,7 @@ class Storage(StorageFaults):
             result = effect()
         except BookKeeperError as error:
             self._scheduler.note(f"{what}: {type(error).__name__}")
+            self._oracle.failed(process.name, place, call, name)
             self._touch(process, place, call, name, has_changed=False)
             raise
         self._touch(process, place, call, name, has_changed=result is not False)
@@ -179,6 +188,10 @@ class Storage(StorageFaults):
             return
         if kind in AFTER:
             effect()
+            self._touch(process, place, call, name, has_changed=True)
+            self._oracle.after(self._scheduler.step, process.name, place, call, name, None)
+        elif kind in UNSYNCED:
+            self.disks.leave_unsynced(place, name, effect)
             self._touch(process, place, call, name, has_changed=True)
             self._oracle.after(self._scheduler.step, process.name, place, call, name, None)
         elif kind in HALF and half_effect is not None:
@@ -232,9 +245,11 @@ class Storage(StorageFaults):
         elif kind is Kind.FENCE_LOST:
             if not self.disks.forget_some_fences():
                 return None
-        elif kind in (Kind.CUT, Kind.FLIPPED):
-            damage = self.disks.cut if kind is Kind.CUT else self.disks.flip
-            hit = next((one for one in (bookie_id, *self.disks) if damage(one)), None)
+        elif kind is Kind.POWER_CUT:
+            if not self.disks.lose_power(bookie_id):
+                return None
+        elif kind in self._damages:
+            hit = self._hit(kind, bookie_id)
             if hit is None:
                 return None
             bookie_id = hit
@@ -247,9 +262,15 @@ class Storage(StorageFaults):
         self._scheduler.note(f"{who}: {kind.value}")
         return None
 
+    def _hit(self, kind: Kind, bookie_id: str) -> str | None:
+        """Damage something on ``bookie_id``, or else on another one; None if there is nothing."""
+        damage = self._damages[kind]
+        able = (one for one in (bookie_id, *self.disks) if self.chance.may_hit(one))
+        return next((one for one in able if damage(one)), None)
+
     def _silence_others(self, bookie_id: str) -> None:
         """A loss shows while those that could make up for it do not answer."""
-        self.chance.losses_left -= 1
+        self.chance.note_hit(bookie_id)
         source = self.chance.random
         until = self._scheduler.step + source.choice((0, 40, 150, 400))
         for other in self.disks:

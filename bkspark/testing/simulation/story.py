@@ -8,6 +8,14 @@ import re
 from bkspark.testing.simulation.frame import Outcome
 
 _WORDS = (
+    (
+        re.compile(r"put_new ledgers/../0*([0-9a-f]+)/terms/0*([0-9a-f]+)-(\w{4})\w*"),
+        r"puts permission \2-\3 of L\1",
+    ),
+    (
+        re.compile(r"size ledgers/../0*([0-9a-f]+)/terms/0*([0-9a-f]+)-(\w{4})\w*"),
+        r"looks for permission \2-\3 of L\1",
+    ),
     (re.compile(r"put_new ledgers/../0*([0-9a-f]+)/terms/0*([0-9a-f]+)"), r"puts marker \2 of L\1"),
     (
         re.compile(r"size ledgers/../0*([0-9a-f]+)/terms/0*([0-9a-f]+)"),

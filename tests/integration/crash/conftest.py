@@ -1,4 +1,4 @@
-"""A fork server for the tests of this folder; and soak tests run only if they are asked for.
+"""A fork server for the tests of this folder.
 
 The tests of single system calls are there only where strace is, which nothing else needs.
 """
@@ -25,13 +25,3 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     folder: Path = tmp_path_factory.mktemp("forks")
     with processes(folder) as found:
         yield found
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """``pytest -m soak tests/integration/crash`` runs them."""
-    if "soak" in config.getoption("markexpr"):
-        return
-    here = Path(__file__).parent
-    chosen = [i for i in items if here in i.path.parents and i.get_closest_marker("soak")]
-    config.hook.pytest_deselected(items=chosen)
-    items[:] = [item for item in items if item not in chosen]

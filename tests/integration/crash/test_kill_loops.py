@@ -165,11 +165,13 @@ def cut(proxy: S3Proxy, chance: random.Random) -> None:
         proxy.fail(method, times=chance.randrange(1, 9), reaches_store=chance.random() < 0.5)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_writers_killed_over_zookeeper(zookeeper_loop: Loop) -> None:
     zookeeper_loop.run(ROUNDS["zookeeper"])
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(900)
 def test_writers_killed_over_s3(s3_loop: Loop) -> None:
     s3_loop.run(ROUNDS["s3"])

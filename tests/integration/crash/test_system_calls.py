@@ -4,7 +4,7 @@ Files of the POSIX bookie and of the metadata in files; strace kills or fails. A
 the call, which is the state behind the call before it, too. Whatever happens: nothing acknowledged
 is lost, an error is never taken for an absence, and what is left over harms nobody.
 
-Some hundred points, spread evenly, run always; all of them by
+Some points, spread evenly, run always, and some hundred with the thorough tests; all of them by
 
     pytest -m soak tests/integration/crash
 """
@@ -19,6 +19,7 @@ import pytest
 
 from tests.integration.hand_writer import HandWriter, violations
 from tests.integration.rig import Rig
+from tests.thorough import always
 
 from .child import APPENDS, value_of
 from .processes import LOOKS, WRITES, Child, Point, Processes, processes
@@ -38,8 +39,8 @@ WRITE_ERRORS = ("error=EIO", "error=ENOSPC", "error=EROFS")
 LOOK_ERRORS = ("error=EIO",)
 # What a client is told if it is sure that there is nothing; an error must never become that.
 ABSENCES = {"NoSuchLedgerError", "NoSuchEntryError", "InvalidRequestError"}
-KILLS_ALWAYS = 120
-ERRORS_ALWAYS = 200
+KILLS = always([10], [10, 120])
+ERRORS = always([10], [10, 200])
 
 
 @pytest.fixture
@@ -149,17 +150,19 @@ def errors(forks: Processes, make_rig: Rigs) -> list[Point]:
 
 
 @pytest.mark.timeout(900)
-def test_killed_at_a_system_call(forks: Processes, make_rig: Rigs) -> None:
+@pytest.mark.parametrize("count", KILLS)
+def test_killed_at_a_system_call(count: int, forks: Processes, make_rig: Rigs) -> None:
     found = kills(forks, make_rig)
-    print(f"{KILLS_ALWAYS} of {len(found)} points")
-    go_through(spread(found, KILLS_ALWAYS), forks, make_rig)
+    print(f"{count} of {len(found)} points")
+    go_through(spread(found, count), forks, make_rig)
 
 
 @pytest.mark.timeout(900)
-def test_an_error_from_a_system_call(forks: Processes, make_rig: Rigs) -> None:
+@pytest.mark.parametrize("count", ERRORS)
+def test_an_error_from_a_system_call(count: int, forks: Processes, make_rig: Rigs) -> None:
     found = errors(forks, make_rig)
-    print(f"{ERRORS_ALWAYS} of {len(found)} points")
-    go_through(spread(found, ERRORS_ALWAYS), forks, make_rig)
+    print(f"{count} of {len(found)} points")
+    go_through(spread(found, count), forks, make_rig)
 
 
 @pytest.mark.soak

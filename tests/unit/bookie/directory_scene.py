@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.bookie import posix, posix_calls, posix_post_check, posix_witness, uri
+from bkspark.bookie import posix, posix_post_check, posix_witness, uri
 from bkspark.bookie.contract import Bookie, BookieAddress
 from bkspark.bookie.posix_files import PosixJournal, own_journal
 from bkspark.format import layout
+from bkspark.storage import posix_calls
 from bkspark.testing.bookie_place import JOURNAL, LEDGER, MARKER, a_cookie
 from bkspark.testing.faulty_os import FaultyOs
 

@@ -10,7 +10,6 @@ import pytest
 
 from bkspark.bookie import (
     posix,
-    posix_calls,
     posix_files,
     posix_post_check,
     posix_storage,
@@ -20,6 +19,7 @@ from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
 from bkspark.bookie.posix import PosixBookie
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
+from bkspark.storage import posix_calls
 from bkspark.testing.bookie_place import ENTRIES, JOURNAL, MARKER, a_cookie
 from bkspark.testing.faulty import Moment
 from bkspark.testing.faulty_os import Crash, FaultyOs
@@ -350,3 +350,27 @@ def test_short_writes_of_a_file_go_on(
         write_file(root)
         assert root.read(MARKER) == DATA
         assert root.read(ENTRIES) == DATA * 2
+
+
+def test_the_loser_of_a_race_makes_the_winners_file_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The winner may die between its name and its fsync."""
+    bookie = a_bookie(tmp_path / "bk")
+    system = RacedOs(lambda: (tmp_path / "bk" / MARKER).write_bytes(DATA))
+    use(monkeypatch, system)
+    *_, folder, name = MARKER.split("/")
+    assert effects(calls_of(bookie, system, repeat_put))[-4:] == [
+        ("link", "temp"),
+        ("unlink", "temp"),
+        ("fsync", name),
+        ("fsync", folder),
+    ]
+
+
+class RacedOs(FaultyOs):
+    """Somebody else does something right before a file gets its name."""
+
+    def __init__(self, race: Callable[[], object]) -> None:
+        super().__init__()
+        self._fault = lambda *_: race() if self.trace[-1][0] == "link" else None

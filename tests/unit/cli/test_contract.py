@@ -12,6 +12,7 @@ import pytest
 from bkspark.cli import main
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
+from bkspark.client.upkeep.survey import Survey
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +97,7 @@ def test_an_unexpected_error_is_one_line_and_debug_shows_more(run, written, monk
     def fail(*_):
         raise RuntimeError("first\nsecond")
 
-    monkeypatch.setattr(Cluster, "ledger_ids", fail)
+    monkeypatch.setattr(Survey, "ledger_ids", fail)
     status, out, err = run("ledgers")
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert "--debug" in err
@@ -123,7 +124,7 @@ def test_h39_two_names_of_one_directory_are_one_bookie_and_nothing_is_made(run, 
     bookies = [f"--bookie={(tmp_path / name).as_uri()}" for name in ("disk", "link")]
     status, out, err = run("init", (tmp_path / "m").as_uri(), *bookies)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "a bookie is given twice" in err
+    assert "is given twice" in err
     assert list((tmp_path / "disk").iterdir()) == []
     assert not (tmp_path / "m").exists()
 
@@ -275,7 +276,7 @@ def test_a_cluster_without_bookies_and_one_that_is_there_both_name_bookie_add(ru
     status, _, err = run("init", uri)
     assert status == 0
     assert f"`bkspark bookie add URL --metadata {uri}`" in err
-    status, _, err = run("init", uri, bookie)
+    status, _, err = run("init", uri)
     assert status == 2
     assert "`bkspark bookie add URL` adds a bookie" in err
     assert "bookie add" not in run("init", (tmp_path / "m2").as_uri(), bookie)[2]
@@ -305,7 +306,7 @@ def test_a_reader_that_goes_away_is_no_error(written, numbers):
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
 
 
 def test_json_stays_json_where_the_encoding_has_no_such_character(written):

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,28 @@ def test_a_comment_is_not_a_setting(monkeypatch, tmp_path):
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     [finding] = found("speculation")
     assert finding.level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        ("spark.python.unix.domain.socket.enabled true", Level.OK),
+        ("spark.python.unix.domain.socket.enabled=false", Level.WARN),
+        ("# spark.python.unix.domain.socket.enabled true", Level.WARN),
+    ],
+)
+def test_it_is_told_how_spark_and_python_talk(monkeypatch, tmp_path, line, level):
+    (tmp_path / "spark-defaults.conf").write_text(f"{line}\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    [finding] = found("sockets")
+    assert finding.level is level
+
+
+def test_the_settings_that_are_shipped_are_those_that_doctor_looks_for(monkeypatch, tmp_path):
+    shipped = Path(__file__).parents[3] / "conf" / "bookkeeper.conf"
+    (tmp_path / "spark-defaults.conf").write_text(shipped.read_text())
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert {found(name)[0].level for name in ("sockets", "speculation")} == {Level.OK}
 
 
 def test_the_cluster_is_looked_at_if_one_is_named(small_cluster):

@@ -6,7 +6,8 @@ from threading import Event
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.reading import confirmed
+from bkspark.client.reading import log_ends
+from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
 
 
@@ -45,7 +46,7 @@ def test_an_open_log_is_shown(run, log):
         status, out, _ = run("log", "show", "wal")
         assert status == 0
         assert f"\nledger {writer.ledger_id}\topen, " in out
-        assert "and not counted above: `bkspark log read` shows them" in out
+        assert "entries can be read" in out
         [title, row] = (line.split("\t") for line in run("logs")[1].splitlines())
         assert row[title.index("open tail")] == str(writer.ledger_id)
         shown = json.loads(run("log", "show", "wal", "--json")[1])
@@ -61,7 +62,12 @@ def tail_of(run):
     return shown.split("\t")[1], json.loads(run("log", "show", "wal", "--json")[1])
 
 
-UNKNOWN = "open, not counted above: `bkspark log read` shows what is confirmed"
+def listed(run):
+    [titles, row] = (line.split("\t") for line in run("logs")[1].splitlines())
+    return dict(zip(titles, row))
+
+
+UNKNOWN = "open; how far it can be read cannot be told now"
 
 
 def test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told(
@@ -74,15 +80,25 @@ def test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told(
         tail = keeper.open_ledger(ledger_id, recovery=False)
         assert tail.wait_for(2, timeout=20)
         line, shown = tail_of(run)
-        assert line.startswith("open, 3 confirmed and not counted above")
+        assert line == "open, 3 entries can be read"
         assert (shown["tail"], shown["tail_confirmed"]) == ([ledger_id], [3])
+        assert (shown["entries"], shown["end_offset"], shown["is_end_known"]) == (9, 9, True)
+        assert shown["bytes"] > 6
+        assert "\nentries\t9\n" in run("log", "show", "wal")[1]
+        assert listed(run)["entries"] == "9"
+        [row] = json.loads(run("logs", "--json")[1])
+        assert (row["entries"], row["end_offset"], row["is_end_known"]) == (9, 9, True)
         writer.append(b"nobody was fenced")
 
         told = Event()
-        monkeypatch.setattr(confirmed, "COUNT_SECONDS", 0.05)
-        monkeypatch.setattr(confirmed, "readable", lambda *_: told.wait(60))
+        monkeypatch.setattr(log_ends, "END_SECONDS", 0.05)
+        monkeypatch.setattr(log_ends, "view_of", lambda *_: told.wait(60))
         line, shown = tail_of(run)
-        assert (line, shown["tail_confirmed"]) == (UNKNOWN, [None])
+        assert line.startswith(UNKNOWN)
+        assert shown["tail_confirmed"] == [None]
+        assert (shown["entries"], shown["end_offset"], shown["is_end_known"]) == (6, 6, False)
+        assert "\nentries\t6+\n" in run("log", "show", "wal")[1]
+        assert listed(run)["entries"] == "6+"
         told.set()
         monkeypatch.undo()
 
@@ -90,17 +106,51 @@ def test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told(
         names = [m.bookie_id for m in keeper._cluster.ledger(ledger_id).value.members_of(0)]
         for name in names:
             small_cluster.bookie(name).rename(small_cluster.folder / f"{name}.away")
-        assert tail_of(run)[0] == UNKNOWN
+        assert tail_of(run)[0].startswith(UNKNOWN)
         for name in names:
             (small_cluster.folder / f"{name}.away").rename(small_cluster.bookie(name))
     assert tail_of(run)[0].startswith("offsets 6 to 9")
 
 
-def test_a_tail_with_a_password_is_only_said_to_be_open(run, keeper):
+def test_a_tail_with_a_password_is_counted_with_the_password(run, keeper, monkeypatch):
     log = keeper.create_log("wal", digest_type="MAC", password="secret")
     with log.writer() as writer:
         writer.append(b"x")
-        assert tail_of(run)[0] == UNKNOWN
+        tail = keeper.open_ledger(writer.ledger_id, recovery=False, password="secret")
+        assert tail.wait_for(0, timeout=20)
+        line, shown = tail_of(run)
+        assert line.startswith(UNKNOWN)
+        assert not shown["is_end_known"]
+        monkeypatch.setenv("SECRET", "secret")
+        shown = json.loads(run("log", "show", "wal", "--password-env", "SECRET", "--json")[1])
+        assert (shown["entries"], shown["tail_confirmed"], shown["is_end_known"]) == (1, [1], True)
+
+
+def test_logs_are_looked_at_together_and_one_that_cannot_be_told_hides_no_other(
+    run, keeper, monkeypatch
+):
+    names = [f"log-{number:02d}" for number in range(3 * log_ends.THREADS_MAX + 1)]
+    for name in names:
+        keeper.create_log(name)
+    real = log_ends.view_of
+
+    def view_of(cluster, record, password):
+        if record.name == names[0]:
+            raise BookieUnavailableError("no bookie says how far")
+        return real(cluster, record, password)
+
+    monkeypatch.setattr(log_ends, "view_of", view_of)
+    rows = json.loads(run("logs", "--json")[1])
+    assert [row["log"] for row in rows] == names
+    assert [row["is_end_known"] for row in rows] == [False] + [True] * (len(names) - 1)
+
+
+def test_what_would_be_deleted_is_counted_with_its_open_tail(run, keeper, log):
+    with log.writer() as writer:
+        writer.append(b"x")
+        tail = keeper.open_ledger(writer.ledger_id, recovery=False)
+        assert tail.wait_for(0, timeout=20)
+        assert "Delete log wal, 7 entries in 4 ledgers?" in run("log", "delete", "wal")[2]
 
 
 def test_truncate(run, log):

@@ -10,6 +10,7 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
 from bkspark.client.upkeep.lost_bookies import declare_lost
+from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerState
 
 
@@ -256,32 +257,59 @@ def test_where_too_few_are_left_another_bookie_lets_the_ledger_be_closed(tmp_pat
     assert run("ledger", "read", handle.ledger_id, *on)[1].count("\n") == 1
 
 
-def test_status_tells_a_lost_bookie_from_one_that_fails(run, small_cluster):
-    take_away(small_cluster, "bookie-1", "bookie-2")
-    assert run("bookie", "lost", "bookie-1", "--yes")[0] == 0
+def test_status_tells_a_lost_bookie_from_one_that_fails(run, small_cluster, left_open):
+    gone, failing = ensemble_of(left_open)[:2]
+    take_away(small_cluster, gone, failing)
+    assert run("bookie", "lost", gone, "--yes")[0] == 0
     found = {item["subject"]: item for item in json.loads(run("status", "--json")[1])["findings"]}
     assert found["bookies"]["message"] == "4 of 5 can be used"
-    assert found["bookie-1"]["level"] == "warn"
-    assert found["bookie-1"]["message"].startswith("declared lost: no recovery waits for it")
-    assert found["bookie-2"]["level"] == "fail"
-    assert "`bkspark bookie lost bookie-2`" in found["bookie-2"]["fix"]
-    assert "`bkspark bookie add URL`" in found["bookie-1"]["fix"]
+    assert found[gone]["level"] == "warn"
+    assert found[gone]["message"].startswith("declared lost: no recovery waits for it")
+    assert found[failing]["level"] == "fail"
+    assert f"`bkspark bookie lost {failing}`" in found[failing]["fix"]
+    assert "`bkspark bookie add URL`" in found[gone]["fix"]
     states = [line.split("\t")[:2] for line in run("bookies")[1].splitlines()]
-    assert ["bookie-1", "lost"] in states
-    assert ["bookie-2", "unavailable"] in states
+    assert [gone, "lost"] in states
+    assert [failing, "unavailable"] in states
 
 
-def test_a_lost_bookie_that_came_back_is_told_what_it_is_and_what_to_do(run, small_cluster):
-    take_away(small_cluster, "bookie-1")
-    assert run("bookie", "lost", "bookie-1", "--yes")[0] == 0
-    (small_cluster.folder / "bookie-1.away").rename(small_cluster.bookie("bookie-1"))
+def test_a_lost_bookie_that_came_back_is_told_what_it_is_and_what_to_do(
+    run, small_cluster, left_open
+):
+    gone = ensemble_of(left_open)[0]
+    take_away(small_cluster, gone)
+    assert run("bookie", "lost", gone, "--yes")[0] == 0
+    (small_cluster.folder / f"{gone}.away").rename(small_cluster.bookie(gone))
     for command in ("status", "doctor"):
-        [line] = [row for row in run(command)[1].splitlines() if "\tbookie-1\t" in row]
+        [line] = [row for row in run(command)[1].splitlines() if f"\t{gone}\t" in row]
         assert "declared lost, and came back: what it has is read" in line
         assert "put another in its place (`bkspark bookie add URL`)" in line
-    assert "bookie-1\tlost, came back\t" in run("bookies")[1]
-    status, _, err = run("bookie", "lost", "bookie-1", "--yes")  # it is no news
-    assert (status, err[:23]) == (0, "bookie bookie-1 is lost")
+    assert f"{gone}\tlost, came back\t" in run("bookies")[1]
+    status, _, err = run("bookie", "lost", gone, "--yes")  # it is no news
+    assert (status, err[:23]) == (0, f"bookie {gone} is lost")
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_a_lost_bookie_leaves_status_once_nothing_is_left_on_it(
+    run, small_cluster, left_open, command
+):
+    def is_told():
+        return any(f"\t{gone}\t" in row for row in run(command)[1].splitlines())
+
+    ledger_id, gone = left_open.ledger_id, ensemble_of(left_open)[0]
+    take_away(small_cluster, gone)
+    assert run("bookie", "lost", gone, "--yes")[0] == 0
+    assert is_told()
+    assert run("bookie", "add", (small_cluster.folder / "another").as_uri())[0] == 0
+    assert run("ledger", "recover", ledger_id)[0] == 0
+    assert is_told()  # the ledger still names it
+    assert run("ledger", "delete", ledger_id, "--yes")[0] == 0
+    assert not is_told()
+    assert gone in run("bookies")[1]
+    with Cluster(small_cluster.uri) as cluster:
+        name = f"{layout.ledger_key(ledger_id)}"
+        cluster.store.put(name, b"damaged", cluster.store.get(name).version)
+    assert is_told()  # what the damaged record says may be about it
 
 
 def stuck_reason(run):

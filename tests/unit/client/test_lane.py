@@ -1,15 +1,18 @@
 """A lane: how long its bookie may take for what was sent."""
 
 import math
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bkspark.bookie.contract import BookieAddress
+from bkspark.client import trouble
 from bkspark.client.handles import lane
-from bkspark.client.handles.lane import Framed, Lane
+from bkspark.client.handles.lane import Broken, Framed, Lane
 from bkspark.client.runtime import THREADS
 
 
@@ -20,6 +23,9 @@ class Nobody:
 
     def start(self, work: Callable[[], None], name: str) -> None:
         del work, name
+
+
+ADDRESS = BookieAddress("bookie-1", "a" * 32, "c" * 32, "memory://a")
 
 
 def framed(first_entry_id: int, size: int) -> Framed:
@@ -33,9 +39,8 @@ def framed(first_entry_id: int, size: int) -> Framed:
 def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane, "SLOWEST_BYTES_PER_SECOND", 10)
     runtime: Any = Nobody()
-    address = BookieAddress("bookie-1", "a" * 32, "c" * 32, "memory://a")
     its_lane = Lane(
-        0, address, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None, runtime=runtime
+        0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None, runtime=runtime
     )
     assert (its_lane.since, its_lane.extra_seconds) == (math.inf, 0)
     for first_entry_id, size in enumerate((20, 100, 30)):
@@ -51,3 +56,32 @@ def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.Mo
     assert (its_lane.since, its_lane.extra_seconds, its_lane.waiting_bytes) == (math.inf, 0, 0)
     its_lane.send(framed(3, 10))
     assert its_lane.extra_seconds == 1
+
+
+def test_a_bookie_that_hung_for_others_is_not_waited_for() -> None:
+    trouble.THIS_PROCESS.gave_up(ADDRESS, Future())
+    events: list[Any] = []
+    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=events.append)
+    [broken] = events
+    assert isinstance(broken, Broken)
+    assert "still does not answer" in str(broken.error)
+    its_lane.abandon()
+    its_lane.end_within(0)
+
+
+@pytest.mark.parametrize("is_given_up", [True, False])
+def test_a_lane_that_hangs_is_remembered(
+    is_given_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    monkeypatch.setattr(lane, "open_bookie", lambda _address: gate.wait(60))
+    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None)
+    its_lane.send(framed(0, 10))
+    if is_given_up:
+        its_lane.abandon()
+    else:
+        its_lane.stop()
+        its_lane.end_within(0.01)
+    assert trouble.THIS_PROCESS.hangs(ADDRESS) == is_given_up
+    assert len(trouble.THIS_PROCESS._owed[ADDRESS]) == 1
+    gate.set()

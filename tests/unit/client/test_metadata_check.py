@@ -1,5 +1,6 @@
 """The metadata check (R4): which newer versions of a ledger's record leave its writer alone."""
 
+import logging
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -49,7 +50,10 @@ def test_a_version_that_leaves_the_writer_alone_is_adopted(cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize("by", ["recovery", "close", "ensemble"])
-def test_one_that_does_not_is_the_end(cluster: Cluster, by: str) -> None:
+def test_one_that_does_not_is_the_end(
+    cluster: Cluster, by: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "bkspark")
     seen = new_ledger(cluster)
     mine = seen.value
     spare = next(
@@ -68,3 +72,4 @@ def test_one_that_does_not_is_the_end(cluster: Cluster, by: str) -> None:
     with pytest.raises(LedgerFencedError, match="taken over") as caught:
         still_current(cluster, seen, hint="open the ledger to see")
     assert caught.value.hint == "open the ledger to see"
+    assert f"ledger {mine.ledger_id}: the writer of term {mine.term} is fenced" in caplog.text

@@ -1,5 +1,6 @@
 """Ledger passwords come by reference and are never shown."""
 
+import traceback
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,23 @@ def test_a_password_is_found_by_reference_and_never_shown(
     ):
         with pytest.raises(InvalidRequestError):
             bad()
+
+
+def test_a_password_that_is_no_utf8_is_refused_without_being_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python keeps such bytes of the environment as halves of characters, and fails much later."""
+    path = tmp_path / "secret"
+    path.write_bytes(b"open\xffsesame\n")
+    monkeypatch.setenv("SOME_SECRET", "open\udcffsesame")
+    for password in (
+        Password(file=str(path)),
+        Password(env="SOME_SECRET"),
+        Password(literal="open\udcffsesame"),
+    ):
+        with pytest.raises(InvalidRequestError) as caught:
+            password.resolve()
+        told = "".join(traceback.format_exception(caught.value))
+        assert "sesame" not in repr(told)
+        assert caught.value.__cause__ is None
+        assert "UTF-8" in told or "UnicodeDecodeError" in told

@@ -22,7 +22,7 @@ class MeetingCluster(Cluster):
         self._meeting = threading.Barrier(LOOK_UPS_AT_ONCE)
 
     def ledger(self, ledger_id):
-        self._meeting.wait(10)
+        self._meeting.wait(60)
         return super().ledger(ledger_id)
 
 

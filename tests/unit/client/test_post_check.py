@@ -1,5 +1,6 @@
 """A record counts on a bookie only if four facts are seen there after it is durable (R6)."""
 
+import logging
 import secrets
 from collections.abc import Callable
 
@@ -14,7 +15,10 @@ from bkspark.format.cookie import Cookie, encode
 from bkspark.testing.faulty_cluster import StorageFaults
 
 LEDGER, TERM = 5, 2
-JOURNAL = layout.journal(LEDGER, TERM, "a" * 32)
+TOKEN = "a" * 32
+JOURNAL = layout.journal(LEDGER, TERM, TOKEN)
+FENCE = layout.term_marker(LEDGER, TERM + 1)
+PERMISSION = layout.permission(LEDGER, TERM, TOKEN)
 
 
 class Place:
@@ -25,8 +29,7 @@ class Place:
         self.address = BookieAddress("b1", "1" * 32, "c" * 32, url)
         uri.storage(url).format(encode(Cookie("c" * 32, "b1", "1" * 32)))
         with uri.open_bookie(self.address).open_root() as root:
-            for term in (1, TERM):
-                root.put_new(layout.term_marker(LEDGER, term), b"")
+            root.put_new(PERMISSION, b"")
             self.journal: Journal = root.open_journal(JOURNAL)
         self.journal.append([b"record"])
 
@@ -37,7 +40,7 @@ class Place:
         return disk.files
 
     def check(self) -> None:
-        post_check(self.address, self.journal, ledger_id=LEDGER, term=TERM)
+        post_check(self.address, self.journal, ledger_id=LEDGER, term=TERM, token=TOKEN)
 
 
 @pytest.fixture
@@ -49,14 +52,26 @@ def test_what_is_in_order_counts(place: Place) -> None:
     place.check()
 
 
-def test_the_next_term_s_marker_is_a_fence(place: Place) -> None:
-    place.files[layout.term_marker(LEDGER, TERM + 1)] = memory.MemoryFile()
+def test_the_next_term_s_marker_is_a_fence(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "bkspark")
+    place.files[FENCE] = memory.MemoryFile()
+    with pytest.raises(LedgerFencedError):
+        place.check()
+    where = f"on bookie {place.address.bookie_id}"
+    assert f"ledger {LEDGER}: the writer of term {TERM} is fenced {where}" in caplog.text
+
+
+def test_the_own_marker_must_be_there(place: Place) -> None:
+    del place.files[PERMISSION]
     with pytest.raises(LedgerFencedError):
         place.check()
 
 
-def test_the_own_marker_must_be_there(place: Place) -> None:
-    del place.files[layout.term_marker(LEDGER, TERM)]
+@pytest.mark.parametrize(
+    "other", [layout.term_marker(LEDGER, TERM), layout.permission(LEDGER, TERM, "b" * 32)]
+)
+def test_no_other_marker_is_as_good_as_the_own(place: Place, other: str) -> None:
+    place.files[other] = place.files.pop(PERMISSION)
     with pytest.raises(LedgerFencedError):
         place.check()
 
@@ -92,6 +107,6 @@ def test_the_order_of_its_looks(place: Place) -> None:
     assert [(op.call, op.name) for op in faults.trace] == [
         ("open_root", "b1"),
         ("has_journal", JOURNAL),
-        ("size", layout.term_marker(LEDGER, TERM + 1)),
-        ("size", layout.term_marker(LEDGER, TERM)),
+        ("size", FENCE),
+        ("size", PERMISSION),
     ]

@@ -54,7 +54,7 @@ def test_waiting_has_an_end() -> None:
 def test_who_waits_is_woken() -> None:
     promises = [Promise() for _ in range(3)]
     timer = later(lambda: settle(zip(promises, range(3))))
-    assert [promise.result(20) for promise in reversed(promises)] == [2, 1, 0]
+    assert [promise.result(120) for promise in reversed(promises)] == [2, 1, 0]
     timer.join()
 
 
@@ -140,7 +140,7 @@ def test_two_waits_for_the_same_futures_do_not_block_each_other() -> None:
         for number, other in enumerate(others):
             other.set_result(number)
         settle(zip(ours, range(40)))
-        assert all(not done.result(20).not_done for done in waits)
+        assert all(not done.result(120).not_done for done in waits)
 
 
 def test_asyncio_waits_for_it_too() -> None:
@@ -161,17 +161,17 @@ def test_a_race_of_looking_and_settling_loses_nobody(_number: int) -> None:
     told: list[int] = []
 
     def look(order: list[Promise]) -> None:
-        start.wait(20)
+        start.wait(120)
         for promise in order:
             promise.add_done_callback(lambda done: told.append(done.result()))
-            assert promise.result(20) >= 0
+            assert promise.result(120) >= 0
 
     orders = (promises, promises[::-1])
     lookers = [threading.Thread(target=look, args=(order,)) for order in orders]
     for thread in lookers:
         thread.start()
-    start.wait(20)
+    start.wait(120)
     settle(zip(promises, range(8)))
     for thread in lookers:
-        thread.join(20)
+        thread.join(120)
     assert sorted(told) == sorted([*range(8), *range(8)])

@@ -12,7 +12,7 @@ from bkspark.client.runtime import Threads
 
 
 def wait_for(is_so: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -25,7 +25,7 @@ def ident_of_a_task(threads: Threads, name: str = "a") -> tuple[int, str]:
         found.append((threading.get_ident(), threading.current_thread().name))
 
     task = threads.start(work, name)
-    task.join(10)
+    task.join(60)
     assert not task.is_alive()
     task.join()
     wait_for(lambda: threads._idle)
@@ -44,15 +44,15 @@ def test_tasks_at_once_have_a_thread_each() -> None:
 
     def work() -> None:
         idents.add(threading.get_ident())
-        gate.wait(10)
+        gate.wait(60)
 
     tasks = [threads.start(work, f"task-{number}") for number in range(2)]
     assert all(task.is_alive() for task in tasks)
     tasks[0].join(0.01)
     assert tasks[0].is_alive()
-    gate.wait(10)
+    gate.wait(60)
     for task in tasks:
-        task.join(10)
+        task.join(60)
     assert len(idents) == 2
 
 
@@ -60,7 +60,7 @@ def test_an_error_is_told_and_the_thread_goes_on(monkeypatch: pytest.MonkeyPatch
     told: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", told.append)
     threads = Threads()
-    threads.start(lambda: {}["no such key"], "fails").join(10)
+    threads.start(lambda: {}["no such key"], "fails").join(60)
     wait_for(lambda: threads._idle)
     assert [args.exc_type for args in told] == [KeyError]
     assert ident_of_a_task(threads)
@@ -73,7 +73,7 @@ def test_an_idle_thread_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> N
     [server] = threads._idle or [None]
     wait_for(lambda: not threads._idle)
     assert server is not None
-    server.join(10)
+    server.join(60)
     assert not server.is_alive()
 
 
@@ -92,6 +92,6 @@ def test_a_forked_process_starts_threads_of_its_own() -> None:
     if child == 0:
         done = threading.Event()
         threads.start(done.set, "in the child")
-        os._exit(0 if done.wait(10) else 1)
+        os._exit(0 if done.wait(60) else 1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0

@@ -1,17 +1,20 @@
 """Metadata as tables: what each view says about a cluster that was written to and damaged."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from bkspark.client.batch.commit import abort
+from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.upkeep import views
 from bkspark.client.upkeep.maintenance import delete_ledger
 from bkspark.client.upkeep.replication_check import WHOLE_BOOKIE
+from bkspark.client.upkeep.views.sharing import timestamp
 from bkspark.errors import NoSuchLedgerError
 from bkspark.protocol.record import Transaction
 
@@ -92,6 +95,51 @@ def test_history_has_offsets_and_transactions_in_order(written):
     assert found[0]["transactions"] == []
     assert found[1]["transactions"] == [{"app_id": "nightly", "version": 7}]
     assert found[0]["timestamp"] is not None
+
+
+def told(cluster):
+    return [
+        (row["version"], row["operation"], row["first_offset"], row["entries"])
+        for row in rows(cluster, "history", "a")
+    ]
+
+
+def test_history_says_what_wrote(written, numbers):
+    assert told(written) == [(0, "append", 0, 50), (1, "append", 50, 10)]
+    written.append("a", [numbers(0, 5)], is_overwrite=True)
+    assert told(written) == [(2, "overwrite", 0, 5)]
+    with BookKeeper(written.uri) as keeper, keeper.open_log("a").writer() as writer:
+        writer.append_many(numbers(5, 6))
+        assert told(written)[1:] == [(None, "writer", None, None)]
+        writer.roll()
+        writer.append_many(numbers(6, 8))
+    assert told(written)[1:] == [(3, "writer", 5, 1), (4, "writer", 6, 2)]
+
+
+def test_a_version_is_that_of_one_write_for_ever(written, numbers):
+    written.append("a", [numbers(60, 70)])
+    with BookKeeper(written.uri) as keeper:
+        keeper.open_log("a").truncate(before_offset=55)
+        begin = (None, "truncate", 55, None)
+        assert told(written) == [begin, (1, "append", 50, 10), (2, "append", 60, 10)]
+        assert rows(written, "history", "a")[0]["timestamp"] is not None
+        written.append("a", [numbers(70, 71)])
+        keeper.open_log("a").truncate(before_offset=70)
+        assert told(written) == [(None, "truncate", 70, None), (3, "append", 70, 1)]
+        keeper.delete_log("a")
+    written.append("a", [numbers(0, 3)])
+    assert told(written) == [(4, "append", 0, 3)]
+
+
+def test_history_of_a_ledger_from_before_operations_were_noted(written):
+    def older(ledger):
+        custom = {"log": ledger.custom_metadata["log"]}
+        return replace(ledger, custom_metadata=custom)
+
+    with Cluster(written.uri) as cluster:
+        cluster.ledgers.update("0", older)
+        cluster.ledgers.update("1", lambda x: replace(older(x), transactions={"stream/q": 3}))
+    assert told(written) == [(0, None, 0, 50), (1, "stream", 50, 10)]
 
 
 def test_bookies_say_what_is_wrong_with_them(written):
@@ -180,3 +228,9 @@ def test_views_are_arrow_tables_of_types_spark_knows():
             assert not pa.types.is_dictionary(field.type)
             if pa.types.is_timestamp(field.type):
                 assert field.type == pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize("milliseconds", [0, -1, 2**53, 253_402_300_800_000])
+def test_a_time_outside_of_the_calendar_is_none(milliseconds):
+    assert timestamp(milliseconds) is None
+    assert timestamp(253_402_300_799_000).year == 9999

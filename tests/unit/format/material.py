@@ -247,9 +247,11 @@ CURSOR = CursorRecord("events", "mail", 3, 15)
 
 
 def laid_down() -> LedgerMetadata:
-    """A ledger between two writers."""
+    """A ledger between two writers, whose members hold the marker of the one before."""
+    fragments = [replace(fragment, token=TOKEN) for fragment in metadata().fragments]
     return replace(
         metadata(),
+        fragments=tuple(fragments),
         state=LedgerState.OPEN,
         last_entry_id=None,
         length_bytes=None,

@@ -2,18 +2,20 @@
 
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
-from bkspark.metadata import directory
+from bkspark.metadata import directory, files
 from bkspark.metadata.contract import Versioned
 from bkspark.metadata.directory import open_directory
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.metadata.versioned_store import MARKER
 from bkspark.metadata.versions import VersionedRecords
+from bkspark.storage import posix_calls
 from bkspark.testing.faulty_os import FaultyOs
 
 KEY = "ledgers/1"
@@ -57,9 +59,10 @@ def test_order_and_number_of_look_ups_of_the_metadata_check(
     seen = store.get(KEY)
     assert seen is not None
     system = FaultyOs()
-    monkeypatch.setattr(directory, "os", system)
+    for module in (directory, files, posix_calls):
+        monkeypatch.setattr(module, "os", system)
     assert store.is_current(KEY, seen)
-    assert [name for _, name in system.trace] == [
+    assert [name for call, name in system.trace if call in ("open", "stat")] == [
         str(root),
         f"{KEY}/{4:016x}",
         *(f"{KEY}/pruned-{mark:016x}" for mark in (16, 256, 4096, 65536)),
@@ -74,6 +77,83 @@ def test_large_record_is_read_to_its_end(store: FileMetadataStore) -> None:
     assert store.get(KEY) == seen
     assert store.is_current(KEY, seen)
     assert not store.is_current(KEY, Versioned(value[:-1], seen.version))
+
+
+def test_record_that_comes_in_pieces_is_read_to_its_end(
+    store: FileMetadataStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pieces(FaultyOs):
+        def pread(self, descriptor: int, length: int, begin: int) -> bytes:
+            return os.pread(descriptor, min(length, 10), begin)
+
+    seen = Versioned(b"x" * 1000, store.put(KEY, b"x" * 1000, None))
+    monkeypatch.setattr(posix_calls, "os", Pieces())
+    assert store.get(KEY) == seen
+
+
+STRANGE: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "folder": lambda path: path.mkdir(),
+    "link": lambda path: path.symlink_to("/dev/zero"),
+    "sparse": lambda path: (path.write_bytes(b""), os.truncate(path, 2**40)),
+}
+if os.geteuid() == 0:  # others cannot make one
+    STRANGE["device"] = lambda path: os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5))
+
+
+@pytest.mark.parametrize("name", [f"{KEY}/{2:016x}", MARKER])
+@pytest.mark.parametrize("kind", STRANGE)
+def test_what_is_no_record_is_neither_waited_for_nor_read(
+    store: FileMetadataStore, root: Path, name: str, kind: str
+) -> None:
+    """A pipe would hang every client for ever, a device would take all memory."""
+    seen = Versioned(b"v2", 2)
+    put_until(store, 2)
+    (root / name).unlink()
+    STRANGE[kind](root / name)
+    with pytest.raises(OutcomeUnknownError):
+        store.get(KEY)
+    if name != MARKER:
+        with pytest.raises(OutcomeUnknownError):
+            store.is_current(KEY, seen)
+
+
+def test_folders_and_files_are_private(store: FileMetadataStore, root: Path) -> None:
+    put_until(store, 40)
+    store.delete("logs/a")
+    for found in [root, *root.rglob("*")]:
+        assert found.stat().st_mode & 0o777 == (0o700 if found.is_dir() else 0o600), found
+
+
+@pytest.mark.parametrize("name", ["", MARKER, f"{KEY}/{1:016x}"])
+def test_what_everybody_can_write_is_not_believed(
+    store: FileMetadataStore, root: Path, name: str
+) -> None:
+    put_until(store, 1)
+    (root / name).chmod(0o777)
+    with pytest.raises(OutcomeUnknownError, match="is writable by everybody; chmod"):
+        store.get(KEY)
+
+
+@pytest.mark.parametrize("name", ["", MARKER, f"{KEY}/{1:016x}"])
+def test_what_belongs_to_somebody_else_is_not_believed(
+    store: FileMetadataStore, root: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_until(store, 1)
+    if os.geteuid() == 0:
+        os.chown(root / name, 12345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(OutcomeUnknownError, match="belongs to user"):
+        store.get(KEY)
+
+
+def test_format_refuses_what_everybody_can_write(root: Path) -> None:
+    root.mkdir()
+    root.chmod(0o777)
+    with pytest.raises(InvalidRequestError, match="chmod 700"):
+        FileMetadataStore(root.as_uri()).format()
+    assert list(root.iterdir()) == []
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -111,10 +191,10 @@ def test_another_format_is_refused(store: FileMetadataStore, root: Path) -> None
 
 
 def test_format_refuses_what_is_in_use(store: FileMetadataStore, root: Path) -> None:
+    put_until(store, 1)
     with pytest.raises(InvalidRequestError, match="is one already"):
         store.format()
-    (root / MARKER).unlink()
-    (root / "photos").mkdir()
+    (root / MARKER).rename(root / "photos")
     with pytest.raises(InvalidRequestError, match="something else"):
         store.format()
 
@@ -278,3 +358,43 @@ def test_address_is_kept_in_one_form(tmp_path: Path) -> None:
     assert FileMetadataStore(store.uri).get(KEY) == Versioned(b"x", 1)
     assert FileMetadataStore(store.uri.replace("file://", "file://localhost")).uri == store.uri
     shutil.rmtree(path)
+
+
+# --- what is durable when -------------------------------------------------------------------------
+
+
+def changes(system: FaultyOs) -> list[tuple[str, str]]:
+    return [call for call in system.trace if call[0] in ("mkdir", "fsync", "link", "unlink")]
+
+
+def test_the_name_of_a_store_is_durable_when_it_was_made(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = FaultyOs()
+    for module in (directory, files, posix_calls):
+        monkeypatch.setattr(module, "os", system)
+    FileMetadataStore(root.as_uri()).format()
+    assert system.trace[-2:] == [("open", str(root.parent)), ("fsync", str(root.parent))]
+
+
+def test_folders_that_a_killed_client_left_are_made_durable_before_a_record_is_in_them(
+    store: FileMetadataStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / KEY).mkdir(parents=True)
+    system = FaultyOs()
+    monkeypatch.setattr(directory, "os", system)
+    store.put(KEY, b"x", None)
+    made = ["mkdir ledgers", "fsync .", "mkdir 1", "fsync ledgers"]
+    assert [" ".join(call) for call in changes(system)[:4]] == made
+
+
+def test_versions_are_removed_behind_a_tombstone_that_is_durable_whoever_made_it(
+    store: FileMetadataStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_until(store, 1)
+    (root / "ledgers" / "~1").write_bytes(b"deleted\n")
+    system = FaultyOs()
+    monkeypatch.setattr(directory, "os", system)
+    store.delete(KEY)
+    names = [("fsync", "ledgers"), ("unlink", f"{KEY}/{1:016x}")]
+    assert [call for call in changes(system) if call in names] == names

@@ -16,6 +16,7 @@ from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnk
 from bkspark.metadata import directory
 from bkspark.metadata.contract import Versioned
 from bkspark.metadata.files import FileMetadataStore
+from bkspark.storage import posix_calls
 from bkspark.testing import faulty_os
 from bkspark.testing.faulty import Moment
 from bkspark.testing.faulty_os import Crash, FaultyOs
@@ -42,7 +43,7 @@ class AnswerLosingOs(FaultyOs):
 @pytest.fixture(autouse=True)
 def _fast_and_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-    monkeypatch.setattr(faulty_os, "CALLS", faulty_os.CALLS | {"read", "rmdir"})
+    monkeypatch.setattr(faulty_os, "CALLS", faulty_os.CALLS | {"rmdir"})
 
 
 @pytest.fixture(params=list(RECORDS.values()), ids=list(RECORDS))
@@ -104,7 +105,8 @@ def delete(store: FileMetadataStore, versions: int) -> None:
 
 def with_os(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any], faults: FaultyOs) -> Any:
     with monkeypatch.context() as patch:
-        patch.setattr(directory, "os", faults)
+        for module in (directory, posix_calls):
+            patch.setattr(module, "os", faults)
         try:
             return call()
         finally:

@@ -64,11 +64,19 @@ def test_bare_path_is_answered_with_the_uri(path: str, example: str) -> None:
         "user:s3cret@host/dir",
         "//user:s3cret@host/dir",
         "zk://user:s3cret@[host/dir",
+        "etcd://user:s3cret",
+        "file://user:s3cret%40host/dir",
+        "file:///user:s3?cret@host",
+        "s3://user:p?s3cret@bucket/bk",
+        "s3:/user:s3cret@bucket/bk",
+        "s3://bucket/bk?token=a@s3cret",
+        "memory://s3cret@",
+        "zk://[s3cret@h/bk",
     ],
 )
 def test_no_message_shows_credentials(uri: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        open_store(uri)
+        open_store(uri).get("cluster")
     assert "s3cret" not in f"{caught.value} {caught.value.__cause__}"
 
 

@@ -24,6 +24,8 @@ from bkspark.metadata.zookeeper import VALUE_BYTES_MAX, ZooKeeperMetadataStore
 from bkspark.metadata.zookeeper_credentials import FILE_VARIABLE, VARIABLE
 from bkspark.testing.zookeeper import missing, zookeeper
 
+from ...stopwatch import Stopwatch  # noqa: TID252
+
 needs_server = pytest.mark.skipif(bool(missing()), reason=missing())
 KEY = "ledgers/0000000000000001"
 SECRET = "s3cret-of-the-test"
@@ -150,10 +152,10 @@ class TestUnreachable:
 
     def check_refused(self, host: str) -> None:
         store = open_store(f"zk://{host}/bk")
-        begin = time.monotonic()
+        watch = Stopwatch()
         with pytest.raises(OutcomeUnknownError) as caught:
             store.get(KEY)
-        assert time.monotonic() - begin < 7
+        assert watch.seconds < 7
         assert f"no ZooKeeper server answered at {host} within 1 s" in str(caught.value)
         assert "check the address" in caught.value.hint
         store.close()
@@ -206,6 +208,9 @@ class TestMarker:
     def test_format_takes_an_empty_path_and_no_other(self, uri: str, client: KazooClient) -> None:
         client.ensure_path(_path(uri))
         format_store(uri).close()
+        client.create(f"{_path(uri)}/records/~")
+        with contextlib.closing(format_store(uri)) as store:  # a client was killed behind the first
+            store.put("cluster", b"x", None)
         with pytest.raises(InvalidRequestError, match="is one already"):
             format_store(uri)
         client.ensure_path(f"{_path(uri)}-child/x")
@@ -230,6 +235,7 @@ class TestMarker:
         assert client.get_children(f"{root}/deleted/ledgers") == ["a"]
 
 
+@pytest.mark.thorough
 @needs_server
 class TestCredentials:
     @pytest.fixture
@@ -306,6 +312,7 @@ class TestCredentials:
         assert SECRET.encode() not in done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 @needs_server
 class TestConnection:
     def test_is_made_when_needed_and_ends_with_the_store(self, uri: str) -> None:
@@ -330,7 +337,7 @@ class TestConnection:
                 target=_put_and_close, args=(store,)
             )
             child.start()
-            child.join(20)
+            child.join(120)
             assert child.exitcode == 0
             assert store.get(KEY) == Versioned(b"2", 2)
             assert store.put(KEY, b"3", 2) == 3

@@ -175,9 +175,7 @@ def test_a_member_of_another_incarnation_does_not_stand_beside_itself() -> None:
 def test_a_failed_member_gets_a_spare_before_one_that_lives() -> None:
     plan = plan_of([report(0, 3, "bcx")], (3, 3, 3), spares="x", failed="c")
     assert ids(plan) == "abx"
-    assert [(c.target_id, c.source_ids, c.is_required) for c in plan.copies] == [
-        ("a", ("b", "x"), True)
-    ]
+    assert [(c.target_id, c.source_ids) for c in plan.copies] == [("a", ("b", "x"))]
 
 
 def test_the_ensemble_given_is_left_as_it_is() -> None:
@@ -195,17 +193,17 @@ def test_the_ensemble_given_is_left_as_it_is() -> None:
     ("holders", "failed", "copies"),
     [
         ("abc", "", []),
-        ("ab", "", [("c", "ab", False)]),
-        ("a", "", [("b", "a", True), ("c", "a", True)]),
-        ("ab", "b", [("c", "a", True)]),
+        ("ab", "", [("c", "ab")]),
+        ("a", "", [("b", "a"), ("c", "a")]),
+        ("ab", "b", [("c", "a")]),
         ("ab", "c", []),
     ],
 )
 def test_what_is_missing_on_the_window_is_copied(
-    holders: str, failed: str, copies: list[tuple[str, str, bool]]
+    holders: str, failed: str, copies: list[tuple[str, str]]
 ) -> None:
     plan = plan_of([report(0, 3, holders)], spares="", failed=failed)
-    made = [(c.target_id, "".join(c.source_ids), c.is_required) for c in plan.copies]
+    made = [(c.target_id, "".join(c.source_ids)) for c in plan.copies]
     assert made == copies
 
 
@@ -213,9 +211,9 @@ def test_a_copy_outside_of_the_ensemble_counts_zero_but_serves_as_a_source() -> 
     reports = [report(0, 9, "abx"), report(1, 1, "byz")]
     plan = plan_of(reports)
     assert ids(plan) == "abx"
-    assert [("".join(c.source_ids), c.target_id, c.is_required) for c in plan.copies] == [
-        ("byz", "a", True),
-        ("byz", "x", True),
+    assert [("".join(c.source_ids), c.target_id) for c in plan.copies] == [
+        ("byz", "a"),
+        ("byz", "x"),
     ]
 
 
@@ -310,7 +308,6 @@ def test_a_plan_is_safe_or_refused(
         assert len(targets) == len(copies)
         assert targets == set(window) - present - set(failed)
         assert len(present | targets) >= ack_quorum
-        assert all(copy.is_required == (len(present) < ack_quorum) for copy in copies)
         assert all(set(copy.source_ids) <= set(written.bookie_ids) for copy in copies)
 
     if next_id:

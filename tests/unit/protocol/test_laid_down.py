@@ -38,7 +38,7 @@ def test_it_is_taken_up_in_the_next_term_and_in_a_fragment_behind_its_end(last: 
     down = HELD.put_down(replace(STANDING, last_entry_id=last), term=2, token="mine")
     taken = down.taken_up("theirs")
     kept = HELD.fragments if last == 9 else HELD.fragments[:1]
-    assert taken.fragments == (*kept, fragment(last + 1, "abd", 3))
+    assert taken.fragments == (*kept, fragment(last + 1, "abd", 3, "theirs"))
     assert (taken.state, taken.term, taken.token, taken.laid_down) == (
         LedgerState.OPEN,
         3,
@@ -52,7 +52,7 @@ def test_it_is_taken_up_in_the_next_term_and_in_a_fragment_behind_its_end(last: 
 def test_an_empty_one_is_taken_up_from_its_start() -> None:
     empty = ledger(LedgerState.OPEN, fragment(0, "abc", 2))
     taken = empty.put_down(Standing(-1, 0, 0), term=2, token="mine").taken_up("theirs")
-    assert taken.fragments == (fragment(0, "abc", 3),)
+    assert taken.fragments == (fragment(0, "abc", 3, "theirs"),)
 
 
 def test_what_is_not_laid_down_is_not_taken_up() -> None:

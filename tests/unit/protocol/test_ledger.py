@@ -23,8 +23,8 @@ def ensemble(names: str) -> tuple[Member, ...]:
     return tuple(Member(name, f"{name}-1") for name in names)
 
 
-def fragment(first: int, names: str, term: int = 1) -> Fragment:
-    return Fragment(first, term, ensemble(names))
+def fragment(first: int, names: str, term: int = 1, token: str = "") -> Fragment:
+    return Fragment(first, term, ensemble(names), token)
 
 
 def ledger(
@@ -211,13 +211,13 @@ def test_every_change_in_every_state(
 def test_a_change_at_the_last_fragments_first_entry_replaces_its_members() -> None:
     before = ledger(OPEN, fragment(0, "abc"), fragment(5, "abd"))
     after = before.with_ensemble(5, ensemble("abe"), term=2, token="mine")
-    assert after.fragments == (fragment(0, "abc"), fragment(5, "abe", term=2))
+    assert after.fragments == (fragment(0, "abc"), fragment(5, "abe", term=2, token="mine"))
 
 
 def test_a_change_behind_the_last_fragments_first_entry_appends_a_fragment() -> None:
     before = ledger(OPEN, fragment(0, "abc"), fragment(5, "abd"))
     after = before.with_ensemble(6, ensemble("abe"), term=2, token="mine")
-    assert after.fragments == (*before.fragments, fragment(6, "abe", term=2))
+    assert after.fragments == (*before.fragments, fragment(6, "abe", term=2, token="mine"))
 
 
 @pytest.mark.parametrize("first_entry_id", [-1, 0, 1, 4])

@@ -60,6 +60,10 @@ def splice(
         {"ledgers": (FIRST,), "dropped": (1,)},
         {"dropped": (8, 8)},
         {"dropped": (8,), "to_delete": (9,)},
+        {"dropped": (-1,)},
+        {"tail": (-1,)},
+        {"ledgers": (LoggedLedger(-1, 0, 10, 100),)},
+        {"first_version": -1},
     ],
 )
 def test_an_impossible_record_is_refused(changes: dict[str, object]) -> None:
@@ -193,6 +197,12 @@ def test_overwriting_starts_a_generation_at_offset_0_and_drops_what_was_there() 
     assert (after.generation, after.first_offset, after.dropped) == (2, 0, (3, 1, 2))
     assert after.transactions == {"app": 8}
     assert (after.quorum, after.digest) == (LOG.quorum, LOG.digest)
+
+
+def test_versions_go_on_behind_an_overwrite_and_a_deletion() -> None:
+    truncated = replace(LOG, first_version=5, first_offset=4, truncated_ms=9)
+    for after in (splice(truncated, ledger(4), overwrite=True), truncated.vacated()):
+        assert (after.first_version, after.truncated_ms) == (7, None)
 
 
 def test_transactions_survive_an_overwrite_without_one() -> None:

@@ -221,8 +221,15 @@ def test_whole_ledgers_go_and_the_rest_is_hidden(
 ) -> None:
     after = LOG.truncated(before)
     assert after == replace(
-        LOG, ledgers=ledgers, first_offset=before, dropped=(3, *dropped), to_delete=dropped
+        LOG,
+        ledgers=ledgers,
+        first_offset=before,
+        dropped=(3, *dropped),
+        to_delete=dropped,
+        first_version=len(dropped),
+        truncated_ms=0,
     )
+    assert after.stamped(77).stamped(78).truncated_ms == 77
     assert (after.end_offset, LOG.first_offset) == (15, 0)
 
 

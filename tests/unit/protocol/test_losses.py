@@ -7,7 +7,7 @@ import pytest
 from bkspark.protocol.ledger import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.losses import GivenUp, given_up, losses, not_shown
 from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import AddRecord, InlinePart
+from bkspark.protocol.record import AddRecord, InlinePart, Piece
 from bkspark.protocol.recovery import Doubt, MemberAnswer
 
 BOOKIES = tuple(Member(f"bookie-{n}", "0" * 32) for n in range(7))
@@ -124,12 +124,12 @@ def test_what_is_shown_elsewhere_is_not_hidden() -> None:
 def test_what_is_given_up_is_what_shows_and_the_gaps_in_it() -> None:
     quorum = Quorum(3, 3, 2)
 
-    def record(first: int, last: int) -> tuple[AddRecord, frozenset[int]]:
+    def record(first: int, last: int) -> tuple[AddRecord, frozenset[Piece]]:
         parts = (InlinePart(0, 1, "0" * 8),)
         found = AddRecord(0, 1, "0" * 32, first, last, -1, 0, quorum, 0, {}, parts=parts)
-        return found, frozenset({0})
+        return found, found.pieces
 
-    torn = (record(5, 6)[0], frozenset[int]())
+    torn = (record(5, 6)[0], frozenset[Piece]())
     answers = {
         0: MemberAnswer({1: record(1, 2), 4: record(4, 4), 5: torn}, Doubt.DAMAGED),
         1: MemberAnswer({7: record(7, 8), 9: record(9, 9)}, Doubt.DAMAGED),

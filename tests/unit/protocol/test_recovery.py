@@ -1,7 +1,7 @@
 """What a recovery may conclude: scripted cases, then every combination of answers, enumerated."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
 
@@ -28,6 +28,7 @@ class Answer(Enum):
     TORN = "nothing whole, and a torn end"
     CORRUPT = "nothing whole in front of damage in the middle of a journal"
     LOST = "no answer, and none will come: declared lost"
+    UNCLEAR = "nothing whole, and something strange among its journals"
     SILENT = "no answer"
 
 
@@ -36,6 +37,7 @@ DOUBTS = {
     Answer.TORN: Doubt.TORN,
     Answer.CORRUPT: Doubt.DAMAGED,
     Answer.LOST: Doubt.LOST,
+    Answer.UNCLEAR: Doubt.UNCLEAR,
 }
 
 
@@ -55,12 +57,9 @@ def logs_record(quorum: Quorum, count: int) -> AddRecord:
 
 def answers_of(given: Mapping[int, Answer], record: AddRecord) -> dict[int, MemberAnswer]:
     """What the members of an ensemble answered about ``record``."""
-    stripes = [part.stripe for part in record.parts] or [
-        log.stripe for attempt in record.attempts for log in attempt.entry_logs
-    ]
     first, answers = record.first_entry_id, {}
     for index, answer in given.items():
-        own = frozenset(s for s in stripes if index in record.quorum.write_set(s))
+        own = frozenset(p for p in record.pieces if index in record.quorum.write_set(p[1]))
         if answer is Answer.PRESENT:
             answers[index] = MemberAnswer({first: (record, own)})
         elif answer is Answer.DAMAGED:
@@ -95,7 +94,9 @@ class Situation:
     @property
     def is_waited_for(self) -> bool:
         """Whether somebody's answer could still decide."""
-        return Answer.SILENT in self.given  # from anywhere: a last-add-confirmed decides too
+        return bool(
+            {Answer.SILENT, Answer.UNCLEAR} & set(self.given)
+        )  # from anywhere: a last-add-confirmed decides too
 
     @property
     def can_have_been_acknowledged(self) -> bool:
@@ -103,7 +104,7 @@ class Situation:
         for window in self.windows:
             if {self.given[i] for i in window} <= {Answer.ABSENT, Answer.TORN}:
                 return False  # heard from everybody, and nobody has it
-        unsure = (Answer.SILENT, Answer.TORN, Answer.CORRUPT, Answer.LOST)
+        unsure = (Answer.SILENT, Answer.UNCLEAR, Answer.TORN, Answer.CORRUPT, Answer.LOST)
         doubtful = [i for i, a in enumerate(self.given) if a in unsure]
         sure = {i for i, a in enumerate(self.given) if a in (Answer.PRESENT, Answer.DAMAGED)}
         for flags in product((True, False), repeat=len(doubtful)):
@@ -136,7 +137,7 @@ def test_every_combination_of_answers_is_decided_as_enumeration_says(
     sizes: tuple[int, int, int],
 ) -> None:
     """Kept if readable, absent if it cannot have been acknowledged, otherwise undecided or lost."""
-    rare = {Answer.DAMAGED, Answer.CORRUPT, Answer.LOST}
+    rare = {Answer.DAMAGED, Answer.CORRUPT, Answer.LOST, Answer.UNCLEAR}
     kinds = list(Answer) if sizes[0] < 5 else [a for a in Answer if a not in rare]
     seen = set()
     for situation in situations(sizes, kinds):
@@ -241,6 +242,20 @@ def test_a_lost_member_has_answered_but_proves_nothing() -> None:
     assert (decision.verdict, decision.waiting_for) == (Verdict.UNDECIDED, (2,))
 
 
+def test_something_strange_is_waited_for_and_proves_nothing() -> None:
+    """Until somebody has cleared it up; the others decide if they are enough."""
+    quorum = Quorum(3, 3, 2)
+    record = inline_record(quorum, 0, 1)
+    given = {0: Answer.UNCLEAR, 1: Answer.ABSENT, 2: Answer.ABSENT}
+    assert decide_group(0, answers_of(given, record), quorum).verdict is Verdict.ABSENT
+    given[1] = Answer.TORN
+    decision = decide_group(0, answers_of(given, record), quorum)
+    assert (decision.verdict, decision.waiting_for) == (Verdict.UNDECIDED, (0,))
+    given[2] = Answer.LOST
+    decision = decide_group(0, answers_of(given, record), quorum)
+    assert (decision.verdict, decision.waiting_for) == (Verdict.UNDECIDED, (0,))
+
+
 def test_a_torn_end_beside_a_lost_member_is_no_absence() -> None:
     """Both may have held it, and had: a disk fault can cut a journal's last record too."""
     quorum = Quorum(3, 3, 2)
@@ -282,6 +297,23 @@ def test_rows_in_entry_logs_are_kept_from_several_bookies_together() -> None:
     assert decide_group(0, answers_of(given, record), quorum).verdict is Verdict.UNDECIDED
 
 
+def test_copies_are_judged_file_by_file() -> None:
+    """Each of two tasks has a good copy of its file somewhere, and no bookie has both."""
+    quorum = Quorum(3, 3, 2)
+    ids = ("a" * 32, "b" * 32)
+    attempts = tuple(
+        AttemptLogs(number, 1, (EntryLog(one, 0, 1, 10, 5, "00000000"),))
+        for number, one in enumerate(ids)
+    )
+    record = AddRecord(0, 1, TOKEN, 0, 1, -1, 2, quorum, attempts=attempts)
+    answers = {
+        index: MemberAnswer({0: (record, frozenset([(one, 0)]))}) for index, one in enumerate(ids)
+    }
+    assert decide_group(0, answers, quorum).verdict is Verdict.KEEP
+    del answers[1]
+    assert decide_group(0, answers, quorum).verdict is Verdict.UNDECIDED
+
+
 @pytest.mark.parametrize(
     ("floor", "seen", "expected"),
     [(-1, [], -1), (-1, [3], 3), (-1, [2, 7, 4], 7), (5, [], 5), (5, [3], 5), (5, [9], 9)],
@@ -296,3 +328,21 @@ def test_the_last_add_confirmed_is_the_highest_seen_anywhere_and_never_below_the
     }
     answers[9] = MemberAnswer({})
     assert last_add_confirmed(answers, floor) == expected
+
+
+@pytest.mark.parametrize(
+    ("doubt", "other"), [(Doubt.DATA_LOST, Doubt.LOST), (Doubt.UNFENCED, Doubt.UNCLEAR)]
+)
+def test_doubts_that_decide_alike(doubt: Doubt, other: Doubt) -> None:
+    """Data that is lost is as good as a bookie that is; one without a fence is waited for."""
+    for situation in situations((3, 3, 2), list(Answer)):
+        record = inline_record(situation.quorum, situation.first, situation.count)
+        answers = answers_of(dict(enumerate(situation.given)), record)
+        alike = {
+            index: replace(answer, doubt=doubt) if answer.doubt is other else answer
+            for index, answer in answers.items()
+        }
+        decisions = [
+            decide_group(situation.first, given, situation.quorum) for given in (answers, alike)
+        ]
+        assert decisions[0] == decisions[1], situation

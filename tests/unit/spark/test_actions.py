@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+import bkspark
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery import running
 from bkspark.client.recovery.recover import recover
+from bkspark.errors import InvalidRequestError
 from bkspark.spark import actions
 from bkspark.spark.actions import Done
 
@@ -66,3 +68,20 @@ def test_a_recovery_gives_its_runner_somebody_to_tell(tmp_path: Path) -> None:
         handle.release()
         report = recover(cluster, handle.ledger_id, Password(), run=Telling())
     assert "still waiting for bookie-1" in report.notes
+
+
+def test_a_spark_connect_session_is_told_that_it_cannot_recover_and_what_can() -> None:
+    """Such a session raises at its first ``sparkContext``, with lines about the JVM."""
+
+    class SparkSession:
+        @property
+        def sparkContext(self) -> None:
+            raise AssertionError("asked for what it has not")
+
+    SparkSession.__module__ = "pyspark.sql.connect.session"
+    session: Any = SparkSession()
+    with pytest.raises(
+        InvalidRequestError, match=r"Connect.*`bkspark ledger recover ID`"
+    ) as caught:
+        bkspark.recover_ledger(session, "file:///nowhere", 7)
+    assert "\n" not in str(caught.value)

@@ -7,6 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from bkspark import errors
+from bkspark.cli.output import note
 from bkspark.spark import job
 
 
@@ -34,13 +35,13 @@ def failing(error: Exception) -> Callable[[Sequence[str]], None]:
 def test_what_went_wrong_is_told_in_one_line(
     error: Exception, status: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert job.run_job(failing(error), []) == status
+    assert job.run_job(failing(error), [], note) == status
     assert capsys.readouterr() == ("", said)
 
 
 def test_what_is_not_ours_is_raised_on() -> None:
     with pytest.raises(PySparkException, match="no such column"):
-        job.run_job(failing(PySparkException("no such column")), [])
+        job.run_job(failing(PySparkException("no such column")), [], note)
 
 
 def test_where_spark_has_turned_stderr_away_it_is_turned_back(
@@ -49,5 +50,5 @@ def test_where_spark_has_turned_stderr_away_it_is_turned_back(
     real = StringIO()
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     monkeypatch.setattr(job, "_SparksStderr", lambda: real)
-    assert job.run_job(failing(errors.CorruptDataError("bad")), []) == 1
+    assert job.run_job(failing(errors.CorruptDataError("bad")), [], note) == 1
     assert (real.getvalue(), *capsys.readouterr()) == ("bkspark: bad\n", "", "")

@@ -22,6 +22,8 @@ VALUES = {
     "endingOffsets": "latest",
 }
 
+SPARKS_NAMES = ("checkpointLocation", "queryName")
+
 EVERYWHERE = {
     "metadataServiceUri",
     "path",
@@ -44,7 +46,7 @@ ALLOWED = {
     Use.VIEW: {"view"},
     Use.STREAM_READ: READING | {"maxEntriesPerTrigger", "maxBytesPerTrigger"},
     Use.BATCH_WRITE: READING | WRITING | {"endingOffsets"},
-    Use.STREAM_WRITE: set(),
+    Use.STREAM_WRITE: set(SPARKS_NAMES),
 }
 
 
@@ -56,7 +58,7 @@ def _given(name: str, use: Use) -> dict[str, str]:
     return {**given, "view": "ledgers"} if use is Use.VIEW else given
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *SPARKS_NAMES])
 @pytest.mark.parametrize("use", Use, ids=lambda use: use.name)
 def test_an_option_is_taken_where_it_belongs_and_refused_elsewhere(name: str, use: Use) -> None:
     asked = Use.BATCH_READ if use is Use.VIEW else use

@@ -4,6 +4,13 @@ import json
 import subprocess
 import sys
 
+import pytest
+from pyspark.sql.types import StructType
+
+from bkspark.errors import InvalidRequestError
+from bkspark.spark import source
+from bkspark.spark.schema import utc_for
+
 NOT_NEEDED = {
     "asyncio",
     "boto3",
@@ -39,3 +46,26 @@ print(json.dumps(sorted(set(sys.modules) - before)))
     loaded = json.loads(done.stdout.splitlines()[-1])
     assert "bkspark.client.reading.slice_reader" in loaded
     assert NOT_NEEDED.isdisjoint(loaded), NOT_NEEDED.intersection(loaded)
+
+
+def test_a_spark_before_4_2_is_told_that_it_cannot_read_a_log_as_a_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It lacks the module; everything else of the source works without."""
+    monkeypatch.setattr(source, "find_spec", lambda _name: None)
+    made = source.BookKeeperDataSource({"metadataServiceUri": "file:///nowhere", "path": "a"})
+    reader = made.streamReader(StructType([]))
+    for question in (reader.initialOffset, reader.latestOffset):
+        with pytest.raises(InvalidRequestError, match=r"as a stream takes Spark 4\.2, and this is"):
+            question()
+
+
+def test_times_are_utc_for_each_spark() -> None:
+    def spark_4_1(schema: object, timestamp_utc: bool = True) -> object:
+        return schema, timestamp_utc
+
+    def spark_4_2(schema: object, *, timezone: str | None = None) -> object:
+        return schema, timezone
+
+    assert utc_for(spark_4_1) == {}
+    assert utc_for(spark_4_2) == {"timezone": "UTC"}

@@ -23,7 +23,6 @@ from bkspark.client.upkeep.views.log_views import history, logs
 from bkspark.client.upkeep.views.sharing import (
     DROPPED,
     LISTED,
-    LOG_KEY,
     Row,
     View,
     columns_of,
@@ -35,7 +34,6 @@ from bkspark.client.upkeep.views.sharing import (
 __all__ = [
     "DROPPED",
     "LISTED",
-    "LOG_KEY",
     "VIEWS",
     "Row",
     "View",

@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 
-from bkspark.bookie.checks import without_credentials
 from bkspark.client.cluster import Cluster
 from bkspark.client.upkeep.views.sharing import Row, all_ledgers
+from bkspark.storage.shown import shown_url
 
 BOOKIES = pa.schema(
     [
@@ -12,6 +12,7 @@ BOOKIES = pa.schema(
         ("url", pa.string()),
         ("domain", pa.string()),
         ("is_usable", pa.bool_()),
+        ("is_writable", pa.bool_()),
         ("is_lost", pa.bool_()),
         ("is_read_only", pa.bool_()),
         ("free_bytes", pa.int64()),
@@ -28,14 +29,15 @@ def bookies(cluster: Cluster, log_name: str | None) -> list[Row]:
     return [
         {
             "bookie_id": status.record.bookie_id,
-            "url": without_credentials(status.record.url),
+            "url": shown_url(status.record.url),
             "domain": status.record.domain,
             "is_usable": not status.problem,
+            "is_writable": not (status.problem or status.write_problem),
             "is_lost": status.member in lost,
             "is_read_only": status.record.is_read_only,
             "free_bytes": None if status.problem else status.free_bytes,
             "incarnation": status.record.incarnation,
-            "problem": status.problem or None,
+            "problem": status.problem or status.write_problem or None,
         }
         for status in cluster.probe()
         if serving is None or status.record.bookie_id in serving

@@ -1,5 +1,7 @@
 """Views of ledgers: where they are, what is missing of them, and which recoveries are stuck."""
 
+from collections.abc import Iterator, Mapping
+
 import pyarrow as pa
 
 from bkspark.client.cluster import Cluster
@@ -16,6 +18,7 @@ from bkspark.client.upkeep.views.sharing import (
     quorum_of,
     timestamp,
 )
+from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 
 LEDGERS = pa.schema(
@@ -57,10 +60,14 @@ UNDERREPLICATED = pa.schema(
 )
 
 
+UNREADABLE = "UNREADABLE"
+"""In place of the state of a ledger whose record cannot be read."""
+
+
 def ledgers(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per ledger, tombstones included."""
+    """One row per ledger, tombstones included; without a log also those that cannot be read."""
     places = places_of_ledgers(cluster)
-    return [
+    rows: list[Row] = [
         {
             "ledger_id": ledger.ledger_id,
             "log": log_of(ledger),
@@ -76,6 +83,17 @@ def ledgers(cluster: Cluster, log_name: str | None) -> list[Row]:
         }
         for ledger in all_ledgers(cluster, log_name)
     ]
+    if log_name is None:
+        rows += _unreadable_rows(cluster, places)
+    return sorted(rows, key=lambda row: int(row["ledger_id"]))
+
+
+def _unreadable_rows(cluster: Cluster, places: Mapping[int, str]) -> Iterator[Row]:
+    nothing: Row = dict.fromkeys(LEDGERS.names)
+    for ledger_id in cluster.ledger_ids():
+        if layout.ledger_key(ledger_id) in cluster.unreadable:
+            place = places.get(ledger_id)
+            yield {**nothing, "ledger_id": ledger_id, "place": place, "state": UNREADABLE}
 
 
 def fragments(cluster: Cluster, log_name: str | None) -> list[Row]:

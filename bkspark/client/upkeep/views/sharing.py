@@ -8,19 +8,20 @@ from typing import Any
 import pyarrow as pa
 
 from bkspark.client.cluster import Cluster
+from bkspark.client.creating import LOG_KEY
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import LedgerMetadata
 from bkspark.protocol.log import LogRecord
 
 Row = dict[str, Any]
 
-LOG_KEY = "log"
-"""Custom metadata in which a DataFrame write notes the log that its ledger is meant for."""
-
 LISTED = "listed"
 DROPPED = "dropped"
 
 TIME = pa.timestamp("us", tz="UTC")
+CALENDAR_END_MS = 253_402_300_799_000
+"""The last second of the year 9999."""
+
 QUORUM_FIELDS = (
     ("ensemble_size", pa.int32()),
     ("write_quorum_size", pa.int32()),
@@ -53,13 +54,16 @@ def columns_of(schema: bytes) -> list[str]:
 
 
 def sizes_of(row: Mapping[str, Any]) -> str:
-    """The quorum sizes in a row of ``logs`` or ``ledgers``, as ``E/Qw/Qa``."""
+    """The quorum sizes in a row of ``logs`` or ``ledgers``, as ``E/Qw/Qa``; empty if unknown."""
+    if row["ensemble_size"] is None:
+        return ""
     return f"{row['ensemble_size']}/{row['write_quorum_size']}/{row['ack_quorum_size']}"
 
 
 def timestamp(milliseconds: int) -> datetime | None:
-    """None if the time was not recorded."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+    """None if the time was not recorded, or lies outside of the calendar."""
+    is_known = 0 < milliseconds <= CALENDAR_END_MS
+    return datetime.fromtimestamp(milliseconds / 1000, UTC) if is_known else None
 
 
 def quorum_of(record: LogRecord | LedgerMetadata) -> Row:

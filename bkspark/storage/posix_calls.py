@@ -1,4 +1,4 @@
-"""The system calls of a POSIX bookie, in the order that durability needs.
+"""The system calls of bookies and metadata stores in directories, in the order durability needs.
 
     new file:    open(temp, O_EXCL), write, fsync(temp), link(temp, name), unlink(temp),
                  fsync(the folder it is in)
@@ -13,14 +13,16 @@ the data with it. All functions raise plain ``OSError``.
 
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
 
-from bkspark.bookie.contract import Buffer
+Buffer = bytes | bytearray | memoryview
 
 TEMP_PREFIX = ".tmp-"
+_TEMP = re.compile(rf"{re.escape(TEMP_PREFIX)}[0-9a-f]{{32}}")
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 
@@ -199,6 +201,48 @@ def open_file(folder: int, name: str) -> tuple[int, os.stat_result]:
         raise
 
 
+def read_bounded(folder: int, name: str, bytes_max: int) -> bytes:
+    """All bytes of a private file of ours; ``name`` may be a path.
+
+    Raises:
+        OSError: it is no regular file, longer than anything of its kind, or not private.
+    """
+    descriptor, status = open_file(folder, name)
+    with closing(descriptor):
+        require_private(status, name)
+        if status.st_size > bytes_max:
+            raise OSError(errno.EFBIG, f"{name} has {status.st_size:,} bytes: it is none of ours")
+        return read_open(descriptor, status)
+
+
+class NotPrivateError(PermissionError):
+    """Others than its user could have changed it.
+
+    Attributes:
+        hint: what the user can do about it.
+    """
+
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(errno.EPERM, reason)
+        self.hint = hint
+
+
+def require_private(status: os.stat_result, name: str) -> None:
+    """Return if only its owner's group can change what has this ``status``, and we or root own it.
+
+    Raises:
+        NotPrivateError: it says why not.
+    """
+    if stat.S_IMODE(status.st_mode) & stat.S_IWOTH:
+        mode = FOLDER_MODE if stat.S_ISDIR(status.st_mode) else FILE_MODE
+        raise NotPrivateError(f"{name} is writable by everybody", f"chmod {mode:o} {name}")
+    if status.st_uid not in (os.geteuid(), 0):
+        raise NotPrivateError(
+            f"{name} belongs to user {status.st_uid}, not to {os.geteuid()} who is asking",
+            "run as the user that owns it",
+        )
+
+
 def status_of(folder: int, name: str) -> os.stat_result:
     return _regular(os.stat(name, dir_fd=folder, follow_symlinks=False), name)
 
@@ -219,13 +263,13 @@ def read_open(
     return _read_all(descriptor, begin, wanted)
 
 
-def file_names(folder: int) -> list[str]:
-    """Sorted names of the finished files in ``folder``."""
+def names_in(folder: int) -> list[str]:
+    """Sorted names in ``folder`` but those of ``new_temp``; with a "/" if it is no regular file."""
     with os.scandir(folder) as found:
         return sorted(
-            entry.name
+            entry.name if entry.is_file(follow_symlinks=False) else f"{entry.name}/"
             for entry in found
-            if entry.is_file(follow_symlinks=False) and not entry.name.startswith(TEMP_PREFIX)
+            if not _TEMP.fullmatch(entry.name)
         )
 
 

@@ -1,0 +1,144 @@
+"""What is wrong with the bookies of a cluster, for the commands that check things."""
+
+from collections.abc import Collection, Iterator
+
+from bkspark.cli.findings import Finding, Level
+from bkspark.cli.output import plural
+from bkspark.client.admission import require_apart
+from bkspark.client.batch.plan import DEFAULT_QUORUM
+from bkspark.client.cluster import BookieStatus, Cluster
+from bkspark.errors import InvalidRequestError
+from bkspark.protocol.ledger import LedgerState, Member
+from bkspark.protocol.placement import Candidate, shared_domains
+
+
+def risk_findings(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:
+    """Storage that was taken although it might lose what it has, or is another one's as well."""
+    risks = {status.record.bookie_id: status.record.storage_risk for status in statuses}
+    for subject, risk in {"metadata": cluster.storage_risk, **risks}.items():
+        if risk:
+            yield Finding(
+                Level.WARN,
+                subject,
+                f"what it has might be lost, which was accepted: {risk}",
+                "put another in its place, on a local disk or in a bucket",
+            )
+    try:
+        require_apart([cluster.store.uri, *(status.record.url for status in statuses)])
+    except InvalidRequestError as error:
+        yield Finding(Level.WARN, "places", error.args[0], error.hint)
+
+
+def named_members(cluster: Cluster, lost: Collection[Member]) -> set[Member]:
+    """Those of ``lost`` that hold, or should hold, something of a ledger that is not deleted.
+
+    All of them where a record could not be read: it may name any.
+    """
+    if cluster.unreadable:
+        return set(lost)
+    ledgers = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids() if lost)
+    return {
+        member
+        for seen in ledgers
+        if seen is not None and seen.value.state is not LedgerState.DELETING
+        for fragment in seen.value.fragments
+        for member in fragment.ensemble
+        if member in lost
+    }
+
+
+def bookie_findings(
+    statuses: list[BookieStatus], lost: Collection[Member], named: Collection[Member]
+) -> Iterator[Finding]:
+    """Whether every bookie can be used, and enough of them; those declared lost are told apart.
+
+    Args:
+        named: those of ``lost`` that ledgers still name; of the others there is nothing to tell.
+    """
+    alive = [status for status in statuses if status.member not in lost]
+    usable = [status for status in alive if not (status.problem or status.write_problem)]
+    level = Level.OK if usable and len(usable) == len(alive) else Level.FAIL
+    yield Finding(level, "bookies", f"{len(usable)} of {len(alive)} can be used")
+    for status in alive:
+        if status.write_problem:
+            yield Finding(
+                Level.FAIL,
+                status.record.bookie_id,
+                f"it can be read, but nothing new can be written: {status.write_problem}",
+                "make it writable again, or free some space; until then others take its place",
+            )
+        if status.problem:
+            yield Finding(
+                Level.FAIL,
+                status.record.bookie_id,
+                status.problem,
+                "bring it back, or, if it will never come back, say so: "
+                f"`bkspark bookie lost {status.record.bookie_id}`",
+            )
+    for status in statuses:
+        if status.member in named:
+            yield _lost_finding(status)
+    writable = _writable(statuses, lost)
+    if len(writable) < DEFAULT_QUORUM.ensemble_size:
+        yield Finding(
+            Level.WARN,
+            "writes",
+            f"{plural(len(writable), 'bookie')} for new ledgers, fewer than the default "
+            f"ensembleSize {DEFAULT_QUORUM.ensemble_size}",
+            "add bookies (`bkspark bookie add URL`), or write with a smaller ensembleSize",
+        )
+
+
+def _writable(statuses: list[BookieStatus], lost: Collection[Member]) -> list[BookieStatus]:
+    """Bookies that may get into the ensemble of a new ledger."""
+    return [status for status in statuses if status.may_join and status.member not in lost]
+
+
+def log_findings(
+    cluster: Cluster, statuses: list[BookieStatus], lost: Collection[Member]
+) -> Iterator[Finding]:
+    """Logs that cannot be written to, because a ledger of theirs needs more bookies."""
+    count = len(_writable(statuses, lost))
+    for name in cluster.log_names():
+        seen = cluster.logs.get(name)
+        if seen is None or seen.value.is_vacant or seen.value.is_sealed:
+            continue
+        needed = seen.value.quorum.ensemble_size
+        if needed > count:
+            yield Finding(
+                Level.FAIL,
+                f"log {name}",
+                f"new ledgers of it need {plural(needed, 'bookie')}, and {count} can be written to",
+                "add bookies (`bkspark bookie add URL`), or bring back those that are away",
+            )
+
+
+def _lost_finding(status: BookieStatus) -> Finding:
+    if status.problem:
+        return Finding(
+            Level.WARN,
+            status.record.bookie_id,
+            "declared lost: no recovery waits for it, and nothing new is placed on it",
+            "put another in its place (`bkspark bookie add URL`); copies that only it had are "
+            "listed as missing",
+        )
+    return Finding(
+        Level.WARN,
+        status.record.bookie_id,
+        "declared lost, and came back: what it has is read, what it lacks proves nothing, and "
+        "nothing new is placed on it",
+        "leave it there to be read, and put another in its place (`bkspark bookie add URL`); the "
+        "word cannot be taken back",
+    )
+
+
+def domain_findings(statuses: list[BookieStatus]) -> Iterator[Finding]:
+    records = [status.record for status in statuses if not status.problem]
+    candidates = [Candidate(Member(r.bookie_id, r.incarnation), r.domain) for r in records]
+    for domain, ids in shared_domains(candidates).items():
+        yield Finding(
+            Level.WARN,
+            "domains",
+            f"{', '.join(ids)} are all on {domain} and will be lost together",
+            "give every bookie a disk of its own",
+        )

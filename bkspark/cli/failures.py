@@ -1,0 +1,55 @@
+"""Telling why a command failed: in one line for people, and with --json as the document.
+
+A command that has begun to print its document cannot take it back: what it printed stays cut, and
+only the line on stderr and the exit status tell.
+"""
+
+import sys
+from dataclasses import asdict, dataclass
+
+from bkspark.cli.output import ForPeople, note, print_json
+from bkspark.errors import USERS_MISTAKES, BookKeeperError
+
+USAGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a command failed.
+
+    Attributes:
+        type: name of the error's class; ``UsageError`` for words that make no command.
+        hint: what to do about it; may be empty.
+        exit_status: 2 for the user's mistakes, else 1.
+    """
+
+    type: str
+    message: str
+    hint: str
+    exit_status: int
+
+
+def report(error: Exception, *, as_json: bool) -> int:
+    """Tell of ``error``; returns the exit status."""
+    failure = _failure(error)
+    hint = f"; {failure.hint}" if failure.hint else ""
+    note(f"bkspark: {failure.message}{hint}")
+    has_begun = isinstance(sys.stdout, ForPeople) and sys.stdout.has_text
+    if as_json and not has_begun:
+        print_json({"error": asdict(failure)})
+    return failure.exit_status
+
+
+def _failure(error: Exception) -> Failure:
+    name = type(error).__name__
+    if isinstance(error, BookKeeperError):
+        status = USAGE if isinstance(error, USERS_MISTAKES) else 1
+        return Failure(name, str(error.args[0]), error.hint, status)
+    describe = getattr(error, "format_message", None)
+    if describe is not None:  # a usage error, whose class is private to typer or click
+        context = getattr(error, "ctx", None)
+        path = "bkspark" if context is None else context.command_path
+        message = str(describe()).rstrip(".")
+        return Failure("UsageError", message, f"see `{path} --help`", USAGE)
+    first_line = (str(error).splitlines() or [""])[0]
+    return Failure(name, f"{name}: {first_line}", "run again with --debug to see all of it", 1)

@@ -1,0 +1,199 @@
+"""What may become a bookie of a cluster: all is looked at before anything is made.
+
+A place becomes a bookie by its cookie, and the cluster's by a record, in this order: where there is
+a record there was a bookie, and what it lacks is lost. A client that is killed in between leaves a
+cookie with no record to it and nothing beside it. Nobody has used such a bookie; the same command
+again registers it, as what its cookie says.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from secrets import token_hex
+from urllib.parse import unquote
+
+from bkspark.bookie.contract import BookieStorage
+from bkspark.bookie.posix_place import path_of
+from bkspark.bookie.uri import storage
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import cookie as cookie_format
+from bkspark.format import layout
+from bkspark.format.cluster import BookieRecord
+from bkspark.format.cookie import Cookie
+from bkspark.storage.file_systems import why_unsafe
+from bkspark.storage.place import parse
+from bkspark.storage.shown import require_fit, shown_url
+
+_MEMORY = "memory://"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A cluster, as far as what is added to it has to be of it and apart from it.
+
+    Attributes:
+        metadata_uri: as the store writes it.
+        bookies: that are registered, by id.
+    """
+
+    cluster_id: str
+    metadata_uri: str
+    bookies: Mapping[str, BookieRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class NewBookie:
+    """A place that may become a bookie.
+
+    Attributes:
+        cookie: what makes it one; it is there already if a client was killed behind it.
+        record: what registers it after that.
+    """
+
+    place: BookieStorage
+    cookie: bytes
+    record: BookieRecord
+
+
+def require_apart(urls: Sequence[str]) -> None:
+    """Return if no place of a cluster is another one of it, or lies inside another one.
+
+    Args:
+        urls: of the metadata store and of bookies.
+
+    Raises:
+        InvalidRequestError: two are not apart, or a URL names no place.
+    """
+    for number, url in enumerate(urls):
+        require_fit(unquote(url))
+        _require_outside(url, urls[:number])
+
+
+def _require_outside(url: str, others: Iterable[str]) -> None:
+    """Two bookies there would be one disk (H39), and what is in one would look like the other's."""
+    place = _parts(url)
+    for other in others:
+        there = _parts(other)
+        inner, outer = (url, other) if len(place) > len(there) else (other, url)
+        if place == there:
+            raise InvalidRequestError(
+                f"{shown_url(url)} is given twice",
+                hint="two names of one directory are one place",
+            )
+        if _parts(inner)[: len(_parts(outer))] == _parts(outer):
+            raise InvalidRequestError(
+                f"{shown_url(inner)} lies inside {shown_url(outer)}",
+                hint="give the metadata store and every bookie a directory with nothing else in it",
+            )
+
+
+def _parts(url: str) -> tuple[str, ...]:
+    """What the parts of all that lies inside this place begin with; links are followed."""
+    scheme, _, rest = url.partition("://")
+    match scheme:
+        case "file":
+            return ("file", *Path(os.path.realpath(path_of(url))).parts)
+        case "s3":
+            place = parse(url)
+            return ("s3", place.bucket, *place.prefix.split("/")[: len(place.prefix)])
+        case _:
+            return (scheme, rest)
+
+
+def storage_risk(url: str, metadata_uri: str, *, is_accepted: bool) -> str:
+    """Why what is kept at ``url`` might be lost, if that is accepted; empty if it is safe.
+
+    Raises:
+        InvalidRequestError: it might be, and nobody accepts that.
+    """
+    risk = ""
+    if url.startswith("file://"):
+        risk = why_unsafe(path_of(url))
+    elif url.startswith(_MEMORY) and not metadata_uri.startswith(_MEMORY):
+        risk = f"{shown_url(url)} ends with this process, and the metadata store does not"
+    if risk and not is_accepted:
+        raise InvalidRequestError(
+            risk,
+            hint="use a local disk (ext4, xfs, btrfs), or a bucket; `--accept-storage-risk` uses "
+            "it all the same",
+        )
+    return risk
+
+
+def admit(
+    site: Site, url: str, bookie_id: str, *, now_ms: int, accepts_risk: bool = False
+) -> NewBookie:
+    """Look at the place at ``url``; nothing is left in it.
+
+    Args:
+        bookie_id: empty for what was begun, or the next that is free.
+        accepts_risk: takes storage that might lose what it has.
+
+    Raises:
+        InvalidRequestError: the id or the place is taken, or unsuitable.
+    """
+    require_fit(unquote(url))
+    place = storage(url)
+    found = place.read_cookie()
+    begun = None if found is None else _begun(site, url, found, bookie_id)
+    if begun is None and bookie_id and layout.bookie_id(bookie_id) in site.bookies:
+        raise InvalidRequestError(
+            f"there is a bookie {bookie_id!r} already", hint="`bkspark bookies` lists them"
+        )
+    _require_outside(url, [site.metadata_uri, *(record.url for record in site.bookies.values())])
+    place.require_suitable(found)
+    risk = storage_risk(url, site.metadata_uri, is_accepted=accepts_risk)
+    new_id = bookie_id or _free_id(site.bookies)
+    cookie = begun or Cookie(site.cluster_id, new_id, token_hex(16), now_ms)
+    record = BookieRecord(
+        cookie.bookie_id,
+        cookie.incarnation,
+        url,
+        place.failure_domain(),
+        storage_risk=risk,
+    )
+    return NewBookie(place, found or cookie_format.encode(cookie), record)
+
+
+def _free_id(known: Mapping[str, BookieRecord]) -> str:
+    return next(name for number in count(1) if (name := f"bookie-{number}") not in known)
+
+
+def _begun(site: Site, url: str, cookie: bytes, bookie_id: str) -> Cookie:
+    """The cookie of a bookie that was to be this cluster's, and is not registered.
+
+    Raises:
+        InvalidRequestError: it is another one, or registered.
+    """
+    shown = shown_url(url)
+    try:
+        found = cookie_format.decode(cookie)
+    except CorruptDataError as error:
+        raise InvalidRequestError(
+            f"{shown} has an unreadable cookie: {error.args[0]}",
+            hint="name another place; its data was not touched",
+        ) from error
+    registered = site.bookies.get(found.bookie_id)
+    if found.cluster_id != site.cluster_id:
+        raise InvalidRequestError(
+            f"{shown} is a bookie already, {found.bookie_id} of cluster {found.cluster_id}",
+            hint="name another place; its data was not touched",
+        )
+    if registered is not None and registered.incarnation == found.incarnation:
+        raise InvalidRequestError(
+            f"{shown} is {found.bookie_id} of this cluster already",
+            hint="nothing is left to do; `bkspark bookies` shows it",
+        )
+    if registered is not None:
+        raise InvalidRequestError(
+            f"{shown} was to be {found.bookie_id}, which is another place by now",
+            hint="remove its COOKIE if nothing else is in it, then add it again",
+        )
+    if bookie_id not in ("", found.bookie_id):
+        raise InvalidRequestError(
+            f"{shown} was to be {found.bookie_id}, and whoever began was killed",
+            hint=f"`bkspark bookie add {shown} --id {found.bookie_id}` finishes it",
+        )
+    return found

@@ -1,0 +1,47 @@
+"""What belongs to the process that made it, and cannot be sent to another one."""
+
+import os
+from typing import Any, NoReturn, Self
+
+from bkspark.errors import InvalidRequestError
+
+
+class BoundToProcess:
+    """Connections and handles: they hold threads, files and promises, so they cannot be pickled.
+
+    Nor copied: a second writer with the same token would be taken for the first. A forked process
+    has them without their threads, so what it asks of them would never be answered.
+    """
+
+    _process_id: int
+    _shown_as = ""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        made = super().__new__(cls)
+        made._process_id = os.getpid()
+        return made
+
+    @property
+    def is_of_this_process(self) -> bool:
+        return self._process_id == os.getpid()
+
+    def require_own_process(self) -> None:
+        """Return in the process that made this.
+
+        Raises:
+            InvalidRequestError: it is another one.
+        """
+        if not self.is_of_this_process:
+            raise InvalidRequestError(
+                f"this {self._shown_as or type(self).__name__} was made in another process, of "
+                "which this one was forked",
+                hint="open what it is of in this process (bkspark.BookKeeper(uri))",
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise InvalidRequestError(
+            f"a {type(self).__name__} cannot be pickled or copied: it belongs to the process that "
+            "made it",
+            hint="send the cluster's URI and the name or id, and open it there "
+            "(bkspark.BookKeeper(uri))",
+        )

@@ -1,0 +1,25 @@
+"""What a log writer tells the log of its rolls."""
+
+import logging
+
+from bkspark.errors import BookKeeperError
+
+logger = logging.getLogger(__name__)
+
+
+def rolled(log_name: str, old: int, new: int, end_offset: int, reason: str) -> None:
+    """Log that ledger ``new`` follows ``old``; ``end_offset`` is where entries are added by now."""
+    logger.info(
+        "log %s: rolled from ledger %d to %d at offset %d: %s",
+        log_name,
+        old,
+        new,
+        end_offset,
+        reason,
+    )
+
+
+def failed(log_name: str, error: BookKeeperError) -> BookKeeperError:
+    """``error``, which is logged: the ledger before goes on, or is settled by the next roll."""
+    logger.warning("log %s: a roll failed: %s", log_name, error.args[0])
+    return error

@@ -1,0 +1,33 @@
+"""The lines of one recovery: kept for its report, told to who asked for it, and logged."""
+
+import logging
+from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+
+class Notes:
+    """Takes notes.
+
+    Attributes:
+        lines: all of them, in order.
+    """
+
+    def __init__(self, ledger_id: int, tell: Callable[[str], None] | None = None) -> None:
+        self.lines: list[str] = []
+        self._ledger_id = ledger_id
+        self._tell = tell
+
+    def __call__(self, line: str) -> None:
+        """A step."""
+        self._note(logging.INFO, line)
+
+    def warn(self, line: str) -> None:
+        """A bookie that could not help, or something that is lost."""
+        self._note(logging.WARNING, line)
+
+    def _note(self, level: int, line: str) -> None:
+        self.lines.append(line)
+        logger.log(level, "recovery of ledger %d: %s", self._ledger_id, line)
+        if self._tell is not None:
+            self._tell(line)

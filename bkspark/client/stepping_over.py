@@ -1,0 +1,69 @@
+"""Telling the log of copies that were stepped over: of each once, not again and again.
+
+A reader that follows a log meets the same bad copy at every look, and so does the next task of
+the same process. A log that repeats itself hides what is new. So a copy is told of when it is met
+first, and again only after a long time, should it still be bad then.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import NamedTuple
+
+TELL_AGAIN_SECONDS = 3_600.0
+"""A process may run for months, and a copy be made good and turn bad again."""
+
+COPIES_MAX = 10_000
+"""What is remembered; behind so many others a copy is told of again."""
+
+
+class BadCopy(NamedTuple):
+    """What one bookie cannot give.
+
+    Attributes:
+        what: ``ledger 7`` or a file's name; empty if it is the bookie as a whole.
+    """
+
+    cluster_id: str
+    bookie_id: str
+    what: str = ""
+
+    def __str__(self) -> str:
+        name = f"bookie {self.bookie_id}"
+        return f"{self.what} on {name}" if self.what else name
+
+
+def step_over(logger: logging.Logger, copy: BadCopy, reason: str) -> None:
+    """Log that ``copy`` was stepped over, unless that was told of lately."""
+    if _TOLD.is_news(copy):
+        logger.warning("stepped over %s: %s", copy, reason)
+
+
+class _Told:
+    """When each copy was told of, the latest last."""
+
+    def __init__(self) -> None:
+        self.forget()
+        os.register_at_fork(after_in_child=self.forget)
+
+    def is_news(self, copy: BadCopy) -> bool:
+        now = time.monotonic()
+        with self._guard:
+            told = self._at.get(copy)
+            if told is not None and now - told < TELL_AGAIN_SECONDS:
+                return False
+            self._at[copy] = now
+            self._at.move_to_end(copy)
+            if len(self._at) > COPIES_MAX:
+                self._at.popitem(last=False)
+            return True
+
+    def forget(self) -> None:
+        """A forked process has its own log, and the lock may have been held."""
+        self._guard = threading.Lock()
+        self._at: OrderedDict[BadCopy, float] = OrderedDict()
+
+
+_TOLD = _Told()

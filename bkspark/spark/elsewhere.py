@@ -1,0 +1,110 @@
+"""What an option is called here that other sources know by another name.
+
+People bring the options of Kafka, Delta, Iceberg and files with them. The name that looks most
+like such an option seldom is what they mean, so what they mean is said here.
+"""
+
+import difflib
+from collections.abc import Collection, Mapping
+
+_LOG = "name the log by load(NAME), save(NAME) or start(NAME), one at a time"
+_CLUSTER = "there is no broker: metadataServiceUri names the cluster"
+_RANGE = (
+    "startingOffsets and endingOffsets say what is read, and view=history at which offset "
+    "each write began, and when"
+)
+_SPLIT = "maxBytesPerPartition says how much one task reads"
+_ENTRIES = "maxEntriesPerTrigger limits a micro-batch"
+_BYTES = "maxBytesPerTrigger limits a micro-batch"
+_GROWS = "a log only grows: read it as a stream, and leave this out"
+_REPLACE = (
+    'mode("overwrite") with truncate=true replaces the whole log, and nothing replaces a part'
+)
+_FILES = "a log keeps its columns as they were written: leave it out"
+_OTHERS = "settings of other sources mean nothing here: leave it out"
+_VALUES = "a log is not partitioned by value: leave it out"
+_METHOD = "it is a method of Spark's, not an option"
+
+_POINTERS: Mapping[str, tuple[str, ...]] = {
+    _LOG: ("subscribe", "subscribePattern", "assign", "topic", "topics", "table", "dbtable", "log"),
+    _CLUSTER: ("bootstrap.servers", "brokers", "serviceUrl", "uri", "url"),
+    _RANGE: (
+        "versionAsOf",
+        "timestampAsOf",
+        "as-of-timestamp",
+        "snapshot-id",
+        "start-snapshot-id",
+        "end-snapshot-id",
+        "stream-from-timestamp",
+        "startingVersion",
+        "endingVersion",
+        "startingTimestamp",
+        "endingTimestamp",
+        "startingOffsetsByTimestamp",
+        "endingOffsetsByTimestamp",
+        "startingOffsetsByTimestampStrategy",
+    ),
+    _SPLIT: ("minPartitions", "numPartitions", "maxRecordsPerPartition", "split-size"),
+    _ENTRIES: (
+        "maxOffsetsPerTrigger",
+        "minOffsetsPerTrigger",
+        "maxFilesPerTrigger",
+        "maxRowsPerTrigger",
+        "maxRecordsPerTrigger",
+        "maxRecordsPerBatch",
+        "maxRowsPerBatch",
+        "streaming-max-rows-per-micro-batch",
+        "rowsPerSecond",
+    ),
+    _BYTES: ("maxBytesPerBatch",),
+    _GROWS: (
+        "readChangeFeed",
+        "readChangeData",
+        "ignoreChanges",
+        "ignoreDeletes",
+        "skipChangeCommits",
+    ),
+    _REPLACE: ("replaceWhere", "partitionOverwriteMode", "overwriteSchema", "overwrite-mode"),
+    _FILES: (
+        "header",
+        "inferSchema",
+        "sep",
+        "delimiter",
+        "multiLine",
+        "recursiveFileLookup",
+        "pathGlobFilter",
+        "basePath",
+    ),
+    _VALUES: ("partitionBy", "bucketBy", "sortBy", "clusterBy"),
+    f'{_METHOD}: say .mode("append")': ("mode", "saveMode"),
+    f'{_METHOD}: say .outputMode("append")': ("outputMode",),
+    f"{_METHOD}: say .trigger(…)": (
+        "trigger",
+        "availableNow",
+        "once",
+        "processingTime",
+        "continuous",
+    ),
+    f"{_METHOD}: say .schema(…)": ("schema",),
+    "compression names the codec": ("codec", "compressionCodec", "compression-codec"),
+    "ackQuorumSize says how many bookies must have a row": ("acks", "kafka.acks"),
+    "writeQuorumSize says how many bookies hold a row": ("replicationFactor", "replication"),
+}
+_NAMED = {name.lower(): said for said, names in _POINTERS.items() for name in names}
+_BEGINNINGS = {"kafka.": _CLUSTER, "pulsar.": _CLUSTER, "delta.": _OTHERS, "parquet.": _OTHERS}
+
+_ALIKE = 0.6
+"""From where on two names are taken for one of them misspelt: a typo or two, a word too many."""
+
+
+def unknown(key: str, names: Collection[str]) -> str:
+    """One line about the option ``key`` (in lower case), which is none of ``names``."""
+    begun = (said for begin, said in _BEGINNINGS.items() if key.startswith(begin))
+    said = _NAMED.get(key) or next(begun, "")
+    if said:
+        return f"unknown option {key!r}: {said}"
+    known = {name.lower(): name for name in names}
+    near = difflib.get_close_matches(key, known, n=1, cutoff=_ALIKE)
+    if near:
+        return f"unknown option {key!r}, did you mean {known[near[0]]!r}?"
+    return f"unknown option {key!r}; there are {', '.join(names)}"

@@ -1,0 +1,173 @@
+"""Trying a file system by two processes that use one folder of it at once.
+
+What is tried is what bookies and metadata stores rely on: of two who create a name one wins; what
+was made, changed or removed is seen by the other in its next look-up, also if it looked before;
+what is appended to an open file is there; a name shows the file that was opened by it.
+
+The two run on one host. What other hosts' caches hide does not show: ``file_systems`` knows which
+kinds cannot be tried like this. This process touches nothing, so storage that hangs ends a trial.
+"""
+
+import json
+import selectors
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from secrets import token_hex
+from typing import Any
+
+from bkspark.storage import litmus_rival
+from bkspark.storage.posix_calls import TEMP_PREFIX
+
+RIVAL = litmus_rival.__file__
+ANSWER_SECONDS = 30.0
+_RACES = 50
+_LOOKS = 10
+
+
+class LitmusError(Exception):
+    """What was not as it must be, in one line."""
+
+
+class _Process:
+    """One of the two."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self._selector = selectors.DefaultSelector()
+        assert process.stdout is not None
+        self._selector.register(process.stdout, selectors.EVENT_READ)
+
+    def begin(self, verb: str, *arguments: object) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # then there is no answer either
+            print(json.dumps([verb, *arguments]), file=self._process.stdin, flush=True)
+
+    def answer(self) -> Any:
+        assert self._process.stdout is not None
+        if not self._selector.select(ANSWER_SECONDS):
+            raise LitmusError(f"it gave no answer within {ANSWER_SECONDS:g} s")
+        line = self._process.stdout.readline()
+        if not line:
+            raise LitmusError("the process that tries it has ended")
+        value, error = json.loads(line)
+        if error:
+            raise LitmusError(f"cannot {error}")
+        return value
+
+    def ask(self, verb: str, *arguments: object) -> Any:
+        self.begin(verb, *arguments)
+        return self.answer()
+
+    def close(self) -> None:
+        self._selector.close()
+
+
+def failure(folder: str) -> str:
+    """What is wrong with the file system that ``folder`` is on, in one line; empty if nothing is.
+
+    A folder with a temporary file's name is made in it and removed again.
+    """
+    place = f"{folder}/{TEMP_PREFIX}{token_hex(16)}"
+    try:
+        with _started(place) as one, _started(place) as other:
+            one.ask("make")
+            try:
+                _try(one, other)
+            finally:
+                one.ask("clear")
+    except LitmusError as error:
+        return str(error)
+    return ""
+
+
+def _try(one: _Process, other: _Process) -> None:
+    _race(one, other)
+    for writer, reader in ((one, other), (other, one)):
+        for number in range(_LOOKS):
+            _look_up(writer, reader, f"look-{number}")
+        _rename(writer, reader)
+    for writer, reader, name in ((one, other, "one"), (other, one, "other")):
+        _append(writer, reader, name)
+
+
+def _race(one: _Process, other: _Process) -> None:
+    names = [f"race-{number}" for number in range(_RACES)]
+    one.begin("create_all", names, "one")
+    other.begin("create_all", names, "other")
+    winners = dict.fromkeys(one.answer(), "one")
+    for name in other.answer():
+        _require(name not in winners, "two processes both created one file")
+        winners[name] = "other"
+    _require(len(winners) == len(names), "of two processes that create one file none did")
+    for process in (one, other):
+        for name, winner in winners.items():
+            _require(process.ask("read", name) == winner, "a file is not its creator's")
+
+
+def _look_up(writer: _Process, reader: _Process, name: str) -> None:
+    _require(reader.ask("read", name) is None, "there is a file that nobody made")
+    _require(writer.ask("create", name, name), "a new file is taken for one that exists")
+    _require(
+        reader.ask("read", name) == name, "a file that another process has made is not seen at once"
+    )
+    _require(not reader.ask("create", name, "again"), "a file that exists is created again")
+    writer.ask("remove", name)
+    _require(
+        reader.ask("read", name) is None, "a file that another process has removed is still seen"
+    )
+
+
+def _rename(writer: _Process, reader: _Process) -> None:
+    _require(writer.ask("create", "old", "text"), "a new file is taken for one that exists")
+    _require(reader.ask("read", "new") is None, "there is a file that nobody made")
+    writer.ask("rename", "old", "new")
+    seen = (reader.ask("read", "old"), reader.ask("read", "new"))
+    _require(seen == (None, "text"), "a file that another process has renamed is not seen at once")
+    writer.ask("remove", "new")
+
+
+def _append(writer: _Process, reader: _Process, name: str) -> None:
+    text = ""
+    for number in range(_LOOKS):
+        piece = f"{number},".ljust(100)
+        text += piece
+        written = writer.ask("append", name, piece)
+        _require(
+            reader.ask("read", name) == text,
+            "what another process has appended and synced is not seen at once",
+        )
+        _require(reader.ask("look", name) == written, "a name does not show the file it was given")
+
+
+def _require(is_right: bool, otherwise: str) -> None:
+    if not is_right:
+        raise LitmusError(otherwise)
+
+
+@contextmanager
+def _started(place: str) -> Iterator[_Process]:
+    """A process that ends with the block; one whose storage hangs is left behind."""
+    process = subprocess.Popen(
+        [sys.executable, "-I", RIVAL, place],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with ExitStack() as cleanup:
+        cleanup.callback(_end, process)
+        started = _Process(process)
+        cleanup.callback(started.close)
+        yield started
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(1.0)

@@ -1,0 +1,104 @@
+"""One of the two processes that try a file system; ``litmus`` tells it what to do.
+
+It stands alone, so that it starts fast. Every line of its input is a list in JSON, a verb and what
+goes with it; every line of its output is [answer, ""], or [null, error]. Each file is looked up by
+its whole path anew, as bookies do it.
+"""
+
+import json
+import os
+import shutil
+import sys
+from contextlib import suppress
+
+
+class Rival:
+    """The verbs; all names are in ``folder``."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._open: dict[str, int] = {}
+
+    def make(self) -> None:
+        """Make the folder; only one of the two does."""
+        os.mkdir(self._folder, 0o700)
+
+    def clear(self) -> None:
+        """Remove the folder and all that is in it."""
+        shutil.rmtree(self._folder)
+
+    def create(self, name: str, text: str) -> bool:
+        """Make a durable file unless it exists; whether this call made it."""
+        temporary = self._path(f"{name}.{os.getpid()}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(descriptor, text.encode())
+            os.fsync(descriptor)
+            os.link(temporary, self._path(name))
+        except FileExistsError:
+            return False
+        finally:
+            os.close(descriptor)
+            os.unlink(temporary)
+        self._sync()
+        return True
+
+    def create_all(self, names: list[str], text: str) -> list[str]:
+        """Those of ``names`` that this process made."""
+        return [name for name in names if self.create(name, text)]
+
+    def read(self, name: str) -> str | None:
+        """A file's text; None if there is none."""
+        with suppress(FileNotFoundError), open(self._path(name), encoding="ascii") as file:
+            return file.read()
+        return None
+
+    def append(self, name: str, text: str) -> list[int]:
+        """Add to a file that stays open, durably; which file that is."""
+        if name not in self._open:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+            self._open[name] = os.open(self._path(name), flags, 0o600)
+            self._sync()
+        os.write(self._open[name], text.encode())
+        os.fdatasync(self._open[name])
+        found = os.fstat(self._open[name])
+        return [found.st_dev, found.st_ino, found.st_size]
+
+    def look(self, name: str) -> list[int]:
+        """Which file ``name`` shows, and how long it is."""
+        found = os.stat(self._path(name))
+        return [found.st_dev, found.st_ino, found.st_size]
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(self._path(old), self._path(new))
+        self._sync()
+
+    def remove(self, name: str) -> None:
+        os.unlink(self._path(name))
+        self._sync()
+
+    def _path(self, name: str) -> str:
+        return f"{self._folder}/{name}"
+
+    def _sync(self) -> None:
+        descriptor = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def main(folder: str) -> None:
+    """Do what is said, until there is no more."""
+    rival = Rival(folder)
+    for line in sys.stdin:
+        verb, *arguments = json.loads(line)
+        try:
+            answer = [getattr(rival, verb)(*arguments), ""]
+        except OSError as error:
+            answer = [None, f"{verb}: {error.strerror}"]
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,170 @@
+"""Mutants of how far an open ledger may be read, and of how its bookies are asked."""
+
+from .mutant import Mutant
+
+RULE = "tests/unit/protocol/test_confirmed.py"
+ENDS = "tests/integration/test_member_ends.py"
+TAILS = "tests/integration/test_open_tails.py"
+CLAIMS = "tests/integration/test_long_claims.py"
+RULE_FILE = "protocol/confirmed.py"
+LOOK_FILE = "client/handles/how_far.py"
+MEMBER_FILE = "client/journals/member_end.py"
+END_FILE = "client/journals/journal_end.py"
+READER_FILE = "client/journals/journal_reader.py"
+
+LAGGING = f"{TAILS}::test_a_tail_is_never_shown_shorter_by_a_bookie_that_lags"
+
+MUTANTS = (
+    Mutant(
+        "one bookie is enough to show an end",
+        RULE_FILE,
+        "    place = witnesses(quorum) - 1\n",
+        "    place = 0\n",
+        (f"{RULE}::test_so_many_bookies_may_be_away_where_the_others_agree[sizes0-1]",),
+    ),
+    Mutant(
+        "an end is shown when all bookies say it",
+        RULE_FILE,
+        "min(quorum.ack_quorum_size, (quorum.write_quorum_size + 1) // 2)",
+        "quorum.write_quorum_size",
+        (f"{RULE}::test_what_an_acknowledged_record_says_is_shown[sizes3]",),
+    ),
+    Mutant(
+        "a bookie that does not answer says nothing",
+        RULE_FILE,
+        "said[index] if index in sure else above for",
+        "said[index] if index in sure else said.get(index, -1) for",
+        (
+            f"{RULE}::test_no_reader_is_shown_less_than_one_before_him[sizes3]",
+            f"{RULE}::test_it_is_known_only_with_answers_from_every_write_set",
+            LAGGING,
+        ),
+    ),
+    Mutant(
+        "bookies that differ are enough",
+        RULE_FILE,
+        "        return self.least == self.most\n",
+        "        return self.most is not None\n",
+        (f"{RULE}::test_no_reader_is_shown_less_than_one_before_him[sizes3]", LAGGING),
+    ),
+    Mutant(
+        "what is in front of the last fragment is not known to be confirmed",
+        RULE_FILE,
+        "    return Confirmed(max(floor, least), ",
+        "    return Confirmed(least, ",
+        (f"{RULE}::test_what_is_known_by_other_means_counts",),
+    ),
+    Mutant(
+        "a torn journal is all that there was",
+        MEMBER_FILE,
+        "            end.is_whole or (",
+        "            True or (",
+        (f"{ENDS}::test_a_record_that_is_being_appended_leaves_no_doubt_once_it_is_there",),
+    ),
+    Mutant(
+        "a journal that goes on leaves a doubt",
+        MEMBER_FILE,
+        "before.end < now.end",
+        "before.end > now.end",
+        (f"{ENDS}::test_a_record_that_is_being_appended_leaves_no_doubt_once_it_is_there",),
+    ),
+    Mutant(
+        "a journal that stays torn leaves no doubt",
+        MEMBER_FILE,
+        "before.end < now.end",
+        "before.end <= now.end",
+        (f"{ENDS}::test_a_record_that_is_being_appended_leaves_no_doubt_once_it_is_there",),
+    ),
+    Mutant(
+        "a bookie that lost the ledger's folder is empty",
+        MEMBER_FILE,
+        "    if not ends and not problem:\n",
+        "    if not ends and problem:\n",
+        (f"{ENDS}::test_a_bookie_that_lost_the_ledgers_folder_is_not_empty",),
+    ),
+    Mutant(
+        "a journal that has become shorter is all that there was",
+        END_FILE,
+        "    if reader.size < known.end:  #",
+        "    if reader.size < 0:  #",
+        (f"{ENDS}::test_a_journal_that_has_become_shorter_leaves_a_doubt",),
+    ),
+    Mutant(
+        "what rows look like is a record",
+        READER_FILE,
+        "self._is_by_its_writer(head.record) else None",
+        "head.record else None",
+        (f"{ENDS}::test_rows_that_look_like_a_record_are_none",),
+    ),
+    Mutant(
+        "a record is looked for in all of a journal",
+        READER_FILE,
+        "max(self._known, self.size - SEARCH_BYTES)",
+        "self._known",
+        (f"{ENDS}::test_a_long_journal_is_not_read_to_find_its_end",),
+    ),
+    Mutant(
+        "who reads on reads more and more",
+        READER_FILE,
+        "min(2 * self._chunk, CHUNK_BYTES_MAX)",
+        "2 * self._chunk",
+        (f"{ENDS}::test_a_long_journal_is_not_read_to_find_its_end",),
+    ),
+    Mutant(
+        "bookies that differ are not asked again",
+        LOOK_FILE,
+        "        if pause is None or (is_current and not state.may_change):\n",
+        "        if is_current:\n",
+        (f"{ENDS}::test_bookies_that_differ_are_asked_again_until_they_agree",),
+    ),
+    Mutant(
+        "bookies that are away are asked again at once",
+        LOOK_FILE,
+        "(is_current and not state.may_change)",
+        "(is_current and state.may_change)",
+        (f"{ENDS}::test_bookies_that_differ_are_asked_again_until_they_agree",),
+    ),
+    Mutant(
+        "what is known is not read while more may be",
+        LOOK_FILE,
+        "entry_id is not None and self._highest >= entry_id",
+        "entry_id is not None and self.is_known",
+        (f"{TAILS}::test_what_is_known_to_be_confirmed_is_read_whoever_is_away",),
+    ),
+    Mutant(
+        "whoever waits is told no where nobody knows",
+        "client/handles/read_handle.py",
+        "            if left <= 0 and unknown is not None:\n",
+        "            if left <= 0 and unknown is None:\n",
+        (f"{ENDS}::test_bookies_that_differ_are_asked_again_until_they_agree",),
+    ),
+    # --- what a bookie claims --------------------------------------------------------------------
+    Mutant(
+        "a recovery takes a long record by its word",
+        "client/recovery/journal_tail.py",
+        "if length > _PIECE_BYTES and not self._has_head(begin, length):",
+        "if length < 0:",
+        (f"{CLAIMS}::test_a_recovery_reads_no_record_that_only_claims_to_be_long",),
+    ),
+    Mutant(
+        "a recovery holds the rows of all records that it reads",
+        "client/recovery/journal_tail.py",
+        "            found[old] = StoredRecord(found[old].record, {})\n",
+        "",
+        (f"{CLAIMS}::test_a_recovery_holds_no_rows_that_are_confirmed",),
+    ),
+    Mutant(
+        "a recovery believes whatever is said to be on its way",
+        "client/recovery/journal_tail.py",
+        "        if byte_count > IN_FLIGHT_BYTES_MAX:\n",
+        "        if byte_count < 0:\n",
+        (f"{CLAIMS}::test_more_unconfirmed_rows_than_any_writer_has_are_doubted",),
+    ),
+    Mutant(
+        "a reader takes a long record by its word",
+        "client/journals/journal_pages.py",
+        "        if length is None or length <= CLAIMED_BYTES_MAX:\n",
+        "        if True:\n",
+        (f"{CLAIMS}::test_a_reader_reads_no_record_that_only_claims_to_be_long",),
+    ),
+)

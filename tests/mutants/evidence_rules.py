@@ -1,0 +1,215 @@
+"""Mutants of what shows that a bookie has lost data, of fences, and of bookies that take none."""
+
+from .mutant import Mutant
+
+BUGS = "tests/integration/test_recovery_bugs.py"
+FOLDERS = "tests/integration/test_lost_folders.py"
+POST_CHECK = "tests/unit/client/test_post_check.py"
+READ_ONLY = "tests/integration/test_read_only_bookies.py"
+UNIT = "tests/unit/protocol/test_recovery.py"
+
+FENCE = '            root.put_new(self.writer.fence, b"")\n        except'
+READ = """                unfenced = self._fence(root)
+                tail = self._read(root, digester, beat)
+"""
+JUDGED = "unfenced else self._judged(tail)\n"
+RETURNED = f"            return tail.doubted(Doubt.UNFENCED, unfenced) if {JUDGED}"
+
+MUTANTS = (
+    # --- who has lost data -----------------------------------------------------------------------
+    Mutant(
+        "a member without its marker proves an absence",
+        "client/recovery/fencing.py",
+        "if root.size(self.writer.permission) is not None:",
+        "if True:",
+        (
+            f"{FOLDERS}::test_a_lost_folder_is_no_absence_however_often_it_is_asked"
+            "[memory-sizes0-1]",
+            f"{FOLDERS}::test_a_lost_folder_is_no_absence_however_often_it_is_asked[file-sizes1-1]",
+        ),
+    ),
+    Mutant(
+        "what shows a loss is looked for in front of what is read",
+        "client/recovery/fencing.py",
+        READ + RETURNED,
+        "                unfenced = self._fence(root)\n"
+        "                is_whole = root.size(self.writer.permission) is not None\n"
+        "                tail = self._read(root, digester, beat)\n"
+        "            return tail if is_whole or unfenced else self._judged(tail)\n",
+        (f"{FOLDERS}::test_a_folder_that_is_lost_behind_the_fence_is_seen",),
+    ),
+    Mutant(
+        "a recovery makes the writer's marker anew",
+        "client/recovery/fencing.py",
+        FENCE,
+        '            root.put_new(self.writer.permission, b"")\n' + FENCE,
+        (
+            f"{FOLDERS}::test_a_lost_folder_is_no_absence_however_often_it_is_asked"
+            "[memory-sizes0-2]",
+            f"{FOLDERS}::test_copies_that_it_gets_do_not_make_it_whole",
+        ),
+    ),
+    Mutant(
+        "whoever gets copies gets the writer's marker",
+        "client/recovery/fencing.py",
+        '                    root.put_new(self.writer.fence, b"")\n            damaged',
+        '                    root.put_new(self.writer.fence, b"")\n'
+        '                    root.put_new(self.writer.permission, b"")\n            damaged',
+        (f"{FOLDERS}::test_copies_for_one_that_was_silent_do_not_make_it_whole",),
+    ),
+    Mutant(
+        "a ledger of an older version needs the marker of its writer's term",
+        "client/journals/member_end.py",
+        "return layout.term_marker(ledger.ledger_id, FIRST_TERM)",
+        "return layout.term_marker(ledger.ledger_id, fragment.term)",
+        (f"{FOLDERS}::test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker[2]",),
+    ),
+    Mutant(
+        "a ledger of an older version shows no loss",
+        "client/journals/member_end.py",
+        "return layout.term_marker(ledger.ledger_id, FIRST_TERM)",
+        "return layout.term_marker(ledger.ledger_id, fragment.term + 1)",
+        (f"{FOLDERS}::test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker[1]",),
+    ),
+    Mutant(
+        "a bookie that has lost data is no reason",
+        "client/recovery/explaining.py",
+        "unable = (Doubt.DAMAGED, Doubt.DATA_LOST)",
+        "unable = (Doubt.DAMAGED,)",
+        (f"{FOLDERS}::test_copies_that_it_gets_do_not_make_it_whole",),
+    ),
+    # --- whose marker it is ----------------------------------------------------------------------
+    Mutant(
+        "a new ledger forgets whose marker its members took",
+        "client/creating.py",
+        "(Fragment(0, FIRST_TERM, members, placed.token),)",
+        "(Fragment(0, FIRST_TERM, members),)",
+        (f"{BUGS}::test_rb_37_two_of_two_with_one_dead_is_enough_to_see_that_nothing_was_added",),
+    ),
+    Mutant(
+        "a changed ensemble forgets whose marker its members took",
+        "protocol/ledger.py",
+        "fragment = Fragment(first_entry_id, term, ensemble, token)",
+        "fragment = Fragment(first_entry_id, term, ensemble)",
+        (
+            "tests/unit/protocol/test_ledger.py::"
+            "test_a_change_behind_the_last_fragments_first_entry_appends_a_fragment",
+        ),
+    ),
+    Mutant(
+        "a ledger that is taken up forgets whose marker its members took",
+        "protocol/ledger.py",
+        "fragment = Fragment(first, term, self.last_fragment.ensemble, token)",
+        "fragment = Fragment(first, term, self.last_fragment.ensemble)",
+        ("tests/unit/protocol/test_laid_down.py::test_an_empty_one_is_taken_up_from_its_start",),
+    ),
+    Mutant(
+        "the marker of anybody is a permission",
+        "client/post_check.py",
+        "permission = layout.permission(ledger_id, term, token)",
+        "permission = layout.term_marker(ledger_id, term)",
+        (
+            f"{POST_CHECK}::test_what_is_in_order_counts",
+            f"{POST_CHECK}::test_the_order_of_its_looks",
+        ),
+    ),
+    Mutant(
+        "a bookie that did not surely join is asked again",
+        "client/batch/record_writer.py",
+        "failed = set(self._unjoined)",
+        "failed = set[str]()",
+        (f"{FOLDERS}::test_a_bookie_that_did_not_surely_join_is_not_asked_again",),
+    ),
+    Mutant(
+        "a ledger is taken up before its members take the marker",
+        "client/streams/handing_over.py",
+        "    if not _is_joined(ensemble, after):\n        return None\n    try:\n",
+        "    try:\n",
+        (f"{FOLDERS}::test_members_take_the_marker_before_a_ledger_is_taken_up",),
+    ),
+    # --- one fence -------------------------------------------------------------------------------
+    Mutant(
+        "the fence is one term too far",
+        "client/recovery/writer.py",
+        "layout.term_marker(ledger_id, fragment.term + 1)",
+        "layout.term_marker(ledger_id, fragment.term + 2)",
+        (f"{BUGS}::test_rb_03_a_fence_between_the_write_and_the_check_refuses",),
+    ),
+    Mutant(
+        "the fence is of the recovery's term",
+        "client/recovery/writer.py",
+        "layout.term_marker(ledger_id, fragment.term + 1)",
+        "layout.term_marker(ledger_id, ledger.term)",
+        (f"{FOLDERS}::test_a_recovery_makes_one_marker_however_many_came_before[20]",),
+    ),
+    Mutant(
+        "copies count although the fence is gone",
+        "client/recovery/fencing.py",
+        "if root.size(self.writer.fence) is None:",
+        "if False:",
+        (
+            "tests/integration/test_recovery_spares.py::"
+            "test_a_recovery_whose_fence_was_lost_sees_it_when_it_writes_back[memory]",
+        ),
+    ),
+    # --- bookies that cannot be fenced -----------------------------------------------------------
+    Mutant(
+        "what a bookie without a fence lacks is absent",
+        "client/recovery/fencing.py",
+        RETURNED,
+        "            return tail if unfenced else self._judged(tail)\n",
+        (f"{READ_ONLY}::test_what_it_lacks_is_no_absence_while_its_writer_may_still_write_there",),
+    ),
+    Mutant(
+        "what a bookie without a fence shows does not count",
+        "client/recovery/fencing.py",
+        '            return f"bookie {self.address.bookie_id} cannot be fenced: {error.args[0]}"\n',
+        "            raise error\n",
+        (f"{READ_ONLY}::test_what_it_shows_counts",),
+    ),
+    Mutant(
+        "a bookie that cannot be fenced is given up by one word",
+        "protocol/recovery.py",
+        "WAITED_FOR = (Doubt.UNCLEAR, Doubt.UNFENCED)",
+        "WAITED_FOR = (Doubt.UNCLEAR,)",
+        (
+            f"{UNIT}::test_doubts_that_decide_alike[Doubt.UNFENCED-Doubt.UNCLEAR]",
+            f"{READ_ONLY}::test_it_can_be_declared_lost_where_it_is",
+        ),
+    ),
+    Mutant(
+        "a bookie that can be read is not lost",
+        "client/upkeep/lost_bookies.py",
+        '            root.put_new(probe, b"")\n',
+        "",
+        (f"{READ_ONLY}::test_it_can_be_declared_lost_where_it_is",),
+    ),
+    Mutant(
+        "to ask whether a bookie is lost leaves something behind",
+        "client/upkeep/lost_bookies.py",
+        "                root.delete(probe)\n",
+        "                pass\n",
+        (f"{READ_ONLY}::test_to_ask_whether_one_is_lost_leaves_nothing_behind[memory]",),
+    ),
+    Mutant(
+        "who refused to join is asked in the same name again",
+        "client/placing.py",
+        "        token = token_hex(16)\n",
+        "        token = token if refused else token_hex(16)\n",
+        (f"{FOLDERS}::test_who_did_not_surely_join_a_new_ledger_can_join_it_as_anybody",),
+    ),
+    Mutant(
+        "who took no fence is taken for fenced when it gets copies",
+        "client/recovery/fencing.py",
+        "            is_fenced=doubt is not Doubt.UNFENCED,\n",
+        "",
+        (f"{READ_ONLY}::test_who_takes_copies_and_no_fence_holds_up_nobody",),
+    ),
+    Mutant(
+        "what a bookie has lost is told nobody",
+        "client/recovery/fencing.py",
+        "return replace(lost, hidden=tuple(not_shown([(self.after + 1, None)], shown)))",
+        "return lost",
+        (f"{FOLDERS}::test_what_is_lost_beyond_the_promise_is_told",),
+    ),
+)

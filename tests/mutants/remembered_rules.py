@@ -1,0 +1,228 @@
+"""Mutants of what is remembered of storage that hangs, and of metadata stores that do."""
+
+from .mutant import Mutant
+
+TROUBLE = "tests/unit/client/test_trouble.py"
+METADATA = "tests/integration/test_hanging_metadata.py"
+REMEMBERED = "tests/integration/test_remembered_hangs.py"
+LANE = "tests/unit/client/test_lane.py"
+HEDGING = "tests/unit/client/test_hedging.py"
+DROPPED = "tests/integration/test_dropped_handles.py"
+HANDLES = "tests/integration/test_hanging_bookies.py"
+
+MUTANTS = (
+    # --- what is remembered of them --------------------------------------------------------------
+    Mutant(
+        "a bookie that was taken away for ever is never asked again",
+        "client/trouble.py",
+        "now - ASK_AGAIN_SECONDS < at <= now",
+        "at <= now",
+        (
+            f"{TROUBLE}::test_or_a_minute_later_but_at_once_by_who_cannot_do_without",
+            f"{HANDLES}::test_a_bookie_whose_question_is_never_answered_is_asked_again_after_a_"
+            "while",
+        ),
+    ),
+    Mutant(
+        "a slow bookie is taken to hang because others are quicker",
+        "client/trouble.py",
+        "setdefault(answer, time.monotonic() + seconds)",
+        "setdefault(answer, time.monotonic())",
+        (f"{TROUBLE}::test_who_was_done_without_hangs_when_it_has_had_all_its_time",),
+    ),
+    Mutant(
+        "who was given up is taken to be slow",
+        "client/trouble.py",
+        "self._owed.setdefault(place, {}).setdefault(answer, time.monotonic() + seconds)",
+        "self._owed.setdefault(place, {})[answer] = time.monotonic() + seconds",
+        (
+            f"{TROUBLE}::test_who_was_given_up_stays_so_if_it_is_done_without_as_well",
+            f"{REMEMBERED}::test_what_one_reader_has_met_another_one_does_not_wait_for",
+        ),
+    ),
+    Mutant(
+        "a forked process takes over what hung",
+        "client/trouble.py",
+        "os.register_at_fork(after_in_child=THIS_PROCESS.forget)\n",
+        "",
+        (f"{TROUBLE}::test_a_forked_process_has_asked_nobody",),
+    ),
+    Mutant(
+        "bookies of all clusters are in one quarantine",
+        "client/trouble.py",
+        "self._quarantines.setdefault(cluster_id, Quarantine())",
+        'self._quarantines.setdefault("", Quarantine())',
+        (f"{TROUBLE}::test_bookies_in_quarantine_are_those_of_their_cluster",),
+    ),
+    Mutant(
+        "a reader leaves questions behind and tells nobody",
+        "client/handles/hedging.py",
+        "                asked.channel.do_without()\n",
+        "                pass\n",
+        (f"{REMEMBERED}::test_many_read_handles_leave_few_threads[open_root]",),
+    ),
+    Mutant(
+        "a reader gives a bookie up and tells nobody",
+        "client/handles/hedging.py",
+        "                self._under_way[member].channel.give_up()\n",
+        "                pass\n",
+        (f"{REMEMBERED}::test_what_one_reader_has_met_another_one_does_not_wait_for",),
+    ),
+    Mutant(
+        "who waits for a moment only takes a bookie to hang",
+        "client/handles/hedging.py",
+        "            if waited >= seconds:\n",
+        "            if True:\n",
+        (f"{HEDGING}::test_a_shorter_time_may_be_given",),
+    ),
+    Mutant(
+        "a recovery passes over whom others gave up",
+        "client/recovery/running.py",
+        "Channel(each.address, runtime, is_patient=True)",
+        "Channel(each.address, runtime)",
+        (f"{REMEMBERED}::test_a_recovery_asks_whom_others_gave_up_but_not_for_ever",),
+    ),
+    Mutant(
+        "a recovery tells nobody of who is silent",
+        "client/recovery/running.py",
+        "        channels[number].give_up()\n",
+        "        pass\n",
+        (f"{REMEMBERED}::test_a_recovery_asks_whom_others_gave_up_but_not_for_ever",),
+    ),
+    Mutant(
+        "a writer tells nobody of a bookie that it gave up",
+        "client/handles/lane.py",
+        "        self._channel.give_up()\n",
+        "",
+        (f"{LANE}::test_a_lane_that_hangs_is_remembered[True]",),
+    ),
+    Mutant(
+        "a writer that ends tells nobody of a bookie that hangs",
+        "client/handles/lane.py",
+        "            self._channel.do_without()\n",
+        "            pass\n",
+        (f"{LANE}::test_a_lane_that_hangs_is_remembered[False]",),
+    ),
+    Mutant(
+        "a plan waits for spares that it can do without",
+        "client/placing.py",
+        "cluster.candidates(enough=len(ensemble))",
+        "cluster.candidates()",
+        (
+            f"{REMEMBERED}"
+            "::test_a_hanging_bookie_in_no_ensemble_costs_the_planning_of_a_batch_nothing",
+        ),
+    ),
+    Mutant(
+        "a plan does without members, too",
+        "client/placing.py",
+        "cluster.candidates(enough=len(ensemble))",
+        "cluster.candidates(enough=0)",
+        (f"{REMEMBERED}::test_a_spare_is_waited_for_while_members_are",),
+    ),
+    Mutant(
+        "one simulated process knows what hung for another one",
+        "testing/simulation/runtime.py",
+        "        return getattr(self._by_process[process], name)",
+        "        return getattr(self._by_process[None], name)",
+        ("tests/simulation/test_other_threads.py::test_each_process_remembers_for_itself",),
+    ),
+    # --- metadata stores that hang, and forked processes -----------------------------------------
+    Mutant(
+        "a metadata store that hangs is waited for for ever",
+        "client/timed_store.py",
+        "answer.is_there_within(STORE_SECONDS)",
+        "answer.is_there_within(600)",
+        (
+            f"{METADATA}::test_a_log_writer_returns_in_time[roll]",
+            f"{METADATA}::test_others_return_in_time[list]",
+        ),
+    ),
+    Mutant(
+        "everybody waits for a metadata store that hangs",
+        "client/timed_store.py",
+        "            memory.gave_up(place, answer)\n",
+        "",
+        (f"{METADATA}::test_a_store_that_hangs_is_not_waited_for_twice",),
+    ),
+    Mutant(
+        "who appends to a log waits for ever",
+        "client/logs/log_writer.py",
+        "            return future.result(seconds)\n",
+        "            return future.result()\n",
+        (f"{METADATA}::test_a_log_writer_returns_in_time[append]",),
+    ),
+    Mutant(
+        "a log writer does not tell what is undecided after its time",
+        "client/logs/log_writer.py",
+        "            raise self._with_outcome(\n                OutcomeUnknownError(",
+        "            raise (\n                OutcomeUnknownError(",
+        (f"{METADATA}::test_what_is_undecided_is_told",),
+    ),
+    Mutant(
+        "a forked process waits for threads that it does not have",
+        "client/bound.py",
+        "        if not self.is_of_this_process:\n",
+        "        if False:\n",
+        (f"{METADATA}::test_a_forked_process_is_refused_what_another_one_has_open",),
+    ),
+    Mutant(
+        "a block that a forked process leaves hides why",
+        "client/handles/with_block.py",
+        "        elif self.is_of_this_process:\n",
+        "        else:\n",
+        (
+            f"{METADATA}"
+            "::test_a_block_that_a_forked_process_leaves_by_an_error_ends_with_this_error",
+        ),
+    ),
+    # --- handles that are dropped ----------------------------------------------------------------
+    Mutant(
+        "a handle that is dropped goes on for ever",
+        "client/handles/write_handle.py",
+        "        self._committer.inbox.put(Stop())  # first",
+        "        pass  # first",
+        (
+            f"{DROPPED}::test_many_that_are_dropped_leave_no_descriptors_and_no_threads",
+            f"{DROPPED}::test_a_log_writer_that_is_dropped_leaves_nothing[False]",
+        ),
+    ),
+    Mutant(
+        "a handle is dropped in silence",
+        "client/handles/write_handle.py",
+        'f"unclosed {self!r}", ResourceWarning',
+        'f"unclosed {self!r}", DeprecationWarning',
+        (
+            f"{DROPPED}"
+            "::test_what_was_appended_before_is_written_and_the_ledger_is_left_to_recovery",
+        ),
+    ),
+    Mutant(
+        "a handle that was released is dropped with a warning",
+        "client/handles/write_handle.py",
+        "        self._is_let_go = True\n        if self._task",
+        "        if self._task",
+        (f"{DROPPED}::test_one_that_was_closed_or_released_is_dropped_in_silence",),
+    ),
+    Mutant(
+        "a forked process ends the handles of its parent",
+        "client/handles/write_handle.py",
+        "self._is_let_go or not self.is_of_this_process or",
+        "self._is_let_go or",
+        (f"{DROPPED}::test_a_forked_process_ends_nothing_of_its_parent",),
+    ),
+    Mutant(
+        "what a writer acknowledged last holds it for ever",
+        "client/handles/committer.py",
+        "                self._last_promise = None  # its",
+        "                pass  # its",
+        (f"{DROPPED}::test_a_log_writer_that_is_dropped_leaves_nothing[False]",),
+    ),
+    Mutant(
+        "a connection that is dropped stays open",
+        "client/timed_store.py",
+        "        THREADS.start(self._inner.close",
+        "        print(self._inner.close",
+        (f"{DROPPED}::test_a_connection_that_is_dropped_is_closed",),
+    ),
+)

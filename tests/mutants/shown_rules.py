@@ -1,0 +1,82 @@
+"""Mutants of what people are shown: text that steers no terminal, the log, errors, ends of logs."""
+
+from .mutant import Mutant
+
+BOUND = "tests/unit/client/test_bound.py"
+FAILURES = "tests/unit/cli/test_failures.py"
+DOCUMENT = f"{FAILURES}::test_with_json_the_document_is_the_error"
+NEXT = "tests/unit/cli/test_completion.py::test_what_may_come_next"
+HISTORY = "tests/unit/client/test_views.py"
+
+MUTANTS = (
+    Mutant(
+        "versions of writes change when a log is truncated",
+        "protocol/log.py",
+        "            first_version=self.first_version + len(gone),\n",
+        "",
+        (f"{HISTORY}::test_a_version_is_that_of_one_write_for_ever",),
+    ),
+    Mutant(
+        "versions of writes begin anew when a log is overwritten",
+        "protocol/log.py",
+        "replace(emptied, first_version=first_version, truncated_ms=None)",
+        "replace(emptied, truncated_ms=None)",
+        (f"{HISTORY}::test_history_says_what_wrote",),
+    ),
+    Mutant(
+        "an overwrite is told as an append",
+        "client/batch/plan.py",
+        "OVERWRITE if request.is_overwrite else APPEND",
+        "APPEND",
+        (f"{HISTORY}::test_history_says_what_wrote",),
+    ),
+    Mutant(
+        "what a log's writer wrote is told as a stream",
+        "client/logs/opening.py",
+        "WRITER if self._run is None else STREAM",
+        "STREAM",
+        (f"{HISTORY}::test_history_says_what_wrote",),
+    ),
+    Mutant(
+        "a truncation is not told",
+        "client/upkeep/views/log_views.py",
+        "    if log.first_offset:\n",
+        "    if False:\n",
+        (f"{HISTORY}::test_a_version_is_that_of_one_write_for_ever",),
+    ),
+    Mutant(
+        "handles can be pickled",
+        "client/bound.py",
+        "    def __reduce_ex__(",
+        "    def _reduce_ex(",
+        (f"{BOUND}::test_handles_say_why_they_cannot_be_pickled",),
+    ),
+    Mutant(
+        "with --json an error is told to people only",
+        "cli/failures.py",
+        "if as_json and not has_begun:",
+        "if False:",
+        (DOCUMENT, f"{FAILURES}::test_what_is_wrong_with_the_cluster_is_status_1"),
+    ),
+    Mutant(
+        "an error is put behind half a document",
+        "cli/failures.py",
+        "if as_json and not has_begun:",
+        "if as_json:",
+        (f"{FAILURES}::test_a_document_that_has_begun_is_left_cut",),
+    ),
+    Mutant(
+        "a word behind two dashes asks for JSON",
+        "cli/main.py",
+        'is_json = "--json" in takewhile(lambda word: word != "--", given)',
+        'is_json = "--json" in given',
+        (f"{FAILURES}::test_words_behind_two_dashes_are_no_options",),
+    ),
+    Mutant(
+        "a shell is told nothing",
+        "cli/main.py",
+        "if _COMPLETION_VARIABLE in os.environ:",
+        "if False:",
+        (NEXT, "tests/unit/cli/test_completion.py::test_a_bash_completes"),
+    ),
+)

@@ -1,0 +1,105 @@
+"""Mutants of what ``bkspark status`` says is well."""
+
+from .mutant import Mutant
+
+STATUS = "tests/unit/cli/test_status.py"
+LEAVES = "tests/unit/cli/test_lost.py::test_a_lost_bookie_leaves_status_once_nothing_is_left_on_it"
+LOOKED_AT = f"{STATUS}::test_copies_are_said_to_be_there_only_of_ledgers_that_were_looked_at"
+NEEDS = f"{STATUS}::test_a_log_that_needs_more_bookies_than_there_are_cannot_be_written_to"
+
+MUTANTS = (
+    Mutant(
+        "a bookie that was declared lost stays in status for ever",
+        "cli/bookie_health.py",
+        "        if status.member in named:\n",
+        "        if status.member in lost:\n",
+        (LEAVES,),
+    ),
+    Mutant(
+        "a lost bookie leaves status while a ledger names it",
+        "cli/bookie_health.py",
+        "        if member in lost\n    }",
+        "        if member is None\n    }",
+        (LEAVES,),
+    ),
+    Mutant(
+        "what cannot be read names no lost bookie",
+        "cli/bookie_health.py",
+        "    if cluster.unreadable:\n        return set(lost)\n",
+        "",
+        (LEAVES,),
+    ),
+    Mutant(
+        "a deleted ledger keeps a lost bookie in status",
+        "cli/bookie_health.py",
+        "        if seen is not None and seen.value.state is not LedgerState.DELETING\n        for",
+        "        if seen is not None\n        for",
+        (LEAVES,),
+    ),
+    Mutant(
+        "no bookie at all is all of them",
+        "cli/bookie_health.py",
+        "Level.OK if usable and len(usable) == len(alive)",
+        "Level.OK if len(usable) == len(alive)",
+        (f"{STATUS}::test_a_cluster_without_bookies_is_not_well",),
+    ),
+    Mutant(
+        "nothing is missing of what was not looked at for want of a password",
+        "cli/health.py",
+        "len(closed) - len(secret)",
+        "len(closed)",
+        (LOOKED_AT,),
+    ),
+    Mutant(
+        "nothing is missing of what was dropped",
+        "cli/health.py",
+        'kept = [ledger for ledger in ledgers if ledger["place"] != views.DROPPED]',
+        "kept = ledgers",
+        (LOOKED_AT,),
+    ),
+    Mutant(
+        "open ledgers are passed over in silence",
+        "cli/health.py",
+        '[ledger for ledger in kept if ledger["state"] in _NOT_CLOSED]',
+        "[]",
+        (LOOKED_AT,),
+    ),
+    Mutant(
+        "a ledger whose record is gone is not missed",
+        "cli/health.py",
+        "    found += _missing_ledgers(cluster, ledgers)\n",
+        "",
+        (
+            f"{STATUS}::test_a_ledger_of_a_log_without_a_record_is_missed",
+            f"{STATUS}::test_a_ledger_of_a_log_that_is_deleted_is_missed",
+        ),
+    ),
+    Mutant(
+        "a ledger that was let go of is missed",
+        "cli/health.py",
+        "        if gone:  # unless",
+        "        if False:  # unless",
+        (f"{STATUS}::test_what_a_log_lets_go_of_between_two_looks_is_not_missed",),
+    ),
+    Mutant(
+        "a log that cannot be written to is well",
+        "cli/bookie_health.py",
+        "        if needed > count:\n",
+        "        if False:\n",
+        (NEEDS,),
+    ),
+    Mutant(
+        "a sealed log needs bookies",
+        "cli/bookie_health.py",
+        " or seen.value.is_sealed:",
+        ":",
+        (NEEDS,),
+    ),
+    Mutant(
+        "a ledger that is stuck is hidden by others that are not",
+        "cli/health.py",
+        "    found.sort(key=lambda finding: finding.level is not Level.FAIL)\n",
+        "",
+        (f"{STATUS}::test_the_worst_is_told_however_much_is_not_closed",),
+    ),
+)

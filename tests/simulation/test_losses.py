@@ -1,0 +1,222 @@
+"""Bookies lose files and folders, cookies intact, within what the promise allows."""
+
+import os
+import time
+from collections.abc import Iterator
+from functools import partial
+from random import Random
+
+import pytest
+
+from bkspark.bookie.memory import MemoryFile
+from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.cluster import init_cluster
+from bkspark.format import journal, layout
+from bkspark.format.digest import Digester
+from bkspark.format.layout import COOKIE
+from bkspark.metadata import memory as metadata_memory
+from bkspark.protocol.ledger import DigestSpec
+from bkspark.testing.simulation.damage import shows
+from bkspark.testing.simulation.disks import URI, Disks
+from bkspark.testing.simulation.faults import PARTIAL, Chance, Kind
+from bkspark.testing.simulation.many import run_many
+from bkspark.testing.simulation.oracle import Oracle
+from bkspark.testing.simulation.schedule import run_schedule
+from bkspark.testing.simulation.story import told
+
+from ..thorough import always  # noqa: TID252
+from . import mutants
+
+DIGESTER = Digester(DigestSpec(), None)
+ENTRIES = 4
+BOOKIE = "bookie-1"
+
+SCHEDULES = 1_000
+FIRST_SEEDS = range(2_000_000, 2_010_000, SCHEDULES)
+SEEDS_MAX = 10_000
+
+
+class Damaged:
+    """A ledger of a few entries on three disks, and the oracle that watched them being written."""
+
+    def __init__(self) -> None:
+        self.oracle = Oracle(URI)
+        self.disks = Disks(3, self.oracle, Random(0))
+        self.clear()
+        init_cluster(URI, list(self.disks.urls.values()))
+        with BookKeeper(URI) as client:
+            with client.create_ledger(
+                ensemble_size=3, write_quorum_size=3, ack_quorum_size=2
+            ) as ledger:
+                for number in range(ENTRIES):
+                    ledger.append(b"entry %d" % number)
+            self.oracle.see("-", ledger.ledger_id)
+        self.ledger = self.oracle.ledgers[ledger.ledger_id]
+        self.ledger.acked = ENTRIES - 1
+        self._whole = self.contents
+
+    def again(self) -> Iterator[dict[str, bytes]]:
+        """What is on the disk before each of some losses; they all begin with the whole disk."""
+        for seed in range(20):
+            self.disks = Disks(3, self.oracle, Random(seed))
+            files = self.disks.at(BOOKIE).files
+            files.clear()
+            files.update({name: MemoryFile(data) for name, data in self._whole.items()})
+            self.oracle.place(BOOKIE, str(seed), self.disks.at(BOOKIE))
+            self.ledger.cut.clear()
+            for name in files:
+                self.oracle.after(0, "-", BOOKIE, "put_new", name, None)
+            yield dict(self._whole)
+
+    def clear(self) -> None:
+        self.disks.clear()
+        metadata_memory._stores.pop("simulation", None)
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        return {name: bytes(file.data) for name, file in self.disks.at(BOOKIE).files.items()}
+
+    def entries_in(self, names: set[str]) -> set[int]:
+        """Entries in the one journal that there is, if that is among ``names``."""
+        return set(range(ENTRIES)) if any("/journal/" in name for name in names) else set()
+
+    @property
+    def lost(self) -> set[int]:
+        """Entries whose copy on the bookie the oracle knows to be gone."""
+        return {int(copy[1]) for copy, bookie_id, _ in self.ledger.cut if bookie_id == BOOKIE}
+
+
+@pytest.fixture(scope="module")
+def damaged() -> Iterator[Damaged]:
+    found = Damaged()
+    yield found
+    found.clear()
+
+
+def test_a_file_is_lost_and_never_the_cookie(damaged: Damaged) -> None:
+    for before in damaged.again():
+        assert damaged.disks.lose_file(BOOKIE)
+        gone = set(before) - set(damaged.contents)
+        assert len(gone) == 1
+        assert COOKIE not in gone
+        assert damaged.lost == damaged.entries_in(gone)
+
+
+def test_a_folder_is_lost_with_all_in_it_and_never_the_cookie(damaged: Damaged) -> None:
+    for before in damaged.again():
+        assert damaged.disks.lose_folder(BOOKIE)
+        left = set(damaged.contents)
+        gone = set(before) - left
+        folders = {name.rpartition("/")[0] for name in gone}
+        assert gone
+        assert COOKIE in left
+        assert not [name for name in left if name.rpartition("/")[0] in folders]
+        assert damaged.lost == damaged.entries_in(gone)
+
+
+def test_a_file_keeps_any_start_of_it_but_none_that_could_be_its_past(damaged: Damaged) -> None:
+    ledger_id = damaged.ledger.metadata.ledger_id
+    for before in damaged.again():
+        assert damaged.disks.shorten(BOOKIE)
+        (name,) = (name for name, data in damaged.contents.items() if data != before[name])
+        left = damaged.contents[name]
+        assert before[name].startswith(left)
+        content = journal.decode_journal(left, DIGESTER, ledger_id=ledger_id)
+        assert not left or content.tail is journal.Tail.INCOMPLETE
+        if "/journal/" in name:
+            assert damaged.lost == set(range(len(content.frames), ENTRIES))
+
+
+def test_a_journal_never_ends_behind_a_record_of_it(damaged: Damaged) -> None:
+    (before, *_) = damaged.again()
+    name = next(name for name in before if "/journal/" in name)
+    second = journal.frame_begins(before[name], 0)[1]
+    damaged.disks.cut_to(BOOKIE, name, second)
+    assert len(damaged.contents[name]) == second - 1
+    assert damaged.lost == set(range(ENTRIES))
+
+
+def test_a_journal_keeps_some_of_its_bytes(damaged: Damaged) -> None:
+    (before, *_) = damaged.again()
+    name = next(name for name in before if "/journal/" in name)
+    damaged.disks.cut_to(BOOKIE, name, 0)
+    assert len(damaged.contents[name]) == 1
+    assert damaged.lost == set(range(ENTRIES))
+
+
+def test_what_is_written_behind_a_loss_is_a_good_copy(damaged: Damaged) -> None:
+    for before in damaged.again():
+        files = damaged.disks.at(BOOKIE).files
+        name = next(name for name in before if "/journal/" in name)
+        while name in files:
+            assert damaged.disks.lose_file(BOOKIE)
+        files[name] = MemoryFile(before[name])
+        damaged.oracle.after(1, "-", BOOKIE, "append", name, None)
+        assert damaged.lost == set()
+
+
+def test_no_other_bookie_is_hit_when_as_many_were_as_the_promise_allows() -> None:
+    chance = Chance(Random(0), losses_left=1, loses_files=True)
+    assert chance.may_hit("bookie-1")
+    chance.note_hit("bookie-1")
+    chance.note_hit("bookie-1")
+    assert chance.losses_left == 0
+    assert [chance.may_hit(one) for one in ("bookie-1", "bookie-2")] == [True, False]
+
+
+@pytest.mark.parametrize("loses_files", [False, True])
+def test_files_are_lost_only_where_that_is_asked_for(loses_files: bool) -> None:
+    drawn = set[Kind]()
+    for seed in range(100):
+        chance = Chance(Random(seed), losses_left=1, loses_files=loses_files)
+        drawn |= {kind for _ in range(100) if (kind := chance.draw("append"))}
+    assert drawn & PARTIAL == (PARTIAL if loses_files else set())
+
+
+def test_a_schedule_that_may_lose_files_is_another_one() -> None:
+    losing = run_schedule(3, loses_files=True)
+    assert losing.digest != run_schedule(3).digest
+    assert losing.digest == run_schedule(3, loses_files=True).digest
+
+
+def test_a_journal_is_not_lost_while_nothing_shows_it() -> None:
+    """Alone it would be like one that never was; with what its ledger's members took it shows."""
+    folder = layout.ledger_folder(7)
+    own = [layout.journal(7, 1, "a" * 32), layout.permission(7, 1, "a" * 32)]
+    names = [*own, layout.term_marker(7, 2), layout.permission(8, 1, "b" * 32), COOKIE]
+    assert not shows(own[:1], names)
+    assert shows(own[1:], names)
+    assert shows(own, names)
+    assert shows(own[:1], [name for name in names if name not in own[1:]])
+    assert all(name.startswith(folder) for name in own)
+
+
+def test_files_are_not_lost_without_end() -> None:
+    chance = Chance(Random(0), losses_left=1, loses_files=True)
+    chance.note_hit("bookie-1")
+    chance.counts[Kind.FILE_LOST] = 4
+    assert not {chance.draw("append") for _ in range(3_000)} & PARTIAL
+
+
+losing = partial(run_schedule, loses_files=True)
+
+
+@pytest.mark.parametrize("first_seed", always(FIRST_SEEDS[:1], FIRST_SEEDS))
+def test_no_schedule_with_losses_breaks_a_promise(
+    first_seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    began = time.perf_counter()
+    total = run_many(first_seed, count=SCHEDULES, jobs=os.cpu_count() or 1, run=losing)
+    with capsys.disabled():
+        print(f"\n{total.shown(time.perf_counter() - began)}")
+    assert total.failed is None, told(total.failed)
+    assert total.schedules == SCHEDULES
+    assert total.acks
+    assert all(total.faults[kind] for kind in PARTIAL)
+
+
+@pytest.mark.parametrize("name", always(list(mutants.UNSHOWN)[:1], list(mutants.UNSHOWN)))
+def test_a_loss_that_does_not_show_is_noticed(name: str) -> None:
+    with mutants.changed(*mutants.UNSHOWN[name]):
+        found = (seed for seed in range(SEEDS_MAX) if losing(seed).violation)
+        assert next(found, None) is not None

@@ -1,0 +1,50 @@
+"""What CI runs and a newcomer need not wait for: ``pytest -m thorough``.
+
+Whatever is promised is shown by a test that runs always. Marked are more points of the same, and
+what takes servers, clusters or many processes: a test, a file (``pytestmark``), a folder
+(`FOLDERS`), or some of a test's parameters (`always`).
+
+How many of them there is time for depends on the host. `END` in the environment is when the last of
+them begins; those that did not are named as skipped.
+"""
+
+import os
+import time
+from collections.abc import Container, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parent
+FOLDERS = (TESTS / "spark/facts",)
+"""Facts about Spark change with its version alone."""
+END = "BKSPARK_THOROUGH_UNTIL"
+"""Seconds since 1970."""
+
+
+def always(chosen: Container[Any], values: Iterable[Any], *, are_rows: bool = False) -> list[Any]:
+    """``values`` as parameters of a test; those that are not ``chosen`` are run by CI alone.
+
+    Args:
+        are_rows: whether each value is a tuple of several parameters.
+    """
+    return [
+        pytest.param(
+            *(value if are_rows else (value,)),
+            marks=() if value in chosen else pytest.mark.thorough,
+        )
+        for value in values
+    ]
+
+
+def mark_folders(items: Iterable[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent in FOLDERS:
+            item.add_marker(pytest.mark.thorough)
+
+
+def leave_out_what_came_too_late(item: pytest.Item) -> None:
+    is_late = time.time() > float(os.environ.get(END, "inf"))
+    if is_late and item.get_closest_marker("thorough") is not None:
+        pytest.skip(f"this host was too slow to come to it before {END}")

@@ -1,0 +1,140 @@
+"""``bkspark status`` says that nothing is wrong only where nothing is."""
+
+import json
+import os
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from bkspark.cli import health
+from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.cluster import Cluster, init_cluster
+from bkspark.client.password import Password
+from bkspark.format import layout
+from bkspark.format.recovery import StuckRecovery
+
+
+@pytest.fixture
+def look(run):
+    """``look()`` -> (exit status, findings by their subject)."""
+
+    def look():
+        status, out, _ = run("status", "--json")
+        document = json.loads(out)
+        assert document["ok"] == (status == 0)
+        found = {}
+        for finding in document["findings"]:
+            found.setdefault(finding["subject"], []).append(finding)
+        return status, found
+
+    return look
+
+
+def messages(found, subject):
+    return [(finding["level"], finding["message"]) for finding in found.get(subject, [])]
+
+
+def test_copies_are_said_to_be_there_only_of_ledgers_that_were_looked_at(
+    look, small_cluster, numbers
+):
+    for name in ("a", "a", "b", "c"):
+        password = Password(literal="secret") if name == "b" else None
+        small_cluster.append(name, [numbers(0, 9)], password=password)
+    with BookKeeper(small_cluster.uri) as keeper:
+        keeper.delete_log("c")
+        with Cluster(small_cluster.uri) as cluster:  # dropped, and not deleted yet
+            cluster.logs.update(
+                "a",
+                lambda log: replace(log, ledgers=log.ledgers[1:], first_offset=9, dropped=(0,)),
+            )
+        handle = keeper.create_ledger()
+        status, found = look()
+        handle.release()
+    assert status == 0
+    assert messages(found, "copies") == [("ok", "nothing is missing of 1 closed ledger")]
+    assert messages(found, "passwords") == [
+        ("ok", "of 1 ledger with a password only the bookies were looked at")
+    ]
+    assert ("ok", "of 1 open ledger only the bookies were looked at") in messages(found, "open")
+
+
+def test_a_ledger_of_a_log_without_a_record_is_missed(look, small_cluster, numbers):
+    for _ in range(3):
+        small_cluster.append("a", [numbers(0, 9)])
+    assert look()[0] == 0
+    shutil.rmtree(small_cluster.folder / "metadata" / layout.ledger_key(1))
+    status, found = look()
+    [(level, message)] = messages(found, "log a")
+    assert (status, level) == (1, "fail")
+    assert message == "1 ledger on its list cannot be read, for want of a metadata record: 1"
+
+
+def test_a_ledger_of_a_log_that_is_deleted_is_missed(look, small_cluster, numbers):
+    small_cluster.append("a", [numbers(0, 9)])
+    with Cluster(small_cluster.uri) as cluster:
+        cluster.ledgers.update("0", lambda ledger: ledger.deleting())
+    status, found = look()
+    assert (status, len(messages(found, "log a"))) == (1, 1)
+
+
+def test_what_a_log_lets_go_of_between_two_looks_is_not_missed(small_cluster, numbers, monkeypatch):
+    for _ in range(2):
+        small_cluster.append("a", [numbers(0, 9)])
+    real, looks = health._listed, []
+
+    def listed(cluster, name):
+        looks.append(real(cluster, name))
+        if len(looks) == 1:
+            keeper.open_log(name).truncate(before_offset=9)
+        return looks[-1]
+
+    monkeypatch.setattr(health, "_listed", listed)
+    with BookKeeper(small_cluster.uri) as keeper, Cluster(small_cluster.uri) as cluster:
+        assert list(health._missing_ledgers(cluster, [])) == []
+    assert looks == [(0, 1), (1,)]
+
+
+def test_a_cluster_without_bookies_is_not_well(run, tmp_path, monkeypatch):
+    uri = (tmp_path / "empty").as_uri()
+    init_cluster(uri, [])
+    monkeypatch.setenv("BKSPARK_METADATA_URI", uri)
+    status, out, _ = run("status")
+    assert status == 1
+    assert "fail\tbookies\t0 of 0 can be used" in out
+
+
+def test_a_log_that_needs_more_bookies_than_there_are_cannot_be_written_to(
+    look, run, small_cluster, numbers
+):
+    small_cluster.append("a", [numbers(0, 9)])  # 5/3/2
+    with BookKeeper(small_cluster.uri) as keeper:
+        keeper.create_log("b")
+        keeper.create_log("sealed", ensemble_size=5, write_quorum_size=3).seal()
+    assert look()[0] == 0
+    for name in ("bookie-1", "bookie-2"):
+        small_cluster.bookie(name).rename(small_cluster.folder / f"{name}.away")
+    status, found = look()
+    needs = ("fail", "new ledgers of it need 5 bookies, and 4 can be written to")
+    assert (status, messages(found, "log a")) == (1, [needs])
+    assert "log b" not in found
+    assert "log sealed" not in found
+
+
+def test_the_worst_is_told_however_much_is_not_closed(look, small_cluster):
+    with BookKeeper(small_cluster.uri) as keeper:
+        for _ in range(8):
+            keeper.create_ledger().release()
+    with Cluster(small_cluster.uri) as cluster:
+        for ledger_id in cluster.ledger_ids():
+            taken = cluster.ledgers.update(
+                str(ledger_id), lambda ledger: ledger.in_recovery(os.urandom(16).hex())
+            )
+        last = cluster.ledger_ids()[-1]
+        stuck = StuckRecovery(last, taken.value.term, 1, (), "why it waits", "what helps", 1)
+        cluster.recoveries.create(str(last), stuck)
+    status, found = look()
+    assert status == 1
+    [(level, message)] = messages(found, f"ledger {last}")
+    assert (level, message.endswith("why it waits")) == ("fail", True)
+    assert messages(found, "not closed") == [("warn", "and 3 more ledgers")]
