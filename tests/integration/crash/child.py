@@ -9,6 +9,7 @@ must be neither one of the calls that are made to fail nor be lost when it is ki
 
 import importlib
 import json
+import logging
 import os
 import signal
 import socket
@@ -163,6 +164,8 @@ def serve() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
     pa.array([b""])  # imports pandas, with thousands of calls that are not ours
     importlib.import_module("s3fs")
+    # What is logged is no call of ours, and which thread is the first to log it differs.
+    logging.getLogger("bkspark").addHandler(logging.NullHandler())
     # Whoever asks the metadata store asks it himself, and no thread does the calls of another role.
     TimedStore._ask = lambda _store, question: question()  # type: ignore[method-assign]
     print("ready", flush=True)
