@@ -1,7 +1,9 @@
 """For all tests: what they start, starts quickly; some folders are for CI alone."""
 
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +11,9 @@ from bkspark.client import trouble
 
 from .quick_starts import ARCHIVE, quick_starts
 from .thorough import leave_out_what_came_too_late, mark_folders
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT))  # behind what is installed: for processes that are given our functions
 
 
 @pytest.fixture(scope="session", autouse=True)

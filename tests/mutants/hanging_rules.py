@@ -192,14 +192,14 @@ MUTANTS = (
     # --- soaks and jobs --------------------------------------------------------------------------
     Mutant(
         "who ends a soak is not heard",
-        "testing/simulation/many.py",
+        "tests/simulation/many.py",
         "if heard.poll() or (",
         "if (",
         (ENDED,),
     ),
     Mutant(
         "who ends a soak twice waits all the same",
-        "testing/simulation/many.py",
+        "tests/simulation/many.py",
         "            signal.signal(each, signal.SIG_DFL)",
         "            pass",
         (ENDED,),

@@ -122,7 +122,7 @@ MUTANTS = (
     ),
     Mutant(
         "one simulated process knows what hung for another one",
-        "testing/simulation/runtime.py",
+        "tests/simulation/runtime.py",
         "        return getattr(self._by_process[process], name)",
         "        return getattr(self._by_process[None], name)",
         ("tests/simulation/test_other_threads.py::test_each_process_remembers_for_itself",),

@@ -1,4 +1,4 @@
-"""A copy of the package with one rule broken, and the tests that must notice.
+"""A copy of the package and its tests with one rule broken, and the tests that must notice.
 
 The tests run in a process of their own (`forked`), in which the copy hides the package.
 """
@@ -61,16 +61,16 @@ class Copy:
         self._server = server
         self._times = count(1)
 
-    def text(self, file: str) -> str:
-        return self._path(file).read_text(encoding="utf-8")
+    def text(self, path: str) -> str:
+        return (self._folder / path).read_text(encoding="utf-8")
 
     @contextmanager
-    def changed(self, file: str, text: str) -> Iterator[None]:
+    def changed(self, name: str, text: str) -> Iterator[None]:
         """A file says ``text`` while the context lasts.
 
         Each change gets a time of its own: what was compiled is known by the time of its source.
         """
-        path, now, before = self._path(file), next(self._times), self.text(file)
+        path, now, before = self._folder / name, next(self._times), self.text(name)
         time = path.stat().st_mtime
         path.write_text(text, encoding="utf-8")
         os.utime(path, (now, now))
@@ -94,17 +94,19 @@ class Copy:
             (self._folder / "output").read_text(errors="replace"),
         )
 
-    def _path(self, file: str) -> Path:
-        return self._folder / PACKAGE.name / file
-
 
 @contextmanager
 def copy_of_package(folder: Path) -> Iterator[Copy]:
-    shutil.copytree(PACKAGE, folder / PACKAGE.name)
+    """In ``folder``, which has the rest of the repository as links."""
+    for source, name in ((PACKAGE, "bkspark"), (ROOT / "tests", "tests")):
+        shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for rest in ROOT.iterdir():
+        if not (folder / rest.name).exists():
+            (folder / rest.name).symlink_to(rest)
     environment = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
     with subprocess.Popen(
         [sys.executable, "-P", str(FORKED), str(folder)],
-        cwd=ROOT,
+        cwd=folder,
         env=os.environ | environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -125,14 +127,14 @@ def noticing(mutants: tuple[Mutant, ...]) -> Callable[[Mutant, Copy], None]:
         "mutant", always(required, mutants), ids=lambda mutant: mutant.name.replace(" ", "-")
     )
     def test_the_mutant_is_noticed(mutant: Mutant, package: Copy) -> None:
-        text = package.text(mutant.file)
+        text = package.text(mutant.path)
         assert text.count(mutant.old) == 1, f"{mutant.file} has changed: update the catalogue"
         broken = text.replace(mutant.old, mutant.new)
-        with package.changed(mutant.file, broken):
+        with package.changed(mutant.path, broken):
             unnoticed, slow, output = _run_all(package, mutant.killers)
         for killer in sorted(slow):
             limit = TIMES_MAX * package.run([killer], UNMUTATED_MAX).seconds
-            with package.changed(mutant.file, broken):
+            with package.changed(mutant.path, broken):
                 again, _, output = _run_all(package, [killer], max(SECONDS_MAX, limit))
             unnoticed |= again
         assert not unnoticed, f"not noticed by {sorted(unnoticed)}:\n{output}"

@@ -6,8 +6,9 @@ from ..thorough import always  # noqa: TID252
 from .catalog import MUTANTS
 from .mutant import Mutant
 from .required import ALWAYS
-from .running import UNMUTATED_MAX, Copy
+from .running import ROOT, UNMUTATED_MAX, Copy
 
+SUITES = ROOT / "bkspark/testing"
 REQUIRED = tuple(mutant for mutant in MUTANTS if mutant.name in ALWAYS["mutant"])
 
 
@@ -21,9 +22,26 @@ def test_without_a_mutation_every_listed_test_passes(
 
 
 def test_the_copy_hides_the_package(package: Copy) -> None:
-    with package.changed("__init__.py", "raise SystemExit('this is the copy')\n"):
+    with package.changed("bkspark/__init__.py", "raise SystemExit('this is the copy')\n"):
         result = package.run([MUTANTS[0].killers[0]])
     assert "this is the copy" in result.output
+
+
+def test_every_rule_is_in_its_file_once() -> None:
+    texts = {mutant.path: (ROOT / mutant.path).read_text(encoding="utf-8") for mutant in MUTANTS}
+    assert [m.name for m in MUTANTS if texts[m.path].count(m.old) != 1] == []
+
+
+def test_every_listed_test_is_there() -> None:
+    """In its file, or in a suite of the package that the file takes over."""
+    suites = "".join(path.read_text(encoding="utf-8") for path in SUITES.glob("*_*.py"))
+    killers = {killer.partition("[")[0] for mutant in MUTANTS for killer in mutant.killers}
+    missing = []
+    for killer in sorted(killers):
+        file, *_, name = killer.split("::")
+        if f"def {name}(" not in (ROOT / file).read_text(encoding="utf-8") + suites:
+            missing.append(killer)
+    assert missing == []
 
 
 def test_names_are_unique() -> None:

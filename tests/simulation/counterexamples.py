@@ -14,7 +14,7 @@ from bkspark.bookie import memory
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles import lane
-from bkspark.client.recovery import one_term, recover
+from bkspark.client.recovery import fencing, one_term, recover
 from bkspark.errors import LedgerFencedError
 from bkspark.format import layout
 from bkspark.protocol import recovery
@@ -256,7 +256,7 @@ EXAMPLES: dict[str, Counterexample] = {
             *(writes(1), checks(1), Settle(W)),
             *(lists(2), Silent(R, 0), CLOSE),
         ],
-        ((one_term.FenceAndRead, "run", only_read), *NO_METADATA_CHECK),
+        ((fencing.FenceAndRead, "run", only_read), *NO_METADATA_CHECK),
     ),
 }
 """Not here: M8 and M8b, a record acked on any Qa of E, which inline entries cannot be (see the

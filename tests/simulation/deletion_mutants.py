@@ -11,7 +11,7 @@ from bkspark.client.upkeep import maintenance
 from bkspark.errors import BookKeeperError
 from bkspark.protocol import stream_position
 from bkspark.protocol.log import LogRecord
-from bkspark.testing.simulation.log_clients import FOLLOW_SECONDS
+from tests.simulation.log_clients import FOLLOW_SECONDS
 
 from .mutants import Change, nothing
 

@@ -23,7 +23,7 @@ from bkspark.errors import MetadataVersionError, OutcomeUnknownError
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.log_contents import LoggedLedger
-from bkspark.testing.simulation.runtime import SimulatedLock
+from tests.simulation.runtime import SimulatedLock
 
 from .mutants import MUTANTS, Change, nothing
 
@@ -115,7 +115,7 @@ def trimmed_before_hidden(
     for ledger in log.ledgers:
         if ledger.end_offset <= offset_of(log):
             make_tombstone(cluster, ledger.ledger_id)
-    cluster.logs.update(log_name, lambda record: record.truncated(offset_of(record)))  # type: ignore[union-attr]
+    cluster.logs.update(log_name, lambda record: record.truncated(offset_of(record)))  # type: ignore[union-attr, arg-type]
 
 
 def truncated_too_far(self: LogRecord, before_offset: int) -> LogRecord:

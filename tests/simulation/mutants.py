@@ -53,8 +53,14 @@ def append_after_check(self: Lane, framed: Framed) -> None:
     if self._journal is None:
         with open_bookie(self.address).open_root() as root:
             self._journal = root.open_journal(self._name)
-    own = {"ledger_id": self._ledger_id, "term": self._term, "token": self._token}
-    lane.post_check(self.address, self._journal, **own)
+    check = lane.post_check  # type: ignore[attr-defined]  # which a mutant may have replaced
+    check(
+        self.address,
+        self._journal,
+        ledger_id=self._ledger_id,
+        term=self._term,
+        token=self._token,
+    )
     self._journal.append(framed.frame)
 
 

@@ -11,14 +11,14 @@ from random import Random
 
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.faulty_cluster import METADATA
-from bkspark.testing.simulation.clients import Clients
-from bkspark.testing.simulation.disks import URI
-from bkspark.testing.simulation.faults import Chance
-from bkspark.testing.simulation.oracle import Oracle
-from bkspark.testing.simulation.runtime import determined
-from bkspark.testing.simulation.schedule import make_ledger
-from bkspark.testing.simulation.scheduler import Scheduler, Task, Violation
-from bkspark.testing.simulation.storage import Storage
+from tests.simulation.clients import Clients
+from tests.simulation.disks import URI
+from tests.simulation.faults import Chance
+from tests.simulation.oracle import Oracle
+from tests.simulation.runtime import determined
+from tests.simulation.schedule import make_ledger
+from tests.simulation.scheduler import Scheduler, Task, Violation
+from tests.simulation.storage import Storage
 
 
 @dataclass(frozen=True)

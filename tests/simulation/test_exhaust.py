@@ -3,10 +3,10 @@
 import pytest
 
 from bkspark.protocol.quorum import Quorum
-from bkspark.testing.simulation.__main__ import main
-from bkspark.testing.simulation.exhaust import exhaust
-from bkspark.testing.simulation.exhaust_run import Scope
-from bkspark.testing.simulation.story import told
+from tests.simulation.__main__ import main
+from tests.simulation.exhaustive.exhaust import exhaust
+from tests.simulation.exhaustive.run import Scope
+from tests.simulation.story import told
 
 from ..thorough import always  # noqa: TID252
 from . import mutants

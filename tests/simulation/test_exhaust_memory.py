@@ -2,13 +2,14 @@
 
 import pytest
 
-from bkspark.testing.simulation import exhaust_memory, exhaust_progress
-from bkspark.testing.simulation.dependence import Access
-from bkspark.testing.simulation.exhaust_deeds import Deeds
-from bkspark.testing.simulation.exhaust_memory import Fingerprints, odds
-from bkspark.testing.simulation.exhaust_moves import Choice, Move
-from bkspark.testing.simulation.exhaust_programs import Waiting
-from bkspark.testing.simulation.exhaust_progress import Progress
+from tests.simulation.exhaustive import memory as exhaust_memory
+from tests.simulation.exhaustive import progress as exhaust_progress
+from tests.simulation.exhaustive.deeds import Deeds
+from tests.simulation.exhaustive.dependence import Access
+from tests.simulation.exhaustive.memory import Fingerprints, odds
+from tests.simulation.exhaustive.moves import Choice, Move
+from tests.simulation.exhaustive.programs import Waiting
+from tests.simulation.exhaustive.progress import Progress
 
 
 def test_a_table_that_has_grown_still_knows_everything() -> None:

@@ -5,19 +5,21 @@ import pytest
 from bkspark.client.recovery.displacement import DisplacedError
 from bkspark.client.recovery.one_term import Recovery
 from bkspark.protocol.quorum import Quorum
-from bkspark.testing.simulation import exhaust_lesson, exhaust_pictures, exhaust_states
-from bkspark.testing.simulation.__main__ import main
-from bkspark.testing.simulation.dependence import Access
-from bkspark.testing.simulation.exhaust import exhaust
-from bkspark.testing.simulation.exhaust_futures import Futures
-from bkspark.testing.simulation.exhaust_knowledge import OVER, Knowledge, Known, Numbers
-from bkspark.testing.simulation.exhaust_lesson import Lesson
-from bkspark.testing.simulation.exhaust_pictures import Pictures
-from bkspark.testing.simulation.exhaust_programs import Local, Made, Programs, Waiting
-from bkspark.testing.simulation.exhaust_run import Scope
-from bkspark.testing.simulation.exhaust_states import cover
-from bkspark.testing.simulation.scheduler import Process, Task, Violation
-from bkspark.testing.simulation.story import told
+from tests.simulation.__main__ import main
+from tests.simulation.exhaustive import lesson as exhaust_lesson
+from tests.simulation.exhaustive import pictures as exhaust_pictures
+from tests.simulation.exhaustive import states as exhaust_states
+from tests.simulation.exhaustive.dependence import Access
+from tests.simulation.exhaustive.exhaust import exhaust
+from tests.simulation.exhaustive.futures import Futures
+from tests.simulation.exhaustive.knowledge import OVER, Knowledge, Known, Numbers
+from tests.simulation.exhaustive.lesson import Lesson
+from tests.simulation.exhaustive.pictures import Pictures
+from tests.simulation.exhaustive.programs import Local, Made, Programs, Waiting
+from tests.simulation.exhaustive.run import Scope
+from tests.simulation.exhaustive.states import cover
+from tests.simulation.scheduler import Process, Task, Violation
+from tests.simulation.story import told
 
 from ..thorough import always  # noqa: TID252
 from . import mutants
@@ -238,7 +240,7 @@ def test_a_state_that_looks_different_the_second_time_is_found() -> None:
 
 def test_who_found_out_the_same_knows_the_same_and_nobody_else() -> None:
     def knowing(*outcomes: object) -> object:
-        knowledge, task = Knowledge(numbers), Task(Process("p"), "main", lambda: None, None)  # type: ignore[arg-type]
+        knowledge, task = Knowledge(numbers), Task(Process("p"), "main", lambda: None, None)
         knowledge.touch(task, "start of p/main", Access.WRITE)
         for outcome in outcomes:
             knowledge.found(task, ("bookie-1", "size", "name"), outcome)

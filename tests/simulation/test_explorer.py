@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from bkspark.testing.simulation.bounded import BoundedExplorer
-from bkspark.testing.simulation.dependence import Access, commute
-from bkspark.testing.simulation.explorer import Explorer
+from tests.simulation.exhaustive.bounded import BoundedExplorer
+from tests.simulation.exhaustive.dependence import Access, commute
+from tests.simulation.exhaustive.explorer import Explorer
 
 Program = Mapping[str, Sequence[Mapping[str, Access]]]
 """Task -> what each of its steps touches."""
@@ -106,7 +106,7 @@ def test_a_program_that_does_other_things_the_second_time_is_found() -> None:
 
 @pytest.mark.parametrize(("bound", "count"), [(0, 2), (1, 6), (2, 14), (9, 20)])
 def test_within_a_bound_of_interruptions_every_schedule_is_run_once(bound: int, count: int) -> None:
-    program = {"a/main": [{}] * 3, "b/main": [{}] * 3}
+    program: Program = {"a/main": [{}] * 3, "b/main": [{}] * 3}
     schedules: list[tuple[str, ...]] = []
     assert BoundedExplorer(runner(program, schedules), bound).run()
 

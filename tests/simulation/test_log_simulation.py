@@ -4,19 +4,21 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from bkspark.testing.simulation.__main__ import main
-from bkspark.testing.simulation.log_schedule import run_log_schedule
-from bkspark.testing.simulation.many import run_many
-from bkspark.testing.simulation.story import told
+from tests.simulation.__main__ import main
+from tests.simulation.log_schedule import run_log_schedule
+from tests.simulation.many import run_many
+from tests.simulation.story import told
 
 from ..thorough import always  # noqa: TID252
 from .deletion_mutants import DELETION_MUTANTS
 from .log_mutants import CASES, LOG_MUTANTS
 from .mutants import changed
 
+ROOT = Path(__file__).parents[2]
 ALL_MUTANTS = LOG_MUTANTS | DELETION_MUTANTS
 SCHEDULES = 400
 FIRST_SEEDS = range(1_000_000, 1_003_200, SCHEDULES)
@@ -40,12 +42,17 @@ def test_no_schedule_of_a_log_breaks_a_promise(
 
 def digests(hash_seed: int) -> str:
     script = (
-        "from bkspark.testing.simulation.log_schedule import run_log_schedule\n"
+        "from tests.simulation.log_schedule import run_log_schedule\n"
         "print([run_log_schedule(seed).digest for seed in range(15)])"
     )
     environment = os.environ | {"PYTHONHASHSEED": str(hash_seed)}
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout
 

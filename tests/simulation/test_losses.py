@@ -16,13 +16,13 @@ from bkspark.format.digest import Digester
 from bkspark.format.layout import COOKIE
 from bkspark.metadata import memory as metadata_memory
 from bkspark.protocol.ledger import DigestSpec
-from bkspark.testing.simulation.damage import shows
-from bkspark.testing.simulation.disks import URI, Disks
-from bkspark.testing.simulation.faults import PARTIAL, Chance, Kind
-from bkspark.testing.simulation.many import run_many
-from bkspark.testing.simulation.oracle import Oracle
-from bkspark.testing.simulation.schedule import run_schedule
-from bkspark.testing.simulation.story import told
+from tests.simulation.damage import shows
+from tests.simulation.disks import URI, Disks
+from tests.simulation.faults import PARTIAL, Chance, Kind
+from tests.simulation.many import run_many
+from tests.simulation.oracle import Oracle
+from tests.simulation.schedule import run_schedule
+from tests.simulation.story import told
 
 from ..thorough import always  # noqa: TID252
 from . import mutants

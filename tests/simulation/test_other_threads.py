@@ -6,8 +6,8 @@ from concurrent.futures import Future
 from random import Random
 
 from bkspark.client import trouble
-from bkspark.testing.simulation.runtime import determined, each_remembers
-from bkspark.testing.simulation.scheduler import Policy, Process, Scheduler
+from tests.simulation.runtime import determined, each_remembers
+from tests.simulation.scheduler import Policy, Process, Scheduler
 
 
 def test_another_thread_sleeps_for_real() -> None:

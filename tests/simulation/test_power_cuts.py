@@ -16,12 +16,12 @@ from bkspark.metadata import memory as metadata_memory
 from bkspark.protocol.ledger import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import EntryLog
-from bkspark.testing.simulation import schedule
-from bkspark.testing.simulation.disks import URI, Disks
-from bkspark.testing.simulation.faults import POWER, Chance, Kind
-from bkspark.testing.simulation.known import Ledger
-from bkspark.testing.simulation.oracle import Oracle
-from bkspark.testing.simulation.schedule import run_schedule
+from tests.simulation import schedule
+from tests.simulation.disks import URI, Disks
+from tests.simulation.faults import POWER, Chance, Kind
+from tests.simulation.known import Ledger
+from tests.simulation.oracle import Oracle
+from tests.simulation.schedule import run_schedule
 
 BOOKIE = "bookie-1"
 MARKER = layout.term_marker(7, 1)

@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.testing.simulation.__main__ import main
-from bkspark.testing.simulation.faults import PARTIAL, POWER, Kind
-from bkspark.testing.simulation.frame import Outcome
-from bkspark.testing.simulation.many import run_many, told_by_signals
-from bkspark.testing.simulation.schedule import run_schedule
-from bkspark.testing.simulation.story import told
+from tests.simulation.__main__ import main
+from tests.simulation.faults import PARTIAL, POWER, Kind
+from tests.simulation.frame import Outcome
+from tests.simulation.many import run_many, told_by_signals
+from tests.simulation.schedule import run_schedule
+from tests.simulation.story import told
 
 from ..mutants.required import ALWAYS  # noqa: TID252
 from ..thorough import always  # noqa: TID252
 from . import mutants
 
+ROOT = Path(__file__).parents[2]
 SCHEDULES = 3_000
 LONG = 2_000
 """So many of them have sixty operations or more."""
@@ -107,9 +108,10 @@ def test_who_ends_it_is_told_what_was_run(
     words: str, number: signal.Signals, is_for_all: bool
 ) -> None:
     """A terminal tells all processes of a command, ``kill`` the one that it is given."""
-    command = [sys.executable, "-m", "bkspark.testing.simulation", "--seconds", "600"]
+    command = [sys.executable, "-m", "tests.simulation", "--seconds", "600"]
     with subprocess.Popen(
         [*command, *words.split()],
+        cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -130,12 +132,17 @@ def test_who_ends_it_is_told_what_was_run(
 
 def digests(hash_seed: int) -> str:
     script = (
-        "from bkspark.testing.simulation.schedule import run_schedule\n"
+        "from tests.simulation.schedule import run_schedule\n"
         "print([run_schedule(seed).digest for seed in range(40)])"
     )
     environment = os.environ | {"PYTHONHASHSEED": str(hash_seed)}
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 import pytest
@@ -16,9 +17,9 @@ from bkspark.protocol.ledger import (
 )
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.faulty_cluster import METADATA
-from bkspark.testing.simulation.dependence import Access
-from bkspark.testing.simulation.scheduler import Process, Scheduler, Task
-from bkspark.testing.simulation.symmetry import Turns, is_too_early
+from tests.simulation.exhaustive.dependence import Access
+from tests.simulation.exhaustive.symmetry import Turns, is_too_early
+from tests.simulation.scheduler import Process, Scheduler, Task
 
 BOOKIES = ("b1", "b2", "b3")
 INBOX = "inbox of writer/main"
@@ -48,7 +49,7 @@ def answered(process: str, *, thing: str = INBOX, access: Access = Access.WRITE)
 
     owner = Process(process)
     for bookie_id in BOOKIES:
-        scheduler.spawn(owner, f"lane-{bookie_id}", lambda one=bookie_id: lane(one))
+        scheduler.spawn(owner, f"lane-{bookie_id}", partial(lane, bookie_id))
     scheduler.run()
     return done
 

@@ -25,9 +25,6 @@ FILE_TIMES = {
     *("st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "st_atime_ns"),
     *("st_birthtime", "getmtime", "getctime", "getatime", "LastModified"),
 }
-PRETENDS = "testing/simulation/runtime.py"
-"""Puts a clock of its own in the place of the real one."""
-
 COMPARES = {
     "client/logs/trimming.py": "retention by age, which says so",
     "client/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
@@ -161,7 +158,6 @@ def test_decisions_never_look_at_file_times() -> None:
     """Nor at any clock (R17), by any name: one function tells the time, few compare it."""
     found = {str(p.relative_to(PACKAGE)): look(p) for p in python_files("bkspark")}
     telling = {name: seen.telling for name, seen in found.items() if seen.telling}
-    telling.pop(PRETENDS, None)
     assert telling == {CLOCK: {"time.time_ns"}}
     assert {name for name, seen in found.items() if seen.asks} == STAMPS | COMPARES.keys()
 

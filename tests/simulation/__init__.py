@@ -1,0 +1,19 @@
+"""A deterministic simulation of the real client code, one storage operation at a time.
+
+Rule: everything that happens in a schedule follows from its seed. Clients run as cooperative tasks;
+before every storage or metadata operation a task hands over to the scheduler, which decides who
+goes next and what fails. An oracle that knows nothing of the client's reasons looks at the storage
+after every step.
+
+    python -m tests.simulation --seconds 60 --jobs 2
+    python -m tests.simulation --schedules 1 --seed 4711 --tell
+    python -m tests.simulation --logs --seconds 60 --jobs 2
+    python -m tests.simulation --exhaust 3/3/2 --recoverers 1 --change
+
+Who is who: ``schedule`` (one, by chance), ``many`` and ``exhaust`` (all of a small scope, through
+``explorer``, ``bounded`` and ``dependence``) drive a ``scheduler``; ``clients`` run on ``runtime``
+against ``storage`` and its ``disks``, with ``faults``; ``oracle``, ``known`` and ``log_watch`` look
+on; ``story`` tells what happened. Logs of ledgers have schedules of their own, in the same
+``frame``: ``log_schedule`` starts ``log_clients``, ``log_holders`` and ``log_batches``, on
+``log_runtime``, and ``log_oracle`` looks on, with what ``log_told`` remembers.
+"""

@@ -1,0 +1,265 @@
+"""The clients of a schedule: writers, recoverers, readers and DataFrame commits.
+
+Rule: each is a process that runs the real client code and tells the oracle what its user would
+know, at the moment he would know it. Errors that the client may raise end it; any other is a find.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from random import Random
+
+import pyarrow as pa
+
+from bkspark.client.batch import commit as batch_commit
+from bkspark.client.batch.attempt_writer import AttemptWriter
+from bkspark.client.batch.target import BatchTarget
+from bkspark.client.cluster import Cluster
+from bkspark.client.handles.read_handle import ReadHandle
+from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.client.password import Password
+from bkspark.client.records import Seen
+from bkspark.client.recovery.recover import recover
+from bkspark.client.upkeep import maintenance
+from bkspark.errors import BookieUnavailableError, BookKeeperError, CorruptDataError
+from bkspark.format.digest import Digester
+from bkspark.protocol.batch import AttemptReport
+from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
+from tests.simulation.exhaustive.dependence import Access
+from tests.simulation.known import payload
+from tests.simulation.oracle import Oracle
+from tests.simulation.runtime import SimulatedRuntime
+from tests.simulation.scheduler import Process, Scheduler, Task, Violation
+
+RECOVERY_TRIES = 4
+_LOOKS = 3
+_REST_SECONDS = 0.15
+"""Longer than a writer is idle before it tells of its last entries."""
+_DELAYS = (0, 15, 30, 45, 60, 90, 120, 200)
+
+
+class Clients:
+    """Starts clients; ``random`` decides what each of them does."""
+
+    def __init__(self, scheduler: Scheduler, oracle: Oracle, random: Random, uri: str) -> None:
+        self._scheduler = scheduler
+        self._oracle = oracle
+        self._random = random
+        self._uri = uri
+
+    def start(
+        self, name: str, work: Callable[[SimulatedRuntime], None], delays: Sequence[int] = (0,)
+    ) -> Task:
+        """A process of its own that does ``work``, at once or some steps later."""
+        process = Process(name)
+        process.paused_until = self._scheduler.step + self._random.choice(delays)
+        runtime = SimulatedRuntime(self._scheduler, process)
+
+        def contained() -> None:
+            try:
+                work(runtime)
+            except BookKeeperError as error:
+                self._scheduler.note(f"ends: {type(error).__name__}: {error.args[0]}")
+            except Exception as error:
+                raise Violation(f"{name} fails with {error!r}") from error
+
+        return self._scheduler.spawn(process, "main", contained)
+
+    def write(self, name: str, seen: Seen[LedgerMetadata], count: int) -> Task:
+        """Append ``count`` entries, in bursts, then close the ledger or leave it open."""
+        bursts = _cut(count, self._random)
+        patience = self._random.choice((0.0, 0.2, 0.6))
+        waits = [self._random.random() < patience for _ in bursts]
+        rest = self._random.choice((0.0, 0.0, _REST_SECONDS))
+        closes = self._random.random() < 0.7
+        return self.start(
+            name, lambda runtime: self._write(name, runtime, seen, bursts, waits, closes, rest)
+        )
+
+    def _write(
+        self,
+        name: str,
+        runtime: SimulatedRuntime,
+        seen: Seen[LedgerMetadata],
+        bursts: Sequence[range],
+        waits: Sequence[bool],
+        closes: bool,
+        rest: float = 0.0,
+    ) -> None:
+        ledger_id = seen.value.ledger_id
+        with Cluster(self._uri) as cluster:
+            handle = WriteHandle(cluster, seen, _digester(), runtime)
+            try:
+                for burst, must_wait in zip(bursts, waits):
+                    futures = [handle.append_async(payload(number)) for number in burst]
+                    for number, future in zip(burst, futures):
+                        future.add_done_callback(self._on_ack(name, ledger_id, number))
+                    last = futures[-1]
+                    self._scheduler.pause(last.done if must_wait else None)
+                    if must_wait:
+                        self._scheduler.touch(f"news for {name}", Access.WAIT)
+                        last.result()
+                        self._scheduler.sleep(rest)
+                if closes:
+                    handle.close()
+                    self._scheduler.note(f"has closed ledger {ledger_id}")
+            finally:
+                handle.release()
+
+    def _on_ack(self, name: str, ledger_id: int, number: int) -> "Callable[[Future[int]], None]":
+        def told(future: "Future[int]") -> None:
+            self._scheduler.touch(f"news for {name}", Access.WRITE)
+            if future.exception() is None:
+                self._scheduler.note(f"entry {future.result()} is acknowledged")
+                if future.result() != number:
+                    raise Violation(f"entry {number} is acked as {future.result()} (I4)")
+                self._scheduler.touch(f"life of {name}", Access.READ)
+                self._oracle.acknowledged(name, ledger_id, number)
+
+        return told
+
+    def write_one(
+        self, name: str, seen: Seen[LedgerMetadata], *, closes: bool, count: int = 1
+    ) -> Task:
+        """Append ``count`` entries one by one, wait, then close the ledger or leave it open."""
+        bursts = [range(number, number + 1) for number in range(count)]
+        waits = [number == count - 1 for number in range(count)]
+        return self.start(
+            name,
+            lambda runtime: self._write(name, runtime, seen, bursts, waits, closes),
+        )
+
+    def recover(
+        self,
+        name: str,
+        ledger_id: int,
+        *,
+        must_succeed: bool = False,
+        tries: int = RECOVERY_TRIES,
+        delays: Sequence[int] = _DELAYS,
+    ) -> Task:
+        return self.start(
+            name,
+            lambda runtime: self._recover(runtime, ledger_id, tries, must_succeed=must_succeed),
+            delays,
+        )
+
+    def _recover(
+        self, runtime: SimulatedRuntime, ledger_id: int, tries: int, *, must_succeed: bool
+    ) -> None:
+        with Cluster(self._uri) as cluster:
+            for _ in range(tries):
+                try:
+                    report = recover(cluster, ledger_id, Password(), run=runtime.run_all)
+                except BookKeeperError as error:
+                    self._scheduler.note(f"recovery ends: {error.args[0]}")
+                    why = str(error)
+                    continue
+                self._scheduler.note(f"recovered up to entry {report.last_entry_id}")
+                end = self._oracle.ledgers[ledger_id].metadata.last_entry_id
+                if report.last_entry_id != end:
+                    raise Violation(f"recovery says {report.last_entry_id}, closed at {end} (I1)")
+                return
+        if must_succeed:
+            raise Violation(
+                f"ledger {ledger_id} cannot be recovered with all bookies back: {why} (I9)"
+            )
+
+    def read(
+        self,
+        name: str,
+        ledger_id: int,
+        *,
+        must_succeed: bool = False,
+        looks: int = _LOOKS,
+        delays: Sequence[int] = _DELAYS,
+    ) -> Task:
+        """Look for news a few times and read everything that is confirmed."""
+        return self.start(
+            name,
+            lambda runtime: self._read(name, runtime, ledger_id, looks, must_succeed=must_succeed),
+            delays,
+        )
+
+    def _read(
+        self,
+        name: str,
+        runtime: SimulatedRuntime,
+        ledger_id: int,
+        looks: int,
+        *,
+        must_succeed: bool,
+    ) -> None:
+        with Cluster(self._uri) as cluster:
+            handle: ReadHandle | None = None
+            for _ in range(looks):
+                before = self._oracle.shown_by_now(ledger_id)
+                try:
+                    if handle is None:
+                        handle = ReadHandle(cluster, ledger_id, _digester(), runtime=runtime)
+                    else:
+                        handle.read_last_add_confirmed()
+                except BookieUnavailableError as error:
+                    if must_succeed:
+                        raise Violation(f"{name} cannot read: {error} (I2)") from error
+                    self._scheduler.note(f"cannot tell how far it may read: {error.args[0]}")
+                    continue
+                self._oracle.shown(name, ledger_id, handle.last_add_confirmed, before)
+                self._read_all(name, handle, must_succeed=must_succeed)
+
+    def _read_all(self, name: str, handle: ReadHandle, *, must_succeed: bool) -> None:
+        try:
+            entries = list(handle.read()) if handle.last_add_confirmed >= 0 else []
+        except CorruptDataError as error:
+            if must_succeed:
+                raise Violation(f"{name} cannot read: {error} (I2)") from error
+            entries = []
+        for number, entry in enumerate(entries):
+            if number != entry.entry_id:
+                raise Violation(f"{name} reads entry {entry.entry_id} at {number} (I4)")
+            self._oracle.has_read(name, entry.entry_id, entry.value)
+        self._scheduler.note(f"has read {len(entries)} entries")
+
+    def commit(self, name: str, target: BatchTarget, row_counts: Sequence[int]) -> Task:
+        """Write the partitions of a DataFrame, one after the other, and commit them."""
+        return self.start(name, lambda _runtime: self._commit(name, target, row_counts))
+
+    def _commit(self, name: str, target: BatchTarget, row_counts: Sequence[int]) -> None:
+        reports: list[AttemptReport | None] = []
+        for partition, count in enumerate(row_counts):
+            rows = pa.record_batch(
+                [pa.array([partition * 1000 + n for n in range(count)], pa.int64())], names=["n"]
+            )
+            reports.append(AttemptWriter(target, partition).write([rows]))
+        result = batch_commit.commit(target, reports)
+        self._scheduler.note(f"has committed {result.row_count} rows")
+        self._oracle.committed(name, target.ledger_id, result.row_count)
+        end = self._oracle.ledgers[target.ledger_id].metadata.last_entry_id
+        if end != sum(row_counts) - 1:
+            raise Violation(f"{name} committed {sum(row_counts)} rows, closed at {end} (I1)")
+
+    def delete(self, name: str, ledger_id: int) -> Task:
+        """Delete a ledger, whatever others do with it."""
+
+        def work(_runtime: SimulatedRuntime) -> None:
+            with Cluster(self._uri) as cluster:
+                maintenance.delete_ledger(cluster, ledger_id)
+
+        return self.start(name, work, _DELAYS)
+
+    def abort(self, name: str, target: BatchTarget) -> Task:
+        return self.start(name, lambda _runtime: batch_commit.abort(target), _DELAYS)
+
+
+def _cut(count: int, random: Random) -> list[range]:
+    """Neighbouring entries in bursts of one to three."""
+    bursts: list[range] = []
+    begin = 0
+    while begin < count:
+        end = min(count, begin + random.choice((1, 1, 2, 3)))
+        bursts.append(range(begin, end))
+        begin = end
+    return bursts
+
+
+def _digester() -> Digester:
+    return Digester(DigestSpec(), None)

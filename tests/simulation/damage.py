@@ -1,0 +1,75 @@
+"""Which good copies go when the bytes of a file do.
+
+Rule: only what the bytes themselves held is gone. The bookie's other copies stay good, and so does
+what is written to it later.
+"""
+
+import re
+from collections.abc import Collection
+
+from bkspark.format import journal
+from bkspark.format.digest import Digester
+from tests.simulation.known import Copy, Ledger
+
+NAME = re.compile(r"ledgers/[0-9a-f]{2}/([0-9a-f]{16})/(terms|journal|entries)/(.+)")
+"""Of a file of a ledger: its id, folder and last part."""
+
+
+def damage(
+    ledgers: dict[int, Ledger],
+    digester: Digester,
+    member: tuple[str, str],
+    name: str,
+    before: bytes,
+    after: bytes,
+) -> None:
+    """Note that the file ``name`` of ``member`` held ``before`` and is good up to ``after``."""
+    match = NAME.fullmatch(name)
+    if match is None or match[2] == "terms":
+        return
+    ledger_id = int(match[1], 16)
+    ledger = ledgers[ledger_id]
+    gone: set[Copy] = set()
+    if match[2] == "entries":
+        attempt, _, stripe = match[3].removesuffix(".arrow").rpartition("-")
+        gone.add(("log", attempt, stripe))
+    else:
+        firsts = _groups(before, digester, ledger_id) - _groups(after, digester, ledger_id)
+        gone = {copy for copy, *_ in ledger.copies if copy[0] != "log" and copy[1] in firsts}
+    ledger.cut |= {(copy, *member) for copy in gone}
+
+
+def _groups(data: bytes, digester: Digester, ledger_id: int) -> set[str]:
+    """First entries of the groups in a journal that begins with ``data``."""
+    frames = journal.decode_journal(data, digester, ledger_id=ledger_id).frames
+    return {
+        str(frame.record.first_entry_id) for frame in frames if not frame.record.is_confirmation
+    }
+
+
+def goes_back_cleanly(data: bytes, digester: Digester, name: str) -> bool:
+    """Whether a journal that is cut to ``data`` looks as it did some records ago.
+
+    Nothing tells such a bookie from one that never got those records, unless a record elsewhere
+    says that it had them: what no promise covers.
+    """
+    match = NAME.fullmatch(name)
+    if match is None or match[2] != "journal":
+        return False
+    content = journal.decode_journal(data, digester, ledger_id=int(match[1], 16))
+    return content.tail is journal.Tail.CLEAN
+
+
+def shows(gone: Collection[str], names: Collection[str]) -> bool:
+    """Whether it shows on a bookie with ``names`` that it has lost those that are ``gone``.
+
+    A journal that is gone as a whole is like one that never was, as long as the permission of its
+    ledger's writer is there: what no promise covers either.
+    """
+    left = set(names).difference(gone)
+    journals = [match for name in gone if (match := NAME.fullmatch(name)) and match[2] == "journal"]
+    return not any(
+        name.startswith(f"{match.string.partition('/journal/')[0]}/terms/") and "-" in name
+        for match in journals
+        for name in left
+    )

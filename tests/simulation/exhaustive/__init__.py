@@ -1,0 +1,1 @@
+"""Every schedule, or every state, of a small scope."""

@@ -1,0 +1,229 @@
+"""One schedule of a log: from a seed to what happened.
+
+Rule: as in ``schedule``. A log is founded, without faults. Two or three clients want to write to
+it, others read it, make it shorter, append batches to it or stream into it, while everything may
+fail. Then the faults end: it must be possible to write to the log and to read all of it, and what
+is on no list can be deleted.
+"""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from random import Random
+
+from bkspark.client.cluster import Cluster
+from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.logs.founding import found_log
+from bkspark.client.logs.log_handle import LogHandle
+from bkspark.client.password import Password
+from bkspark.client.upkeep import maintenance
+from bkspark.client.upkeep.views import LISTED, ledgers
+from bkspark.errors import BookKeeperError
+from bkspark.protocol.ledger import DigestSpec, LedgerState
+from bkspark.protocol.quorum import Quorum
+from tests.simulation.disks import URI
+from tests.simulation.faults import Kind
+from tests.simulation.frame import Outcome, Run, Shape, outcome_of
+from tests.simulation.log_batches import Batches
+from tests.simulation.log_clients import LOG, LeaderPlan, LogClients
+from tests.simulation.log_holders import Holders
+from tests.simulation.log_oracle import LogOracle
+from tests.simulation.log_runtime import tasks_for_threads, watched
+from tests.simulation.runtime import SimulatedRuntime
+from tests.simulation.scheduler import Violation
+
+_QUORUMS = ((3, 3, 2), (2, 2, 2), (2, 2, 1), (3, 2, 2))
+_LENGTHS = (150, 400, 1000)
+_CHANGES_MAX, _ROLLING_CHANGES_MAX = 5, 12
+_STEPS_MAX = 30_000
+_WRITERS = (
+    *((1, 0, 0), (1, 0, 0), (2, 0, 0), (2, 0, 0), (2, 0, 0), (3, 0, 0), (3, 0, 0)),
+    *((0, 1, 0), (0, 2, 0), (0, 2, 0), (0, 2, 1), (0, 1, 1)),
+    *((1, 0, 1), (1, 1, 0), (2, 0, 1), (1, 1, 1), (0, 0, 2)),
+)
+"""How many would-be leaders, drivers of one query and batch appends."""
+_ROLLING_SHARE = 0.3
+"""Of schedules whose leaders roll at every entry and tell readers at once."""
+_DELETED_SHARE = 0.3
+"""Of schedules in which the log is deleted, and mostly made anew."""
+_NEAR_LOOKS = 8
+CURSOR = "reader"
+
+
+def run_log_schedule(seed: int, *, checks_reasons: bool = True, **losses: bool) -> Outcome:
+    """Run the schedule of ``seed``; a violation is in the outcome, not raised.
+
+    Args:
+        losses: ``loses_files``, ``loses_power``; see ``Shape``.
+    """
+    oracle = LogOracle(URI, LOG, checks_reasons=checks_reasons)
+    return outcome_of(seed, lambda: _Run(Random(f"log {seed}"), oracle, **losses))
+
+
+class _Run(Run[LogOracle]):
+    """A cluster with one log and its clients."""
+
+    def __init__(self, random: Random, oracle: LogOracle, **losses: bool) -> None:
+        quorum = Quorum(*random.choice(_QUORUMS))
+        self._rolls = random.random() < _ROLLING_SHARE
+        changes_max = _ROLLING_CHANGES_MAX if self._rolls else _CHANGES_MAX
+        shape = Shape(
+            quorum,
+            _LENGTHS,
+            changes_max,
+            has_priorities=self._rolls,
+            steps_max=_STEPS_MAX,
+            **losses,
+        )
+        super().__init__(random, shape, oracle)
+        self.setting = f"a log, {self.setting}"
+        self._ends_waits = self.scheduler.time_out_rate > 0
+        self._clients = LogClients(self.scheduler, oracle, random, URI)
+        self._batches = Batches(self._clients, random, URI)
+        self._holders = Holders(self._clients)
+
+    def surroundings(self) -> Iterable[AbstractContextManager[object]]:
+        yield from super().surroundings()
+        yield tasks_for_threads(self.scheduler)
+        yield watched(self.oracle, self.scheduler)
+
+    def play(self) -> None:
+        self._found()
+        self._start_writers()
+        self._start_others()
+        self.scheduler.run()
+        excused = None if self._is_undisturbed else self._excused()
+        self._require_no_orphans(excused)
+        self._finish()
+
+    def _found(self) -> None:
+        with Cluster(URI) as cluster:
+            found_log(cluster, LOG, self.quorum, DigestSpec(), VALUE_SCHEMA)
+            self.oracle.logs.see("-", f"logs/{LOG}")
+            LogHandle(cluster, LOG, Password()).cursor(CURSOR)
+
+    def _start_writers(self) -> None:
+        random = self.random
+        leaders, drivers, appends = random.choice(_WRITERS)
+        self._truncates = random.random() < 0.5
+        is_alone = leaders + drivers + appends == 1
+        for number in range(leaders):
+            plan = LeaderPlan.drawn(random, truncates=self._truncates, rolls=self._rolls)
+            self._clients.lead(
+                f"leader-{number + 1}",
+                plan,
+                must_succeed=lambda: "RB-44" if is_alone and self._has_peace else "",
+            )
+        batch_count, is_one_run = random.choice((1, 2, 3, 4)), random.random() < 0.3
+        for number in range(1, drivers + 1):
+            run_name = "run" if is_one_run else f"run-{number}"
+            self._batches.drive(f"driver-{number}", batch_count, run_name)
+        app_ids = random.choice((("app-1", "app-2"), ("app-1", "app-1")))
+        is_overwrite = random.random() < 0.3
+        for number, app_id in enumerate(app_ids[:appends], start=1):
+            self._batches.append(f"append-{number}", app_id, is_overwrite=is_overwrite)
+        self._truncates |= is_overwrite and appends > 0
+
+    def _start_others(self) -> None:
+        random, clients = self.random, self._clients
+        if self._rolls:
+            for number in (1, 2):
+                clients.look(f"near-reader-{number}", looks=_NEAR_LOOKS, waits_for_news=True)
+        if random.random() < 0.4:
+            clients.look("reader")
+        if random.random() < 0.4:
+            clients.follow("follower")
+        if self._truncates and random.random() < 0.3:
+            clients.truncate("truncator")
+        if random.random() < 0.3:
+            clients.retain("keeper")
+            clients.consume(
+                "consumer", CURSOR, may_miss=self._truncates, holds=random.random() < 0.5
+            )
+        if random.random() < 0.15:
+            clients.seal("sealer")
+        if random.random() < _DELETED_SHARE:
+            self._start_deleters()
+        if random.random() < (0.5 if self._holders.deletions else 0.1):
+            self._holders.query("query", fails_on_loss=random.random() < 0.5)
+
+    def _start_deleters(self) -> None:
+        random = self.random
+        possible = [
+            quorum
+            for quorum in (Quorum(*sizes) for sizes in _QUORUMS)
+            if quorum.ensemble_size <= len(list(self.storage.disks))
+            and quorum.losses_max >= self.quorum.losses_max
+        ]
+        for number in range(random.choice((1, 1, 2, 2, 3))):
+            refounded = random.choice((None, self.quorum, self.quorum, *possible))
+            self._holders.delete(f"deleter-{number + 1}", refounded=refounded)
+        for number in range(random.choice((0, 1, 2))):
+            self._clients.follow(f"clinging-follower-{number + 1}")
+
+    @property
+    def _is_undisturbed(self) -> bool:
+        """Whether nothing at all went wrong so far."""
+        wrong = (self.storage.chance.counts, self._ends_waits, self._clients.deaths)
+        return not any(wrong) and not self._holders.deletions
+
+    @property
+    def _has_peace(self) -> bool:
+        return self._is_undisturbed and not self.oracle.history.record.is_sealed
+
+    def _excused(self) -> set[str]:
+        """Who may have left a ledger behind: those that died, or lost sight of the metadata."""
+        faults = {kind.value for kind in Kind}
+        return {
+            process
+            for _, process, _, what in self.scheduler.log
+            if what == "dies"
+            or not process.startswith("leader")
+            or ((" on metadata: " in what or "dies" in what) and what.split(": ")[-1] in faults)
+        }
+
+    def _require_no_orphans(self, excused: set[str] | None) -> None:
+        """Whoever made a ledger that is on no list after all has dropped it."""
+        orphans = [
+            ledger.ledger_id
+            for ledger in self.oracle.unlisted()
+            if self.oracle.made_by(ledger.ledger_id) not in (excused or ())
+        ]
+        if orphans:
+            raise Violation(f"ledgers {orphans} are on no list, their makers know it (RB-20b)")
+
+    def _finish(self) -> None:
+        """No more faults; all of the log can be read and written to."""
+        has_all = self.heal()
+        if self.oracle.history.record.is_vacant:
+            self._holders.found("last-founder", self.quorum)
+            self.scheduler.run()
+        self._collect()
+        if not self.oracle.history.record.is_sealed:
+            plan, rule = LeaderPlan(count=1, terms=3, actions=()), "RB-21" if has_all else ""
+            self._clients.lead("last-leader", plan, must_succeed=lambda: rule, delays=(0,))
+        self.scheduler.run()
+        self._clients.look("last-reader", looks=1, must_succeed=has_all)
+        self.scheduler.run()
+        tail = self.oracle.history.record.tail
+        if tail and has_all:
+            raise Violation(f"the log is closed, and its tail is {tail} (RB-21)")
+
+    def _collect(self) -> None:
+        """Delete what the ledgers' view shows to be on no list; then nothing is left."""
+
+        def work(_runtime: SimulatedRuntime) -> None:
+            with Cluster(URI) as cluster:
+                for row in ledgers(cluster, None):
+                    if row["place"] == LISTED or row["state"] == LedgerState.DELETING.value:
+                        continue
+                    try:
+                        maintenance.delete_ledger(cluster, row["ledger_id"])
+                    except BookKeeperError as error:
+                        raise Violation(
+                            f"ledger {row['ledger_id']} cannot be collected: {error} (RB-20b)"
+                        ) from error
+
+        self._clients.start("collector", work)
+        self.scheduler.run()
+        if self.oracle.left():
+            raise Violation(f"ledgers {self.oracle.left()} are left by a collection (RB-20b)")

@@ -1,0 +1,381 @@
+"""What must hold after every step, whatever the clients think.
+
+Rule: nothing here asks a client or uses its decisions. The oracle sees bytes appear on disks and
+versions appear in the metadata store, is told of acks and reads, and knows which disks were lost.
+
+The rules are those that ``bkspark/protocol/README.md`` says it asks for, by number.
+"""
+
+import re
+
+import pyarrow as pa
+
+from bkspark.bookie.memory import MemoryDisk
+from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.format import journal, ledger_metadata
+from bkspark.format.digest import Digester
+from bkspark.metadata.memory import MemoryMetadataStore
+from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
+from bkspark.protocol.record import AddRecord
+from tests.simulation.damage import NAME, damage
+from tests.simulation.fence_watch import FenceWatch
+from tests.simulation.known import Copy, Ledger, Place, payload, stripe_count
+from tests.simulation.log_watch import LogWatch
+from tests.simulation.scheduler import Violation
+
+OPEN, IN_RECOVERY, CLOSED = LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED
+_MOVES = {(OPEN, OPEN), (OPEN, IN_RECOVERY), (OPEN, CLOSED)} | {
+    (IN_RECOVERY, IN_RECOVERY),
+    (IN_RECOVERY, CLOSED),
+    *((state, LedgerState.DELETING) for state in (OPEN, IN_RECOVERY, CLOSED)),
+}
+_KEY = re.compile(r"ledgers/([0-9a-f]{16})")
+
+
+class Oracle:
+    """Looks at everything after every effect.
+
+    Args:
+        uri: of the metadata store in memory.
+        checks_reasons: whether an ack or end without its reasons (J4, R16) is a violation.
+    """
+
+    def __init__(self, uri: str, *, checks_reasons: bool = True) -> None:
+        self.ledgers: dict[int, Ledger] = {}
+        self.acks = 0
+        self._store = MemoryMetadataStore(uri)
+        self._checks_reasons = checks_reasons
+        self._places: dict[str, Place] = {}
+        self._lost: set[tuple[str, str]] = set()
+        self._digester = Digester(DigestSpec(), None)
+        self._appended: dict[tuple[str, str, int], list[tuple[int, int]]] = {}
+        self._unfenced: dict[tuple[str, str, int], tuple[int, int]] = {}
+        self._current: dict[tuple[str, int], int] = {}
+        self._fences = FenceWatch()
+        self.logs = LogWatch(self._store, self.ledgers)
+
+    # --- told by the simulation ------------------------------------------------------------
+
+    def place(self, bookie_id: str, incarnation: str, disk: MemoryDisk) -> None:
+        """From now on ``disk`` is at the bookie's place; what was there is lost."""
+        before = self._places.get(bookie_id)
+        if before is not None:
+            self._lost.add((bookie_id, before.incarnation))
+        self._places[bookie_id] = Place(incarnation, disk)
+
+    def damaged(self, bookie_id: str, name: str, *, keeps_start: bool = False) -> None:
+        """The file ``name`` has other bytes, or is gone.
+
+        Args:
+            keeps_start: whether the bytes that are left are as they were.
+        """
+        place = self._places[bookie_id]
+        before, file = place.names.pop(name, b""), place.disk.files.get(name)
+        left = b"" if file is None else bytes(file.data)
+        if file is not None:
+            place.names[name] = left
+            place.damaged.add(name)
+        member = (bookie_id, place.incarnation)
+        good = left if keeps_start else b""
+        damage(self.ledgers, self._digester, member, name, before, good)
+
+    def lost_power(self, bookie_id: str, name: str) -> None:
+        """The file ``name`` has only its durable bytes left; no good copy was anywhere else."""
+        place = self._places[bookie_id]
+        place.withheld.pop(name, None)
+        file = place.disk.files.get(name)
+        if file is None:
+            place.names.pop(name, None)
+        else:
+            place.names[name] = bytes(file.data)
+
+    def after(
+        self, step: int, process: str, place: str, call: str, name: str, result: object
+    ) -> None:
+        """An operation of ``process`` took effect just now, with ``result``."""
+        if place == "metadata":
+            self._after_metadata(step, process, call, name, result)
+        elif call in ("put_new", "append", "finish", "open_journal", "sync"):
+            self._look_at(step, process, place, name)
+            self._fences.made(step, process, place, name)
+        elif call == "size":
+            self._note_post_check(step, process, place, name, result)
+        elif call == "list" and name.endswith("/journal"):
+            ledger_id = int(name.split("/")[2], 16)
+            self._fences.looked(step, process, place, self.ledgers[ledger_id].metadata)
+
+    def failed(self, process: str, place: str, call: str, name: str) -> None:
+        """``process`` was told that an operation failed, whatever became of it."""
+        if call == "put_new":
+            self._fences.failed(process, place, name)
+
+    def acknowledged(self, process: str, ledger_id: int, entry_id: int) -> None:
+        """The client learns that ``entry_id`` is durable for ever."""
+        ledger = self.ledgers[ledger_id]
+        self.acks += 1
+        if entry_id <= ledger.acked:
+            raise Violation(f"entry {entry_id} of ledger {ledger_id} is acked out of order (I1)")
+        first, ledger.acked = ledger.acked + 1, entry_id
+        end = ledger.metadata.last_entry_id
+        if self.is_deleted(ledger_id):
+            raise Violation(f"entry {entry_id} of ledger {ledger_id} is acked, it is deleted (R13)")
+        if end is not None and entry_id > end:
+            raise Violation(
+                f"entry {entry_id} of ledger {ledger_id} is acked, but it is closed at {end} (I1)"
+            )
+        self._require_copies(ledger, first, entry_id, "acked", "I2")
+        self._require_reasons(process, ledger, first, entry_id)
+
+    def committed(self, process: str, ledger_id: int, row_count: int) -> None:
+        """A DataFrame's writer learns that its rows are in the log."""
+        self.logs.require_listed(process, ledger_id, row_count)
+
+    def is_deleted(self, ledger_id: int) -> bool:
+        return self.ledgers[ledger_id].metadata.state is LedgerState.DELETING
+
+    def shown_by_now(self, ledger_id: int) -> int:
+        """The highest LAC that any reader was given: whoever looks from now on must not miss it."""
+        return self.ledgers[ledger_id].shown if ledger_id in self.ledgers else -1
+
+    def shown(self, reader: str, ledger_id: int, confirmed: int, before: int) -> None:
+        """A reader was given ``confirmed``; ``before`` was shown by the time he began to look."""
+        ledger = self.ledgers[ledger_id]
+        if confirmed < before:
+            raise Violation(f"{reader} is shown LAC {confirmed}, {before} was shown before (I7)")
+        end = ledger.metadata.last_entry_id
+        if confirmed > (ledger.acked if end is None else end):
+            raise Violation(f"{reader} is shown LAC {confirmed}, acked is {ledger.acked} (I7)")
+        ledger.shown = max(ledger.shown, confirmed)
+
+    def has_read(self, reader: str, entry_id: int, value: bytes) -> None:
+        if value != payload(entry_id):
+            raise Violation(f"{reader} reads {value!r} as entry {entry_id} (I4)")
+
+    def require_fences(self, process: str, ledger_id: int, term: int) -> None:
+        """Every bookie that ``process`` looked at in ``term`` had been fenced by it by then."""
+        if self._checks_reasons:
+            self._fences.require(process, ledger_id, term)
+
+    # --- what appears on disks -------------------------------------------------------------
+
+    def _look_at(self, step: int, process: str, bookie_id: str, name: str) -> None:
+        place = self._places[bookie_id]
+        file = place.disk.files.get(name)
+        if file is None:
+            return
+        data, before = bytes(file.data), place.names.get(name)
+        match = NAME.fullmatch(name)
+        is_journal = match is not None and match[2] == "journal"
+        if before is not None and not (data.startswith(before) if is_journal else data == before):
+            raise Violation(f"{name} on {bookie_id} changes its bytes (J1)")
+        place.names[name] = data
+        if match is None:
+            return
+        ledger_id = int(match[1], 16)
+        if name in place.damaged:
+            self._lost.add((bookie_id, place.incarnation))  # What comes behind is lost as well.
+        copies = list[Copy]()
+        if is_journal:
+            begin = len(before or b"")
+            content = journal.decode_journal(
+                data[begin:], self._digester, ledger_id=ledger_id, position=begin
+            )
+            for frame in content.frames:
+                copies += self._add_frame(step, process, bookie_id, frame, data[begin:])
+        if match[2] == "entries":
+            attempt, _, stripe = match[3].removesuffix(".arrow").rpartition("-")
+            copies.append(("log", attempt, stripe))
+        place.withheld.setdefault(name, []).extend((ledger_id, copy) for copy in copies)
+        self._count_durable(bookie_id, name)
+
+    def _add_frame(
+        self, step: int, process: str, bookie_id: str, frame: journal.Frame, data: bytes
+    ) -> list[Copy]:
+        """Compare a record with its other copies; returns what it is a copy of."""
+        record = frame.record
+        ledger, first = self.ledgers[record.ledger_id], record.first_entry_id
+        if record.last_add_confirmed > ledger.acked:
+            raise Violation(
+                f"a record says LAC {record.last_add_confirmed}, acked is {ledger.acked} (I7)"
+            )
+        if record.is_confirmation:
+            return []
+        if ledger.groups.setdefault(first, record) != record:
+            raise Violation(f"two records begin at entry {first}: {record} (I4)")
+        copies: list[Copy] = [("record", str(first))]
+        for stripe, (at, length) in frame.parts.items():
+            message = data[at : at + length]
+            if ledger.parts.setdefault((first, stripe), message) is message:
+                self._require_payloads(record, stripe, message)
+            elif ledger.parts[first, stripe] != message:
+                raise Violation(f"copies of entry {first}, stripe {stripe} differ (I4)")
+            copies.append(("part", str(first), str(stripe)))
+        key = (process, bookie_id, record.ledger_id)
+        self._appended.setdefault(key, []).append((first, step))
+        return copies
+
+    def _count_durable(self, bookie_id: str, name: str) -> None:
+        """What a file has is a good copy once it is durable."""
+        place = self._places[bookie_id]
+        if name in place.disk.unsynced:
+            return
+        for ledger_id, copy in place.withheld.pop(name, []):
+            ledger, found = self.ledgers[ledger_id], (copy, bookie_id, place.incarnation)
+            ledger.copies.add(found)
+            ledger.cut.discard(found)
+
+    def _require_payloads(self, record: AddRecord, stripe: int, message: bytes) -> None:
+        count = stripe_count(record.quorum.ensemble_size, record.quorum.write_quorum_size)
+        ids = range(record.first_entry_id, record.last_entry_id + 1)
+        expected = [payload(number) for number in ids if number % count == stripe]
+        batch = pa.ipc.read_record_batch(pa.py_buffer(message), VALUE_SCHEMA)
+        if batch.column(0).to_pylist() != expected:
+            raise Violation(f"group {ids} holds other entries than were submitted (I4)")
+
+    def _note_post_check(
+        self, step: int, process: str, bookie_id: str, name: str, result: object
+    ) -> None:
+        match = NAME.fullmatch(name)
+        if match is None or match[2] != "terms":
+            return
+        ledger_id, term = int(match[1], 16), int(match[3].partition("-")[0], 16)
+        key = (process, bookie_id, ledger_id)
+        if result is None:
+            self._unfenced[key] = (term - 1, step)
+            return
+        own_term, since = self._unfenced.pop(key, (0, 0))
+        if own_term == term:
+            for first, appended in self._appended.get(key, []):
+                if appended < since:
+                    self.ledgers[ledger_id].checked.setdefault((first, bookie_id), since)
+
+    # --- what appears in the metadata store ------------------------------------------------
+
+    def _after_metadata(
+        self, step: int, process: str, call: str, name: str, result: object
+    ) -> None:
+        if call == "put" and name.startswith("logs/"):
+            self.logs.see(process, name)
+        match = _KEY.fullmatch(name)
+        if match is None:
+            return
+        ledger_id = int(match[1], 16)
+        if call == "is_current" and result is True:
+            self._current[process, ledger_id] = step
+        elif call == "put":
+            self.see(process, ledger_id)
+
+    def see(self, process: str, ledger_id: int) -> None:
+        """Look at the newest version of a ledger's metadata."""
+        stored = self._store.get(f"ledgers/{ledger_id:016x}")
+        if stored is None:
+            return
+        after = ledger_metadata.decode(ledger_id, stored.value)
+        ledger = self.ledgers.get(ledger_id)
+        if ledger is None:
+            self.ledgers[ledger_id] = Ledger(after)
+            self.logs.makers[ledger_id] = process
+            return
+        before, ledger.metadata = ledger.metadata, after
+        if before == after:
+            return
+        self._require_legal_move(before, after)
+        self._require_fragments(before, after)
+        self._require_copies(ledger, 0, ledger.acked, "acked", "I2")
+        if after.laid_down is not None:
+            self._require_standing(ledger, after.laid_down.last_entry_id)
+        if after.state is LedgerState.DELETING:
+            self.logs.require_hidden(ledger_id)
+        if after.state is CLOSED:
+            self._require_end(process, ledger, was_open=before.state is OPEN)
+
+    def _require_legal_move(self, before: LedgerMetadata, after: LedgerMetadata) -> None:
+        moves = (before.state, after.state)
+        is_taken_up = before.laid_down is not None and after.state is OPEN
+        is_takeover = after.state is IN_RECOVERY or is_taken_up
+        has_same_owner = (before.term, before.token) == (after.term, after.token)
+        if moves not in _MOVES or (not is_takeover and not has_same_owner):
+            raise Violation(f"{before.state} of term {before.term} becomes {after} (I6)")
+        if is_takeover and (after.term != before.term + 1 or after.token == before.token):
+            raise Violation(f"term {before.term} is taken over as term {after.term} (I6)")
+
+    def _require_standing(self, ledger: Ledger, end: int) -> None:
+        """Nothing is undecided in a ledger that is laid down at ``end`` (H43)."""
+        sent = max((record.last_entry_id for record in ledger.groups.values()), default=-1)
+        if sent != end or end < max(ledger.acked, ledger.shown):
+            raise Violation(
+                f"laid down at {end}: {sent} sent, {ledger.acked} acked, {ledger.shown} shown (I6)"
+            )
+        self._require_copies(ledger, 0, end, "in a ledger that is laid down", "I2")
+
+    def _require_fragments(self, before: LedgerMetadata, after: LedgerMetadata) -> None:
+        firsts = [fragment.first_entry_id for fragment in after.fragments]
+        if firsts != sorted(set(firsts)) or firsts[0] != 0:
+            raise Violation(f"fragments begin at {firsts} (I5)")
+        for fragment in after.fragments:
+            names = {member.bookie_id for member in fragment.ensemble}
+            if len(names) != after.quorum.ensemble_size:
+                raise Violation(f"fragment {fragment.first_entry_id} names {names} (I5)")
+        kept = len(before.fragments) - 1
+        if after.state is not CLOSED and after.fragments[:kept] != before.fragments[:kept]:
+            raise Violation(f"old fragments change: {before.fragments} to {after.fragments} (I5)")
+
+    def _require_end(self, process: str, ledger: Ledger, *, was_open: bool) -> None:
+        metadata = ledger.metadata
+        end = -1 if metadata.last_entry_id is None else metadata.last_entry_id
+        if end < ledger.acked:
+            raise Violation(f"closed at {end}, but entry {ledger.acked} was acked (I1)")
+        if end < ledger.shown:
+            raise Violation(f"closed at {end}, but LAC {ledger.shown} was given out (J3)")
+        self._require_copies(ledger, 0, end, f"in a ledger closed at {end}", "I3")
+        if was_open:
+            self._require_reasons(process, ledger, ledger.acked + 1, end)
+        else:
+            self.require_fences(process, metadata.ledger_id, metadata.term)
+
+    # --- copies ----------------------------------------------------------------------------
+
+    def _require_copies(self, ledger: Ledger, first: int, last: int, why: str, rule: str) -> None:
+        """Qa good copies of everything in ``[first, last]`` where the metadata says."""
+        needed = ledger.metadata.quorum.ack_quorum_size
+        entry_id = first
+        while entry_id <= last:
+            record = ledger.group_of(entry_id)
+            if record is None:
+                raise Violation(f"entry {entry_id} is {why} and was never written ({rule})")
+            for copy, members in ledger.placed(record):
+                kept = [
+                    member
+                    for member in members
+                    if member not in self._lost and (copy, *member) not in ledger.cut
+                ]
+                lost = len(members) - len(kept)
+                good = sum((copy, *member) in ledger.copies for member in kept)
+                if good < needed - lost:
+                    raise Violation(
+                        f"entry {entry_id} is {why}, but {copy} is on {good} bookies of "
+                        f"{[bookie_id for bookie_id, _ in members]}, {lost} lost ({rule})"
+                    )
+            entry_id = record.last_entry_id + 1
+
+    def _require_reasons(self, process: str, ledger: Ledger, first: int, last: int) -> None:
+        if not self._checks_reasons or first > last:
+            return
+        metadata = ledger.metadata
+        looked = self._current.get((process, metadata.ledger_id), -1)
+        entry_id = first
+        while entry_id <= last:
+            record = ledger.group_of(entry_id)
+            assert record is not None
+            for _, members in ledger.placed(record):
+                steps = [
+                    ledger.checked.get((record.first_entry_id, bookie_id))
+                    for bookie_id, _ in members
+                ]
+                counted = sum(step is not None and step < looked for step in steps)
+                if counted < metadata.quorum.ack_quorum_size:
+                    raise Violation(
+                        f"entry {entry_id} is acked on {counted} post-checks of {members} before "
+                        f"the metadata check at step {looked} (J4)"
+                    )
+            entry_id = record.last_entry_id + 1

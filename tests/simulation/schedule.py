@@ -1,0 +1,150 @@
+"""One schedule: from a seed to what happened.
+
+Rule: a schedule has three parts. A ledger is made, without faults. Clients use it, while everything
+may fail. Then the faults end, and it must be possible to recover the ledger and, unless it was a
+DataFrame's, to read every entry of it.
+"""
+
+from itertools import count
+from random import Random
+
+import pyarrow as pa
+
+from bkspark.client.batch import plan as batch_plan
+from bkspark.client.batch.plan import WriteRequest
+from bkspark.client.batch.target import BatchTarget, BlockSettings
+from bkspark.client.cluster import Cluster
+from bkspark.client.creating import create_ledger
+from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.password import Password
+from bkspark.client.records import Seen
+from bkspark.format import arrow_schema
+from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
+from bkspark.protocol.quorum import Quorum
+from tests.simulation.clients import Clients
+from tests.simulation.disks import URI
+from tests.simulation.frame import Outcome, Run, Shape, outcome_of
+from tests.simulation.oracle import Oracle
+from tests.simulation.scheduler import Violation
+
+_QUORUMS = ((3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (2, 2, 1), (3, 3, 3), (4, 3, 2), (3, 2, 1))
+_BATCH_SHARE = 0.2
+_DELETED_SHARE = 0.05
+_CROWD_SHARE = 0.25
+_CROWD_LOOKS = 6
+_CROWD_DELAYS = (10, 30, 60, 90)
+_ENTRY_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8)
+_LENGTHS = (60, 150, 400)
+_CHANGES_MAX = 4
+_STEPS_MAX = 20_000
+"""Who looks all the time looks at each journal that a recovery in vain has left behind."""
+_BLOCKS = BlockSettings(rows_per_block=4, target_bytes=2**20, compression="none")
+_ROWS = pa.schema([pa.field("n", pa.int64())])
+
+
+def run_schedule(seed: int, *, checks_reasons: bool = True, **losses: bool) -> Outcome:
+    """Run the schedule of ``seed``; a violation is in the outcome, not raised.
+
+    Args:
+        losses: ``loses_files``, ``loses_power``; see ``Shape``.
+    """
+    oracle = Oracle(URI, checks_reasons=checks_reasons)
+    return outcome_of(seed, lambda: _Run(Random(seed), oracle, **losses))
+
+
+class _Run(Run[Oracle]):
+    """A cluster with a ledger or two, and the clients of them."""
+
+    def __init__(self, random: Random, oracle: Oracle, **losses: bool) -> None:
+        quorum = Quorum(*random.choice(_QUORUMS))
+        shape = Shape(quorum, _LENGTHS, _CHANGES_MAX, steps_max=_STEPS_MAX, **losses)
+        super().__init__(random, shape, oracle)
+        self._clients = Clients(self.scheduler, oracle, random, URI)
+
+    def play(self) -> None:
+        if self.random.random() < _BATCH_SHARE:
+            self._play_batch()
+        else:
+            self._play_appends()
+
+    def _play_appends(self) -> None:
+        seen = make_ledger(self.quorum, self.oracle)
+        ledger_id = seen.value.ledger_id
+        clients = self._clients
+        numbers = count(1)
+        self.storage.on_loss = lambda: clients.recover(
+            f"recovery-after-loss-{next(numbers)}", ledger_id
+        )
+        clients.write("writer", seen, self.random.choice(_ENTRY_COUNTS))
+        for number in range(self.random.choice((0, 0, 1, 1, 2, 2))):
+            clients.recover(f"recovery-{number + 1}", ledger_id)
+        for number in range(self.random.choice((0, 1, 1, 2))):
+            clients.read(f"reader-{number + 1}", ledger_id)
+        if self.random.random() < _DELETED_SHARE:
+            clients.delete("deleter", ledger_id)
+        self._start_crowd(ledger_id)
+        self.scheduler.run()
+        if self.oracle.is_deleted(ledger_id):
+            return
+        has_all = self._finish(ledger_id)
+        clients.read("last-reader", ledger_id, must_succeed=has_all, looks=1)
+        self.scheduler.run()
+
+    def _start_crowd(self, ledger_id: int) -> None:
+        """Readers that look all the time: each must be shown what another was shown before."""
+        own = Random(str(self.random.getstate()))
+        if own.random() < _CROWD_SHARE:
+            for number in range(own.choice((2, 3))):
+                delays = (own.choice(_CROWD_DELAYS),)
+                self._clients.read(
+                    f"watcher-{number + 1}", ledger_id, looks=_CROWD_LOOKS, delays=delays
+                )
+
+    def _play_batch(self) -> None:
+        targets = [self._make_target() for _ in range(self.random.choice((1, 2, 2)))]
+        for number, target in enumerate(targets, start=1):
+            counts = [self.random.randint(0, 5) for _ in range(self.random.randint(1, 2))]
+            self._clients.commit(f"commit-{number}", target, counts)
+            if self.random.random() < 0.4:
+                self._clients.recover(f"recovery-{number}", target.ledger_id)
+            if self.random.random() < 0.3:
+                self._clients.abort(f"abort-{number}", target)
+        self.scheduler.run()
+        for target in targets:
+            if self.oracle.is_deleted(target.ledger_id):
+                self._require_empty(target.ledger_id)
+            else:
+                self._finish(target.ledger_id)
+
+    def _require_empty(self, ledger_id: int) -> None:
+        """Whoever drops a ledger without entries deletes it; one with an ack never."""
+        acked = self.oracle.ledgers[ledger_id].acked
+        if acked >= 0:
+            raise Violation(f"ledger {ledger_id} is deleted, entry {acked} was acked (I2)")
+
+    def _finish(self, ledger_id: int) -> bool:
+        """No more faults; the ledger is closed if it can be. Returns whether it must be."""
+        has_all = self.heal()
+        self._clients.recover("last-recovery", ledger_id, must_succeed=has_all)
+        self.scheduler.run()
+        return has_all
+
+    def _make_target(self) -> BatchTarget:
+        request = WriteRequest(URI, "log", _ROWS, self.quorum, None, Password(), _BLOCKS)
+        target = batch_plan.prepare(request)
+        self.oracle.see("-", target.ledger_id)
+        return target
+
+
+def make_ledger(quorum: Quorum, oracle: Oracle) -> Seen[LedgerMetadata]:
+    """A new ledger of the cluster, open for its first writer."""
+    with Cluster(URI) as cluster:
+        created = create_ledger(
+            cluster,
+            quorum=quorum,
+            digest=DigestSpec(),
+            schema=arrow_schema.encode(VALUE_SCHEMA),
+            custom_metadata={},
+        )
+    oracle.see("-", created.seen.value.ledger_id)
+    return created.seen
