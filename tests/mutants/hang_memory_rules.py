@@ -1,4 +1,4 @@
-"""Mutants of what is remembered of storage that hangs, and of metadata stores that do."""
+"""Mutants of what a process remembers of storage that hangs, and of metadata stores that do."""
 
 from .mutant import Mutant
 

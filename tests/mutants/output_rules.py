@@ -1,4 +1,4 @@
-"""Mutants of what people are shown: text that steers no terminal, the log, errors, ends of logs."""
+"""Mutants of what is printed: histories of logs, errors as JSON, completion in a shell."""
 
 from .mutant import Mutant
 

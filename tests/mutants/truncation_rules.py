@@ -1,4 +1,4 @@
-"""Mutants of what a log lets go of: ledgers to delete, missing entries, cursors it has passed."""
+"""Mutants of truncation: ledgers to delete, missing entries, cursors that it has passed."""
 
 from .mutant import Mutant
 

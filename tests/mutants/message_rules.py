@@ -1,4 +1,4 @@
-"""Mutants of what people are told: losses, why a recovery waits, lost bookies, open tails."""
+"""Mutants of what messages say: losses, why a recovery waits, lost bookies, open tails."""
 
 from .mutant import Mutant
 

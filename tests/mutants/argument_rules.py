@@ -1,4 +1,4 @@
-"""Mutants of what is refused at the front door, and of what is said then."""
+"""Mutants of checks of arguments: what is refused at once, and what is said then."""
 
 from .mutant import Mutant
 

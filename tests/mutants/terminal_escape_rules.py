@@ -1,4 +1,4 @@
-"""Mutants of what is shown: text that steers no terminal."""
+"""Mutants of escapes in what is printed: no text steers a terminal."""
 
 from .mutant import Mutant
 
