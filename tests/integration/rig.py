@@ -19,7 +19,7 @@ from bkspark.client.batch.commit import CommitResult
 from bkspark.client.batch.plan import WriteRequest
 from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.entry_log_file import EntryLogFile
+from bkspark.client.entry_log_reader import EntryLogFile
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.client.reading.plan import OffsetRange, plan_log

@@ -9,6 +9,7 @@ INTERRUPTED = "tests/integration/test_interrupted_commits.py"
 KEPT = "tests/integration/test_log_retention.py"
 LOGS = "tests/integration/test_logs.py"
 READS = "tests/integration/test_reads_with_faults.py"
+SINK = "tests/integration/test_stream_sink.py"
 WRITES = "tests/integration/test_write_and_read.py"
 MEMORY = "tests/conformance/test_memory_bookie.py::TestMemoryBookie"
 
@@ -183,17 +184,21 @@ MUTANTS = (
     ),
     Mutant(
         "copies are not checked on the way",
-        "client/copying.py",
-        "yield replica.block_bytes(block)",
-        "yield replica.read(block.offset, block.length)",
+        "client/entry_log_reader.py",
+        "yield self.block_bytes(block)",
+        "yield self.read(block.offset, block.length)",
         (f"{FAILING}::test_a_copy_is_made_from_a_good_replica_only[flip]",),
     ),
     Mutant(
-        "the first source of a copy is the only one",
-        "client/copying.py",
-        "problems[source.bookie_id] = str(error)",
-        "raise BookieUnavailableError(str(error)) from error",
-        (f"{FAILING}::test_a_copy_is_made_from_a_good_replica_only",),
+        "the first replica of an entry log is the only one",
+        "client/entry_log_reader.py",
+        "                self._step_over(address, str(error), is_open=is_open)\n",
+        "                raise NoGoodSourceError(address.bookie_id, {}) from error\n",
+        (
+            f"{FAILING}::test_a_copy_is_made_from_a_good_replica_only",
+            f"{READS}::test_a_replica_that_turns_bad_in_the_middle_is_followed_by_another",
+            f"{SINK}::test_rows_are_copied_from_good_replicas_only",
+        ),
     ),
     Mutant(
         "abort does nothing",
@@ -271,7 +276,7 @@ MUTANTS = (
     # --- reading ---------------------------------------------------------------------------------
     Mutant(
         "the reader does not check digests",
-        "client/entry_log_file.py",
+        "client/entry_log_reader.py",
         "        entry_log_format.check_block(\n"
         "            data, block, self._digester, self._log, ledger_id=self._ledger_id\n"
         "        )\n",
@@ -287,9 +292,9 @@ MUTANTS = (
     ),
     Mutant(
         "the next replica begins from the start",
-        "client/reading/slice_reader.py",
-        "row += batch.num_rows",
-        "row += 0",
+        "client/entry_log_reader.py",
+        "                        done += 1\n",
+        "                        done += 0\n",
         (f"{READS}::test_a_replica_that_turns_bad_in_the_middle_is_followed_by_another",),
     ),
     Mutant(

@@ -57,11 +57,15 @@ MUTANTS = (
         (f"{ONCE}::test_what_is_remembered_is_bounded",),
     ),
     Mutant(
-        "a task steps over a copy in silence",
-        "client/reading/slice_reader.py",
+        "a reader of an entry log steps over a replica in silence",
+        "client/entry_log_reader.py",
         "        step_over(logger, BadCopy(address.cluster_id, address.bookie_id, what), reason)\n",
         "",
-        (SLICES,),
+        (
+            SLICES,
+            f"{STEPPED}::test_a_bad_copy_that_a_commit_would_have_copied_is_told_of",
+            f"{STEPPED}::test_a_bad_copy_of_rows_that_go_into_another_ledger_is_told_of",
+        ),
     ),
     Mutant(
         "a handle steps over a copy in silence",
@@ -219,24 +223,10 @@ MUTANTS = (
         (f"{STEPPED}::test_a_bookie_that_does_not_say_how_far_a_tail_goes_is_told_of_once",),
     ),
     Mutant(
-        "a copy that is not copied is stepped over in silence",
-        "client/copying.py",
-        "                step_over(logger, copy, str(error))\n",
-        "",
-        (f"{STEPPED}::test_a_bad_copy_that_a_commit_would_have_copied_is_told_of",),
-    ),
-    Mutant(
         "a recovery steps over a copy in silence",
         "client/recovery/fencing.py",
         "            step_over(logger, copy, str(error.args[0]))\n",
         "",
         (f"{STEPPED}::test_a_bad_copy_that_a_recovery_meets_is_told_of",),
-    ),
-    Mutant(
-        "rows go into another ledger, and a copy is stepped over in silence",
-        "client/streams/rehoming.py",
-        "            step_over(logger, BadCopy(",
-        "            (lambda *_: None)(logger, BadCopy(",
-        (f"{STEPPED}::test_a_bad_copy_of_rows_that_go_into_another_ledger_is_told_of",),
     ),
 )

@@ -122,13 +122,6 @@ MUTANTS = (
         (f"{SINK}::test_a_log_that_was_made_meanwhile_with_other_stripes_is_an_error[memory]",),
     ),
     Mutant(
-        "rows are copied from the first replica only",
-        "client/streams/rehoming.py",
-        "            problems.append(str(error))\n",
-        "            raise NotEnoughBookiesError(str(error)) from error\n",
-        (f"{SINK}::test_rows_are_copied_from_good_replicas_only",),
-    ),
-    Mutant(
         "an abort leaves the ledger of its batch to whoever wakes",
         "client/streams/commit.py",
         "            drop_private(cluster, request, home)\n",

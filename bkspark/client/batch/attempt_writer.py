@@ -21,7 +21,8 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch.block_cutter import BlockCutter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.channel import Channel, seconds_to_store
-from bkspark.client.copying import NoGoodSourceError, copy_entry_log
+from bkspark.client.copying import copy_entry_log
+from bkspark.client.entry_log_reader import NoGoodSourceError
 from bkspark.client.striping import stripes_of
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import arrow_schema, layout

@@ -17,7 +17,8 @@ from bkspark.client.batch.sending import Sending
 from bkspark.client.batch.target import member_of
 from bkspark.client.channel import Channel, ask_all, close_all, seconds_to_store
 from bkspark.client.cluster import Cluster
-from bkspark.client.copying import NoGoodSourceError, copy_entry_log
+from bkspark.client.copying import copy_entry_log
+from bkspark.client.entry_log_reader import NoGoodSourceError
 from bkspark.client.metadata_check import still_current
 from bkspark.client.placing import joined
 from bkspark.client.post_check import post_check
@@ -244,8 +245,7 @@ class RecordWriter:
         for copy in copies:
             if failed & {copy.target_id, *copy.source_ids}:
                 continue  # the next round knows better
-            sources = [self._address(source) for source in copy.source_ids]
-            into = self._address(copy.target_id)
+            into, *sources = map(self._address, (copy.target_id, *copy.source_ids))
             try:
                 bad = copy_entry_log(
                     copy.entry_log, sources, into, self._digester, ledger_id=self._ledger_id

@@ -8,22 +8,23 @@ it is never left out in silence (H31).
 
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
-from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.contract import BookieAddress, ReadableRoot
 from bkspark.client.channel import Channel
 from bkspark.client.cluster import Cluster
-from bkspark.client.entry_log_file import EntryLogFile
+from bkspark.client.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.inline_slices import InlineSlice
 from bkspark.client.reading.let_go import explained
 from bkspark.client.reading.plan import LedgerToRead, ReadTask, Slice
-from bkspark.client.stepping_over import BadCopy, step_over
-from bkspark.errors import BookieUnavailableError, CorruptDataError, NoSuchLedgerError
+from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import arrow_schema
+from bkspark.format.entry_log import Block
 from bkspark.protocol.let_go import LogGeneration
 
 logger = logging.getLogger(__name__)
@@ -86,25 +87,30 @@ class SliceReader:
     def _read_slice(
         self, item: Slice, ledger: LedgerToRead, channels: dict[str, Channel], cleanup: ExitStack
     ) -> Iterator[pa.RecordBatch]:
-        row = item.begin_row
-        for address in item.replicas:
-            if self._is_away(address):
-                continue
+        def opened(address: BookieAddress) -> AbstractContextManager[ReadableRoot]:
             channel = _channel(address, channels, cleanup)
-            try:
-                channel.open()
-            except BookieUnavailableError as error:
-                self._step_over(address, None, str(error))
-                continue
-            try:
-                for batch in self._read_replica(channel, item, row, ledger):
-                    yield batch
-                    row += batch.num_rows
-            except (CorruptDataError, BookieUnavailableError) as error:
-                self._step_over(address, item, str(error))
-            if row == item.end_row:
-                return
-        self._lose(item, row, ledger)
+            channel.open()
+            return nullcontext(channel.storage())
+
+        def on_fault(address: BookieAddress, is_open: bool, reason: str) -> None:
+            ledger_id = item.ledger_id if is_open else None
+            self.faults.append(ReplicaFault(address.bookie_id, ledger_id, reason))
+
+        reader = EntryLogReader(
+            item.entry_log,
+            (address for address in item.replicas if not self._is_away(address)),
+            make_digester(ledger.digest, self.password),
+            ledger_id=item.ledger_id,
+            open_root=opened,
+            on_fault=on_fault,
+        )
+        row = item.begin_row
+        try:
+            for batch in reader.read(partial(self._blocks, item, ledger)):
+                yield batch
+                row += batch.num_rows
+        except NoGoodSourceError:
+            self._lose(item, row, ledger)
 
     def _read_listed(
         self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
@@ -149,25 +155,20 @@ class SliceReader:
         for bookie_id, reason in handle.faults.items():
             self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
 
-    def _read_replica(
-        self, channel: Channel, item: Slice, begin_row: int, ledger: LedgerToRead
+    def _blocks(
+        self, item: Slice, ledger: LedgerToRead, file: EntryLogFile, done: int
     ) -> Iterator[pa.RecordBatch]:
+        """The rows of ``item`` in each block that has some, without the first ``done`` blocks."""
         stored = arrow_schema.decode(ledger.schema)
         columns = [
             stored.get_field_index(name) for name in self.schema.names if name in stored.names
         ]
-        digester = make_digester(ledger.digest, self.password)
-        root = channel.storage()
-        file = EntryLogFile(root, item.entry_log, digester, ledger_id=item.ledger_id)
-        for block in file.blocks:
-            begin = max(begin_row, block.first_row)
-            end = min(item.end_row, block.first_row + block.row_count)
-            if begin < end:
-                # Without columns the index alone tells how many rows there are.
-                rows = file.block_rows(block, stored, columns) if columns else None
-                part = rows and rows.slice(begin - block.first_row, end - begin)
-                first = item.first_entry_id + begin * ledger.stripe_count
-                yield self._dressed(part, ledger, first, end - begin)
+        for block, begin, end in list(_wanted(item, file))[done:]:
+            # Without columns the index alone tells how many rows there are.
+            rows = file.block_rows(block, stored, columns) if columns else None
+            part = rows and rows.slice(begin - block.first_row, end - begin)
+            first = item.first_entry_id + begin * ledger.stripe_count
+            yield self._dressed(part, ledger, first, end - begin)
 
     def _dressed(
         self, rows: pa.RecordBatch | None, ledger: LedgerToRead, first: int, count: int
@@ -195,14 +196,6 @@ class SliceReader:
             return pa.arange(base, base + count * stride, stride)
         return pa.nulls(count, wanted.type)
 
-    def _step_over(self, address: BookieAddress, item: Slice | None, reason: str) -> None:
-        """Use one copy no more, or all copies of a bookie."""
-        ledger_id = None if item is None else item.ledger_id
-        self.faults.append(ReplicaFault(address.bookie_id, ledger_id, reason))
-        log = None if item is None else item.entry_log
-        what = f"entry log {log.attempt_id}-{log.stripe}" if log else ""
-        step_over(logger, BadCopy(address.cluster_id, address.bookie_id, what), reason)
-
     def _is_away(self, address: BookieAddress) -> bool:
         """Whether the bookie as a whole failed before; ledger 0 is a ledger like any other."""
         return any(f.bookie_id == address.bookie_id and f.ledger_id is None for f in self.faults)
@@ -216,6 +209,15 @@ class SliceReader:
                 message, hint="bring back one of these bookies, or read with failOnDataLoss=false"
             )
         logger.warning("left out %d rows: %s", item.end_row - row, message)
+
+
+def _wanted(item: Slice, file: EntryLogFile) -> Iterator[tuple[Block, int, int]]:
+    """The blocks that have rows of ``item``, and which rows of the file these are."""
+    for block in file.blocks:
+        begin = max(item.begin_row, block.first_row)
+        end = min(item.end_row, block.first_row + block.row_count)
+        if begin < end:
+            yield block, begin, end
 
 
 def _channel(address: BookieAddress, channels: dict[str, Channel], cleanup: ExitStack) -> Channel:

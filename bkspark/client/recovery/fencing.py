@@ -13,8 +13,8 @@ from secrets import token_hex
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.copying import DamagedInPlaceError, NoGoodSourceError, copy_entry_log
-from bkspark.client.entry_log_file import EntryLogFile
+from bkspark.client.copying import DamagedInPlaceError, copy_entry_log
+from bkspark.client.entry_log_reader import EntryLogFile, NoGoodSourceError
 from bkspark.client.journals.journal_folder import find_journals
 from bkspark.client.password import Password, make_digester
 from bkspark.client.recovery.journal_tail import StoredRecord, later, newest_record, read_tail

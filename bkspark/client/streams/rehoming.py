@@ -5,7 +5,6 @@ wrote to it has ended. Records never name another ledger's entry logs, and the d
 log bind its ledger, so its rows are decoded, with every check, and written anew.
 """
 
-import logging
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -13,21 +12,12 @@ import pyarrow as pa
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.client.batch.target import BatchTarget
-from bkspark.client.channel import Channel
-from bkspark.client.entry_log_file import EntryLogFile
+from bkspark.client.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.client.password import Password, make_digester
-from bkspark.client.stepping_over import BadCopy, step_over
 from bkspark.client.streams.micro_batch import Home
-from bkspark.errors import (
-    BookieUnavailableError,
-    CorruptDataError,
-    InvalidRequestError,
-    NotEnoughBookiesError,
-)
+from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.format import arrow_schema
 from bkspark.protocol.batch import AttemptReport, WrittenLog
-
-logger = logging.getLogger(__name__)
 
 
 def rehomed(report: AttemptReport, home: Home, target: BatchTarget) -> AttemptReport:
@@ -52,35 +42,27 @@ def rehomed(report: AttemptReport, home: Home, target: BatchTarget) -> AttemptRe
 
 
 def _blocks(log: WrittenLog, home: Home, password: Password) -> Iterator[pa.RecordBatch]:
-    """The checked blocks of ``log`` in order, from whichever replica has the next one."""
+    """The checked blocks of ``log`` in order."""
     schema = arrow_schema.decode(home.schema)
-    problems: list[str] = []
-    done = 0
-    for source in _holders(log, home):
-        channel = Channel(source)
-        try:
-            file = EntryLogFile(
-                channel.storage(),
-                log.entry_log,
-                make_digester(home.digest, password),
-                ledger_id=home.ledger_id,
-            )
-            for block in file.blocks[done:]:
-                yield file.block_rows(block, schema)
-                done += 1
-            return
-        except (BookieUnavailableError, CorruptDataError) as error:
-            problems.append(str(error))
-            what = f"entry log {log.entry_log.attempt_id}-{log.entry_log.stripe}"
-            step_over(logger, BadCopy(source.cluster_id, source.bookie_id, what), str(error))
-        finally:
-            channel.close()
-    raise NotEnoughBookiesError(
-        f"no bookie gives rows that were written into ledger {home.ledger_id} "
-        f"({'; '.join(problems)})",
-        hint="nothing of this micro-batch is in the log; bring back one of these bookies, "
-        "or restart the query",
+    reader = EntryLogReader(
+        log.entry_log,
+        _holders(log, home),
+        make_digester(home.digest, password),
+        ledger_id=home.ledger_id,
     )
+
+    def blocks(file: EntryLogFile, done: int) -> Iterator[pa.RecordBatch]:
+        return (file.block_rows(block, schema) for block in file.blocks[done:])
+
+    try:
+        yield from reader.read(blocks)
+    except NoGoodSourceError as error:
+        raise NotEnoughBookiesError(
+            f"no bookie gives rows that were written into ledger {home.ledger_id} "
+            f"({'; '.join(error.problems.values())})",
+            hint="nothing of this micro-batch is in the log; bring back one of these bookies, "
+            "or restart the query",
+        ) from error
 
 
 def _holders(log: WrittenLog, home: Home) -> list[BookieAddress]:
