@@ -15,6 +15,9 @@ from bkspark.protocol.record import (
     stripes_of_range,
 )
 
+FIRST_VERSION, LAST_VERSION = 1, 2
+"""A record of the first says nothing of what the members had stored before."""
+
 ENTRY_LOG_BYTES_MAX = 2**50
 MESSAGE_BYTES_MAX = 2**31 - 1
 """Nothing that was written is longer, and nobody reserves memory for what says that it is."""
@@ -23,7 +26,7 @@ MESSAGE_BYTES_MAX = 2**31 - 1
 def to_json(record: AddRecord) -> dict[str, Any]:
     """What the header of ``record`` says."""
     quorum = record.quorum
-    return {
+    value: dict[str, Any] = {
         "ledger": record.ledger_id,
         "term": record.term,
         "token": record.token,
@@ -47,10 +50,21 @@ def to_json(record: AddRecord) -> dict[str, Any]:
         ],
         "parts": [[part.stripe, part.length_bytes, part.digest] for part in record.parts],
     }
+    if version(record) > FIRST_VERSION:
+        value["stored"] = list(record.stored)
+    return value
 
 
-def from_json(fields: Fields, ledger_id: int) -> AddRecord:
+def version(record: AddRecord) -> int:
+    """The format version of ``record``: it keeps the one that it was written in."""
+    return LAST_VERSION if record.stored else FIRST_VERSION
+
+
+def from_json(fields: Fields, ledger_id: int, version: int) -> AddRecord:
     """The record of a header whose digest was checked.
+
+    Args:
+        version: of the format, as its frame says.
 
     Raises:
         CorruptDataError: it is not possible for a record of this ledger.
@@ -73,6 +87,7 @@ def from_json(fields: Fields, ledger_id: int) -> AddRecord:
             transactions=fields.mapping("transactions", int),
             attempts=tuple(_attempt(item, quorum) for item in fields.objects("attempts")),
             parts=tuple(_part(*item) for item in fields.take("parts", list)),
+            stored=_stored(fields, quorum, version),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what}: malformed record") from error
@@ -105,9 +120,22 @@ def _part(stripe: object, length: object, digest: object) -> InlinePart:
     return InlinePart(stripe, length, digest)
 
 
+def _stored(fields: Fields, quorum: Quorum, version: int) -> tuple[int, ...]:
+    stored = fields.take_or_none("stored", list)
+    if (stored is None) is not (version == FIRST_VERSION):
+        raise ValueError("another version than its frame says")
+    if stored is None:
+        return ()
+    if len(stored) != quorum.ensemble_size or any(type(first) is not int for first in stored):
+        raise ValueError("malformed list of what was stored")
+    return tuple(stored)
+
+
 def _is_coherent(record: AddRecord) -> bool:
     """Whether the parts, or the attempts in order, cover exactly the record's entries."""
     first, last = record.first_entry_id, record.last_entry_id
+    if not all(-1 <= stored < first for stored in record.stored):
+        return False
     if record.is_confirmation:
         says_its_lac = first - 1 == last == record.last_add_confirmed >= -1
         return says_its_lac and not record.parts and not record.attempts

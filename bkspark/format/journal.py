@@ -28,7 +28,7 @@ from bkspark.protocol.record import AddRecord
 HEADER_BYTES_MAX = 256 * 2**20
 
 _MAGIC = b"BKAR"
-_VERSION = 1
+_VERSIONS = range(add_record.FIRST_VERSION, add_record.LAST_VERSION + 1)
 _PREFIX = struct.Struct("<4sBBHIQI")
 _TRAILER = struct.Struct("<QI")
 
@@ -95,7 +95,8 @@ class EncodedRecord:
         digest = self.digester.digest(_context(self.record.ledger_id, position), self.header)
         header = self.header + digest.encode()
         length = sum(part.length_bytes for part in owned)
-        prefix = _PREFIX.pack(_MAGIC, _VERSION, 0, ensemble_index, len(header), length, 0)[:-4]
+        version = add_record.version(self.record)
+        prefix = _PREFIX.pack(_MAGIC, version, 0, ensemble_index, len(header), length, 0)[:-4]
         return [
             prefix + _checksum(prefix, position) + header,
             *(self.parts[part.stripe] for part in owned),
@@ -164,7 +165,7 @@ def frame_length(data: bytes, begin: int, *, position: int) -> int | None:
     if len(data) < body:
         return None
     magic, version, _, _, header_length, parts_length, _ = _PREFIX.unpack_from(data, begin)
-    is_frame = magic == _MAGIC and version == _VERSION and header_length <= HEADER_BYTES_MAX
+    is_frame = magic == _MAGIC and version in _VERSIONS and header_length <= HEADER_BYTES_MAX
     if not is_frame or data[body - 4 : body] != _checksum(data[begin : body - 4], position):
         return None
     return int(_PREFIX.size + header_length + parts_length + _TRAILER.size)
@@ -203,7 +204,8 @@ def decode_head(
     try:
         if not digester.matches(expected, _context(ledger_id, position), header):
             return None
-        return add_record.from_json(strict_json.loads(header, what), ledger_id)
+        version = _PREFIX.unpack_from(data, begin)[1]
+        return add_record.from_json(strict_json.loads(header, what), ledger_id, version)
     except BookKeeperError:
         return None
 
@@ -242,7 +244,7 @@ def _decode_frame(
     body = begin + _PREFIX.size
     if magic != _MAGIC or data[body - 4 : body] != _checksum(data[begin : body - 4], position):
         raise CorruptDataError(f"{what}: no record at byte {position}")
-    if version != _VERSION or header_length > HEADER_BYTES_MAX:
+    if version not in _VERSIONS or header_length > HEADER_BYTES_MAX:
         raise CorruptDataError(
             f"{what}: record format {version} is not known here",
             hint="read it with a newer bkspark",
@@ -259,7 +261,7 @@ def _decode_frame(
     expected = data[digest_at:parts_at].decode("ascii", "replace")
     is_whole = digester.matches(expected, _context(ledger_id, position), header)
     if is_whole and data[trailer_at:end] == _trailer(end - begin, position):
-        record = add_record.from_json(strict_json.loads(header, what), ledger_id)
+        record = add_record.from_json(strict_json.loads(header, what), ledger_id, version)
         parts = _good_parts(data, parts_at, trailer_at, record, index, digester)
         if parts is not None:
             return Frame(record, parts), end

@@ -14,6 +14,9 @@ completes (RB-07, RB-08).
 Rule 5. Every record says the LAC of its writer. A LAC that no record has said yet may be said by a
 confirmation, and only when nothing is pending: then nothing that lies before it in a journal is
 unconfirmed, and whoever reads the journal from its end may stop there.
+
+Rule 6. What a record says that a member has stored, the member that is there now has stored: its
+post-check had passed. Who takes the place of another begins with nothing (R14).
 """
 
 from collections import deque
@@ -58,6 +61,7 @@ class PendingAdds:
         self.last_add_confirmed = last_add_confirmed
         self.last_add_pushed = last_add_confirmed
         self._said = last_add_confirmed
+        self._stored = [INVALID_ENTRY_ID] * quorum.ensemble_size
         self._pending: deque[PendingAdd] = deque()
         self._replacements = 0
 
@@ -84,6 +88,18 @@ class PendingAdds:
         self.last_add_pushed = last
         self._said = self.last_add_confirmed
         return add
+
+    def count(self, index: int, first_entry_id: int) -> None:
+        """The member at ``index`` has the record that begins there; its post-check has passed."""
+        self._stored[index] = first_entry_id
+        for add in self._pending:
+            if add.first_entry_id == first_entry_id:
+                add.counted.add(index)
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """By ensemble index, where the newest record begins that was counted; -1 without any."""
+        return tuple(self._stored)
 
     @property
     def has_unsaid_lac(self) -> bool:
@@ -119,5 +135,7 @@ class PendingAdds:
     def replace_members(self, indexes: Collection[int]) -> None:
         """Take back what the members at ``indexes`` had counted; their bookies were replaced."""
         self._replacements += 1
+        for index in indexes:
+            self._stored[index] = INVALID_ENTRY_ID
         for add in self._pending:
             add.counted.difference_update(indexes)

@@ -15,6 +15,9 @@ Rule 4. A *confirmation* commits nothing: it only says a last-add-confirmed, so 
 last entry of a writer that is idle (explicit LAC, RB-12). It is written when every
 entry sent before it is acknowledged, is no group, and counts for nothing but its LAC and what its
 writer knew up to there: length and transactions.
+
+Rule 5. Every record says what its writer knew each member to have (R14): so a member that lacks it
+is known to have lost it, whoever finds the record, wherever (see ``evidence``).
 """
 
 from collections.abc import Mapping
@@ -101,6 +104,8 @@ class AddRecord:
         attempts: committed task attempts in entry order; together they cover the group.
         parts: in place of attempts: the rows themselves, by stripe. All parts are named
             everywhere, but a bookie has only those whose write set it is in.
+        stored: by ensemble index, where the newest record begins that the member was known to have
+            stored; -1 where none was. Empty in a record of an older version.
     """
 
     ledger_id: int
@@ -115,6 +120,7 @@ class AddRecord:
     transactions: Mapping[str, int] = field(default_factory=dict)
     attempts: tuple[AttemptLogs, ...] = ()
     parts: tuple[InlinePart, ...] = ()
+    stored: tuple[int, ...] = ()
 
     @property
     def entry_count(self) -> int:
@@ -155,11 +161,13 @@ def confirmation(
     quorum: Quorum,
     fragment_first_entry_id: int = 0,
     transactions: Mapping[str, int] = MappingProxyType({}),
+    stored: tuple[int, ...] = (),
 ) -> AddRecord:
     """The record that says ``last_add_confirmed`` (>= -1) and commits nothing (rule 4).
 
     Args:
         length_bytes: as in the add record that ends at ``last_add_confirmed``; so transactions.
+        stored: as in an add record.
     """
     return AddRecord(
         ledger_id=ledger_id,
@@ -172,6 +180,7 @@ def confirmation(
         quorum=quorum,
         fragment_first_entry_id=fragment_first_entry_id,
         transactions=transactions,
+        stored=stored,
     )
 
 

@@ -128,6 +128,7 @@ class HandWriter:
             quorum=ledger.quorum,
             fragment_first_entry_id=ledger.last_fragment.first_entry_id,
             transactions={},
+            stored=self.pending.stored,
         )
         encoded = journal.encode(record, self._digester)
         for index in indexes:
@@ -141,7 +142,7 @@ class HandWriter:
             file = self._journals[address.bookie_id]
             term, token = self.metadata.term, self.metadata.token
             post_check(address, file, ledger_id=self.ledger_id, term=term, token=token)
-        self._adds[entry_id].counted.add(index)
+        self.pending.count(index, entry_id)
 
     def acknowledge(self) -> None:
         """Acknowledge whatever is complete, under the metadata check."""
@@ -189,6 +190,7 @@ class HandWriter:
             quorum=quorum,
             fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
             parts=parts,
+            stored=self.pending.stored,
         )
         return journal.encode(record, self._digester, messages)
 

@@ -38,6 +38,40 @@ def frame_context_without(part: str, name: str) -> Mutant:
 
 
 MUTANTS = (
+    Mutant(
+        "what was stored is left out when a record is written back",
+        "format/add_record.py",
+        "if version(record) > FIRST_VERSION:",
+        "if False:",
+        (
+            f"{SMALL}::test_a_record_is_written_back_byte_for_byte_in_its_own_version"
+            "[second version-CRC32C]",
+        ),
+    ),
+    Mutant(
+        "a record of the first version is written back in the second",
+        "format/add_record.py",
+        "return LAST_VERSION if record.stored else FIRST_VERSION",
+        "return LAST_VERSION",
+        (
+            f"{SMALL}::test_a_record_is_written_back_byte_for_byte_in_its_own_version"
+            "[first version-CRC32C]",
+        ),
+    ),
+    Mutant(
+        "who can compute checksums can take away what was stored",
+        "format/add_record.py",
+        "if (stored is None) is not (version == FIRST_VERSION):",
+        "if stored is None and version > FIRST_VERSION:",
+        (f"{RECORDS}::test_a_record_of_an_older_version_says_nothing_of_what_was_stored",),
+    ),
+    Mutant(
+        "a record says that it was stored before it was written",
+        "format/add_record.py",
+        "if not all(-1 <= stored < first for stored in record.stored):",
+        "if not all(-1 <= stored <= first for stored in record.stored):",
+        (f"{RECORDS}::test_what_members_cannot_have_stored_is_refused[the record itself]",),
+    ),
     # --- what is absurd --------------------------------------------------------------------------
     Mutant(
         "a record whose rows are none is not stepped over",

@@ -27,6 +27,21 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "who takes a place is said to have what was stored there",
+        "protocol/adding.py",
+        "            self._stored[index] = INVALID_ENTRY_ID\n",
+        "            pass\n",
+        (f"{ADDING}::test_who_takes_a_place_is_not_said_to_have_what_was_stored_there",),
+    ),
+    Mutant(
+        "a record is said to be stored by whoever it is sent to",
+        "protocol/adding.py",
+        "        self._pending.append(add)\n",
+        "        self._pending.append(add)\n"
+        "        self._stored = [first] * self.quorum.ensemble_size\n",
+        (f"{ADDING}::test_what_is_said_to_be_stored_has_been_counted",),
+    ),
+    Mutant(
         "a replacement takes back every ack",
         "protocol/adding.py",
         "add.counted.difference_update(indexes)",

@@ -48,8 +48,7 @@ class RecordWriter:
 
     Args:
         seen: the ledger's metadata.
-        term, token: to write with; the caller's own, never taken from what was read: that may be
-            somebody else's by now (R2).
+        term, token: the caller's own; what was read may be somebody else's by now (R2).
         ensemble: where the members of its last fragment are.
         standing: where the ledger stood when it was taken up; None if nothing was written to it.
 
@@ -171,6 +170,7 @@ class RecordWriter:
             quorum=self.metadata.quorum,
             fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
             transactions=self.transactions,
+            stored=self._pending.stored,
         )
         encoded = journal.encode(record, self._digester)
         questions = {
@@ -295,7 +295,6 @@ class RecordWriter:
     def _push(self, plan: CommitPlan, transaction: Transaction | None) -> Sending:
         """The record for ``plan``, whose bytes from now on never change (R9, H12)."""
         done = {transaction.app_id: transaction.version} if transaction else {}
-        confirmed = self.last_add_confirmed
         add = self._pending.push(plan.row_count, names_entry_logs=True)
         record = AddRecord(
             ledger_id=self._ledger_id,
@@ -303,12 +302,13 @@ class RecordWriter:
             token=self.metadata.token,
             first_entry_id=add.first_entry_id,
             last_entry_id=add.last_entry_id,
-            last_add_confirmed=confirmed,
+            last_add_confirmed=self.last_add_confirmed,
             length_bytes=self.length_bytes + plan.length_bytes,
             quorum=self.metadata.quorum,
             fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
             transactions={**self.transactions, **done},
             attempts=plan.attempts,
+            stored=self._pending.stored,
         )
         return Sending(add, journal.encode(record, self._digester))
 
@@ -334,7 +334,7 @@ class RecordWriter:
             else:
                 self._journals[bookie_id] = end
                 add.appended_to.add(bookie_id)
-                add.pending.counted.add(ids.index(bookie_id))
+                self._pending.count(ids.index(bookie_id), add.pending.first_entry_id)
         if news and self._has_spare(failed | news):
             return news
         ticket = self._pending.ticket()

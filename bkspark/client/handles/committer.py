@@ -225,6 +225,7 @@ class Committer:
             length_bytes=self.length_bytes,
             quorum=self.pending.quorum,
             fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
+            stored=self.pending.stored,
         )
         self.pending.confirmed()
         self._ensemble.send(journal.encode(record, self._digester))
@@ -256,9 +257,7 @@ class Committer:
         if not self._ensemble.has(stored.ensemble_index, stored.bookie_id):
             return
         self._ensemble.stored(stored.ensemble_index, stored.first_entry_id)
-        for group in self._groups:
-            if group.add.first_entry_id == stored.first_entry_id:
-                group.add.counted.add(stored.ensemble_index)
+        self.pending.count(stored.ensemble_index, stored.first_entry_id)
 
     def _replace(self, broken: Broken) -> None:
         """Others take the places that must be filled, and get all that is not acknowledged."""
@@ -337,6 +336,7 @@ class Committer:
             quorum=self.pending.quorum,
             fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
             parts=parts,
+            stored=self.pending.stored,
         )
         deadline = time.monotonic() + self._seconds_to_acknowledge(self._pushed_bytes)
         group = Group(add, journal.encode(record, self._digester, messages), taken, deadline)

@@ -58,10 +58,11 @@ def message(batch: pa.RecordBatch, compression: str | None = None) -> bytes:
     return stream.to_pybytes()[begin : reader.tell()]
 
 
-def forged_frame(header: bytes, ledger_id: int = LEDGER) -> bytes:
+def forged_frame(header: bytes, ledger_id: int = LEDGER, *, version: int = 1) -> bytes:
     """A journal's record with any header."""
     signed = header + digester().digest(f"add record 1 {ledger_id} 0", header).encode()
-    return forged_prefix(b"BKAR", 1, 0, 0, len(signed), 0) + signed + forged_trailer(len(signed))
+    prefix = forged_prefix(b"BKAR", version, 0, 0, len(signed), 0)
+    return prefix + signed + forged_trailer(len(signed))
 
 
 def forged_prefix(*values: object) -> bytes:
@@ -83,9 +84,11 @@ def header_of(record: AddRecord) -> dict[str, Any]:
 
 def changed_record(change: Callable[[dict[str, Any]], object], record: AddRecord | None = None):
     """What a journal with one record says after ``change`` of the record's JSON."""
-    header = header_of(record or add_record())
+    record = record or add_record()
+    header = header_of(record)
     change(header)
-    return decode_journal(forged_frame(canonical_json(header)), digester(), ledger_id=LEDGER)
+    data = forged_frame(canonical_json(header), version=2 if record.stored else 1)
+    return decode_journal(data, digester(), ledger_id=LEDGER)
 
 
 def changed_envelope(kind: str, key: str, data: bytes, path: tuple[Any, ...], value: Any) -> bytes:

@@ -3,6 +3,7 @@
 import json
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -111,6 +112,36 @@ def test_a_record_that_cannot_be_is_refused(change: tuple[str, Change]) -> None:
     refused(changed_record(change[1]))
 
 
+STORED = replace(add_record((2,), first=3), stored=(0, 1, -1))
+
+
+def test_what_members_had_stored_is_read_where_nobody_lies() -> None:
+    assert changed_record(lambda header: None, STORED).records == (STORED,)
+
+
+@pytest.mark.parametrize(
+    "change",
+    {
+        "a member less": put("stored", value=[0, 1]),
+        "a member more": put("stored", value=[0, 1, 2, 2]),
+        "the record itself": put("stored", 0, value=3),
+        "less than nothing": put("stored", 0, value=-2),
+        "an entry that is true": put("stored", 0, value=True),
+        "a text for an entry": put("stored", 0, value="1"),
+        "one number for all": put("stored", value=1),
+        "what an older version says": lambda header: header.pop("stored"),
+    }.items(),
+    ids=lambda case: case[0],
+)
+def test_what_members_cannot_have_stored_is_refused(change: tuple[str, Change]) -> None:
+    refused(changed_record(change[1], STORED))
+
+
+def test_a_record_of_an_older_version_says_nothing_of_what_was_stored() -> None:
+    """Else who can only compute checksums could take away what a later version says."""
+    refused(changed_record(put("stored", value=[0, 0, 0]), add_record((2,), first=3)))
+
+
 def test_rows_below_zero_do_not_make_room_for_others_twice() -> None:
     """Entries 3 and 4 would be there twice: 0-4, then 5 down to 2, then 3 and 4."""
 
@@ -145,8 +176,8 @@ def test_a_header_that_is_no_record_is_refused(header: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("begin", "size", "lie"),
-    [(4, 1, 2), (8, 4, 2**32 - 1), (8, 4, 7)],
-    ids=["version", "header length", "no header"],
+    [(4, 1, 3), (4, 1, 2), (8, 4, 2**32 - 1), (8, 4, 7)],
+    ids=["version", "version of another record", "header length", "no header"],
 )
 def test_a_prefix_with_a_right_checksum_is_not_believed_either(
     begin: int, size: int, lie: int

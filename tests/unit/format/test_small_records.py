@@ -100,6 +100,22 @@ def test_add_records_come_back(sizes: tuple[int, int, int], digest_type: str) ->
     assert (content.records, content.tail) == (tuple(records), journal.Tail.CLEAN)
 
 
+STORED = {"stored": (3, 0, -1)}
+
+
+@pytest.mark.parametrize("digest_type", [CRC32C, MAC])
+@pytest.mark.parametrize("changes", [{}, STORED], ids=["first version", "second version"])
+def test_a_record_is_written_back_byte_for_byte_in_its_own_version(
+    changes: dict[str, tuple[int, ...]], digest_type: str
+) -> None:
+    record = replace(add_record((2, 3), first=4), **changes)
+    data = frame(record, digest_type)
+    (found,) = journal.decode_journal(data, digester(digest_type), ledger_id=LEDGER).records
+    assert found == record
+    assert frame(found, digest_type) == data
+    assert (data[4], b"stored" in data) == ((2, True) if changes else (1, False))
+
+
 def said(confirmed: int, **changes: object) -> AddRecord:
     values = {
         "token": TOKEN,
