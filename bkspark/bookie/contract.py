@@ -147,7 +147,7 @@ class BookieRoot(ReadableRoot, Protocol):
         """Remove what writers that died in mid-file left right under ``folder``; how many files.
 
         No look-up ever asks for such a name, so this is safe at any time; but a writer that lives
-        gets an error for the file it loses. ``bkspark.client.upkeep.leftovers`` says where to.
+        gets an error for the file it loses. ``bkspark.client.admin.leftovers`` says where to.
         """
         ...
 

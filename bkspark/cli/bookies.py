@@ -6,8 +6,8 @@ import typer
 
 from bkspark.cli.output import Column, note, plural, print_done, print_rows
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
-from bkspark.client.upkeep.leftovers import sweep_leftovers
-from bkspark.client.upkeep.lost_bookies import declare_lost
+from bkspark.client.admin.leftovers import sweep_leftovers
+from bkspark.client.admin.lost_bookies import declare_lost
 
 
 def add_to(app: typer.Typer) -> None:

@@ -13,10 +13,10 @@ from rich.console import Console
 from bkspark.cli import findings, health
 from bkspark.cli.output import Column, note, plural, print_json, print_rows, visible
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, note_unreadable, session_of
+from bkspark.client.admin import views
 from bkspark.client.arguments import METADATA_URI_VARIABLE
 from bkspark.client.batch.plan import DEFAULT_QUORUM
 from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.upkeep import views
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.placement import shared_domains
 

@@ -21,10 +21,10 @@ from bkspark._version import VERSION
 from bkspark.cli import bookie_health, health
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
+from bkspark.client.admin.survey import Survey
 from bkspark.client.admission import storage_risk
 from bkspark.client.arguments import METADATA_URI_VARIABLE
 from bkspark.client.cluster import BookieStatus, Cluster
-from bkspark.client.upkeep.survey import Survey
 from bkspark.errors import BookKeeperError
 from bkspark.format.digest import CRC32C_LIBRARY
 from bkspark.storage.shown import shown_url

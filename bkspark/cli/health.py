@@ -8,9 +8,9 @@ from typing import Any
 from bkspark.cli import bookie_health
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
+from bkspark.client.admin import views
+from bkspark.client.admin.survey import Survey
 from bkspark.client.cluster import BookieStatus, Cluster
-from bkspark.client.upkeep import views
-from bkspark.client.upkeep.survey import Survey
 from bkspark.protocol.ledger import LedgerState, Member
 
 _PROBLEMS_SHOWN_MAX = 5

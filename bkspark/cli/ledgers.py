@@ -22,9 +22,10 @@ from bkspark.cli.session import (
     require_consent,
     session_of,
 )
+from bkspark.client import deleting
+from bkspark.client.admin import views
 from bkspark.client.reading.ordered_read import read_ledger_in_order
 from bkspark.client.recovery.recover import recover as recover_ledger
-from bkspark.client.upkeep import maintenance, views
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 
@@ -183,7 +184,7 @@ def delete(
     session = session_of(context)
     with session.cluster() as cluster:
         require_consent(_question(cluster.ledger(ledger_id).value), yes=yes)
-        maintenance.delete_ledger(cluster, ledger_id)
+        deleting.delete_ledger(cluster, ledger_id)
     print_done(
         {"deleted_ledger": ledger_id}, f"deleted ledger {ledger_id}", as_json=session.as_json
     )

@@ -24,12 +24,13 @@ from bkspark.cli.session import (
     require_consent,
     session_of,
 )
+from bkspark.client import deleting
+from bkspark.client.admin import views
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.logs.founding import found_log
 from bkspark.client.reading.log_view import look_at
 from bkspark.client.reading.ordered_read import read_view_in_order
-from bkspark.client.upkeep import maintenance, views
 from bkspark.format import digest
 from bkspark.protocol.quorum import Quorum
 
@@ -144,7 +145,7 @@ def delete(
     session = session_of(context)
     with session.cluster() as cluster:
         require_consent(_question(cluster, name), yes=yes)
-        gone = maintenance.delete_log(cluster, name)
+        gone = deleting.delete_log(cluster, name)
     print_done(
         {"log": name, "deleted_ledgers": gone},
         f"deleted log {name} with {plural(len(gone), 'ledger')}",

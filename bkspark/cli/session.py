@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from bkspark.cli.output import note
+from bkspark.client.admin.survey import Survey
 from bkspark.client.arguments import METADATA_URI_VARIABLE
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
-from bkspark.client.upkeep.survey import Survey
 from bkspark.errors import InvalidRequestError
 from bkspark.storage.shown import shown_url
 

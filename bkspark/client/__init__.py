@@ -6,13 +6,14 @@
     placing  post_check         choosing bookies; what makes a record on one of them countable
     password copying runtime    secrets by reference; checked copies; threads, queues and time
     striping entry_log_file     which entry lies where; an entry log's blocks, checked
+    creating deleting           of ledgers, and of logs with theirs
 
 And one folder for each thing that is done with them, those above from those below::
 
+    admin      looking after it all: views, replication_check, lost_bookies
     streams    a query's batches:    plan -> commit -> tail_writer (rehoming)
     batch      a DataFrame write:    plan -> target -> attempt_writer -> commit
     logs       a row of ledgers:     log_handle, log_writer -> opening -> settling
-    upkeep     looking after it all: views, replication_check, maintenance
     recovery   taking over:          recover -> fencing -> journal_tail
     reading    a read of many rows:  plan (ledger_files) -> slice_reader
     handles    a ledger from Python: write_handle -> committer -> ensemble -> lane; read_handle

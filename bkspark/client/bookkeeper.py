@@ -6,9 +6,11 @@ from typing import Any
 import pyarrow as pa
 
 from bkspark.client import arguments
+from bkspark.client.admin.lost_bookies import declare_lost
 from bkspark.client.bound import BoundToProcess
 from bkspark.client.cluster import BookieStatus, Cluster
 from bkspark.client.creating import LOG_KEY, create_ledger
+from bkspark.client.deleting import delete_ledger, delete_log
 from bkspark.client.handles.adv_handle import (
     GAP_TIMEOUT_SECONDS,
     WAITING_BYTES_MAX,
@@ -23,8 +25,6 @@ from bkspark.client.logs.founding import found_log
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.password import Password, make_digester
 from bkspark.client.recovery.recover import RecoveryReport, recover
-from bkspark.client.upkeep.lost_bookies import declare_lost
-from bkspark.client.upkeep.maintenance import delete_ledger, delete_log
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout
 from bkspark.protocol.ledger import LedgerState
@@ -176,7 +176,7 @@ class BookKeeper(BoundToProcess):
         return recover(self._cluster, number, secret, accepts_loss=lambda _loss: accepts_loss)
 
     def declare_bookie_lost(self, bookie_id: str, *, incarnation: str = "") -> None:
-        """Say that a bookie will never come back; see ``bkspark.client.upkeep.lost_bookies``."""
+        """Say that a bookie will never come back; see ``bkspark.client.admin.lost_bookies``."""
         declare_lost(self._cluster, bookie_id, incarnation)
 
     def delete_ledger(self, ledger_id: int) -> None:
@@ -223,7 +223,7 @@ class BookKeeper(BoundToProcess):
         return LogHandle(self._cluster, name, secret)
 
     def delete_log(self, name: str) -> list[int]:
-        """Delete a log and all its ledgers, for good; see ``bkspark.client.upkeep.maintenance``.
+        """Delete a log and all its ledgers, for good; see ``bkspark.client.deleting``.
 
         Returns:
             The ids of the ledgers deleted.

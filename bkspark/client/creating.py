@@ -33,6 +33,11 @@ def of_log(log_name: str, operation: str) -> dict[str, str]:
     return {LOG_KEY: log_name, OPERATION_KEY: operation}
 
 
+def log_of(ledger: LedgerMetadata) -> str | None:
+    """The log that ``ledger`` is in or was made for."""
+    return ledger.custom_metadata.get(LOG_KEY)
+
+
 @dataclass(frozen=True, slots=True)
 class CreatedLedger:
     """A new ledger, where its members are, and the bookies that may step in, preferred first."""

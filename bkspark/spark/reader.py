@@ -109,7 +109,7 @@ class BookKeeperReader(DataSourceReader):
         """Runs on: driver. Never empty, because Spark would make up a partition."""
         with Cluster(self._options.metadata_uri) as cluster:
             if self._options.view:
-                from bkspark.client.upkeep import views
+                from bkspark.client.admin import views
 
                 log_name = self._options.log_name or None
                 return [TaskPartition(views.table(self._options.view, cluster, log_name))]
@@ -128,7 +128,7 @@ class BookKeeperReader(DataSourceReader):
 def schema_there(options: Options) -> StructType:
     """The columns of a log, a ledger or a view, without metadata columns."""
     if options.view:
-        from bkspark.client.upkeep import views
+        from bkspark.client.admin import views
 
         return from_arrow_schema(views.VIEWS[options.view].schema)
     with Cluster(options.metadata_uri) as cluster:

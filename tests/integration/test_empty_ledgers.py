@@ -3,9 +3,9 @@
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.deleting import make_tombstone
 from bkspark.client.logs import opening, settling
 from bkspark.client.password import Password
-from bkspark.client.upkeep.maintenance import make_tombstone
 from bkspark.errors import NoSuchLedgerError
 from bkspark.protocol.ledger import LedgerState
 

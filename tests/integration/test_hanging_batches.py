@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bkspark.client import asking, channel, trouble
+from bkspark.client.admin.replication_check import missing_replicas
 from bkspark.client.batch import commit as batch_commit
 from bkspark.client.batch.commit import CommitResult
 from bkspark.client.batch.target import BatchTarget
@@ -19,7 +20,6 @@ from bkspark.client.reading.ordered_read import read_view_in_order
 from bkspark.client.reading.plan import OffsetRange, plan_log
 from bkspark.client.reading.slice_reader import SliceReader
 from bkspark.client.recovery import running
-from bkspark.client.upkeep.replication_check import missing_replicas
 from bkspark.errors import CorruptDataError, NotEnoughBookiesError
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, StorageFaults

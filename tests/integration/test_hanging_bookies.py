@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from bkspark.client import asking, trouble
+from bkspark.client.admin import views
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.handles import committer, ensemble, lane, settings
 from bkspark.client.handles.lane import Broken, Stored
@@ -20,7 +21,6 @@ from bkspark.client.password import Password
 from bkspark.client.recovery import running
 from bkspark.client.recovery.recover import recover
 from bkspark.client.recovery.running import in_threads
-from bkspark.client.upkeep import views
 from bkspark.errors import (
     BookieUnavailableError,
     InvalidRequestError,

@@ -1,7 +1,7 @@
 """What the history of a log says about streams and batches that write to it in turns."""
 
+from bkspark.client.admin import views
 from bkspark.client.cluster import Cluster
-from bkspark.client.upkeep import views
 
 from .rig import Rig, partitions_of
 from .stream_driver import Driver

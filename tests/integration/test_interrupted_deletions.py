@@ -13,10 +13,10 @@ import pytest
 
 from bkspark.client.batch.commit import commit
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.deleting import delete_log
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.logs.log_writer import LogWriter
 from bkspark.client.password import Password
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import (
     BookKeeperError,
     LedgerClosedError,

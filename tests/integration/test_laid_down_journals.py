@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import delete_log
 from bkspark.client.reading.log_view import LogWatch
 from bkspark.client.recovery.recover import recover
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import BookKeeperError, NotEnoughBookiesError
 from bkspark.format import layout
 from bkspark.testing.faulty import Fault, Moment

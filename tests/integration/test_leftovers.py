@@ -7,10 +7,10 @@ import pytest
 
 from bkspark.bookie import posix
 from bkspark.bookie.uri import open_bookie
+from bkspark.client.admin.leftovers import sweep_leftovers
 from bkspark.client.batch import commit as batch_commit
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
-from bkspark.client.upkeep.leftovers import sweep_leftovers
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.deleting import delete_log
 from bkspark.client.logs import trimming
 from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import BookKeeperError, LedgerClosedError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerState

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.deleting import delete_log
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs import log_writer
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.logs.log_writer import LogWriter
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,

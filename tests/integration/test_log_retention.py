@@ -5,11 +5,11 @@ import pytest
 from bkspark.client.batch import commit as batch_commit
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import delete_log
 from bkspark.client.logs import trimming
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.logs.undecided import Undecided
 from bkspark.client.streams.tail_writer import RollLimits
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import (
     MetadataVersionError,
     NoSuchEntryError,

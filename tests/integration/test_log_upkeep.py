@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.deleting import delete_log
 from bkspark.client.logs.cursors import existing_cursor
 from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,

@@ -1,7 +1,7 @@
 """What is shown of a log that is streamed into: as much as can be read of it."""
 
+from bkspark.client.admin import views
 from bkspark.client.cluster import Cluster
-from bkspark.client.upkeep import views
 
 from .rig import LOG, Rig
 from .stream_driver import ROWS_PER_BATCH, Driver

@@ -5,13 +5,13 @@ from collections.abc import Collection
 import pytest
 
 from bkspark.bookie.memory import MemoryRoot
+from bkspark.client.admin import views
+from bkspark.client.admin.lost_bookies import declare_lost
 from bkspark.client.batch import commit as batch_commit
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
-from bkspark.client.upkeep import views
-from bkspark.client.upkeep.lost_bookies import declare_lost
 from bkspark.errors import (
     CorruptDataError,
     NoSuchLedgerError,

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from bkspark.client.admin.lost_bookies import declare_lost
 from bkspark.client.cluster import Cluster
-from bkspark.client.upkeep.lost_bookies import declare_lost
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format import journal, layout
 from bkspark.protocol.ledger import LedgerState, Member

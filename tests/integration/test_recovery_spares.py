@@ -12,6 +12,7 @@ import pytest
 
 from bkspark.bookie import memory
 from bkspark.bookie.contract import BookieAddress
+from bkspark.client.admin.lost_bookies import declare_lost
 from bkspark.client.batch import commit as batch_commit
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
@@ -20,7 +21,6 @@ from bkspark.client.password import Password
 from bkspark.client.recovery import fencing
 from bkspark.client.recovery.fencing import Displaced, FenceAndRead, WriteBack, WrittenBack
 from bkspark.client.recovery.recover import recover
-from bkspark.client.upkeep.lost_bookies import declare_lost
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerState

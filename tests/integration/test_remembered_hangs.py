@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bkspark.client import asking, channel, trouble
+from bkspark.client.admin.leftovers import Sweep
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.hedging import ReaderSettings
@@ -14,7 +15,6 @@ from bkspark.client.placing import spares_of
 from bkspark.client.recovery import running
 from bkspark.client.recovery.running import Silence, in_threads
 from bkspark.client.streams import plan as stream_plan
-from bkspark.client.upkeep.leftovers import Sweep
 from bkspark.errors import BookieUnavailableError
 from bkspark.protocol.quarantine import FAILURES_MAX
 

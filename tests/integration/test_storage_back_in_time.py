@@ -5,9 +5,9 @@ from copy import deepcopy
 import pytest
 
 from bkspark.bookie import memory
+from bkspark.client.admin import views
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
-from bkspark.client.upkeep import views
 
 from .hand_writer import HandWriter
 from .rig import Rig, flat, partitions_of

@@ -10,14 +10,14 @@ from bkspark.bookie import memory, posix_place
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
+from bkspark.client.admin.lost_bookies import declare_lost
+from bkspark.client.admin.replication_check import missing_replicas
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.journals.journal_folder import journal_size, read_journal
 from bkspark.client.password import Password
 from bkspark.client.reading.confirmed import readable
 from bkspark.client.reading.ledger_files import OpenBookies, find_records
 from bkspark.client.recovery import last_confirmed
-from bkspark.client.upkeep.lost_bookies import declare_lost
-from bkspark.client.upkeep.replication_check import missing_replicas
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
 from bkspark.format import layout
 

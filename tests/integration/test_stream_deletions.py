@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import delete_log
 from bkspark.client.streams.commit import HeldTails
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import NoSuchLedgerError
 
 from .rig import Rig, partitions_of

@@ -8,13 +8,13 @@ import pytest
 from bkspark.bookie import memory
 from bkspark.client import creating
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import delete_log
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
 from bkspark.client.streams import handing_over, tail_writer
 from bkspark.client.streams.commit import HeldTails
 from bkspark.client.streams.handing_over import take_up
 from bkspark.client.streams.tail_writer import RollLimits
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import BookKeeperError, LedgerFencedError, NoSuchLedgerError, UnauthorizedError
 from bkspark.format import layout
 from bkspark.protocol.ledger import TERM_MAX, LedgerMetadata, LedgerState

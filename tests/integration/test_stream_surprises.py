@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import delete_log
 from bkspark.client.runtime import THREADS, Task
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation

@@ -262,7 +262,7 @@ MUTANTS = (
     ),
     Mutant(
         "a damaged record hides all others from who shows",
-        "client/upkeep/survey.py",
+        "client/admin/survey.py",
         "            records.step_over = self._note",
         "            records.step_over = None",
         (
@@ -279,7 +279,7 @@ MUTANTS = (
     ),
     Mutant(
         "a name that is no record's hides all records",
-        "client/upkeep/survey.py",
+        "client/admin/survey.py",
         "            except InvalidRequestError as error:",
         "            except ZeroDivisionError as error:",
         (f"{DAMAGED}::test_a_name_that_is_no_records_is_named",),
@@ -300,7 +300,7 @@ MUTANTS = (
     ),
     Mutant(
         "status reads journals whole",
-        "client/upkeep/replication_check.py",
+        "client/admin/replication_check.py",
         "        for page in pages.in_order(root):\n",
         "        root.read(name)\n        for page in pages.in_order(root):\n",
         (
@@ -310,7 +310,7 @@ MUTANTS = (
     ),
     Mutant(
         "status takes a damaged journal for a short one",
-        "client/upkeep/replication_check.py",
+        "client/admin/replication_check.py",
         "            if page.problem and not page.is_cut:",
         "            if page.problem and page.is_cut:",
         (
@@ -327,7 +327,7 @@ MUTANTS = (
     ),
     Mutant(
         "a damaged ledger has no row",
-        "client/upkeep/views/ledger_views.py",
+        "client/admin/views/ledger_views.py",
         "    if log_name is None:\n        rows +=",
         "    if log_name is places:\n        rows +=",
         (f"{DAMAGED}::test_a_damaged_ledger_is_a_row_and_hides_no_other",),

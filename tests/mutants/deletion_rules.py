@@ -10,7 +10,7 @@ MUTANTS = (
     # --- who meant the log as it was -------------------------------------------------------------
     Mutant(
         "a deleted log keeps its writer",
-        "client/upkeep/maintenance.py",
+        "client/deleting.py",
         "            _fence(cluster, ledger_id)\n",
         "            pass\n",
         (
@@ -20,7 +20,7 @@ MUTANTS = (
     ),
     Mutant(
         "a deletion reaches a log made anew",
-        "client/upkeep/maintenance.py",
+        "client/deleting.py",
         "        record.still_of(before.value.generation)\n",
         "",
         (f"{DELETIONS}::test_a_deletion_does_not_reach_a_log_made_anew",),

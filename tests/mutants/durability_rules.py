@@ -89,7 +89,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that is lost again was not lost before",
-        "client/upkeep/lost_bookies.py",
+        "client/admin/lost_bookies.py",
         "(*known, member.incarnation)",
         "(member.incarnation,)",
         (f"{LOSSES}::test_a_bookie_that_was_lost_twice_is_waited_for_as_neither",),

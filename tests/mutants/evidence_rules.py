@@ -179,14 +179,14 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that can be read is not lost",
-        "client/upkeep/lost_bookies.py",
+        "client/admin/lost_bookies.py",
         '            root.put_new(probe, b"")\n',
         "",
         (f"{READ_ONLY}::test_it_can_be_declared_lost_where_it_is",),
     ),
     Mutant(
         "to ask whether a bookie is lost leaves something behind",
-        "client/upkeep/lost_bookies.py",
+        "client/admin/lost_bookies.py",
         "                root.delete(probe)\n",
         "                pass\n",
         (f"{READ_ONLY}::test_to_ask_whether_one_is_lost_leaves_nothing_behind[memory]",),

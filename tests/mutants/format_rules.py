@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "any number is a time",
-        "client/upkeep/views/sharing.py",
+        "client/admin/views/sharing.py",
         "0 < milliseconds <= CALENDAR_END_MS",
         "milliseconds != 0",
         (f"{VIEWS}::test_a_time_outside_of_the_calendar_is_none",),

@@ -337,7 +337,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger of an open tail can be deleted by itself",
-        "client/upkeep/maintenance.py",
+        "client/deleting.py",
         "if ledger.ledger_id in log.listed_ids:",
         "if False:",
         (f"{COMMANDS}::test_an_open_log_is_shown",),

@@ -56,7 +56,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reason waits for bookies that were declared lost since",
-        "client/upkeep/stuck_recoveries.py",
+        "client/admin/stuck_recoveries.py",
         "    if not lost:\n        return stuck\n",
         "    return stuck\n",
         (SINCE, NO_RECORD),
@@ -77,7 +77,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie that came back cannot be declared lost again",
-        "client/upkeep/lost_bookies.py",
+        "client/admin/lost_bookies.py",
         "    if member in cluster.lost_members():\n        return member\n",
         "",
         (CAME_BACK,),
@@ -112,7 +112,7 @@ MUTANTS = (
     ),
     Mutant(
         "no answer counts as no entries",
-        "client/upkeep/views/log_views.py",
+        "client/admin/views/log_views.py",
         '"is_end_known": view is not None,',
         '"is_end_known": True,',
         (COUNTED, f"{LOGS}::test_a_tail_with_a_password_is_counted_with_the_password"),
@@ -126,7 +126,7 @@ MUTANTS = (
     ),
     Mutant(
         "a log ends where its closed ledgers do",
-        "client/upkeep/views/log_views.py",
+        "client/admin/views/log_views.py",
         "_log_row(log, seen.get(log.name))",
         "_log_row(log, LogView(log, log.ledgers))",
         (
@@ -136,7 +136,7 @@ MUTANTS = (
     ),
     Mutant(
         "a password is of no use to see how far a log goes",
-        "client/upkeep/views/log_views.py",
+        "client/admin/views/log_views.py",
         "views_of(cluster, records, password or Password())",
         "views_of(cluster, records, Password())",
         (f"{LOGS}::test_a_tail_with_a_password_is_counted_with_the_password",),

@@ -39,7 +39,7 @@ MUTANTS = (
     ),
     Mutant(
         "a truncation is not told",
-        "client/upkeep/views/log_views.py",
+        "client/admin/views/log_views.py",
         "    if log.first_offset:\n",
         "    if False:\n",
         (f"{HISTORY}::test_a_version_is_that_of_one_write_for_ever",),

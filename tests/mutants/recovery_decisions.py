@@ -74,7 +74,7 @@ MUTANTS = (
     ),
     Mutant(
         "a log whose tail is damaged cannot be deleted",
-        "client/upkeep/maintenance.py",
+        "client/deleting.py",
         "with suppress(NoSuchLedgerError, CorruptDataError):",
         "with suppress(ArithmeticError):",
         (
@@ -162,7 +162,7 @@ MUTANTS = (
     ),
     Mutant(
         "the health check does not say what is strange",
-        "client/upkeep/replication_check.py",
+        "client/admin/replication_check.py",
         "        shown.problem = found.problem\n",
         "",
         (MISSING_BESIDE,),
@@ -308,7 +308,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that answers is declared lost",
-        "client/upkeep/lost_bookies.py",
+        "client/admin/lost_bookies.py",
         "if _answers(cluster, cluster.bookies()[bookie_id], member):",
         "if False:",
         (f"{LOST}::test_a_bookie_that_answers_is_not_lost",),

@@ -195,7 +195,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reason of an earlier term is shown",
-        "client/upkeep/stuck_recoveries.py",
+        "client/admin/stuck_recoveries.py",
         "seen.value.term == ledger.term",
         "True",
         (f"{LOST}::test_a_reason_of_an_earlier_term_is_not_shown",),

@@ -10,21 +10,21 @@ FILES = "tests/unit/metadata/test_files.py"
 MUTANTS = (
     Mutant(
         "the folders of an open ledger are swept",
-        "client/upkeep/leftovers.py",
+        "client/admin/leftovers.py",
         "_SEALED = {LedgerState.CLOSED, LedgerState.DELETING}",
         "_SEALED = {LedgerState.CLOSED, LedgerState.DELETING, LedgerState.OPEN}",
         (f"{LEFTOVERS}::test_an_open_ledger_is_left_alone",),
     ),
     Mutant(
         "a deleted ledger is not swept",
-        "client/upkeep/leftovers.py",
+        "client/admin/leftovers.py",
         "_SEALED = {LedgerState.CLOSED, LedgerState.DELETING}",
         "_SEALED = {LedgerState.CLOSED}",
         (f"{LEFTOVERS}::test_a_deleted_ledger_is_swept_too",),
     ),
     Mutant(
         "a bookie that is away ends the sweep",
-        "client/upkeep/leftovers.py",
+        "client/admin/leftovers.py",
         "        except BookieUnavailableError as error:",
         "        except ZeroDivisionError as error:",
         (f"{LEFTOVERS}::test_a_bookie_that_is_away_is_reported_and_stops_no_other",),

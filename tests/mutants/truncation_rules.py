@@ -56,7 +56,7 @@ MUTANTS = (
     ),
     Mutant(
         "a deleted log remembers what is gone",
-        "client/upkeep/maintenance.py",
+        "client/deleting.py",
         "(record or after).forgetting(after.dropped)",
         "(record or after)",
         (f"{DELETION}::test_a_deleted_log_remembers_no_ledger_that_is_gone",),

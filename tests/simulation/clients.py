@@ -10,6 +10,7 @@ from random import Random
 
 import pyarrow as pa
 
+from bkspark.client import deleting
 from bkspark.client.batch import commit as batch_commit
 from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.client.batch.target import BatchTarget
@@ -19,7 +20,6 @@ from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.password import Password
 from bkspark.client.records import Seen
 from bkspark.client.recovery.recover import recover
-from bkspark.client.upkeep import maintenance
 from bkspark.errors import BookieUnavailableError, BookKeeperError, CorruptDataError
 from bkspark.format.digest import Digester
 from bkspark.protocol.batch import AttemptReport
@@ -242,7 +242,7 @@ class Clients:
 
         def work(_runtime: SimulatedRuntime) -> None:
             with Cluster(self._uri) as cluster:
-                maintenance.delete_ledger(cluster, ledger_id)
+                deleting.delete_ledger(cluster, ledger_id)
 
         return self.start(name, work, _DELAYS)
 

@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from bkspark.client import deleting
 from bkspark.client.logs.cursors import Cursor
 from bkspark.client.logs.log_handle import LogEntry, LogHandle
-from bkspark.client.upkeep import maintenance
 from bkspark.errors import BookKeeperError
 from bkspark.protocol import stream_position
 from bkspark.protocol.log import LogRecord
@@ -60,15 +60,15 @@ def followed_by_offset(
         LogHandle.wait_for(self, offset or 0, 0.02)
 
 
-REAL_TOMBSTONE = maintenance.make_tombstone
+REAL_TOMBSTONE = deleting.make_tombstone
 REAL_FOUNDED = LogRecord.founded
 REAL_VACATED = LogRecord.vacated
 REAL_RESUME = stream_position.resume
 
 DELETION_MUTANTS: dict[str, tuple[Change, ...]] = {
-    "a deleted log keeps its writer": ((maintenance, "_fence", nothing),),
-    "a deletion takes the ledgers first": ((maintenance, "delete_log", deleted_from_below),),
-    "a deletion leaves the ledgers": ((maintenance, "make_tombstone", nothing),),
+    "a deleted log keeps its writer": ((deleting, "_fence", nothing),),
+    "a deletion takes the ledgers first": ((deleting, "delete_log", deleted_from_below),),
+    "a deletion leaves the ledgers": ((deleting, "make_tombstone", nothing),),
     "a deletion forgets the ledgers": ((LogRecord, "vacated", vacated_and_forgotten),),
     "who meant one generation changes another": ((LogRecord, "still_of", itself),),
     "a log made anew is the same generation": ((LogRecord, "founded", founded_as_the_same),),

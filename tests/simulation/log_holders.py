@@ -6,13 +6,13 @@ the log anew may give it other quorum sizes.
 
 from collections.abc import Iterator
 
+from bkspark.client import deleting
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.logs.founding import found_log
 from bkspark.client.password import Password
 from bkspark.client.reading.log_view import LogView, LogWatch
 from bkspark.client.reading.ordered_read import read_view_in_order
-from bkspark.client.upkeep import maintenance
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
@@ -77,7 +77,7 @@ class Holders:
         """Delete the log once; then nothing of it is left."""
         before = self._oracle.history.record.generation
         with self._oracle.meaning_one(name):
-            gone = maintenance.delete_log(cluster, LOG)
+            gone = deleting.delete_log(cluster, LOG)
         self._clients.note(f"has deleted the log, with ledgers {gone}")
         after = self._oracle.history.record
         left = [one for one in self._oracle.listed_in(before) if not self._oracle.is_deleted(one)]

@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.deleting import make_tombstone
 from bkspark.client.logs import log_handle, opening, settling, trimming
 from bkspark.client.logs.log_writer import LogWriter
 from bkspark.client.logs.opening import _Opening
@@ -18,7 +19,6 @@ from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.client.recovery.recover import recover
 from bkspark.client.streams.micro_batch import MicroBatch
 from bkspark.client.streams.tail_writer import TailWriter
-from bkspark.client.upkeep.maintenance import make_tombstone
 from bkspark.errors import MetadataVersionError, OutcomeUnknownError
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from random import Random
 
+from bkspark.client import deleting
+from bkspark.client.admin.views import LISTED, ledgers
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.logs.founding import found_log
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.password import Password
-from bkspark.client.upkeep import maintenance
-from bkspark.client.upkeep.views import LISTED, ledgers
 from bkspark.errors import BookKeeperError
 from bkspark.protocol.ledger import DigestSpec, LedgerState
 from bkspark.protocol.quorum import Quorum
@@ -217,7 +217,7 @@ class _Run(Run[LogOracle]):
                     if row["place"] == LISTED or row["state"] == LedgerState.DELETING.value:
                         continue
                     try:
-                        maintenance.delete_ledger(cluster, row["ledger_id"])
+                        deleting.delete_ledger(cluster, row["ledger_id"])
                     except BookKeeperError as error:
                         raise Violation(
                             f"ledger {row['ledger_id']} cannot be collected: {error} (RB-20b)"

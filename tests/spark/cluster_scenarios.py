@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 import bkspark
 from bkspark.bookie.contract import BookieAddress
+from bkspark.client.admin.replication_check import missing_replicas
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
 from bkspark.client.recovery.recover import recover
-from bkspark.client.upkeep.replication_check import missing_replicas
 from bkspark.spark.actions import SparkRunner
 
 ROWS = 3000

@@ -12,9 +12,9 @@ from pyspark.sql.streaming import StreamingQuery
 from stream_job import MOMENTS, InterruptedDataSource
 
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import delete_log
 from bkspark.client.logs.settling import settle
 from bkspark.client.password import Password
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import InvalidRequestError, NoSuchLedgerError
 from bkspark.spark.source import BookKeeperDataSource
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.creating import STREAM, WRITER, create_ledger, of_log
+from bkspark.client.deleting import make_tombstone
 from bkspark.client.logs.schema import schema_after
 from bkspark.client.logs.settling import TRIES_MAX, duel, with_closed_tail
 from bkspark.client.password import Password, make_digester
 from bkspark.client.records import Seen, back_off
-from bkspark.client.upkeep.maintenance import make_tombstone
 from bkspark.errors import (
     BookKeeperError,
     LedgerClosedError,

@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.deleting import make_tombstone
 from bkspark.client.logs.cursors import positions_of
-from bkspark.client.upkeep.maintenance import make_tombstone
 from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.retention import is_limited, retained_from

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from bkspark.cli import main
+from bkspark.client.admin.survey import Survey
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
-from bkspark.client.upkeep.survey import Survey
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 import bkspark
+from bkspark.client.admin.lost_bookies import declare_lost
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
-from bkspark.client.upkeep.lost_bookies import declare_lost
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerState
 

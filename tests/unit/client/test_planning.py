@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import delete_log
 from bkspark.client.password import Password
 from bkspark.client.reading.log_view import look_at
 from bkspark.client.reading.plan import LOOK_UPS_AT_ONCE, OffsetRange, plan_view
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import NoSuchEntryError
 
 NO_PASSWORD = Password()

@@ -7,10 +7,10 @@ import pytest
 
 from bkspark import BookKeeper
 from bkspark.bookie import memory
+from bkspark.client.admin import replication_check
+from bkspark.client.admin.replication_check import MissingReplica, missing_replicas
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.upkeep import replication_check
-from bkspark.client.upkeep.replication_check import MissingReplica, missing_replicas
 
 ENTRIES = 12
 

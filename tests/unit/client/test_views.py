@@ -7,14 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from bkspark.client.admin import views
+from bkspark.client.admin.replication_check import WHOLE_BOOKIE
+from bkspark.client.admin.views.sharing import timestamp
 from bkspark.client.batch.commit import abort
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import delete_ledger
 from bkspark.client.password import Password
-from bkspark.client.upkeep import views
-from bkspark.client.upkeep.maintenance import delete_ledger
-from bkspark.client.upkeep.replication_check import WHOLE_BOOKIE
-from bkspark.client.upkeep.views.sharing import timestamp
 from bkspark.errors import NoSuchLedgerError
 from bkspark.protocol.record import Transaction
 

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.deleting import delete_log, make_tombstone
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.logs import trimming
 from bkspark.client.reading import ordered_read
-from bkspark.client.upkeep.maintenance import delete_log, make_tombstone
 from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.spark.source import BookKeeperDataSource

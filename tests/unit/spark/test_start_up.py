@@ -17,7 +17,7 @@ NOT_NEEDED = {
     "bkspark.bookie.memory",
     "bkspark.bookie.object_store",
     "bkspark.client.handles.read_handle",
-    "bkspark.client.upkeep.views",
+    "bkspark.client.admin.views",
     "bkspark.metadata.object_store",
     "bkspark.metadata.zookeeper",
     "fsspec",

@@ -10,10 +10,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from pyspark.sql.types import LongType, StructType
 
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import delete_log
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.logs.log_writer import LogWriter
 from bkspark.client.password import Password
-from bkspark.client.upkeep.maintenance import delete_log
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.spark.source import BookKeeperDataSource
 

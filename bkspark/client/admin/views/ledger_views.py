@@ -4,20 +4,20 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.upkeep.replication_check import missing_replicas
-from bkspark.client.upkeep.stuck_recoveries import UnfinishedRecovery, unfinished_recoveries
-from bkspark.client.upkeep.views.sharing import (
+from bkspark.client.admin.replication_check import missing_replicas
+from bkspark.client.admin.stuck_recoveries import UnfinishedRecovery, unfinished_recoveries
+from bkspark.client.admin.views.sharing import (
     DROPPED,
     QUORUM_FIELDS,
     TIME,
     Row,
     all_ledgers,
-    log_of,
     places_of_ledgers,
     quorum_of,
     timestamp,
 )
+from bkspark.client.cluster import Cluster
+from bkspark.client.creating import log_of
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 

@@ -5,7 +5,7 @@ import pytest
 from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.client.batch.commit import commit
 from bkspark.client.cluster import Cluster
-from bkspark.client.upkeep.maintenance import delete_ledger, delete_log
+from bkspark.client.deleting import delete_ledger, delete_log
 from bkspark.errors import BookKeeperError, InvalidRequestError, NoSuchLedgerError
 from bkspark.protocol.ledger import LedgerState
 

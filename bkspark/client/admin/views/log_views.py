@@ -4,12 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.creating import OPERATION_KEY, STREAM
-from bkspark.client.password import Password
-from bkspark.client.reading.log_ends import views_of
-from bkspark.client.reading.log_view import LogView
-from bkspark.client.upkeep.views.sharing import (
+from bkspark.client.admin.views.sharing import (
     QUORUM_FIELDS,
     TIME,
     Row,
@@ -18,6 +13,11 @@ from bkspark.client.upkeep.views.sharing import (
     quorum_of,
     timestamp,
 )
+from bkspark.client.cluster import Cluster
+from bkspark.client.creating import OPERATION_KEY, STREAM
+from bkspark.client.password import Password
+from bkspark.client.reading.log_ends import views_of
+from bkspark.client.reading.log_view import LogView
 from bkspark.protocol.ledger import LedgerMetadata
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.log_contents import LoggedLedger

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from bkspark.client.cluster import Cluster
-from bkspark.client.creating import LOG_KEY
+from bkspark.client.creating import log_of
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import LedgerMetadata
 from bkspark.protocol.log import LogRecord
@@ -39,11 +39,6 @@ class View:
 
     schema: pa.Schema
     rows: Callable[[Cluster, str | None], list[Row]]
-
-
-def log_of(ledger: LedgerMetadata) -> str | None:
-    """The log that ``ledger`` is in or was made for."""
-    return ledger.custom_metadata.get(LOG_KEY)
 
 
 def columns_of(schema: bytes) -> list[str]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from secrets import token_hex
 
 from bkspark.client.cluster import Cluster
-from bkspark.client.upkeep.views import log_of
+from bkspark.client.creating import log_of
 from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState

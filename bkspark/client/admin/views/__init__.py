@@ -7,11 +7,10 @@ looks at.
 
 import pyarrow as pa
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.upkeep.stuck_recoveries import STUCK_SCHEMA
-from bkspark.client.upkeep.views import bookie_views, ledger_views, log_views
-from bkspark.client.upkeep.views.bookie_views import bookies
-from bkspark.client.upkeep.views.ledger_views import (
+from bkspark.client.admin.stuck_recoveries import STUCK_SCHEMA
+from bkspark.client.admin.views import bookie_views, ledger_views, log_views
+from bkspark.client.admin.views.bookie_views import bookies
+from bkspark.client.admin.views.ledger_views import (
     fragments,
     fragments_of,
     ledgers,
@@ -19,17 +18,17 @@ from bkspark.client.upkeep.views.ledger_views import (
     recovery_of,
     underreplicated,
 )
-from bkspark.client.upkeep.views.log_views import history, logs
-from bkspark.client.upkeep.views.sharing import (
+from bkspark.client.admin.views.log_views import history, logs
+from bkspark.client.admin.views.sharing import (
     DROPPED,
     LISTED,
     Row,
     View,
     columns_of,
-    log_of,
     sizes_of,
     timestamp,
 )
+from bkspark.client.cluster import Cluster
 
 __all__ = [
     "DROPPED",
@@ -43,7 +42,6 @@ __all__ = [
     "fragments_of",
     "history",
     "ledgers",
-    "log_of",
     "logs",
     "recoveries",
     "recovery_of",

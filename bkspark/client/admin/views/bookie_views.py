@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
+from bkspark.client.admin.views.sharing import Row, all_ledgers
 from bkspark.client.cluster import Cluster
-from bkspark.client.upkeep.views.sharing import Row, all_ledgers
 from bkspark.storage.shown import shown_url
 
 BOOKIES = pa.schema(
