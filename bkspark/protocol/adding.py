@@ -20,7 +20,7 @@ post-check had passed. Who takes the place of another begins with nothing (R14).
 """
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from bkspark.protocol.ledger import INVALID_ENTRY_ID
@@ -33,13 +33,26 @@ class PendingAdd:
 
     Attributes:
         write_sets: every one of them needs Qa counted members.
+        last_add_confirmed: the LAC of its writer when it was pushed; its record says so.
+        length_bytes: payload bytes of the ledger up to ``last_entry_id``.
+        fragment_first_entry_id: the fragment it was pushed in.
+        stored: what each member had stored when it was pushed; its record says so (rule 6).
         counted: ensemble indexes whose copy is durable and passed the post-check.
     """
 
     first_entry_id: int
     last_entry_id: int
     write_sets: tuple[tuple[int, ...], ...]
+    last_add_confirmed: int = INVALID_ENTRY_ID
+    length_bytes: int = 0
+    fragment_first_entry_id: int = 0
+    stored: tuple[int, ...] = ()
     counted: set[int] = field(default_factory=set)
+
+    @property
+    def indexes(self) -> tuple[int, ...]:
+        """The members that get its record."""
+        return tuple(sorted({index for write_set in self.write_sets for index in write_set}))
 
     def is_complete(self, quorum: Quorum) -> bool:
         return all(quorum.is_ack_quorum(write_set, self.counted) for write_set in self.write_sets)
@@ -56,10 +69,18 @@ class CheckTicket:
 class PendingAdds:
     """The adds of one writer in one term, from id assignment to acknowledgement."""
 
-    def __init__(self, quorum: Quorum, *, last_add_confirmed: int = INVALID_ENTRY_ID) -> None:
+    def __init__(
+        self,
+        quorum: Quorum,
+        *,
+        last_add_confirmed: int = INVALID_ENTRY_ID,
+        length_bytes: int = 0,
+    ) -> None:
         self.quorum = quorum
         self.last_add_confirmed = last_add_confirmed
         self.last_add_pushed = last_add_confirmed
+        self.length_bytes = length_bytes
+        self._pushed_bytes = length_bytes
         self._said = last_add_confirmed
         self._stored = [INVALID_ENTRY_ID] * quorum.ensemble_size
         self._pending: deque[PendingAdd] = deque()
@@ -68,10 +89,29 @@ class PendingAdds:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def push(self, entry_count: int, *, names_entry_logs: bool = False) -> PendingAdd:
+    def __iter__(self) -> Iterator[PendingAdd]:
+        """In entry order."""
+        return iter(self._pending)
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """All that decides what comes next."""
+        adds = tuple((a.first_entry_id, a.last_entry_id, frozenset(a.counted)) for a in self)
+        said = (self.last_add_confirmed, self.last_add_pushed, self._said, self.stored)
+        return (adds, *said, self._replacements)
+
+    def push(
+        self,
+        entry_count: int,
+        *,
+        byte_count: int = 0,
+        fragment_first_entry_id: int = 0,
+        names_entry_logs: bool = False,
+    ) -> PendingAdd:
         """Give the next ``entry_count`` (>= 1) ids to a new add; a zero-row add has no record.
 
         Args:
+            byte_count: of their payload.
             names_entry_logs: its rows lie in entry logs on rotated windows, so that every write
                 set must be able to prove the record (see ``record``, rule 3).
         """
@@ -83,7 +123,14 @@ class PendingAdds:
         else:
             distinct = min(entry_count, self.quorum.stripe_count)
             write_sets = tuple(self.quorum.write_set(first + k) for k in range(distinct))
-        add = PendingAdd(first, last, write_sets)
+        self._pushed_bytes += byte_count
+        add = PendingAdd(
+            *(first, last, write_sets),
+            last_add_confirmed=self.last_add_confirmed,
+            length_bytes=self._pushed_bytes,
+            fragment_first_entry_id=fragment_first_entry_id,
+            stored=self.stored,
+        )
         self._pending.append(add)
         self.last_add_pushed = last
         self._said = self.last_add_confirmed
@@ -130,6 +177,7 @@ class PendingAdds:
         while self._pending and self._pending[0].last_entry_id <= ticket.last_entry_id:
             done.append(self._pending.popleft())
             self.last_add_confirmed = done[-1].last_entry_id
+            self.length_bytes = done[-1].length_bytes
         return done
 
     def replace_members(self, indexes: Collection[int]) -> None:

@@ -1,0 +1,180 @@
+"""Scripts of a writer: events in, instructions out, as text that a person can check.
+
+A line that begins with ``>`` is an event; the lines behind it are what the writer does then, in
+this order. ``#`` begins a remark. The first line of a scene names the sizes and the members:
+
+    ledger 3/3/2 of a b c [with delay] [behind entry N]
+
+To have the instructions of a script written anew: python -m tests.protocol.script FILE ...
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from bkspark.errors import (
+    BookieUnavailableError,
+    BookKeeperError,
+    LedgerFencedError,
+    OutcomeUnknownError,
+)
+from bkspark.protocol.adding import CheckTicket, PendingAdd
+from bkspark.protocol.ledger import FIRST_TERM, Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.writing import LedgerWriter
+from bkspark.protocol.writing_steps import (
+    Acknowledge,
+    Append,
+    Checked,
+    CheckMetadata,
+    Confirm,
+    End,
+    Enlist,
+    Enlisted,
+    Event,
+    Failed,
+    Idle,
+    Instruction,
+    Join,
+    Release,
+    Stop,
+    Stored,
+    Submitted,
+    Swap,
+    Swapped,
+    TimedOut,
+    WarnOfGaps,
+)
+
+TOKEN = "c" * 32
+
+
+def member(name: str) -> Member:
+    return Member(name, "1" * 32)
+
+
+def ledger_of(quorum: Quorum, names: list[str]) -> LedgerMetadata:
+    ensemble = tuple(member(name) for name in names)
+    fragments = (Fragment(0, FIRST_TERM, ensemble, TOKEN),)
+    return LedgerMetadata(7, quorum, LedgerState.OPEN, FIRST_TERM, TOKEN, fragments)
+
+
+class Scene:
+    """One writer, and what the text calls things."""
+
+    def __init__(self, line: str) -> None:
+        words = line.split()
+        quorum = Quorum(*map(int, words[1].split("/")))
+        end = 3 + quorum.ensemble_size
+        behind = int(words[-1]) if "behind" in words else -1
+        self.ledger = ledger_of(quorum, words[3:end])
+        self.writer = LedgerWriter(
+            self.ledger, is_change_delayed="delay" in words, last_add_confirmed=behind
+        )
+        self._index_of = {name: index for index, name in enumerate(words[3:end])}
+        self._checks: list[CheckTicket] = []
+        self._swap: Swap | None = None
+
+    def receive(self, line: str) -> list[str]:
+        """What the writer does when the event of ``line`` happens."""
+        return [self._shown(step) for step in self.writer.receive(self._event(line.split()))]
+
+    def _event(self, words: list[str]) -> Event:
+        match words:
+            case ["submit", count, *rest]:
+                return Submitted(int(count), 10 * int(count), names_entry_logs=bool(rest))
+            case ["stored", name, first]:
+                return Stored(self._index_of[name], name, int(first))
+            case ["failed", name]:
+                return Failed(self._index_of[name], name, BookieUnavailableError("it hangs"))
+            case ["fenced", name]:
+                return Failed(self._index_of[name], name, LedgerFencedError("fenced"))
+            case ["enlisted", "nobody", *passed]:
+                return Enlisted(None, tuple((name, "it hangs") for name in passed))
+            case ["enlisted", name]:
+                return Enlisted(member(name))
+            case ["swapped"]:
+                assert self._swap is not None
+                self.ledger = self._swap.applied_to(self.ledger)
+                return Swapped(self.ledger)
+            case ["checked", number]:
+                return Checked(self._checks[int(number)])
+            case ["changed", number, "by", "a", "job"]:
+                self.ledger = replace(self.ledger, custom_metadata={"job": "1"})
+                return Checked(self._checks[int(number)], self.ledger)
+            case ["changed", number, "by", "a", "recovery"]:
+                return Checked(self._checks[int(number)], self.ledger.in_recovery("d" * 32))
+            case ["idle"]:
+                return Idle()
+            case ["late", first]:
+                return TimedOut(int(first), 60)
+            case ["stop"]:
+                return Stop()
+            case ["stop", *_]:
+                return Stop(OutcomeUnknownError("no answer"))
+        raise ValueError(f"no event: {words}")
+
+    def _shown(self, step: Instruction) -> str:
+        match step:
+            case Append():
+                says = f"after {step.add.last_add_confirmed}"
+                return f"append {_ids(step.add)} {says} on {self._names(step.indexes)}"
+            case Confirm():
+                lac = self.writer.pending.last_add_confirmed
+                return f"confirm {lac} on {self._names(step.indexes)}"
+            case CheckMetadata():
+                if step.ticket not in self._checks:
+                    self._checks.append(step.ticket)
+                return f"check {self._checks.index(step.ticket)}"
+            case Acknowledge():
+                return f"acknowledge {' '.join(_ids(add) for add in step.adds)}"
+            case Release():
+                return f"release {step.member.bookie_id}"
+            case Enlist():
+                beside = " ".join(one.bookie_id for one in step.staying)
+                return f"enlist beside {beside}, not {' '.join(sorted(step.exclude))}"
+            case Swap():
+                self._swap = step
+                names = " ".join(one.bookie_id for one in step.ensemble)
+                return f"swap from {step.first_entry_id} on to {names}"
+            case Join():
+                self._index_of[step.member.bookie_id] = step.ensemble_index
+                return f"join {step.member.bookie_id} for {step.replaced[0]}"
+            case WarnOfGaps():
+                names = " ".join(name for name, _ in step.lacking)
+                return f"warn from {step.first_entry_id} on: none on {names}"
+            case End():
+                return f"end{_of(step.error)}"
+
+    def _names(self, indexes: tuple[int, ...]) -> str:
+        ensemble = self.writer.metadata.last_fragment.ensemble
+        return " ".join(ensemble[index].bookie_id for index in indexes) or "nobody"
+
+
+def _ids(add: PendingAdd) -> str:
+    one = add.first_entry_id == add.last_entry_id
+    return f"{add.first_entry_id}" if one else f"{add.first_entry_id}-{add.last_entry_id}"
+
+
+def _of(error: BookKeeperError | None) -> str:
+    return "" if error is None else f" by {type(error).__name__}"
+
+
+def played(text: str) -> Iterator[str]:
+    """The lines of a script, with what the writer really does."""
+    scene: Scene | None = None
+    for line in text.splitlines():
+        if line.startswith("ledger "):
+            scene = Scene(line)
+        if line.startswith(("ledger ", "#", ">")) or not line:
+            yield line
+        if line.startswith(">"):
+            assert scene is not None, "a script begins with a ledger"
+            yield from scene.receive(line[1:])
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        file = Path(name)
+        file.write_text("\n".join(played(file.read_text())) + "\n")
