@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from bkspark.storage.posix_calls import Buffer as Buffer
+from bkspark.format.digest import Buffer as Buffer
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
 from bkspark.client.admission import require_apart
-from bkspark.client.batch.plan import DEFAULT_QUORUM
 from bkspark.client.cluster import BookieStatus, Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger import LedgerState, Member
 from bkspark.protocol.placement import Candidate, shared_domains
+from bkspark.protocol.quorum import DEFAULT_QUORUM
 
 
 def risk_findings(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:

@@ -32,9 +32,12 @@ from bkspark.client.logs.founding import found_log
 from bkspark.client.reading.log_view import look_at
 from bkspark.client.reading.ordered_read import read_view_in_order
 from bkspark.format import digest
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.quorum import DEFAULT_QUORUM, Quorum
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
+EnsembleSizeOption = Annotated[int, typer.Option(help="Bookies of a ledger.")]
+WriteQuorumSizeOption = Annotated[int, typer.Option(help="Bookies that get an entry.")]
+AckQuorumSizeOption = Annotated[int, typer.Option(help="Bookies that must have it.")]
 
 _COLUMNS = (
     Column("log", "log"),
@@ -63,9 +66,9 @@ def add_to(app: typer.Typer) -> None:
 def create(
     context: typer.Context,
     name: Name,
-    ensemble_size: Annotated[int, typer.Option(help="Bookies of a ledger.")] = 3,
-    write_quorum_size: Annotated[int, typer.Option(help="Bookies that get an entry.")] = 3,
-    ack_quorum_size: Annotated[int, typer.Option(help="Bookies that must have it.")] = 2,
+    ensemble_size: EnsembleSizeOption = DEFAULT_QUORUM.ensemble_size,
+    write_quorum_size: WriteQuorumSizeOption = DEFAULT_QUORUM.write_quorum_size,
+    ack_quorum_size: AckQuorumSizeOption = DEFAULT_QUORUM.ack_quorum_size,
     digest_type: Annotated[str, typer.Option(help="CRC32C, or MAC, which needs a password.")] = "",
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",

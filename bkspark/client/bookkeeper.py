@@ -28,7 +28,7 @@ from bkspark.client.recovery.recover import RecoveryReport, recover
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout
 from bkspark.protocol.ledger import LedgerState
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.storage.shown import shown_url
 
 
@@ -67,9 +67,9 @@ class BookKeeper(BoundToProcess):
     def create_ledger(
         self,
         *,
-        ensemble_size: int = 3,
-        write_quorum_size: int = 3,
-        ack_quorum_size: int = 2,
+        ensemble_size: int = DEFAULT_QUORUM.ensemble_size,
+        write_quorum_size: int = DEFAULT_QUORUM.write_quorum_size,
+        ack_quorum_size: int = DEFAULT_QUORUM.ack_quorum_size,
         digest_type: str = digest.CRC32C,
         password: str | None = None,
         custom_metadata: Mapping[str, str] | None = None,
@@ -187,9 +187,9 @@ class BookKeeper(BoundToProcess):
         self,
         name: str,
         *,
-        ensemble_size: int = 3,
-        write_quorum_size: int = 3,
-        ack_quorum_size: int = 2,
+        ensemble_size: int = DEFAULT_QUORUM.ensemble_size,
+        write_quorum_size: int = DEFAULT_QUORUM.write_quorum_size,
+        ack_quorum_size: int = DEFAULT_QUORUM.ack_quorum_size,
         digest_type: str = digest.CRC32C,
         password: str | None = None,
         schema: pa.Schema | None = None,

@@ -6,7 +6,10 @@ import pyarrow as pa
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
 
-TAKEN_NAMES = ("_offset", "_ledger_id", "_entry_id")
+OFFSET_COLUMN = "_offset"
+LEDGER_COLUMN = "_ledger_id"
+ENTRY_COLUMN = "_entry_id"
+METADATA_COLUMNS = (OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN)
 """Columns that readers put beside those of the user; in any case of letters, for Spark's sake."""
 
 
@@ -42,7 +45,7 @@ def require_storable(schema: pa.Schema) -> None:
             else "a schema needs at least one column",
             hint="give each column that is to be stored a name of its own",
         )
-    taken = [name for name in names if name.lower() in TAKEN_NAMES]
+    taken = [name for name in names if name.lower() in METADATA_COLUMNS]
     if taken:
         raise InvalidRequestError(
             f"column name {taken[0]!r} is taken: readers add such a column",

@@ -32,7 +32,7 @@ INVALID_ENTRY_ID = -1
 
 FIRST_TERM = 1
 
-TERM_MAX = 32
+TAKEN_UP_TERM_MAX = 32
 """A ledger is not taken up in a term above this: every writer leaves a marker on every bookie."""
 
 
@@ -211,7 +211,7 @@ class LedgerMetadata:
     @property
     def may_be_taken_up(self) -> bool:
         """Whether its writer has laid it down, and there is a term for another one (rule 5)."""
-        return self.laid_down is not None and self.term < TERM_MAX
+        return self.laid_down is not None and self.term < TAKEN_UP_TERM_MAX
 
     # --- changing --------------------------------------------------------------------------
 

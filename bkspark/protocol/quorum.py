@@ -104,3 +104,7 @@ class Quorum:
 
     def _has_silent_quorum(self, silent: Collection[int]) -> bool:
         return any(self.is_ack_quorum(write_set, silent) for write_set in self.write_sets())
+
+
+DEFAULT_QUORUM = Quorum(3, 3, 2)
+"""What is taken where a user names no sizes."""

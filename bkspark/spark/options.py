@@ -6,7 +6,7 @@ case), an unknown one is an error that names the nearest, and all problems are r
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TypeVar
 
 from bkspark.client.arguments import METADATA_URI_VARIABLE
@@ -14,7 +14,7 @@ from bkspark.client.batch.target import BlockSettings
 from bkspark.client.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.record import Transaction
 from bkspark.spark.elsewhere import unknown
 from bkspark.spark.option_uses import Use, belonging, misplaced
@@ -206,7 +206,8 @@ class _Parser:
         if not any(self._get(name) for name in names):
             return None
         before = len(self._problems)
-        sizes = [self._number(name, default, 2**16) for name, default in zip(names, (3, 3, 2))]
+        defaults = astuple(DEFAULT_QUORUM)
+        sizes = [self._number(name, default, 2**16) for name, default in zip(names, defaults)]
         if len(self._problems) == before:
             try:
                 return Quorum(*sizes)

@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from bkspark.client.reading.slice_reader import METADATA_COLUMNS
 from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format.arrow_schema import METADATA_COLUMNS
 
 SPARK_TYPE_KEY = b"spark.field"
 

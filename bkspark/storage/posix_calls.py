@@ -19,7 +19,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 
-Buffer = bytes | bytearray | memoryview
+from bkspark.format.digest import Buffer
 
 TEMP_PREFIX = ".tmp-"
 _TEMP = re.compile(rf"{re.escape(TEMP_PREFIX)}[0-9a-f]{{32}}")

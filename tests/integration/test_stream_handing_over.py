@@ -17,7 +17,7 @@ from bkspark.client.streams.handing_over import take_up
 from bkspark.client.streams.tail_writer import RollLimits
 from bkspark.errors import BookKeeperError, LedgerFencedError, NoSuchLedgerError, UnauthorizedError
 from bkspark.format import layout
-from bkspark.protocol.ledger import TERM_MAX, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger import TAKEN_UP_TERM_MAX, LedgerMetadata, LedgerState
 from bkspark.protocol.stream_run import StreamRun
 from bkspark.testing.faulty import Moment
 from bkspark.testing.faulty_cluster import DecideOperation, Operation, crash_at, no_fault
@@ -106,10 +106,10 @@ def test_ledgers_are_as_many_as_hours_whatever_the_trigger_interval(
 
 def test_a_ledger_has_so_many_writers_at_most(rig: Rig) -> None:
     driver = Driver(rig, limits=RollLimits(seconds=1e9))
-    for batch_id in range(TERM_MAX + 2):
+    for batch_id in range(TAKEN_UP_TERM_MAX + 2):
         rested(driver).run(batch_id)
     assert (ledger_count(rig), tail_of(rig).term) == (2, 2)
-    assert settled_rows(rig) == expected(*range(TERM_MAX + 2))
+    assert settled_rows(rig) == expected(*range(TAKEN_UP_TERM_MAX + 2))
 
 
 def test_a_ledger_is_full_however_many_processes_filled_it(rig: Rig) -> None:

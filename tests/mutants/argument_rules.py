@@ -69,7 +69,7 @@ MUTANTS = (
     Mutant(
         "a column takes a name that readers add",
         "format/arrow_schema.py",
-        "if name.lower() in TAKEN_NAMES]",
+        "if name.lower() in METADATA_COLUMNS]",
         "if name in ()]",
         (f"{LEDGERS}::test_a_schema_that_could_not_be_read_back_makes_no_ledger",),
     ),

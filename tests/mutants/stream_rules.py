@@ -174,7 +174,7 @@ MUTANTS = (
     Mutant(
         "a ledger is taken up in any term",
         "protocol/ledger.py",
-        " and self.term < TERM_MAX",
+        " and self.term < TAKEN_UP_TERM_MAX",
         "",
         (
             f"{LAID_DOWN}::test_terms_are_few",

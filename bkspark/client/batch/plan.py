@@ -22,7 +22,7 @@ from bkspark.protocol.ledger import (
     LedgerMetadata,
 )
 from bkspark.protocol.log import LogRecord
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.record import Transaction
 
 
@@ -48,7 +48,6 @@ class WriteRequest:
     merges_schema: bool = False
 
 
-DEFAULT_QUORUM = Quorum(3, 3, 2)
 DEFAULT_DIGEST_TYPE = digest.CRC32C
 
 

@@ -27,6 +27,7 @@ from bkspark.errors import (
     NoSuchEntryError,
 )
 from bkspark.format import arrow_schema
+from bkspark.format.arrow_schema import ENTRY_COLUMN
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.record import AddRecord
@@ -209,7 +210,7 @@ class ReadHandle(BoundToProcess):
     def read_arrow(self, first: int = 0, last: int | None = None) -> pa.Table:
         """Entries ``[first, last]`` as a table, with ``_entry_id`` (int64) as its last column."""
         first, end = self._confirmed_range(first, last)
-        schema = self._schema.append(pa.field("_entry_id", pa.int64()))
+        schema = self._schema.append(pa.field(ENTRY_COLUMN, pa.int64()))
         batches = [
             pa.RecordBatch.from_arrays(
                 [*batch.columns, pa.arange(begin, begin + batch.num_rows)], schema=schema

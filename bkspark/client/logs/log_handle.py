@@ -24,9 +24,9 @@ from bkspark.client.logs.undecided import Undecided, resolve
 from bkspark.client.password import Password, require_of_use
 from bkspark.client.reading.log_view import LogWatch
 from bkspark.client.reading.ordered_read import OrderedRead, read_view_in_order
-from bkspark.client.reading.slice_reader import OFFSET_COLUMN
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema
+from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.protocol.cursor import CursorRecord
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.log_contents import LoggedLedger

@@ -17,13 +17,12 @@ from bkspark.client.reading.ledger_files import OpenBookies, stores_rows_inline
 from bkspark.client.reading.log_view import LogView
 from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.client.reading.slice_reader import (
-    ENTRY_COLUMN,
-    OFFSET_COLUMN,
     ReplicaFault,
     SliceReader,
 )
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema
+from bkspark.format.arrow_schema import ENTRY_COLUMN, OFFSET_COLUMN
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.let_go import LogGeneration, truncated
 

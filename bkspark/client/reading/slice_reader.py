@@ -24,15 +24,11 @@ from bkspark.client.reading.let_go import explained
 from bkspark.client.reading.plan import LedgerToRead, ReadTask, Slice
 from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import arrow_schema
+from bkspark.format.arrow_schema import ENTRY_COLUMN, LEDGER_COLUMN, OFFSET_COLUMN
 from bkspark.format.entry_log import Block
 from bkspark.protocol.let_go import LogGeneration
 
 logger = logging.getLogger(__name__)
-
-OFFSET_COLUMN = "_offset"
-LEDGER_COLUMN = "_ledger_id"
-ENTRY_COLUMN = "_entry_id"
-METADATA_COLUMNS = (OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN)
 
 
 @dataclass(frozen=True, slots=True)

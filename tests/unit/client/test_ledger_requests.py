@@ -12,9 +12,7 @@ from bkspark import BookKeeper
 from bkspark.cli import main
 from bkspark.client.handles.hedging import ReaderSettings
 from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.reading.slice_reader import METADATA_COLUMNS
 from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryError
-from bkspark.format import arrow_schema
 
 TEXTS = pa.dictionary(pa.int8(), pa.string())
 ROWS = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("s", pa.string())])
@@ -73,10 +71,6 @@ def test_a_schema_is_one_of_arrow(keeper: BookKeeper, strange: object) -> None:
     text = refusal(lambda: keeper.create_ledger(schema=strange))
     assert text.startswith("a schema must be a pyarrow.Schema, not ")
     require_untouched(keeper)
-
-
-def test_the_names_that_readers_add_are_taken() -> None:
-    assert set(arrow_schema.TAKEN_NAMES) == set(METADATA_COLUMNS)
 
 
 @pytest.mark.parametrize(

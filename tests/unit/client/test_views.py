@@ -17,6 +17,7 @@ from bkspark.client.deleting import delete_ledger
 from bkspark.client.password import Password
 from bkspark.errors import NoSuchLedgerError
 from bkspark.protocol.record import Transaction
+from bkspark.spark.options import VIEW_NAMES
 
 
 def table(cluster, name, log_name=None):
@@ -34,6 +35,10 @@ def written(small_cluster, numbers):
     small_cluster.append("a", [numbers(50, 60)], transaction=Transaction("nightly", 7))
     small_cluster.append("b", [numbers(0, 10)])
     return small_cluster
+
+
+def test_spark_is_offered_every_view_but_that_of_logs() -> None:
+    assert {*VIEW_NAMES} == views.VIEWS.keys() - {"logs"}
 
 
 @pytest.mark.parametrize("name", sorted(views.VIEWS))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bkspark.errors import InvalidRequestError, LedgerClosedError, LedgerFencedError
-from bkspark.protocol.ledger import TERM_MAX, LedgerMetadata, LedgerState, Standing
+from bkspark.protocol.ledger import TAKEN_UP_TERM_MAX, LedgerMetadata, LedgerState, Standing
 
 from .test_ledger import CLOSED, fragment, ledger
 
@@ -62,7 +62,9 @@ def test_what_is_not_laid_down_is_not_taken_up() -> None:
             metadata.taken_up("other")
 
 
-@pytest.mark.parametrize(("term", "may"), [(TERM_MAX - 1, True), (TERM_MAX, False)])
+@pytest.mark.parametrize(
+    ("term", "may"), [(TAKEN_UP_TERM_MAX - 1, True), (TAKEN_UP_TERM_MAX, False)]
+)
 def test_terms_are_few(term: int, may: bool) -> None:
     down = replace(HELD, term=term).put_down(STANDING, term=term, token="mine")
     assert down.may_be_taken_up == may
