@@ -28,7 +28,7 @@ from bkspark.client import deleting
 from bkspark.client.admin import views
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.logs.founding import found_log
+from bkspark.client.logs.creating import create_log
 from bkspark.client.reading.log_view import look_at
 from bkspark.client.reading.ordered_read import read_view_in_order
 from bkspark.format import digest
@@ -73,13 +73,13 @@ def create(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """Found an empty log of bytes."""
+    """Create an empty log of bytes."""
     session = session_of(context)
     quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
     password = password_of(password_file, password_env)
     spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
     with session.cluster() as cluster:
-        found_log(cluster, name, quorum, spec, VALUE_SCHEMA)
+        create_log(cluster, name, quorum, spec, VALUE_SCHEMA)
     print_done({"log": name}, f"created log {name}", as_json=session.as_json)
 
 

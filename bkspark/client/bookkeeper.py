@@ -21,7 +21,7 @@ from bkspark.client.handles.hedging import USUAL_READS, ReaderSettings
 from bkspark.client.handles.read_handle import ReadHandle
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.logs.founding import found_log
+from bkspark.client.logs.creating import create_log
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.password import Password, make_digester
 from bkspark.client.recovery.recover import RecoveryReport, recover
@@ -194,7 +194,7 @@ class BookKeeper(BoundToProcess):
         password: str | None = None,
         schema: pa.Schema | None = None,
     ) -> LogHandle:
-        """Found an empty log; all its ledgers will have these settings.
+        """Create an empty log; all its ledgers will have these settings.
 
         Args:
             schema: of its rows; None for a log of bytes.
@@ -208,7 +208,7 @@ class BookKeeper(BoundToProcess):
         quorum = _quorum(ensemble_size, write_quorum_size, ack_quorum_size)
         secret = Password(literal=password or "")
         spec = digest.new_spec(digest_type, secret.resolve())
-        found_log(self._cluster, name, quorum, spec, _row_schema(schema))
+        create_log(self._cluster, name, quorum, spec, _row_schema(schema))
         return LogHandle(self._cluster, name, secret)
 
     def open_log(self, name: str, *, password: str | None = None) -> LogHandle:

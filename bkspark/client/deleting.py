@@ -15,6 +15,7 @@ from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchLedgerEr
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
+from bkspark.protocol.quorum import Quorum
 
 
 def delete_log(cluster: Cluster, name: str) -> list[int]:
@@ -22,7 +23,7 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
 
     Its writer is fenced, by the metadata alone; then the log goes, at once. If this is interrupted
     after that, running it again deletes the ledgers that are left; so does whoever trims a log that
-    was founded anew under this name.
+    was created anew under this name.
 
     Raises:
         NoSuchLedgerError: there is no such log, nor anything left of it.
@@ -89,7 +90,7 @@ def delete_ledger(cluster: Cluster, ledger_id: int) -> None:
 
 
 def _without(ledger: LedgerMetadata, name: str, record: LogRecord | None) -> LogRecord:
-    log = record or LogRecord.vacant(name, ledger.quorum)
+    log = LogRecord.of(record, name, ledger.quorum)
     _require_unlisted(ledger, log)
     return log.without(ledger.ledger_id)
 
@@ -100,6 +101,16 @@ def _require_unlisted(ledger: LedgerMetadata, log: LogRecord) -> None:
             f"ledger {ledger.ledger_id} is part of log {log.name!r}",
             hint=f"the log can be deleted as a whole: bkspark log delete {log.name}",
         )
+
+
+def exclude(cluster: Cluster, log_name: str, ledger_id: int, quorum: Quorum) -> None:
+    """See to it that a ledger never joins a log, unless it is on the log's list already.
+
+    Deletes nothing: whoever collects garbage does, and a commit elsewhere may still read from it.
+    """
+    cluster.logs.update(
+        log_name, lambda record: LogRecord.of(record, log_name, quorum).without(ledger_id)
+    )
 
 
 def make_tombstone(cluster: Cluster, ledger_id: int) -> bool:

@@ -16,7 +16,7 @@ Rule 4. Overwriting starts a new generation with offsets from 0; transactions su
 
 Rule 5. A name whose log was deleted, or whose first write was aborted, keeps a *vacant* record: no
 log for anybody who asks, but it remembers the generations, the dropped ledgers and the queries that
-wrote to it. The first splice founds the log (anew), or somebody who wants it empty.
+wrote to it. The first splice creates the log (anew), or somebody who wants it empty.
 
 Rule 6. Truncation hides whole offsets at once, and never goes past a ledger that is not CLOSED. The
 last ledger stays. A sealed log takes nothing any more.
@@ -209,7 +209,7 @@ class LogRecord(LogContents):
         """
         return replace(self, is_sealed=True)
 
-    def founded(self, quorum: Quorum, digest: DigestSpec, schema: bytes) -> "LogRecord":
+    def created(self, quorum: Quorum, digest: DigestSpec, schema: bytes) -> "LogRecord":
         """Return an empty log with these settings, made of a vacant record.
 
         Raises:
@@ -281,6 +281,11 @@ class LogRecord(LogContents):
         """The record of a name that never had a log."""
         return cls(name, quorum, DigestSpec(), schema=b"", is_vacant=True, generation=0)
 
+    @classmethod
+    def of(cls, record: "LogRecord | None", name: str, quorum: Quorum) -> "LogRecord":
+        """``record``, or that of a name that never had a log."""
+        return cls.vacant(name, quorum) if record is None else record
+
     # --- parts of the above --------------------------------------------------------------------
 
     def _require_joinable(self, ledger: LedgerMetadata) -> None:
@@ -305,14 +310,14 @@ class LogRecord(LogContents):
         for what, own, other in settings:
             if own != other:
                 raise InvalidRequestError(
-                    f"log {self.name} has {what} {own}, not {other}: somebody else founded it "
+                    f"log {self.name} has {what} {own}, not {other}: somebody else created it "
                     "meanwhile",
                     hint="nothing of this write is in the log; run it again",
                 )
 
     def _base_for(self, ledger: LedgerMetadata, *, overwrite: bool) -> "LogRecord":
         if self.is_vacant:
-            return self.founded(ledger.quorum, ledger.digest, self.schema)
+            return self.created(ledger.quorum, ledger.digest, self.schema)
         self._require_settings_of(ledger)
         if overwrite:
             return replace(self._emptied(), generation=self.generation + 1)

@@ -56,7 +56,7 @@ class LogContents:
 
     Attributes:
         is_vacant: there is no such log ("log", rule 5).
-        generation: of the contents; one more after each overwrite and each founding.
+        generation: of the contents; one more after each overwrite and each creation.
         ledgers: in offset order, without gaps.
         first_offset: first readable offset; entries below are truncated.
         schema: Arrow schema of the log as an IPC schema message; opaque here.

@@ -11,7 +11,7 @@ are never forgotten, and both have its rows from one checkpoint.
 
 Rule 3. When a log is deleted, rows go that the checkpoints of its queries count as written. So the
 name remembers these queries for ever, and none of them writes there again without a new checkpoint,
-whoever founds a log anew under it. Only that is sure: micro-batches without rows leave no mark, so
+whoever creates a log anew under it. Only that is sure: micro-batches without rows leave no mark, so
 a query that no mark is found of has not lost anything by that alone.
 """
 
@@ -84,6 +84,6 @@ def require_not_bereft(run: StreamRun, bereft: Collection[str], log_name: str) -
         raise NoSuchLedgerError(
             f"log {log_name!r} was deleted after query {run.query_id} had written to it: rows that "
             "its checkpoint counts as written are gone, and it cannot go on",
-            hint="start it with a new checkpoint to begin anew, which founds the log if there is "
+            hint="start it with a new checkpoint to begin anew, which creates the log if there is "
             "none",
         )

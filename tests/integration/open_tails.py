@@ -23,14 +23,14 @@ SILENT = WriterSettings(explicit_lac_ms=0)
 PROMPT = WriterSettings(explicit_lac_ms=1)
 
 
-def found_log(cluster: Cluster, quorum: tuple[int, int, int] = (3, 3, 2)) -> None:
+def create_log(cluster: Cluster, quorum: tuple[int, int, int] = (3, 3, 2)) -> None:
     sizes = Quorum(*quorum)
 
-    def founded(record: LogRecord | None) -> LogRecord:
+    def created(record: LogRecord | None) -> LogRecord:
         log = record or LogRecord.vacant(LOG, sizes)
-        return log.founded(sizes, DigestSpec(), arrow_schema.encode(SCHEMA))
+        return log.created(sizes, DigestSpec(), arrow_schema.encode(SCHEMA))
 
-    cluster.logs.update(LOG, founded)
+    cluster.logs.update(LOG, created)
 
 
 def table(first: int, count: int) -> pa.Table:

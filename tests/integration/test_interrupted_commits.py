@@ -46,19 +46,19 @@ class Scene:
 
     rig: Rig
     loses_a_bookie: bool = False
-    is_founded: bool = False
+    is_created: bool = False
     number: int = 0
 
     @property
     def before(self) -> list[tuple[object, ...]]:
-        return flat(partitions_of(2, first=100)) if self.is_founded else []
+        return flat(partitions_of(2, first=100)) if self.is_created else []
 
     def begin(self) -> tuple[BatchTarget, list[AttemptReport | None]]:
         """A new log, and in it a write that is ready to be committed."""
         self.rig.faults.forget()
         self.number += 1
         self.rig.log_name = f"log-{self.number}"
-        if self.is_founded:
+        if self.is_created:
             self.rig.write(partitions_of(2, first=100))
         target = self.rig.target((3, 3, 2), transaction=TRANSACTION)
         reports = self.rig.tasks(target, PARTITIONS)
@@ -88,10 +88,10 @@ class Scene:
         assert self.rig.rows() == self.before + ROWS
 
 
-@pytest.fixture(params=always(["plain"], ["plain", "founded", "spare"]))
+@pytest.fixture(params=always(["plain"], ["plain", "created", "spare"]))
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     rig = Rig(tmp_path / "cluster", bookie_count=4)
-    return Scene(rig, request.param == "spare", request.param == "founded")
+    return Scene(rig, request.param == "spare", request.param == "created")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from bkspark.protocol.record import AddRecord
 
 from .open_tails import (
     NO_PASSWORD,
-    found_log,
+    create_log,
     look,
     numbers,
     opened,
@@ -61,7 +61,7 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_look_does_not_cost_more_in_a_long_ledger_and_costs_nothing_without_news(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found_log(cluster)
+    create_log(cluster)
     writer = opened(cluster)
     text = pa.array(["x" * 1000] * 50)
     for first in range(0, 2000, 50):
@@ -83,7 +83,7 @@ def test_a_look_does_not_cost_more_in_a_long_ledger_and_costs_nothing_without_ne
 def test_a_torn_end_is_read_from_where_the_last_look_ended(
     memory_rig: Rig, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found_log(cluster)
+    create_log(cluster)
     writer = opened(cluster)
     for n in range(30):
         writer.append_many(table(n, 1))
@@ -115,7 +115,7 @@ def test_a_torn_end_is_read_from_where_the_last_look_ended(
 
 def sink_tail(rig: Rig, cluster: Cluster, counts: list[int], failing: str = "") -> int:
     """An open tail with a record for each of ``counts``; the ensemble changes after the first."""
-    found_log(cluster)
+    create_log(cluster)
     target = rig.target()
     digester = make_digester(target.digest, NO_PASSWORD)
     first = 0

@@ -87,7 +87,7 @@ def test_a_name_in_use_is_refused(keeper: BookKeeper, log: LogHandle) -> None:
         keeper.open_log("other")
 
 
-def test_a_log_that_was_deleted_is_founded_anew(keeper: BookKeeper, log: LogHandle) -> None:
+def test_a_log_that_was_deleted_is_created_anew(keeper: BookKeeper, log: LogHandle) -> None:
     fill(log, 2)
     delete_log(keeper._cluster, "wal")
     again = keeper.create_log("wal")

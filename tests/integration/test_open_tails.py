@@ -31,7 +31,7 @@ from .open_tails import (
     NO_PASSWORD,
     PROMPT,
     by_hand,
-    found_log,
+    create_log,
     look,
     numbers,
     opened,
@@ -51,7 +51,7 @@ def cluster(memory_rig: Rig) -> Iterator[Cluster]:
 
 
 def test_of_an_open_ledger_what_is_confirmed_is_read(cluster: Cluster) -> None:
-    found_log(cluster)
+    create_log(cluster)
     writer = opened(cluster)
     for first, count in ((0, 5), (5, 4), (9, 3)):
         writer.append_many(table(first, count))
@@ -69,7 +69,7 @@ def test_of_an_open_ledger_what_is_confirmed_is_read(cluster: Cluster) -> None:
 
 
 def test_the_last_entry_of_an_idle_writer_is_seen(cluster: Cluster) -> None:
-    found_log(cluster)
+    create_log(cluster)
     writer = opened(cluster, PROMPT)
     writer.append_many(table(0, 4))
     watch = LogWatch(cluster, LOG, NO_PASSWORD)
@@ -100,7 +100,7 @@ def test_rb_44_nothing_of_the_second_ledger_is_seen_before_the_first_is_closed(
     cluster: Cluster,
 ) -> None:
     """The order of a roll: create, list, then close the one before."""
-    found_log(cluster)
+    create_log(cluster)
     writer = opened(cluster)
     writer.append_many(table(0, 3))
     log = cluster.log(LOG).value
@@ -126,7 +126,7 @@ def test_rb_44_nothing_of_the_second_ledger_is_seen_before_the_first_is_closed(
 def test_rb_39_an_old_version_of_the_log_still_gives_all_of_what_it_lists(
     cluster: Cluster,
 ) -> None:
-    found_log(cluster)
+    create_log(cluster)
     writer = opened(cluster)
     writer.append_many(table(0, 3))
     old = cluster.log(LOG).value
@@ -141,7 +141,7 @@ def test_rb_39_an_old_version_of_the_log_still_gives_all_of_what_it_lists(
 def test_a_tail_that_is_deleted_between_two_look_ups_is_looked_up_anew(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found_log(cluster)
+    create_log(cluster)
     opened(cluster).release()
     watch = LogWatch(cluster, LOG, NO_PASSWORD)
     stale = cluster.log(LOG).value
@@ -160,7 +160,7 @@ def test_the_metadata_used_is_read_after_the_lac(
     memory_rig: Rig, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ensemble changes while a reader looks: new entries are not in the old one."""
-    found_log(cluster, (3, 1, 1))
+    create_log(cluster, (3, 1, 1))
     with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
         writer = opened(keeper._cluster)
         writer.append_many(table(0, 3))
@@ -189,7 +189,7 @@ def test_entries_in_front_of_the_last_fragment_are_confirmed_by_it(
     memory_rig: Rig, cluster: Cluster
 ) -> None:
     """Also if none of its members has a record yet."""
-    found_log(cluster)
+    create_log(cluster)
     writer = opened(cluster)
     writer.append_many(table(0, 4))
     [ledger_id] = cluster.log(LOG).value.tail
@@ -213,7 +213,7 @@ def test_entries_in_front_of_the_last_fragment_are_confirmed_by_it(
 def lagging(memory_rig: Rig, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """An open tail of which two bookies have entries 0 to 3, and the first one only 0 and 1."""
     monkeypatch.setattr(how_far, "PAUSES", (0.0, 0.0))
-    found_log(cluster)
+    create_log(cluster)
     writer = opened(cluster)
     writer.append_many(table(0, 2))
     [ledger_id] = cluster.log(LOG).value.tail
@@ -293,7 +293,7 @@ def test_if_no_bookie_answers_the_end_is_unknown_and_the_closed_part_is_read(
 def test_records_are_put_together_from_several_journals(
     closes: str, memory_rig: Rig, cluster: Cluster
 ) -> None:
-    found_log(cluster)
+    create_log(cluster)
     with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
         writer = opened(keeper._cluster)
         writer.append_many(table(0, 4))

@@ -299,7 +299,7 @@ def test_a_log_that_was_made_meanwhile_with_other_stripes_is_an_error(rig: Rig) 
     rig.write(partitions_of(3), (4, 3, 2))
     with Cluster(rig.uri) as cluster:  # so that the tasks' own ledger is not tried first
         cluster.logs.update(rig.log_name, lambda log: log and log.without(late.home.ledger_id))
-    with pytest.raises(InvalidRequestError, match="founded with other quorum sizes"):
+    with pytest.raises(InvalidRequestError, match="created with other quorum sizes"):
         driver.commit(late)
 
 

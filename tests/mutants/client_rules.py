@@ -203,14 +203,14 @@ MUTANTS = (
     Mutant(
         "abort does nothing",
         "client/batch/commit.py",
-        "lambda record: (record or vacant).without(target.ledger_id)",
-        "lambda record: record or vacant",
+        "        exclude(cluster, target.log_name, target.ledger_id, target.quorum)\n",
+        "        pass\n",
         (f"{LOGS}::test_an_aborted_write_never_joins[memory]",),
     ),
     Mutant(
         "abort deletes the files of the write",
         "client/batch/commit.py",
-        "    vacant = LogRecord.vacant(target.log_name, target.quorum)\n    with Cluster(",
+        "    with Cluster(target.metadata_uri) as cluster:\n        exclude(",
         "    from bkspark.bookie.uri import open_bookie\n"
         "    from bkspark.format import layout\n"
         "    for address in target.ensemble:\n"
@@ -218,7 +218,7 @@ MUTANTS = (
         "            folder = layout.entries_folder(target.ledger_id)\n"
         "            for name in root.list(folder):\n"
         "                root.delete(f'{folder}/{name}')\n"
-        "    vacant = LogRecord.vacant(target.log_name, target.quorum)\n    with Cluster(",
+        "    with Cluster(target.metadata_uri) as cluster:\n        exclude(",
         (f"{INTERRUPTED}::test_abort_after_a_lost_answer_deletes_nothing[plain]",),
     ),
     Mutant(

@@ -55,8 +55,8 @@ MUTANTS = (
     Mutant(
         "aborting a write that was done before drops a ledger that never was",
         "client/batch/commit.py",
-        "    if target.is_done:\n        return\n    vacant",
-        "    vacant",
+        "    if target.is_done:\n        return\n    with Cluster",
+        "    with Cluster",
         (f"{LOGS}::test_aborting_a_write_that_was_done_before_changes_nothing[memory]",),
     ),
     Mutant(

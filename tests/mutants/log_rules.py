@@ -127,12 +127,12 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a log is founded over another",
+        "a log is created over another",
         "protocol/log.py",
         "if not self.is_vacant:",
         "if False:",
         (
-            f"{TAIL}::test_an_empty_log_is_founded_once",
+            f"{TAIL}::test_an_empty_log_is_created_once",
             f"{HANDLES}::test_a_name_in_use_is_refused",
         ),
     ),

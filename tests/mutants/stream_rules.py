@@ -247,10 +247,10 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a query founds the log that was deleted under it",
-        "client/streams/tail_writer.py",
-        "                .with_stream(batch.run)\n",
-        "",
+        "a query creates the log that was deleted under it",
+        "client/logs/creating.py",
+        "log = log if run is None else log.with_stream(run)",
+        "pass",
         (f"{DELETIONS}::test_a_query_whose_log_was_deleted_is_told[memory-same-open-tail]",),
     ),
     Mutant(

@@ -28,8 +28,8 @@ def deleted_from_below(cluster: Any, name: str) -> list[int]:
     return gone
 
 
-def founded_as_the_same(self: LogRecord, *settings: Any) -> LogRecord:
-    return replace(REAL_FOUNDED(self, *settings), generation=self.generation)
+def created_as_the_same(self: LogRecord, *settings: Any) -> LogRecord:
+    return replace(REAL_CREATED(self, *settings), generation=self.generation)
 
 
 def vacated_and_forgotten(self: LogRecord) -> LogRecord:
@@ -61,7 +61,7 @@ def followed_by_offset(
 
 
 REAL_TOMBSTONE = deleting.make_tombstone
-REAL_FOUNDED = LogRecord.founded
+REAL_CREATED = LogRecord.created
 REAL_VACATED = LogRecord.vacated
 REAL_RESUME = stream_position.resume
 
@@ -71,7 +71,7 @@ DELETION_MUTANTS: dict[str, tuple[Change, ...]] = {
     "a deletion leaves the ledgers": ((deleting, "make_tombstone", nothing),),
     "a deletion forgets the ledgers": ((LogRecord, "vacated", vacated_and_forgotten),),
     "who meant one generation changes another": ((LogRecord, "still_of", itself),),
-    "a log made anew is the same generation": ((LogRecord, "founded", founded_as_the_same),),
+    "a log made anew is the same generation": ((LogRecord, "created", created_as_the_same),),
     "a ledger made for the old log joins the new one": (
         (LogRecord, "_require_settings_of", nothing),
     ),

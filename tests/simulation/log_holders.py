@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from bkspark.client import deleting
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.logs.founding import found_log
+from bkspark.client.logs.creating import create_log
 from bkspark.client.password import Password
 from bkspark.client.reading.log_view import LogView, LogWatch
 from bkspark.client.reading.ordered_read import read_view_in_order
@@ -46,11 +46,11 @@ class Holders:
         self._clients = clients
         self._oracle = clients.log_oracle
 
-    def delete(self, name: str, *, refounded: Quorum | None) -> Task:
+    def delete(self, name: str, *, recreated: Quorum | None) -> Task:
         """Delete the log, until that is known to be done.
 
         Args:
-            refounded: of the log that is made in its place, and written to; None for none.
+            recreated: of the log that is made in its place, and written to; None for none.
         """
         self.deletions += 1
 
@@ -66,8 +66,8 @@ class Holders:
                         self._clients.rest()
                         continue
                     break
-                if refounded is not None:
-                    self._found(cluster, refounded)
+                if recreated is not None:
+                    self._found(cluster, recreated)
                     heir = f"heir-of-{name}"
                     self._clients.lead(heir, _HEIR, must_succeed=lambda: "", delays=(0,))
 
@@ -96,7 +96,7 @@ class Holders:
         return self._clients.start(name, work)
 
     def _found(self, cluster: Cluster, quorum: Quorum) -> None:
-        found_log(cluster, LOG, quorum, DigestSpec(), VALUE_SCHEMA)
+        create_log(cluster, LOG, quorum, DigestSpec(), VALUE_SCHEMA)
         self._clients.note("has made the log anew")
 
     def query(self, name: str, *, fails_on_loss: bool) -> Task:

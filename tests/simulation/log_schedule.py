@@ -1,6 +1,6 @@
 """One schedule of a log: from a seed to what happened.
 
-Rule: as in ``schedule``. A log is founded, without faults. Two or three clients want to write to
+Rule: as in ``schedule``. A log is created, without faults. Two or three clients want to write to
 it, others read it, make it shorter, append batches to it or stream into it, while everything may
 fail. Then the faults end: it must be possible to write to the log and to read all of it, and what
 is on no list can be deleted.
@@ -14,7 +14,7 @@ from bkspark.client import deleting
 from bkspark.client.admin.views import LISTED, ledgers
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.logs.founding import found_log
+from bkspark.client.logs.creating import create_log
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.client.password import Password
 from bkspark.errors import BookKeeperError
@@ -97,7 +97,7 @@ class _Run(Run[LogOracle]):
 
     def _found(self) -> None:
         with Cluster(URI) as cluster:
-            found_log(cluster, LOG, self.quorum, DigestSpec(), VALUE_SCHEMA)
+            create_log(cluster, LOG, self.quorum, DigestSpec(), VALUE_SCHEMA)
             self.oracle.logs.see("-", f"logs/{LOG}")
             LogHandle(cluster, LOG, Password()).cursor(CURSOR)
 
@@ -155,8 +155,8 @@ class _Run(Run[LogOracle]):
             and quorum.losses_max >= self.quorum.losses_max
         ]
         for number in range(random.choice((1, 1, 2, 2, 3))):
-            refounded = random.choice((None, self.quorum, self.quorum, *possible))
-            self._holders.delete(f"deleter-{number + 1}", refounded=refounded)
+            recreated = random.choice((None, self.quorum, self.quorum, *possible))
+            self._holders.delete(f"deleter-{number + 1}", recreated=recreated)
         for number in range(random.choice((0, 1, 2))):
             self._clients.follow(f"clinging-follower-{number + 1}")
 

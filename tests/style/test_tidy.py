@@ -31,7 +31,7 @@ COMPARES = {
 }
 STAMPS = {
     *("client/cluster.py", "client/creating.py", "client/recovery/one_term.py"),
-    *("client/logs/cursors.py", "client/logs/founding.py", "client/logs/log_handle.py"),
+    *("client/logs/cursors.py", "client/logs/creating.py", "client/logs/log_handle.py"),
     *("client/logs/log_writer.py", "client/logs/opening.py", "client/logs/settling.py"),
 }
 """Write down when something was done, for people to read."""

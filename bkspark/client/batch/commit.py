@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import exclude
 from bkspark.client.logs.schema import schema_after
 from bkspark.client.logs.settling import update_settled
 from bkspark.client.logs.trimming import retain_after_roll
@@ -65,7 +66,7 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
 
 
 def _splice(cluster: Cluster, target: BatchTarget) -> bool:
-    """Put the closed ledger on its log's list, founding the log if there is none.
+    """Put the closed ledger on its log's list, creating the log if there is none.
 
     Whoever writes to the log's tail is displaced: nothing goes behind a ledger that is not closed.
 
@@ -74,7 +75,7 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
     schema = arrow_schema.decode(target.schema)
 
     def joined(record: LogRecord | None) -> LogRecord:
-        log = record or LogRecord.vacant(target.log_name, target.quorum)
+        log = LogRecord.of(record, target.log_name, target.quorum)
         if log.has_committed(target.transaction):
             return log.without(target.ledger_id)
         if not log.is_vacant:  # it may have been deleted and made anew, with another password
@@ -113,11 +114,8 @@ def abort(target: BatchTarget) -> None:
     """
     if target.is_done:
         return
-    vacant = LogRecord.vacant(target.log_name, target.quorum)
     with Cluster(target.metadata_uri) as cluster:
-        cluster.logs.update(
-            target.log_name, lambda record: (record or vacant).without(target.ledger_id)
-        )
+        exclude(cluster, target.log_name, target.ledger_id, target.quorum)
 
 
 def _closed(

@@ -241,7 +241,7 @@ def drop_unlisted(cluster: Cluster, log_name: str, ledger: Seen[LedgerMetadata])
 
 def _without(record: LogRecord | None, log_name: str, ledger: Seen[LedgerMetadata]) -> LogRecord:
     """The log without the ledger, to be deleted; who has dropped it before sees to that already."""
-    log = record or LogRecord.vacant(log_name, ledger.value.quorum)
+    log = LogRecord.of(record, log_name, ledger.value.quorum)
     after = log.without(ledger.value.ledger_id)
     if after is log:
         return log

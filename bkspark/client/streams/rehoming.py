@@ -29,7 +29,7 @@ def rehomed(report: AttemptReport, home: Home, target: BatchTarget) -> AttemptRe
     """
     if target.quorum.stripe_count != home.quorum.stripe_count:
         raise InvalidRequestError(
-            f"log {target.log_name!r} was founded with other quorum sizes",
+            f"log {target.log_name!r} was created with other quorum sizes",
             hint="nothing of this micro-batch is in it; restart the query",
         )
     writer = AttemptWriter(target, report.partition_id)

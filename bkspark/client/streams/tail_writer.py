@@ -8,7 +8,7 @@ nobody else commits without fencing this writer first, so its own memory is as g
 
 import logging
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from time import monotonic
 
@@ -17,6 +17,8 @@ from bkspark.client.batch.plan import WriteRequest, target_of
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
+from bkspark.client.deleting import exclude
+from bkspark.client.logs.creating import create_log
 from bkspark.client.logs.opening import OpenTail, open_tail
 from bkspark.client.logs.trimming import retain_after_roll
 from bkspark.client.password import make_digester
@@ -70,7 +72,7 @@ class TailWriter:
         self._rolled: LogRecord | None = None
         with ExitStack() as cleanup:
             self._cluster = cleanup.enter_context(Cluster(request.metadata_uri))
-            _found(self._cluster, request, batch)
+            _create_log(self._cluster, request, batch)
             writer, committed = self._taken_up(batch) or self._opened(batch, adopts=adopts)
             self._writer = cleanup.enter_context(writer)
             self._last_batch_id = committed.get(batch.transaction.app_id, -1)
@@ -194,15 +196,9 @@ class TailWriter:
 
 
 def drop_private(cluster: Cluster, request: WriteRequest, home: Home) -> None:
-    """See to it that a batch's private ledger never joins the log, unless it is on its list.
-
-    Deletes nothing: whoever collects garbage does, and a commit elsewhere may still read from it.
-    """
+    """See to it that a batch's private ledger never joins the log, unless it is on its list."""
     if home.is_private:
-        vacant = LogRecord.vacant(request.log_name, home.quorum)
-        cluster.logs.update(
-            request.log_name, lambda record: (record or vacant).without(home.ledger_id)
-        )
+        exclude(cluster, request.log_name, home.ledger_id, home.quorum)
 
 
 def _located(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]:
@@ -214,24 +210,14 @@ def _located(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]:
     return ensemble
 
 
-def _found(cluster: Cluster, request: WriteRequest, batch: MicroBatch) -> None:
+def _create_log(cluster: Cluster, request: WriteRequest, batch: MicroBatch) -> None:
     """Make an empty log if there is none, unless the query has lost rows with the last one."""
-    home = batch.home
-    seen = cluster.logs.get(request.log_name)
-    if seen is not None and not seen.value.is_vacant:
-        return
-    vacant = LogRecord.vacant(request.log_name, home.quorum)
-    try:
-        cluster.logs.update(
-            request.log_name,
-            lambda record: (
-                (record or vacant)
-                .with_stream(batch.run)
-                .founded(home.quorum, home.digest, home.schema)
-            ),
-        )
-    except LedgerExistsError:
-        return
+    name, home = request.log_name, batch.home
+    seen = cluster.logs.get(name)
+    if seen is None or seen.value.is_vacant:
+        with suppress(LedgerExistsError):
+            schema = arrow_schema.decode(home.schema)
+            create_log(cluster, name, home.quorum, home.digest, schema, run=batch.run)
 
 
 def _is_untouched(cluster: Cluster, log_name: str, home: Home) -> bool:

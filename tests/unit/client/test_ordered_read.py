@@ -7,7 +7,7 @@ import pytest
 
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.logs.founding import found_log
+from bkspark.client.logs.creating import create_log
 from bkspark.client.password import Password
 from bkspark.client.reading import ordered_read
 from bkspark.client.reading.log_view import look_at
@@ -62,7 +62,7 @@ def test_ranges_that_are_not_there(opened, begin, end, error):
 
 
 def test_what_an_empty_log_has_is_said(opened):
-    found_log(opened, "empty", Quorum(3, 3, 2), DigestSpec(), VALUE_SCHEMA)
+    create_log(opened, "empty", Quorum(3, 3, 2), DigestSpec(), VALUE_SCHEMA)
     view = look_at(opened, "empty", Password())
     with pytest.raises(NoSuchEntryError, match="is empty, its end is 0, and 5 is not there"):
         read_view_in_order(opened, view, 5, None, Password())

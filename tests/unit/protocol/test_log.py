@@ -215,7 +215,7 @@ def test_a_ledger_that_was_overwritten_does_not_come_back() -> None:
         splice(after, ledger(1))
 
 
-def test_a_vacant_name_is_founded_with_the_settings_of_the_first_ledger() -> None:
+def test_a_vacant_name_is_created_with_the_settings_of_the_first_ledger() -> None:
     vacant = LogRecord.vacant("events", Quorum(3, 3, 2))
     assert (vacant.is_vacant, vacant.generation) == (True, 0)
     after = splice(vacant, ledger(4), 1, overwrite=True)
@@ -235,8 +235,8 @@ def test_a_deleted_log_forgets_transactions_but_not_dropped_ledgers() -> None:
     after = replace(LOG, first_offset=4).vacated()
     assert (after.is_vacant, after.ledgers, after.first_offset) == (True, (), 0)
     assert (after.transactions, after.dropped, after.schema) == ({}, (3, 1, 2), b"")
-    founded = splice(after, ledger(4), 1)
-    assert (founded.generation, founded.ledgers) == (2, (LoggedLedger(4, 0, 4, 40),))
+    created = splice(after, ledger(4), 1)
+    assert (created.generation, created.ledgers) == (2, (LoggedLedger(4, 0, 4, 40),))
 
 
 def test_a_stamp_says_when_a_log_changed_and_once_when_it_began() -> None:

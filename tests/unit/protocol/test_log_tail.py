@@ -177,7 +177,7 @@ def test_a_deleted_log_remembers_whose_rows_it_had() -> None:
     marks = {app_id("forgotten"): 4, app_id("q"): 2, "batches": 9}
     after = replace(LOG, transactions=marks, streams={"q": ("r",), "open": ("r",)}).vacated()
     assert after.bereft == ("forgotten", "q", "open")
-    anew = after.founded(Quorum(3, 3, 2), DigestSpec(), b"new")
+    anew = after.created(Quorum(3, 3, 2), DigestSpec(), b"new")
     for query_id in after.bereft:
         with pytest.raises(NoSuchLedgerError, match="new checkpoint"):
             anew.with_stream(StreamRun(query_id, "r2"))
@@ -241,7 +241,7 @@ def test_what_truncation_hides_is_to_be_deleted_until_it_is() -> None:
 
 
 def test_what_a_deleted_log_had_is_to_be_deleted_also_under_its_next_owner() -> None:
-    again = ROLLING.vacated().founded(Quorum(1, 1, 1), DigestSpec(), b"new")
+    again = ROLLING.vacated().created(Quorum(1, 1, 1), DigestSpec(), b"new")
     assert again.to_delete == again.dropped == (3, 1, 2, 4, 5)
 
 
@@ -279,17 +279,17 @@ def test_deleted_ledgers_are_forgotten() -> None:
     assert LOG.truncated(10).forgetting([1, 9]).dropped == (3,)
 
 
-# --- founding and sealing ------------------------------------------------------------------------
+# --- creating and sealing ------------------------------------------------------------------------
 
 
-def test_an_empty_log_is_founded_once() -> None:
+def test_an_empty_log_is_created_once() -> None:
     quorum, digest = Quorum(5, 3, 2), DigestSpec("MAC", "09", "08")
     vacant = replace(LogRecord.vacant("events", Quorum(1, 1, 1)), dropped=(3,))
-    founded = vacant.founded(quorum, digest, b"s")
-    assert (founded.quorum, founded.digest, founded.schema) == (quorum, digest, b"s")
-    assert (founded.is_vacant, founded.generation, founded.dropped) == (False, 1, (3,))
+    created = vacant.created(quorum, digest, b"s")
+    assert (created.quorum, created.digest, created.schema) == (quorum, digest, b"s")
+    assert (created.is_vacant, created.generation, created.dropped) == (False, 1, (3,))
     with pytest.raises(LedgerExistsError, match="there is a log 'events'"):
-        founded.founded(quorum, digest, b"s")
+        created.created(quorum, digest, b"s")
 
 
 def test_a_sealed_log_takes_nothing_any_more() -> None:

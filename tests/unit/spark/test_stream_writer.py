@@ -9,7 +9,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.logs.founding import found_log
+from bkspark.client.logs.creating import create_log
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger import DigestSpec
 from bkspark.protocol.quorum import Quorum
@@ -37,7 +37,7 @@ def test_what_is_refused_in_planning_comes_through_pickling_as_it_is(
     options = parse({"metadataServiceUri": uri, "path": "events"})
     schema = StructType([StructField("value", LongType())])
     with Cluster(uri) as cluster:
-        found_log(cluster, "events", Quorum(3, 3, 2), DigestSpec(), VALUE_SCHEMA)
+        create_log(cluster, "events", Quorum(3, 3, 2), DigestSpec(), VALUE_SCHEMA)
     writer = BookKeeperStreamWriter(options, schema, overwrite=False)
     with pytest.raises(InvalidRequestError, match="value") as caught:
         CloudPickleSerializer().dumps(writer)
