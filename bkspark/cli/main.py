@@ -10,9 +10,10 @@ import sys
 import traceback
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from bkspark._version import VERSION
 from bkspark.cli import bookies, cluster, failures, ledgers, logs
@@ -29,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_COMMON = ("metadata", "json", "debug")
 _FLAGS = ("--json", "--debug")
 _INTERRUPTED = 130
 _COMPLETION_VARIABLE = "_BKSPARK_COMPLETE"
@@ -88,6 +90,8 @@ def _run(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(app)
     try:
         if _COMPLETION_VARIABLE in os.environ:  # a shell asks what may come next
+            common = [option for option in command.params if option.name in _COMMON]
+            _offer(common, command)
             command.main(prog_name="bkspark")
         # Without colours: those of typer's own messages would be shown as escapes.
         with command.make_context("bkspark", list(arguments), color=False) as context:
@@ -99,6 +103,14 @@ def _run(arguments: Sequence[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     return 0
+
+
+def _offer(common: Sequence[Any], behind: object) -> None:
+    """Let shells complete the common options behind every command of a group."""
+    if isinstance(behind, TyperGroup):
+        for command in behind.commands.values():
+            command.params.extend(common)
+            _offer(common, command)
 
 
 def _common_first(arguments: list[str]) -> list[str]:

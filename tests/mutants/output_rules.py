@@ -79,4 +79,11 @@ MUTANTS = (
         "if False:",
         (NEXT, "tests/unit/cli/test_completion.py::test_a_bash_completes"),
     ),
+    Mutant(
+        "a shell is told of common options only in front of the command",
+        "cli/main.py",
+        "            _offer(common, command)\n            command.main(",
+        "            command.main(",
+        (NEXT,),
+    ),
 )

@@ -44,6 +44,9 @@ def ask(monkeypatch, capfd):
         ("bkspark log --json sh", ["show"]),
         ("bkspark --metadata file:///data log sh", ["show"]),
         ("bkspark --js", ["--json"]),
+        ("bkspark log --js", ["--json"]),
+        ("bkspark log show --me", ["--metadata"]),
+        ("bkspark log show --metadata file:///data --de", ["--debug"]),
     ],
 )
 def test_what_may_come_next(ask, line, found):
