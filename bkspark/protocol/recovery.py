@@ -27,7 +27,8 @@ that are lost or damaged could tell, the group is *lost*: no answer will ever de
 but the operator's explicit word may close the ledger in front of it. So a lost member beside the
 torn end of a killed writer takes the word, though the end was never acknowledged: a disk fault
 leaves the same trace. A member that lacks what it took before the metadata named it has lost data
-of this ledger: for the ledger it is as good as declared lost, now and for ever (R18, RB-14).
+of this ledger: for the ledger it is as good as declared lost, now and for ever (R18, RB-14). So has
+one that lacks what a record says it had (R14, see ``evidence``).
 
 Rule 6. The ledger is never closed below a last-add-confirmed that was seen anywhere (R14, H20).
 """
@@ -56,14 +57,15 @@ class Doubt(Enum):
     DAMAGED = "its journal is damaged with something behind the damage"
     LOST = "an operator declared it lost for ever, whether or not it came back"
     UNCLEAR = "what lies among its journals is none, or one that was listed cannot be read"
-    DATA_LOST = "it lacks what it took before the metadata named it"
+    DATA_LOST = "it lacks what it took before the metadata named it, or is known to have had"
     UNFENCED = "it can be read but not be fenced"
 
 
 WAITED_FOR = (Doubt.UNCLEAR, Doubt.UNFENCED)
 """What may be cleared up yet: as good as silence."""
 
-_CAN_TELL = (None, Doubt.TORN)
+CAN_TELL = (None, Doubt.TORN)
+"""What a member lacks may be a proof."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def decide_group(
     if silent:
         return GroupDecision(first_entry_id, Verdict.UNDECIDED, record, silent)
     needed = sorted({index for write_set in write_sets for index in write_set})
-    unable = tuple(i for i in needed if i in holders or answers[i].doubt not in _CAN_TELL)
+    unable = tuple(i for i in needed if i in holders or answers[i].doubt not in CAN_TELL)
     return GroupDecision(first_entry_id, Verdict.LOST, record, unable)
 
 
@@ -149,7 +151,7 @@ def _is_absent(
     quorum: Quorum,
 ) -> bool:
     doubts = {i: answers[i].doubt for i in write_set if i in answers and i not in holders}
-    can_all_tell = all(doubt in _CAN_TELL for doubt in doubts.values())
+    can_all_tell = all(doubt in CAN_TELL for doubt in doubts.values())
     is_shown_nowhere = len(doubts) == len(write_set) and can_all_tell
-    proofs = _CAN_TELL if is_shown_nowhere else (None,)
+    proofs = CAN_TELL if is_shown_nowhere else (None,)
     return quorum.is_absent(write_set, [i for i, doubt in doubts.items() if doubt in proofs])

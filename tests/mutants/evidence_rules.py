@@ -5,6 +5,7 @@ from .mutant import Mutant
 BUGS = "tests/integration/test_recovery_bugs.py"
 FOLDERS = "tests/integration/test_lost_folders.py"
 POST_CHECK = "tests/unit/client/test_post_check.py"
+RECORDS = "tests/integration/test_lost_records.py"
 READ_ONLY = "tests/integration/test_read_only_bookies.py"
 UNIT = "tests/unit/protocol/test_recovery.py"
 
@@ -77,6 +78,80 @@ MUTANTS = (
         "unable = (Doubt.DAMAGED, Doubt.DATA_LOST)",
         "unable = (Doubt.DAMAGED,)",
         (f"{FOLDERS}::test_copies_that_it_gets_do_not_make_it_whole",),
+    ),
+    # --- what records say that a bookie had ------------------------------------------------------
+    Mutant(
+        "what records say that a bookie had is not held against it",
+        "client/recovery/one_term.py",
+        "lost_data(tails, self._metadata).items()",
+        "list[tuple[int, MemberTail]]()",
+        (
+            f"{RECORDS}::test_what_a_record_elsewhere_says_that_it_had_is_missed[memory-1-None]",
+            f"{RECORDS}::test_what_a_record_elsewhere_says_that_it_had_is_missed[file-2-1]",
+            f"{RECORDS}::test_it_takes_the_word_where_nobody_else_can_tell",
+        ),
+    ),
+    Mutant(
+        "who takes a place is held to what was stored there",
+        "protocol/evidence.py",
+        "        if record.last_add_confirmed >= fragment_first_entry_id\n",
+        "",
+        (
+            f"{RECORDS}::test_who_takes_a_place_is_not_held_to_what_was_stored_there[0]",
+            f"{RECORDS}::test_who_takes_a_place_is_not_held_to_what_was_stored_there[1]",
+        ),
+    ),
+    Mutant(
+        "copies of a recovery make a bookie whole",
+        "client/recovery/journal_tail.py",
+        "for stored in found if source.is_by_its_writer(stored.record))",
+        "for stored in found)",
+        (f"{RECORDS}::test_copies_that_it_gets_do_not_make_it_whole",),
+    ),
+    Mutant(
+        "who may be asked again is held to what records say",
+        "client/recovery/member_tail.py",
+        "if tail.answer.doubt in CAN_TELL}",
+        "}",
+        (
+            f"{RECORDS}::test_who_may_be_asked_again_is_not_held_to_anything_yet[Doubt.UNFENCED]",
+            f"{RECORDS}::test_who_may_be_asked_again_is_not_held_to_anything_yet[Doubt.UNCLEAR]",
+        ),
+    ),
+    Mutant(
+        "a torn end hides that more is gone",
+        "client/recovery/member_tail.py",
+        "if tail.answer.doubt in CAN_TELL}",
+        "if tail.answer.doubt is None}",
+        (f"{RECORDS}::test_a_torn_end_does_not_hide_that_more_is_gone",),
+    ),
+    Mutant(
+        "a handle does not say what bookies had",
+        "client/handles/committer.py",
+        "            parts=parts,\n            stored=self.pending.stored,\n",
+        "            parts=parts,\n",
+        (f"{RECORDS}::test_each_record_of_a_handle_says_it_and_so_does_a_confirmation",),
+    ),
+    Mutant(
+        "a sink does not say what bookies had",
+        "client/batch/record_writer.py",
+        "            attempts=plan.attempts,\n            stored=self._pending.stored,\n",
+        "            attempts=plan.attempts,\n",
+        (f"{RECORDS}::test_each_record_of_a_sink_says_it_and_so_does_a_confirmation",),
+    ),
+    Mutant(
+        "a reader is shown an end by a bookie that has lost more",
+        "client/handles/how_far.py",
+        "if member not in doubted and end.is_sure",
+        "if end.is_sure",
+        (f"{RECORDS}::test_a_reader_is_shown_no_end_by_a_bookie_that_has_lost_more",),
+    ),
+    Mutant(
+        "who has lost data is asked again and again",
+        "client/handles/how_far.py",
+        "ends.values()).keys() - self._lost(ends)",
+        "ends.values())",
+        (f"{RECORDS}::test_a_reader_is_shown_no_end_by_a_bookie_that_has_lost_more",),
     ),
     # --- whose marker it is ----------------------------------------------------------------------
     Mutant(
@@ -200,16 +275,16 @@ MUTANTS = (
     ),
     Mutant(
         "who took no fence is taken for fenced when it gets copies",
-        "client/recovery/fencing.py",
+        "client/recovery/member_tail.py",
         "            is_fenced=doubt is not Doubt.UNFENCED,\n",
         "",
         (f"{READ_ONLY}::test_who_takes_copies_and_no_fence_holds_up_nobody",),
     ),
     Mutant(
         "what a bookie has lost is told nobody",
-        "client/recovery/fencing.py",
-        "return replace(lost, hidden=tuple(not_shown([(self.after + 1, None)], shown)))",
-        "return lost",
+        "client/recovery/member_tail.py",
+        "hidden=(*self.hidden, *hidden))",
+        "hidden=self.hidden)",
         (f"{FOLDERS}::test_what_is_lost_beyond_the_promise_is_told",),
     ),
 )

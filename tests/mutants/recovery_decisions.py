@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "damage in the middle is an absence once everybody has answered",
         "protocol/recovery.py",
-        "_CAN_TELL = (None, Doubt.TORN)",
-        "_CAN_TELL = (None, Doubt.TORN, Doubt.DAMAGED)",
+        "CAN_TELL = (None, Doubt.TORN)",
+        "CAN_TELL = (None, Doubt.TORN, Doubt.DAMAGED)",
         (f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",),
     ),
     Mutant(
@@ -85,8 +85,8 @@ MUTANTS = (
     Mutant(
         "what a bookie with something strange lacks is absent",
         "protocol/recovery.py",
-        "_CAN_TELL = (None, Doubt.TORN)",
-        "_CAN_TELL = (None, Doubt.TORN, Doubt.UNCLEAR)",
+        "CAN_TELL = (None, Doubt.TORN)",
+        "CAN_TELL = (None, Doubt.TORN, Doubt.UNCLEAR)",
         (f"{UNIT}::test_something_strange_is_waited_for_and_proves_nothing",),
     ),
     Mutant(
@@ -204,8 +204,8 @@ MUTANTS = (
     Mutant(
         "a torn end beside a lost bookie is an absence",
         "protocol/recovery.py",
-        "_CAN_TELL = (None, Doubt.TORN)",
-        "_CAN_TELL = (None, Doubt.TORN, Doubt.LOST)",
+        "CAN_TELL = (None, Doubt.TORN)",
+        "CAN_TELL = (None, Doubt.TORN, Doubt.LOST)",
         (
             f"{UNIT}::test_a_torn_end_beside_a_lost_member_is_no_absence",
             f"{LOSSES}::test_a_torn_end_beside_a_lost_bookie_takes_the_word[memory]",

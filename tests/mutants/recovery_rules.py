@@ -61,7 +61,7 @@ MUTANTS = (
     Mutant(
         "what an entry holds is taken for a record",
         "client/recovery/journal_tail.py",
-        "if not self._is_by_its_writer(piece.stored.record):",
+        "if not self.is_by_its_writer(piece.stored.record):",
         "if False:",
         (f"{TAILS}::test_what_an_entry_holds_is_not_taken_for_a_record[False]",),
     ),

@@ -107,7 +107,8 @@ def test_spark_and_threads_come_to_the_same_end(spark, place, opened):
         handle.release()
         shutil.rmtree(next(place.bookies[0].glob(f"ledgers/*/*{handle.ledger_id}/journal")))
         report = recovered(handle.ledger_id)
-        decisions = report.notes[3:-1]  # the others name the ledger, or its ensemble in its order
+        assert "bookie-1 has lost data" in report.notes[3]
+        decisions = report.notes[4:-1]  # the others name the ledger, or its ensemble in its order
         ends.append((report.last_entry_id, report.kept, decisions))
     assert ends[0] == ends[1]
 

@@ -6,12 +6,13 @@ has to its bookies.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from bkspark.client.cluster import Cluster
 from bkspark.client.journals.member_end import MemberEnd
 from bkspark.errors import BookieUnavailableError
+from bkspark.protocol import evidence
 from bkspark.protocol.confirmed import Confirmed, confirmed
 from bkspark.protocol.ledger import LedgerMetadata, Member
 from bkspark.protocol.record import AddRecord
@@ -104,9 +105,11 @@ class _Look:
     @property
     def may_change(self) -> bool:
         """Whether those that answered may soon say enough: one lags, or is being appended to."""
-        ends = self.answers.ends.values()
-        return self._confirmed(self.answers.ends).most is not None or any(
-            not end.problem and not end.is_sure(None) for end in ends
+        ends = self.answers.ends
+        return (
+            self._confirmed(ends).most is not None
+            or any(not end.problem and not end.is_sure(None) for end in ends.values())
+            or bool(self._behind(ends))
         )
 
     def is_enough(self, ends: Mapping[Member, MemberEnd]) -> bool:
@@ -126,7 +129,8 @@ class _Look:
         return Readable(self._ledger, last, int(record.length_bytes * share))
 
     def unknown(self) -> BookieUnavailableError:
-        said = [_said(member, end) for member, end in self.answers.ends.items()]
+        lost = self._lost(self.answers.ends)
+        said = [_said(m, end, lost.get(m)) for m, end in self.answers.ends.items()]
         reasons = "; ".join([*self.answers.silent.values(), *said])
         return BookieUnavailableError(
             f"how far ledger {self._ledger.ledger_id} may be read is not known: {reasons}",
@@ -155,16 +159,45 @@ class _Look:
 
     def _confirmed(self, ends: Mapping[Member, MemberEnd]) -> Confirmed:
         ensemble = self._ledger.last_fragment.ensemble
-        said = {ensemble.index(member): end for member, end in ends.items()}
+        doubted = {*self._lost(ends), *self._behind(ends)}
         sure = {
-            index for index, end in said.items() if end.is_sure(self._before.get(ensemble[index]))
+            ensemble.index(member)
+            for member, end in ends.items()
+            if member not in doubted and end.is_sure(self._before.get(member))
         }
-        lacs = {index: end.last_add_confirmed for index, end in said.items()}
+        lacs = {ensemble.index(member): end.last_add_confirmed for member, end in ends.items()}
         return confirmed(self._ledger.quorum, lacs, sure, self._floor)
 
+    def _lost(self, ends: Mapping[Member, MemberEnd]) -> Mapping[Member, int]:
+        """Those that lack what was said of them before they were asked: they have lost it (R14)."""
+        return self._lacking(ends, self._before.values())
 
-def _said(member: Member, end: MemberEnd) -> str:
+    def _behind(self, ends: Mapping[Member, MemberEnd]) -> set[Member]:
+        """Those that lack what was said of them by now, and may have got it since they were asked.
+
+        Who is being appended to is seen to go on when he is asked again.
+        """
+        return {
+            member
+            for member in self._lacking(ends, ends.values()).keys() - self._lost(ends)
+            if not (before := self._before.get(member)) or ends[member].reached <= before.reached
+        }
+
+    def _lacking(
+        self, ends: Mapping[Member, MemberEnd], by: Iterable[MemberEnd]
+    ) -> Mapping[Member, int]:
+        """What members lack of what was said ``by`` others, and by themselves."""
+        fragment = self._ledger.last_fragment
+        had = evidence.together(end.had(fragment.first_entry_id) for end in by)
+        reached = {fragment.ensemble.index(member): end.reached for member, end in ends.items()}
+        lacking = evidence.lacking(had, reached)
+        return {fragment.ensemble[index]: entry_id for index, entry_id in lacking.items()}
+
+
+def _said(member: Member, end: MemberEnd, had: int | None) -> str:
     bookie, last = f"bookie {member.bookie_id}", end.last_add_confirmed
     confirmed_to = "nothing is confirmed" if last < 0 else f"entry {last} is confirmed"
     cut = "" if end.is_sure(None) else ", and ends in what is no record"
+    if had is not None:
+        cut = f", and has lost data: it had entry {had}"
     return end.problem or f"{bookie} says that {confirmed_to}{cut}"

@@ -10,6 +10,8 @@ from bkspark.client.journals.journal_reader import JournalName
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
+from bkspark.protocol import evidence
+from bkspark.protocol.evidence import Stored
 from bkspark.protocol.ledger import FIRST_TERM, INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.record import AddRecord
 
@@ -38,6 +40,24 @@ class MemberEnd:
         record = self.last_record
         return INVALID_ENTRY_ID if record is None else record.last_add_confirmed
 
+    @property
+    def reached(self) -> int:
+        """The last entry of the newest record in the writer's own journal, -1 without one.
+
+        Journals of others hold copies of his records.
+        """
+        own = (
+            end.record.last_entry_id
+            for name, end in self.ends.items()
+            if end.record is not None and name == _journal_of(end.record)
+        )
+        return max(own, default=INVALID_ENTRY_ID)
+
+    def had(self, fragment_first_entry_id: int) -> Stored:
+        """What the last records here say that the members of the last fragment had."""
+        records = (end.record for end in self.ends.values() if end.record is not None)
+        return evidence.stored(records, fragment_first_entry_id)
+
     def is_sure(self, before: "MemberEnd | None") -> bool:
         """Whether the bookie surely had no more when it was asked, or ``before``.
 
@@ -48,6 +68,10 @@ class MemberEnd:
             end.is_whole or (before is not None and _grew(before.ends.get(name), end))
             for name, end in self.ends.items()
         )
+
+
+def _journal_of(record: AddRecord) -> str:
+    return layout.journal(record.ledger_id, record.term, record.token)
 
 
 def _grew(before: JournalEnd | None, now: JournalEnd) -> bool:

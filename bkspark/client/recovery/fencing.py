@@ -7,7 +7,7 @@ raise for a bookie that fails.
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from secrets import token_hex
 
@@ -18,6 +18,7 @@ from bkspark.client.entry_log_reader import EntryLogFile, NoGoodSourceError
 from bkspark.client.journals.journal_folder import find_journals
 from bkspark.client.password import Password, make_digester
 from bkspark.client.recovery.journal_tail import StoredRecord, later, newest_record, read_tail
+from bkspark.client.recovery.member_tail import MemberTail
 from bkspark.client.recovery.running import Beat, Failure, unheard
 from bkspark.client.recovery.writer import Writer
 from bkspark.client.stepping_over import BadCopy, step_over
@@ -25,44 +26,13 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFence
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
-from bkspark.protocol.ledger import DigestSpec
+from bkspark.protocol import evidence
+from bkspark.protocol.ledger import INVALID_ENTRY_ID, DigestSpec
 from bkspark.protocol.losses import Span, not_shown
 from bkspark.protocol.record import AddRecord, EntryLog, Piece
 from bkspark.protocol.recovery import Doubt, MemberAnswer
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class MemberTail:
-    """What a fenced bookie has of the ledger's unconfirmed end.
-
-    Attributes:
-        parts: by first entry id of the record, the messages stored there by stripe.
-        confirmed: the record that ends the confirmed entries, if this bookie has it.
-        problem: why the answer is in doubt, in one line; empty if it is not.
-        hidden: first and last entries that damage may hide here, or that were lost here, and that
-            nothing else here shows; None as the last one where no good record follows.
-        is_fenced: whether the bookie was fenced before it was read.
-    """
-
-    answer: MemberAnswer
-    parts: Mapping[int, Mapping[int, bytes]]
-    last_add_confirmed: int
-    confirmed: AddRecord | None
-    problem: str = ""
-    hidden: tuple[Span, ...] = ()
-    is_fenced: bool = True
-
-    def doubted(self, doubt: Doubt, problem: str) -> "MemberTail":
-        """The same with another doubt, one that takes in those that it has."""
-        problems = "; ".join(filter(None, (problem, self.problem)))
-        return replace(
-            self,
-            answer=replace(self.answer, doubt=doubt),
-            problem=problems,
-            is_fenced=doubt is not Doubt.UNFENCED,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +87,18 @@ class FenceAndRead:
         with open_bookie(self.address).open_root() as root:
             if root.size(self.writer.permission) is not None:
                 return tail
-        records = tail.answer.records
-        shown = [(first, record.last_entry_id) for first, (record, _) in records.items()]
-        lost = tail.doubted(
-            Doubt.DATA_LOST,
+        return tail.without(
+            self.after + 1,
             f"bookie {self.address.bookie_id} has lost data of ledger {self.ledger_id}: it lacks "
             "the marker that it took before the ledger named it",
         )
-        return replace(lost, hidden=tuple(not_shown([(self.after + 1, None)], shown)))
 
     def _read(self, root: BookieRoot, digester: Digester, beat: Beat = unheard) -> MemberTail:
         records: dict[int, tuple[AddRecord, frozenset[Piece]]] = {}
         parts: dict[int, Mapping[int, bytes]] = {}
         confirmed: AddRecord | None = None
         highest, doubt, problem = -1, None, ""
+        reached, had = INVALID_ENTRY_ID, list[evidence.Stored]()
         hidden, shown = list[Span](), list[tuple[int, int]]()
         found = find_journals(root, self.address.bookie_id, self.ledger_id)
         unclear = [found.problem] if found.problem else []
@@ -154,6 +122,8 @@ class FenceAndRead:
             if term <= self.writer.term:
                 hidden += tail.hidden
             shown += tail.shown
+            had.append(tail.had)
+            reached = max(reached, tail.reached)
             highest = max(highest, tail.last_add_confirmed)
             confirmed = later(confirmed, tail.confirmed)
             for stored in tail.records:
@@ -165,7 +135,16 @@ class FenceAndRead:
             doubt, problem = Doubt.UNCLEAR, "; ".join([*unclear, *([problem] if problem else [])])
         answer = MemberAnswer(records, doubt)
         left = tuple(not_shown(hidden, shown))
-        return MemberTail(answer, parts, highest, confirmed, problem, left)
+        return MemberTail(
+            answer,
+            parts,
+            highest,
+            confirmed,
+            problem,
+            left,
+            reached=reached,
+            had=evidence.together(had),
+        )
 
     def _good_pieces(
         self, root: BookieRoot, stored: StoredRecord, digester: Digester, beat: Beat

@@ -12,7 +12,7 @@ their place. What the damage hides is told by the entries on both sides of it.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bkspark.bookie.contract import BookieRoot
 from bkspark.client.journals.journal_folder import journal_size, read_journal
@@ -21,6 +21,8 @@ from bkspark.errors import CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import JournalContent, Tail
+from bkspark.protocol import evidence
+from bkspark.protocol.evidence import Stored
 from bkspark.protocol.ledger import INVALID_ENTRY_ID
 from bkspark.protocol.record import AddRecord
 
@@ -58,6 +60,9 @@ class JournalTail:
         shown: first and last entries of the good records read.
         hidden: first and last entries that damaged records may have held; None as the last one
             where no good record follows.
+        reached: the last entry of the newest good record by the journal's own writer; -1 if there
+            is none, as where a recovery has put copies.
+        had: what the good records read say that the members of the ensemble had.
     """
 
     records: tuple[StoredRecord, ...]
@@ -66,6 +71,8 @@ class JournalTail:
     confirmed: AddRecord | None
     shown: tuple[tuple[int, int], ...] = ()
     hidden: tuple[tuple[int, int | None], ...] = ()
+    reached: int = INVALID_ENTRY_ID
+    had: Stored = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +125,10 @@ def read_tail(
         if not stored.record.is_confirmation
     )
     last = done[-1] if done else None
-    return JournalTail(records, source.tail, confirmed, last, shown, hidden)
+    own = (stored.record for stored in found if source.is_by_its_writer(stored.record))
+    reached = max((record.last_entry_id for record in own), default=INVALID_ENTRY_ID)
+    had = evidence.stored((stored.record for stored in found), after + 1)
+    return JournalTail(records, source.tail, confirmed, last, shown, hidden, reached, had)
 
 
 def newest_record(
@@ -321,7 +331,7 @@ class _Journal:
             end -= length
             piece = self.piece_at(end)
             if piece is not None:
-                if not self._is_by_its_writer(piece.stored.record):
+                if not self.is_by_its_writer(piece.stored.record):
                     return
                 yield end, piece.stored.record
 
@@ -344,7 +354,7 @@ class _Journal:
         begin = max(0, end - journal.TRAILER_BYTES)
         return journal.last_frame_length(self._read(begin, end - begin), end)
 
-    def _is_by_its_writer(self, record: AddRecord) -> bool:
+    def is_by_its_writer(self, record: AddRecord) -> bool:
         return self.name == layout.journal(record.ledger_id, record.term, record.token)
 
     def _read(self, begin: int, length: int) -> bytes:

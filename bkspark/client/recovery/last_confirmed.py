@@ -13,8 +13,9 @@ from collections.abc import Collection, Mapping
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.explaining import bring_back
-from bkspark.client.recovery.fencing import LookUp, MemberTail, Shown
+from bkspark.client.recovery.fencing import LookUp, Shown
 from bkspark.client.recovery.journal_tail import later
+from bkspark.client.recovery.member_tail import MemberTail
 from bkspark.client.recovery.running import Runner
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.protocol.ledger import LedgerMetadata, Member

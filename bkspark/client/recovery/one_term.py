@@ -13,8 +13,9 @@ from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.password import Password
 from bkspark.client.recovery import explaining
 from bkspark.client.recovery.displacement import DisplacedError
-from bkspark.client.recovery.fencing import FenceAndRead, MemberTail
+from bkspark.client.recovery.fencing import FenceAndRead
 from bkspark.client.recovery.last_confirmed import RecordSilenceError, confirmed_record
+from bkspark.client.recovery.member_tail import MemberTail, lost_data
 from bkspark.client.recovery.notes import Notes
 from bkspark.client.recovery.replication import Replication
 from bkspark.client.recovery.running import Runner, Silence
@@ -95,6 +96,8 @@ class Recovery:
                 self._silent.add(instruction.ensemble_index)
             if problem:
                 self._problems[instruction.ensemble_index] = problem
+        for index, tail in lost_data(tails, self._metadata).items():
+            tails[index], self._problems[index] = tail, tail.problem
         names = [self._ensemble[index].bookie_id for index in sorted(tails)]
         self.note(f"fenced and read {', '.join(names) or 'no bookie'}")
         for index, problem in sorted(self._problems.items()):

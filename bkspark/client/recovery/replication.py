@@ -20,12 +20,12 @@ from bkspark.client.recovery.displacement import DisplacedError
 from bkspark.client.recovery.explaining import entries
 from bkspark.client.recovery.fencing import (
     Displaced,
-    MemberTail,
     RecoveredGroup,
     Unreadable,
     WriteBack,
     WrittenBack,
 )
+from bkspark.client.recovery.member_tail import MemberTail
 from bkspark.client.recovery.notes import Notes
 from bkspark.client.recovery.running import Runner
 from bkspark.client.recovery.writer import Writer

@@ -22,7 +22,8 @@ from typing import Any
 from bkspark.client import records
 from bkspark.client.cluster import Cluster
 from bkspark.client.recovery import recover, replication
-from bkspark.client.recovery.fencing import MemberTail, RecoveredGroup
+from bkspark.client.recovery.fencing import RecoveredGroup
+from bkspark.client.recovery.member_tail import MemberTail
 from bkspark.client.recovery.one_term import Recovery
 from bkspark.client.recovery.replication import Replication
 from bkspark.protocol.ledger import LedgerMetadata

@@ -1,0 +1,45 @@
+"""What records say that bookies had, and who lacks it."""
+
+from dataclasses import replace
+
+import pytest
+
+from bkspark.protocol.evidence import lacking, stored, together
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import confirmation
+
+SAID = confirmation(
+    ledger_id=7,
+    term=1,
+    token="a" * 32,
+    last_add_confirmed=5,
+    length_bytes=10,
+    quorum=Quorum(3, 3, 2),
+    stored=(5, 4, -1),
+)
+OLDER = replace(SAID, stored=(2, 4, 1))
+
+
+def test_the_most_that_is_said_of_each_member_counts() -> None:
+    assert stored([OLDER, SAID, OLDER], 0) == {0: 5, 1: 4, 2: 1}
+    assert together([{0: 3}, {}, {1: 2, 0: 1}]) == {0: 3, 1: 2}
+    assert stored([], 0) == {}
+
+
+def test_a_record_of_an_older_version_says_nothing() -> None:
+    assert stored([replace(SAID, stored=())], 0) == {}
+
+
+@pytest.mark.parametrize(("first", "found"), [(5, {0: 5, 1: 4}), (6, {})])
+def test_only_who_knows_an_entry_of_the_fragment_confirmed_says_who_is_in_it(
+    first: int, found: dict[int, int]
+) -> None:
+    assert stored([SAID], first) == found
+
+
+def test_whoever_ends_in_front_of_what_it_had_lacks_it() -> None:
+    had = {0: 5, 1: 4}
+    assert lacking(had, {0: 4, 1: 4, 2: -1}) == {0: 5}
+    assert lacking(had, {0: -1, 1: 9}) == {0: 5}
+    assert lacking(had, {1: 9}) == {}
+    assert lacking({}, {0: -1}) == {}
