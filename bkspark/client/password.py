@@ -7,12 +7,14 @@ literal password has to travel itself; nothing here ever shows it.
 import os
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 
 from bkspark.errors import InvalidRequestError
 from bkspark.format.digest import CRC32C, Digester
 from bkspark.protocol.ledger import DigestSpec
 from bkspark.protocol.log import LogRecord
+
+_FILE_BYTES_MAX = 2**16
+"""Who names a device or a large file by mistake is told so, and runs out of no memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +59,28 @@ class Password:
                 else f"the environment variable {self.env} named by passwordEnv is not set"
             )
         if not _is_utf8(secret):
-            of = f" that passwordEnv {self.env} names" if self.env else ""
+            of = f" that passwordFile {self.file} holds" if self.file else ""
+            of = f" that passwordEnv {self.env} names" if self.env else of
             raise InvalidRequestError(
                 f"the password{of} is no text in UTF-8", hint="store it as UTF-8, or choose another"
             )
         return secret
 
     def _read(self) -> str:
+        """The file may be a pipe; bytes that are no UTF-8 become halves of characters."""
         try:
-            return Path(self.file).read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, ValueError) as error:  # not chained: it may hold the secret
+            with open(self.file, "rb") as file:
+                data = file.read(_FILE_BYTES_MAX + 1)
+        except (OSError, ValueError) as error:
             raise InvalidRequestError(
                 f"passwordFile {self.file} cannot be read: {type(error).__name__}"
             ) from None
+        if len(data) > _FILE_BYTES_MAX:
+            raise InvalidRequestError(
+                f"passwordFile {self.file} holds more than {_FILE_BYTES_MAX} bytes",
+                hint="name the file that holds the password, and nothing else",
+            )
+        return data.decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 
 def _is_utf8(secret: str) -> bool:

@@ -185,6 +185,16 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "what a password file holds is a password, however long",
+        "client/password.py",
+        "        if len(data) > _FILE_BYTES_MAX:",
+        "        if False:",
+        (
+            "tests/unit/client/test_password.py"
+            "::test_a_password_file_without_an_end_is_refused_and_a_pipe_is_not",
+        ),
+    ),
+    Mutant(
         "requests to S3 are logged with their headers",
         "storage/quiet.py",
         "    return record.levelno >= logging.INFO or not _is_ours.get()",
@@ -269,6 +279,13 @@ MUTANTS = (
             f"{DAMAGED}::test_a_damaged_record_is_named_by_the_checks_and_the_rest_is_shown",
             f"{DAMAGED}::test_a_damaged_ledger_is_a_row_and_hides_no_other",
         ),
+    ),
+    Mutant(
+        "all is well though no ledger can be given an id",
+        "client/admin/survey.py",
+        "        self._counters.get(layout.LEDGER_COUNTER_KEY)\n",
+        "",
+        (f"{DAMAGED}::test_a_damaged_record_is_named_by_the_checks_and_the_rest_is_shown",),
     ),
     Mutant(
         "who decides steps over damaged records",

@@ -18,7 +18,8 @@ class Survey(Cluster):
 
     def __init__(self, metadata_uri: str) -> None:
         super().__init__(metadata_uri)
-        for records in (self.ledgers, self.logs, self.recoveries, self.lost, self._bookies):
+        shown = (self.ledgers, self.logs, self.recoveries, self.lost, self._bookies)
+        for records in (*shown, self._counters):
             records.step_over = self._note
 
     def ledger_ids(self) -> list[int]:
@@ -35,6 +36,7 @@ class Survey(Cluster):
             self.logs.get(name)
         self.bookies()
         self.lost_members()
+        self._counters.get(layout.LEDGER_COUNTER_KEY)
 
     def _ids(self, prefix: str) -> list[int]:
         ids = []

@@ -25,6 +25,7 @@ RECORDS = [
     "bookies/bookie-2",
     "lost/bookie-6",
     "recoveries/0000000000000001",
+    "counters/ledger",
 ]
 CONTENTS: dict[str, Callable[[Path], object]] = {
     "garbage": lambda path: path.write_bytes(b"\xff" * 100),

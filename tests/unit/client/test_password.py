@@ -1,5 +1,7 @@
 """Ledger passwords come by reference and are never shown."""
 
+import os
+import threading
 import traceback
 from pathlib import Path
 
@@ -54,4 +56,15 @@ def test_a_password_that_is_no_utf8_is_refused_without_being_shown(
         told = "".join(traceback.format_exception(caught.value))
         assert "sesame" not in repr(told)
         assert caught.value.__cause__ is None
-        assert "UTF-8" in told or "UnicodeDecodeError" in told
+        assert "is no text in UTF-8" in told
+
+
+def test_a_password_file_without_an_end_is_refused_and_a_pipe_is_not(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="holds more than 65536 bytes"):
+        Password(file="/dev/zero").resolve()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("open sesame\n",))
+    writer.start()
+    assert Password(file=str(pipe)).resolve() == "open sesame"
+    writer.join()
