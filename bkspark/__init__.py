@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
     from bkspark.client.bookkeeper import BookKeeper
     from bkspark.client.handles.adv_handle import AdvWriteHandle
-    from bkspark.client.handles.hedging import ReaderSettings
     from bkspark.client.handles.read_handle import Entry, ReadHandle
-    from bkspark.client.handles.settings import WriterSettings
+    from bkspark.client.handles.settings import ReaderSettings, WriterSettings
     from bkspark.client.handles.write_handle import WriteHandle
     from bkspark.client.logs.log_handle import LogEntry, LogHandle
     from bkspark.client.logs.log_writer import LogWriter
@@ -43,7 +42,7 @@ _LOADED_WHEN_ASKED_FOR = {
     "LogHandle": "bkspark.client.logs.log_handle",
     "LogWriter": "bkspark.client.logs.log_writer",
     "ReadHandle": "bkspark.client.handles.read_handle",
-    "ReaderSettings": "bkspark.client.handles.hedging",
+    "ReaderSettings": "bkspark.client.handles.settings",
     "RecoveryReport": "bkspark.client.recovery.recover",
     "WriteHandle": "bkspark.client.handles.write_handle",
     "WriterSettings": "bkspark.client.handles.settings",

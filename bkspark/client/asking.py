@@ -5,14 +5,12 @@ is asked by a task of its own, and whoever asks waits only so long. No answer in
 whoever asked knows nothing, and above all no absence.
 """
 
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
 from bkspark.client.runtime import Runtime
 
-K = TypeVar("K")
 T = TypeVar("T")
 
 ANSWER_SECONDS = 5.0
@@ -41,20 +39,3 @@ class Answer(Future[T]):
         """Wait for it so long at most; whether it has come."""
         self._task.join(seconds)
         return self.done()
-
-
-def wait_for(answers: Iterable[Answer[T]], *, until: float) -> None:
-    """Wait for all of ``answers``, until a moment in monotonic seconds at most."""
-    for answer in answers:
-        answer.is_there_within(max(0.0, until - time.monotonic()))
-
-
-def ask_all(
-    runtime: Runtime, questions: Mapping[K, Callable[[], T]], *, seconds: float, name: str
-) -> dict[K, Answer[T]]:
-    """Ask everything at once: the answers that came within ``seconds``, and how each ended."""
-    answers = {
-        key: Answer(question, runtime, f"{name}-{key}") for key, question in questions.items()
-    }
-    wait_for(answers.values(), until=time.monotonic() + seconds)
-    return {key: answer for key, answer in answers.items() if answer.done()}

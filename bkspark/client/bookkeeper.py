@@ -17,9 +17,8 @@ from bkspark.client.handles.adv_handle import (
     AdvWriteHandle,
 )
 from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.handles.hedging import USUAL_READS, ReaderSettings
 from bkspark.client.handles.read_handle import ReadHandle
-from bkspark.client.handles.settings import USUAL, WriterSettings
+from bkspark.client.handles.settings import USUAL, USUAL_READS, ReaderSettings, WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs.creating import create_log
 from bkspark.client.logs.log_handle import LogHandle

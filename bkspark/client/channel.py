@@ -15,14 +15,14 @@ hangs could become another file under it.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.client import trouble
-from bkspark.client.asking import Answer, wait_for
+from bkspark.client.asking import Answer
 from bkspark.client.runtime import THREADS, Runtime, Task
 from bkspark.errors import BookieUnavailableError
 
@@ -36,12 +36,6 @@ STORE_SECONDS = 10.0
 SLOWEST_BYTES_PER_SECOND = 10 * 2**20
 """Storage that takes longer to read or store large pieces hangs."""
 
-SOON_SECONDS = 0.5
-"""For answers that would be nice to have, once there are enough."""
-
-PATIENCE = 6
-"""So many times as long is waited where there is no other: a host may stand still for a while."""
-
 
 def seconds_to_read(byte_count: int) -> float:
     """How long a bookie may take to give so many bytes."""
@@ -51,6 +45,10 @@ def seconds_to_read(byte_count: int) -> float:
 def seconds_to_store(byte_count: int) -> float:
     """How long a bookie may take for what makes a file of so many bytes durable."""
     return STORE_SECONDS + byte_count / SLOWEST_BYTES_PER_SECOND
+
+
+class NoAnswerError(BookieUnavailableError):
+    """A bookie owes an answer."""
 
 
 class Channel:
@@ -81,46 +79,40 @@ class Channel:
             name: of the task that asks it.
 
         Raises:
-            BookieUnavailableError: the bookie owes answers to earlier ones. What a question of
-                this channel still works on, no other one touches.
+            NoAnswerError: the bookie owes answers to earlier ones. What a question of this channel
+                still works on, no other one touches.
         """
         is_busy = self._last is not None and not self._last.done()
         memory = trouble.THIS_PROCESS
         if is_busy or memory.hangs(self.address, is_patient=self._is_patient):
-            raise BookieUnavailableError(f"bookie {self.address.bookie_id} still does not answer")
+            raise NoAnswerError(f"bookie {self.address.bookie_id} still does not answer")
         asked = Answer(question, self._runtime, name or f"ask-{self.address.bookie_id}")
         self._last = asked
         return asked
 
-    def answer(self, seconds: float, within: float | None = None) -> Any:
+    def answer(self, seconds: float) -> Any:
         """What came of the last question, within ``seconds``; raises what it raised.
 
-        Args:
-            within: how long it has had by then, if that is more.
-
         Raises:
-            BookieUnavailableError: nothing came.
-        """
-        self.has_answered_within(seconds)
-        return self.taken(within or seconds)
-
-    def taken(self, within: float, *, is_over: bool = True) -> Any:
-        """As ``answer``, which has come by now, or is given up.
-
-        Args:
-            is_over: False if it is done without and not given up: it has had little time.
+            NoAnswerError: nothing came.
         """
         assert self._last is not None
-        if self._last.done():
-            return self._last.result()
+        if not self._last.is_there_within(seconds):
+            raise self.silent(seconds)
+        return self._last.result()
+
+    def silent(self, seconds: float, *, is_over: bool = True) -> NoAnswerError:
+        """What to say of the last answer, which did not come within ``seconds``.
+
+        Args:
+            is_over: whether it has had all its time: then the bookie is given up.
+        """
         who = self.address.bookie_id
-        problem = f"bookie {who} gave no answer within {round(within, 2):g} s"
+        problem = f"bookie {who} gave no answer within {round(seconds, 2):g} s"
         if is_over:
             self.give_up()
             logger.warning("%s: it is given up, and not asked again for a while", problem)
-        else:
-            self.do_without()
-        raise BookieUnavailableError(problem)
+        return NoAnswerError(problem)
 
     def has_answered_within(self, seconds: float) -> bool:
         """Wait so long at most for the last answer; whether none is owed."""
@@ -187,64 +179,6 @@ class Channel:
             last.add_done_callback(lambda _answer: self.cleanup.close())
             return None
         return self._runtime.start(self.cleanup.close, "close")
-
-
-def ask_all(
-    questions: Mapping[Channel, Callable[[], T]],
-    seconds: float,
-    *,
-    enough: int | None = None,
-    needed: int = 0,
-    counts: Callable[[T], object] = bool,
-) -> dict[Channel, T | BookieUnavailableError]:
-    """Ask each channel its question, all at once; what came of each within ``seconds``.
-
-    Args:
-        enough: if so many answers count after ``SOON_SECONDS``, the others are done without.
-        needed: if fewer answers count by then, ``PATIENCE`` times as long is waited.
-        counts: whether an answer does.
-
-    Raises:
-        Exception: whatever a question raises, other than that its bookie is unavailable; when all
-            have ended or had their time.
-    """
-    ended: dict[Channel, T | BookieUnavailableError] = {}
-    begun: dict[Channel, Answer[T]] = {}
-    errors: list[BaseException] = []
-    for channel, question in questions.items():
-        try:
-            begun[channel] = channel.begin(question)
-        except BookieUnavailableError as error:
-            ended[channel] = error
-    waits = [(seconds, needed), (PATIENCE * seconds, 0)]
-    if enough is not None:
-        waits.insert(0, (min(SOON_SECONDS, seconds), enough))
-    limit = _waited(begun.values(), waits, counts)
-    for channel in begun:
-        try:
-            ended[channel] = channel.taken(limit, is_over=limit >= seconds)
-        except BookieUnavailableError as error:
-            ended[channel] = error
-        except BaseException as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
-    return ended
-
-
-def _waited(
-    answers: Collection[Answer[T]],
-    waits: Sequence[tuple[float, int]],
-    counts: Callable[[T], object],
-) -> float:
-    """Wait for ``answers``, so long at most, until so many count; how long it was at most."""
-    began = time.monotonic()
-    for limit, enough in waits:
-        wait_for(answers, until=began + limit)
-        come = [a.result() for a in answers if a.done() and a.exception() is None]
-        if sum(bool(counts(found)) for found in come) >= enough:
-            break
-    return limit
 
 
 def close_all(channels: Collection[Channel]) -> None:

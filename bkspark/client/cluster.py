@@ -9,10 +9,10 @@ from typing import Self
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
-from bkspark.client import admission, asking, trouble
+from bkspark.client import admission, asking, fan_out, trouble
 from bkspark.client.admission import NewBookie, Site
 from bkspark.client.bound import BoundToProcess
-from bkspark.client.channel import Channel, ask_all
+from bkspark.client.channel import Channel
 from bkspark.client.records import Records, Seen
 from bkspark.client.runtime import THREADS, Runtime
 from bkspark.client.timed_store import TimedStore
@@ -207,21 +207,20 @@ class Cluster(BoundToProcess):
             enough: if so many can be used, the others are waited for only shortly.
             needed: if fewer can be used in time, those that are silent get more of it.
         """
-        found = [BookieStatus(r) for r in self.bookies().values() if r.bookie_id not in exclude]
-        channels = [Channel(self.address(status.record), runtime) for status in found]
-        answers = ask_all(
-            {channel: self._look_at(s.record) for channel, s in zip(channels, found)},
-            asking.ANSWER_SECONDS,
+        records = [r for r in self.bookies().values() if r.bookie_id not in exclude]
+        answers = fan_out.ask_all(
+            {Channel(self.address(r), runtime): self._look_at(r) for r in records},
+            fan_out.Timeouts(asking.ANSWER_SECONDS, grace_seconds=fan_out.GRACE_SECONDS),
+            is_usable=lambda status: status.may_join,
             enough=enough,
             needed=needed,
-            counts=lambda status: status.may_join,
+            runtime=runtime,
         )
-        looks = [(status.record, answers[channel]) for channel, status in zip(channels, found)]
         return [
             BookieStatus(record, f"bookie {record.bookie_id} does not answer")
             if isinstance(seen, BookieUnavailableError)
             else seen
-            for record, seen in looks
+            for record, seen in zip(records, answers.values(), strict=True)
         ]
 
     def candidates(

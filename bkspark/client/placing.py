@@ -18,8 +18,9 @@ from secrets import token_hex
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
 from bkspark.client import asking, ensemble_log
-from bkspark.client.channel import Channel, ask_all
+from bkspark.client.channel import Channel
 from bkspark.client.cluster import Cluster, draw
+from bkspark.client.fan_out import Timeouts, ask_all
 from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import layout
@@ -145,8 +146,9 @@ def joined(
 
     answers = ask_all(
         {Channel(address, runtime): taking(address) for address in addresses},
-        asking.ANSWER_SECONDS,
+        Timeouts(asking.ANSWER_SECONDS),
         needed=needed,
+        runtime=runtime,
     )
     return {channel.address.bookie_id for channel, has in answers.items() if has is True}
 

@@ -350,7 +350,8 @@ def test_a_recovery_goes_on_without_a_bookie_that_hangs(
         run=partial(in_threads, tell_seconds=0.1),
     )
     assert report.last_entry_id == 0
-    assert f"no answer: bookie {hanging} does not answer" in report.notes
+    silence = f"no answer: bookie {hanging} gave no answer within"
+    assert any(note.startswith(silence) for note in report.notes)
     after = len(memory_rig.faults.trace)
     gates.open()
     time.sleep(0.1)  # what it does now is too late

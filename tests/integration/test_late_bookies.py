@@ -7,6 +7,8 @@ import pytest
 
 from bkspark.client import asking
 from bkspark.client.bookkeeper import BookKeeper
+from bkspark.client.cluster import Cluster
+from bkspark.protocol.quarantine import FAILURES_MAX
 
 from ..stopwatch import Stopwatch, patience  # noqa: TID252
 from .rig import Rig
@@ -30,7 +32,7 @@ def test_they_are_waited_for_where_there_are_no_others(
     monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(0.3))
     all_of_them = len(memory_rig.urls)
     gates.closed = {(name, call) for name in sorted(memory_rig.urls)[2:]}
-    opening = threading.Timer(0.8, gates.open)
+    opening = threading.Timer(2.5 * asking.ANSWER_SECONDS, gates.open)
     opening.start()
     with BookKeeper(memory_rig.uri) as keeper:
         keeper.create_ledger(ensemble_size=all_of_them).close()
@@ -42,7 +44,12 @@ def test_they_are_not_waited_for_where_there_are_others(
     call: str, memory_rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(1.0))
-    gates.closed = {(name, call) for name in sorted(memory_rig.urls)[:2]}
+    late = sorted(memory_rig.urls)[:2]
+    gates.closed = {(name, call) for name in late}
+    with Cluster(memory_rig.uri) as cluster:  # that failed as well: so the late ones are chosen
+        for member in cluster.addresses():
+            for _ in range(FAILURES_MAX if member.bookie_id not in late else 0):
+                cluster.note_failure(member)
     watch = Stopwatch()
     with BookKeeper(memory_rig.uri) as keeper, keeper.create_ledger() as handle:
         assert watch.seconds < patience(3)

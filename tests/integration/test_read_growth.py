@@ -11,7 +11,7 @@ import pytest
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.handles.hedging import ReaderSettings
+from bkspark.client.handles.settings import ReaderSettings
 from bkspark.client.journals import journal_pages
 from bkspark.client.password import Password
 from bkspark.client.reading.inline_slices import InlineSlice

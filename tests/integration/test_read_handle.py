@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles.hedging import ReaderSettings
+from bkspark.client.handles.settings import ReaderSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.errors import (
     BookieUnavailableError,

@@ -144,8 +144,8 @@ MUTANTS = (
     Mutant(
         "a spare joins without its markers",
         "client/batch/record_writer.py",
-        "failed = names - joined(THREADS, joining, permission)",
-        "failed = names - names",
+        " - joined(THREADS, joining, permission)",
+        " - {address.bookie_id for address in joining}",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),
     Mutant(

@@ -118,16 +118,6 @@ MUTANTS = (
         (f"{HANGING}::test_a_slow_bookie_slows_its_writer_down_and_does_not_fill_the_memory",),
     ),
     Mutant(
-        "a writer waits for a spare that hangs",
-        "client/asking.py",
-        "answer.is_there_within(max(0.0, until - time.monotonic()))",
-        "answer.result()",
-        (
-            f"{HANGING}::test_a_spare_that_hangs_is_passed_over",
-            f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[seal]",
-        ),
-    ),
-    Mutant(
         "a caller waits for ever for room",
         "client/handles/committer.py",
         "            self._settings.wait_seconds_max,\n        ):",

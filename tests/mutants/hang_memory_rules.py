@@ -6,7 +6,7 @@ TROUBLE = "tests/unit/client/test_trouble.py"
 METADATA = "tests/integration/test_hanging_metadata.py"
 REMEMBERED = "tests/integration/test_remembered_hangs.py"
 LANE = "tests/unit/client/test_lane.py"
-HEDGING = "tests/unit/client/test_hedging.py"
+FAN_OUT = "tests/unit/client/test_fan_out.py"
 DROPPED = "tests/integration/test_dropped_handles.py"
 HANDLES = "tests/integration/test_hanging_bookies.py"
 
@@ -55,38 +55,41 @@ MUTANTS = (
         (f"{TROUBLE}::test_bookies_in_quarantine_are_those_of_their_cluster",),
     ),
     Mutant(
-        "a reader leaves questions behind and tells nobody",
-        "client/handles/hedging.py",
-        "                asked.channel.do_without()\n",
+        "who asks leaves questions behind and tells nobody",
+        "client/fan_out.py",
+        "                channel.do_without()\n",
         "                pass\n",
-        (f"{REMEMBERED}::test_many_read_handles_leave_few_threads[open_root]",),
+        (
+            f"{FAN_OUT}::test_who_is_interrupted_leaves_no_question_behind_that_nobody_knows_of",
+            f"{REMEMBERED}::test_many_read_handles_leave_few_threads[open_root]",
+        ),
     ),
     Mutant(
-        "a reader gives a bookie up and tells nobody",
-        "client/handles/hedging.py",
-        "                self._under_way[member].channel.give_up()\n",
-        "                pass\n",
+        "who asks gives a bookie up and tells nobody",
+        "client/fan_out.py",
+        "is_over = not (self._is_enough or self._timeouts.is_cut)",
+        "is_over = False",
         (f"{REMEMBERED}::test_what_one_reader_has_met_another_one_does_not_wait_for",),
     ),
     Mutant(
         "who waits for a moment only takes a bookie to hang",
-        "client/handles/hedging.py",
-        "            if waited >= seconds:\n",
-        "            if True:\n",
-        (f"{HEDGING}::test_a_shorter_time_may_be_given",),
+        "client/fan_out.py",
+        "is_over = not (self._is_enough or self._timeouts.is_cut)",
+        "is_over = not self._is_enough",
+        (f"{FAN_OUT}::test_a_shorter_time_may_be_given",),
+    ),
+    Mutant(
+        "who is not waited for because there are enough is taken to hang",
+        "client/fan_out.py",
+        "is_over = not (self._is_enough or self._timeouts.is_cut)",
+        "is_over = not self._timeouts.is_cut",
+        (f"{FAN_OUT}::test_when_there_are_enough_the_others_have_little_time",),
     ),
     Mutant(
         "a recovery passes over whom others gave up",
         "client/recovery/running.py",
-        "Channel(each.address, runtime, is_patient=True)",
-        "Channel(each.address, runtime)",
-        (f"{REMEMBERED}::test_a_recovery_asks_whom_others_gave_up_but_not_for_ever",),
-    ),
-    Mutant(
-        "a recovery tells nobody of who is silent",
-        "client/recovery/running.py",
-        "        channels[number].give_up()\n",
-        "        pass\n",
+        "runtime, is_patient=True)",
+        "runtime)",
         (f"{REMEMBERED}::test_a_recovery_asks_whom_others_gave_up_but_not_for_ever",),
     ),
     Mutant(

@@ -9,6 +9,7 @@ ENDED = "tests/simulation/test_simulation.py::test_a_signal_ends_it_behind_the_s
 LATE = "tests/integration/test_late_bookies.py"
 JOB = "tests/unit/spark/test_job.py"
 CHANNEL = "tests/unit/client/test_channel.py"
+FAN_OUT = "tests/unit/client/test_fan_out.py"
 TROUBLE = "tests/unit/client/test_trouble.py"
 REMEMBERED = "tests/integration/test_remembered_hangs.py"
 LANE = "tests/unit/client/test_lane.py"
@@ -54,15 +55,15 @@ MUTANTS = (
     Mutant(
         "bookies that are late are not waited for when they are looked at",
         "client/cluster.py",
-        "            needed=needed,\n            counts=",
-        "            counts=",
+        "            enough=enough,\n            needed=needed,\n            runtime",
+        "            enough=enough,\n            runtime",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[open_root]",),
     ),
     Mutant(
         "bookies that are late are not waited for when they are to join",
         "client/placing.py",
-        "        asking.ANSWER_SECONDS,\n        needed=needed,\n",
-        "        asking.ANSWER_SECONDS,\n",
+        "        needed=needed,\n        runtime=runtime,\n",
+        "        runtime=runtime,\n",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[put_new]",),
     ),
     Mutant(
@@ -81,7 +82,7 @@ MUTANTS = (
         (
             f"{CHANNEL}::test_who_owes_an_answer_is_asked_again_when_it_has_come",
             f"{HANGING}::test_a_read_goes_on_at_another_replica[0-read]",
-            f"{HANGING}::test_bookies_that_hang_during_a_write_are_replaced[1-append]",
+            f"{HANDLES}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[seal]",
         ),
     ),
     Mutant(
@@ -167,9 +168,9 @@ MUTANTS = (
     ),
     Mutant(
         "members store a record one after the other",
-        "client/channel.py",
-        "            begun[channel] = channel.begin(question)\n",
-        "            ended[channel] = channel.ask(question, seconds)\n",
+        "client/fan_out.py",
+        "later is None or not self.waited or now >= self._next_at",
+        "not self.waited",
         (
             f"{HANGING}::test_all_members_store_a_record_at_once[append]",
             f"{HANGING}::test_all_members_are_told_of_a_micro_batch_at_once",
@@ -177,17 +178,63 @@ MUTANTS = (
     ),
     Mutant(
         "who is asked together with others has his time behind theirs",
-        "client/asking.py",
-        "answer.is_there_within(max(0.0, until - time.monotonic()))",
-        "answer.is_there_within(5.0)",
-        (f"{CHANNEL}::test_who_are_asked_together_have_their_time_together",),
+        "client/fan_out.py",
+        "now + self._timeouts.seconds, beat",
+        "now + self._timeouts.seconds * (1 + len(self.waited)), beat",
+        (f"{FAN_OUT}::test_who_are_asked_together_have_their_time_together",),
     ),
     Mutant(
         "who is silent is forgotten if another one raises an error",
-        "client/channel.py",
-        "            errors.append(error)\n",
-        "            raise\n",
-        (f"{CHANNEL}::test_who_is_silent_is_remembered_whatever_another_one_raises",),
+        "client/fan_out.py",
+        "        if self._usable >= self._quota.enough or is_of_no_bookie:\n",
+        "        if error is not None and is_of_no_bookie:\n            raise error\n"
+        "        if self._usable >= self._quota.enough:\n",
+        (
+            f"{FAN_OUT}::test_who_is_silent_is_remembered_whatever_another_one_raises",
+            f"{FAN_OUT}::test_an_error_is_raised_when_all_have_ended",
+        ),
+    ),
+    Mutant(
+        "which of several errors is raised is chance",
+        "client/fan_out.py",
+        "[member for member in self._members if member in self._ended]",
+        "list(self._ended)",
+        (f"{FAN_OUT}::test_of_several_errors_that_of_the_first_is_raised",),
+    ),
+    Mutant(
+        "whoever asks several waits for ever",
+        "client/fan_out.py",
+        "self._inbox.get(timeout=max(0.0, until - time.monotonic()))",
+        "self._inbox.get()",
+        (
+            f"{FAN_OUT}::test_a_bookie_that_hangs_is_given_up_and_named",
+            f"{HANDLES}::test_a_spare_that_hangs_is_passed_over",
+            f"{HANGING}::test_bookies_that_hang_during_a_write_are_replaced[1-append]",
+        ),
+    ),
+    Mutant(
+        "who is needed has no more time than others",
+        "client/fan_out.py",
+        "self._timeouts.slow_factor if self._usable < self._quota.needed else 1",
+        "1",
+        (
+            f"{FAN_OUT}::test_those_that_are_needed_have_more_time",
+            f"{LATE}::test_they_are_waited_for_where_there_are_no_others[open_root]",
+        ),
+    ),
+    Mutant(
+        "who is not needed has as much time as who is",
+        "client/fan_out.py",
+        "self._timeouts.slow_factor if self._usable < self._quota.needed else 1",
+        "self._timeouts.slow_factor",
+        (f"{FAN_OUT}::test_nobody_who_is_not_needed_has_more_time",),
+    ),
+    Mutant(
+        "an answer that is of no use is one of those that are enough",
+        "client/fan_out.py",
+        "self._usable += bool(self._quota.is_usable(member, answer.result()))",
+        "self._usable += 1",
+        (f"{FAN_OUT}::test_answers_that_are_not_usable_are_not_enough",),
     ),
     # --- soaks and jobs --------------------------------------------------------------------------
     Mutant(

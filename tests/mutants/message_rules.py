@@ -106,8 +106,8 @@ MUTANTS = (
     Mutant(
         "a number that is nice to have is waited for",
         "client/reading/log_ends.py",
-        "seconds=END_SECONDS,",
-        "seconds=100,",
+        "time.monotonic() + END_SECONDS",
+        "time.monotonic() + 100",
         (COUNTED,),
     ),
     Mutant(
@@ -120,8 +120,8 @@ MUTANTS = (
     Mutant(
         "a log that cannot be looked at hides the others",
         "client/reading/log_ends.py",
-        "                with suppress(BookKeeperError):\n",
-        "                if True:\n",
+        "            with suppress(BookKeeperError):\n",
+        "            if True:\n",
         (f"{LOGS}::test_logs_are_looked_at_together_and_one_that_cannot_be_told_hides_no_other",),
     ),
     Mutant(

@@ -10,9 +10,9 @@ ADV = "tests/integration/test_adv_handle.py"
 HEADS = "tests/unit/format/test_journal_heads.py"
 LEDGERS = "tests/unit/client/test_ledger_requests.py"
 GROUP = "tests/unit/client/test_group.py"
-HEDGING = "tests/unit/client/test_hedging.py"
+FAN_OUT = "tests/unit/client/test_fan_out.py"
 
-HEDGING_FILE = "client/handles/hedging.py"
+FAN_OUT_FILE = "client/fan_out.py"
 FINDER_FILE = "client/handles/group_finder.py"
 S3_BOOKIE = "tests/conformance/test_s3_bookie.py::TestS3Bookie"
 PAGES_FILE = "client/journals/journal_pages.py"
@@ -23,24 +23,23 @@ MUTANTS = (
     # --- whom to ask, and for how long -----------------------------------------------------------
     Mutant(
         "a reader asks the next bookie only when the first has failed",
-        HEDGING_FILE,
-        "return min(self.read_timeout_seconds, self.speculative_read_ms / 1000)",
-        "return self.read_timeout_seconds",
+        "client/handles/settings.py",
+        "after = min(self.read_timeout_seconds, later)",
+        "after = self.read_timeout_seconds",
         (f"{HANDLE}::test_2_4_3_a_slow_bookie_is_not_waited_for",),
     ),
     Mutant(
         "a bookie that was slow has no answer",
-        HEDGING_FILE,
-        "        while turn or asked:\n",
-        "        while turn:\n",
+        FAN_OUT_FILE,
+        "return bool(self._turn or self.waited)",
+        "return bool(self._turn)",
         (f"{HANDLE}::test_2_4_3_a_slow_answer_counts_if_no_other_is_good",),
     ),
     Mutant(
         "a bookie that hangs is said to be good",
-        HEDGING_FILE,
-        "            self.faults[member] = "
-        'f"bookie {member.bookie_id} gave no answer within {seconds:g} s"\n',
-        "            del seconds\n",
+        FAN_OUT_FILE,
+        "        if not self._is_enough:\n            self._fan_out.faults[member] = str(error)\n",
+        "",
         (f"{HANDLE}::test_a_bookie_that_hangs_is_stepped_over_and_named",),
     ),
     Mutant(
@@ -74,31 +73,34 @@ MUTANTS = (
     Mutant(
         "a bookie that failed is asked first again",
         FINDER_FILE,
-        "return sorted(order, key=self._asker.faults.__contains__)",
+        "return sorted(order, key=self._fan_out.faults.__contains__)",
         "return order",
         (f"{HANDLE}::test_2_4_4_a_bookie_that_failed_is_asked_last",),
     ),
     Mutant(
         "a bookie is asked several things at once",
-        HEDGING_FILE,
-        "                if member not in self._under_way:\n"
-        "                    own.add(self._begin(member, ask))\n",
-        "                own.add(self._begin(member, ask))\n",
-        (f"{HEDGING}::test_a_bookie_is_asked_one_thing_at_a_time",),
+        FAN_OUT_FILE,
+        "            if member not in self._fan_out.under_way:\n"
+        "                self._ask(member)\n",
+        "            self._ask(member)\n",
+        (f"{FAN_OUT}::test_a_bookie_is_asked_one_thing_at_a_time",),
     ),
     Mutant(
         "a bookie that still gets on is given up",
-        HEDGING_FILE,
-        "            if seen != before:\n",
-        "            if False:\n",
-        (f"{HEDGING}::test_one_that_gets_on_is_waited_for",),
+        FAN_OUT_FILE,
+        "waited.late + 1 if heard == waited.heartbeat else 0",
+        "waited.late + 1",
+        (
+            f"{FAN_OUT}::test_one_that_gets_on_is_waited_for",
+            "tests/integration/test_journal_tails.py::test_one_that_is_long_at_work_is_waited_for_and_one_that_hangs_is_not",
+        ),
     ),
     Mutant(
         "one that is busy is not waited for although it is needed",
-        HEDGING_FILE,
-        "        asked = dict.fromkeys(members, until)\n",
-        "        asked = dict.fromkeys([m for m in members if m not in self._under_way], until)\n",
-        (f"{HEDGING}::test_everybody_waits_for_one_that_is_busy_if_it_is_needed",),
+        FAN_OUT_FILE,
+        "deque(sorted(members, key=fan_out.under_way.__contains__))",
+        "deque(m for m in members if m not in fan_out.under_way)",
+        (f"{FAN_OUT}::test_all_wait_for_one_that_is_busy_if_it_is_needed",),
     ),
     # --- what to believe -------------------------------------------------------------------------
     Mutant(

@@ -211,15 +211,15 @@ MUTANTS = (
     Mutant(
         "a bookie that hangs is waited for in silence",
         "client/recovery/running.py",
-        "            if tell is not None:\n",
-        "            if False:\n",
+        "        if tell is not None:\n",
+        "        if False:\n",
         (f"{TAILS}::test_a_bookie_that_hangs_is_told_of_and_then_silent",),
     ),
     Mutant(
         "one that is long at work is taken for one that hangs",
         "client/recovery/running.py",
-        "self._quiet[number] + 1 if is_quiet else 0",
-        "self._quiet[number] + 1",
+        "heartbeat=beats.__getitem__",
+        "heartbeat=lambda number: 0",
         (f"{TAILS}::test_one_that_is_long_at_work_is_waited_for_and_one_that_hangs_is_not",),
     ),
     Mutant(

@@ -15,10 +15,11 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.client import ensemble_log
 from bkspark.client.batch.sending import Sending
 from bkspark.client.batch.target import member_of
-from bkspark.client.channel import Channel, ask_all, close_all, seconds_to_store
+from bkspark.client.channel import Channel, close_all, seconds_to_store
 from bkspark.client.cluster import Cluster
 from bkspark.client.copying import copy_entry_log
 from bkspark.client.entry_log_reader import NoGoodSourceError
+from bkspark.client.fan_out import Timeouts, ask_all
 from bkspark.client.metadata_check import still_current
 from bkspark.client.placing import joined
 from bkspark.client.post_check import post_check
@@ -178,7 +179,8 @@ class RecordWriter:
             for index, member in enumerate(self.metadata.last_fragment.ensemble)
             if (file := self._journals.get(member.bookie_id)) is not None
         }
-        for channel, end in ask_all(questions, seconds_to_store(len(encoded.header))).items():
+        timeouts = Timeouts(seconds_to_store(len(encoded.header)))
+        for channel, end in ask_all(questions, timeouts).items():
             if isinstance(end, BookieUnavailableError):
                 self._note({channel.address.bookie_id: str(end)})
 
@@ -268,9 +270,8 @@ class RecordWriter:
         if not replaced:
             return set()
         joining = [self._address(ensemble[index].bookie_id) for index in replaced]
-        names = {address.bookie_id for address in joining}
         permission = layout.permission(self._ledger_id, self.metadata.term, self.metadata.token)
-        failed = names - joined(THREADS, joining, permission)
+        failed = {address.bookie_id for address in joining} - joined(THREADS, joining, permission)
         if failed:
             self._unjoined |= failed
             self._note(dict.fromkeys(failed, "it takes no marker"))
@@ -324,7 +325,7 @@ class RecordWriter:
             known, is_there = self._journals.get(ids[index]), ids[index] in add.appended_to
             channel = self._channel(ids[index])
             questions[channel] = partial(self._append_to, channel, index, add, known, is_there)
-        answers = ask_all(questions, seconds_to_store(len(add.encoded.header)))
+        answers = ask_all(questions, Timeouts(seconds_to_store(len(add.encoded.header))))
         news: set[str] = set()
         for channel, end in answers.items():
             bookie_id = channel.address.bookie_id
@@ -361,9 +362,8 @@ class RecordWriter:
         return file
 
     def _channel(self, bookie_id: str) -> Channel:
-        if bookie_id not in self._channels:
-            self._channels[bookie_id] = Channel(self._address(bookie_id))
-        return self._channels[bookie_id]
+        channel = self._channels.get(bookie_id) or Channel(self._address(bookie_id))
+        return self._channels.setdefault(bookie_id, channel)
 
     def _new_journal(self, channel: Channel) -> Journal:
         name = layout.journal(self._ledger_id, self.metadata.term, self.metadata.token)

@@ -7,13 +7,15 @@ reason (protocol document, "Reading").
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bkspark.bookie.contract import BookieAddress
+from bkspark.client.channel import Channel
 from bkspark.client.cluster import Cluster
-from bkspark.client.handles.hedging import USUAL_READS, Asker, ReaderSettings
+from bkspark.client.fan_out import FanOut
 from bkspark.client.handles.how_far import Answers, IsEnough
+from bkspark.client.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.client.journals.journal_pages import Mark, Page, StoredGroup
 from bkspark.client.journals.member_end import MemberEnd
 from bkspark.client.journals.member_journals import MemberJournals, NamedPage
@@ -88,7 +90,9 @@ class GroupFinder:
         self._ledger_id = ledger_id
         self._digester = digester
         self._settings = settings
-        self._asker = Asker(self._address, settings, runtime, self._progress)
+        self._fan_out: FanOut[Member] = FanOut(
+            lambda member: Channel(self._address(member), runtime), runtime, self._progress
+        )
         self._marks = marks
         self._turn = turn
         self._addresses = cluster.addresses()
@@ -114,9 +118,15 @@ class GroupFinder:
             return is_enough(ends)
 
         ensemble = ledger.last_fragment.ensemble
-        self._asker.everybody(ensemble, lambda m: self._member(m).end(ledger), accept, timeout)
+        self._fan_out.ask(
+            ensemble,
+            lambda member: self._member(member).end(ledger),
+            self._settings.all_at_once.at_most(timeout),
+            is_usable=accept,
+            enough=1,
+        )
         self._note_faults()
-        faults = self._asker.faults
+        faults = self._fan_out.faults
         return Answers(ends, {m: faults[m] for m in ensemble if m in faults and m not in ends})
 
     def find(self, ledger: LedgerMetadata, entry_id: int) -> Group:
@@ -142,7 +152,13 @@ class GroupFinder:
             return group.is_whole
 
         members = sorted(self._order(ledger, entry_id), key=asked_before.__contains__)
-        self._asker.until_enough(members, lambda m: self._member(m).pages_of(entry_id), accept)
+        self._fan_out.ask(
+            members,
+            lambda member: self._member(member).pages_of(entry_id),
+            self._settings.one_by_one,
+            is_usable=accept,
+            enough=1,
+        )
         self._note_faults()
         return group
 
@@ -157,27 +173,26 @@ class GroupFinder:
     def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
         """The first entry of the next group of which any bookie that answers has anything."""
         found = [f.first_entry_id for f in ledger.fragments if f.first_entry_id > entry_id][:1]
-
-        def accept(_member: Member, first: int | None) -> bool:
-            found.extend([] if first is None else [first])
-            return False
-
-        members = self._order(ledger, entry_id)
-        self._asker.everybody(members, lambda m: self._member(m).first_after(entry_id), accept)
+        answers = self._fan_out.ask(
+            self._order(ledger, entry_id),
+            lambda member: self._member(member).first_after(entry_id),
+            self._settings.all_at_once,
+        )
         self._note_faults()
-        return min(found, default=None)
+        return min(found + [a for a in answers.values() if isinstance(a, int)], default=None)
 
     def marks(self, ledger: LedgerMetadata, end: int) -> list[tuple[Member, Mark]]:
         """Where pages begin in the journals of all members that answer, up to entry ``end``."""
-        found: list[tuple[Member, Mark]] = []
-
-        def accept(member: Member, marks: Iterable[Mark]) -> bool:
-            found.extend((member, mark) for mark in marks)
-            return False
-
-        members = list(dict.fromkeys(m for f in ledger.fragments for m in f.ensemble))
-        self._asker.everybody(members, lambda m: self._member(m).marks(end), accept)
-        return found
+        members = dict.fromkeys(m for f in ledger.fragments for m in f.ensemble)
+        answers = self._fan_out.ask(
+            members, lambda member: self._member(member).marks(end), self._settings.all_at_once
+        )
+        return [
+            (member, mark)
+            for member, marks in answers.items()
+            if not isinstance(marks, BookieUnavailableError)
+            for mark in marks
+        ]
 
     def _order(self, ledger: LedgerMetadata, entry_id: int) -> list[Member]:
         """Whom to ask for an entry: its write set first, those that failed last (2.4.4, 2.4.5)."""
@@ -190,7 +205,7 @@ class GroupFinder:
         else:
             start = entry_id % len(ensemble)
             order = [*ensemble[start:], *ensemble[:start]]
-        return sorted(order, key=self._asker.faults.__contains__)
+        return sorted(order, key=self._fan_out.faults.__contains__)
 
     def _member(self, member: Member) -> MemberJournals:
         if member not in self._journals:
@@ -235,7 +250,7 @@ class GroupFinder:
         return bool(problem)
 
     def _note_faults(self) -> None:
-        for member, reason in self._asker.faults.items():
+        for member, reason in self._fan_out.faults.items():
             self._step_over(member, reason)
 
     def _step_over(self, member: Member, reason: str) -> None:

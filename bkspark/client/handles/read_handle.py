@@ -16,8 +16,8 @@ from bkspark.client.bound import BoundToProcess
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA, decode_parts
 from bkspark.client.handles.group_finder import GroupFinder
-from bkspark.client.handles.hedging import USUAL_READS, ReaderSettings
 from bkspark.client.handles.how_far import Answers, IsEnough, look
+from bkspark.client.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.client.journals.journal_pages import Mark
 from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import (

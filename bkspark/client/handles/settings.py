@@ -1,9 +1,11 @@
-"""What may be chosen about one writer. Nothing here is stored, and no promise depends on it."""
+"""What may be chosen about one writer or reader. Nothing is stored, no promise depends on it."""
 
+import math
 from dataclasses import dataclass
 
 from bkspark.client import arguments
-from bkspark.client.channel import STORE_SECONDS
+from bkspark.client.channel import READ_SECONDS, STORE_SECONDS
+from bkspark.client.fan_out import Timeouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +51,52 @@ GRACE_SECONDS = 15.0
 """Time to find bookies that can replace others, and to end."""
 
 USUAL = WriterSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSettings:
+    """How a reader treats its bookies; nothing of it is stored.
+
+    Attributes:
+        speculative_read_ms: if a bookie has not answered after so long, the next one is asked too
+            and the first good answer wins; None asks the next one only after a fault.
+        read_timeout_seconds: seconds after which a bookie that has not answered is stepped over.
+        is_sticky: where every bookie holds every entry (E = Qw), keep to one while it is good;
+            False spreads reads over the write set of each entry.
+
+    Raises:
+        InvalidRequestError: a value is out of its range.
+    """
+
+    speculative_read_ms: float | None = None
+    read_timeout_seconds: float = READ_SECONDS
+    is_sticky: bool = True
+
+    def __post_init__(self) -> None:
+        arguments.require_number(
+            "read_timeout_seconds", self.read_timeout_seconds, hint="give seconds, for example 10"
+        )
+        if self.speculative_read_ms is not None:
+            arguments.require_number(
+                "speculative_read_ms",
+                self.speculative_read_ms,
+                hint="None asks no second bookie before a fault",
+            )
+
+    @property
+    def one_by_one(self) -> Timeouts:
+        """Of a question to whoever answers first."""
+        later = math.inf if self.speculative_read_ms is None else self.speculative_read_ms / 1000
+        after = min(self.read_timeout_seconds, later)
+        return Timeouts(self.read_timeout_seconds, speculative_after=after, grace_seconds=0.0)
+
+    @property
+    def all_at_once(self) -> Timeouts:
+        """Of a question to as many as are needed."""
+        return Timeouts(self.read_timeout_seconds, grace_seconds=LINGER_SECONDS)
+
+
+USUAL_READS = ReaderSettings()
+
+LINGER_SECONDS = 0.05
+"""For answers that would be nice to have, once there are enough."""

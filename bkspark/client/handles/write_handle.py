@@ -11,7 +11,7 @@ from concurrent.futures import Future
 
 import pyarrow as pa
 
-from bkspark.client.asking import ask_all
+from bkspark.client.asking import Answer
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.committer import Committer
 from bkspark.client.handles.entries import VALUE_SCHEMA, count_of
@@ -200,15 +200,14 @@ class WriteHandle(ClosedAtEnd):
         if self._task.is_alive():
             raise self._no_end("the writer")
         ledger = self._committer.metadata
-        sealing = ask_all(
+        sealing = Answer(
+            lambda: self._seal(ledger.term, ledger.token),
             self._runtime,
-            {"close": lambda: self._seal(ledger.term, ledger.token)},
-            seconds=self._settings.wait_seconds_max,
-            name=f"ledger-{self.ledger_id}",
+            f"ledger-{self.ledger_id}-close",
         )
-        if not sealing:
+        if not sealing.is_there_within(self._settings.wait_seconds_max):
             raise self._no_end("the metadata store")
-        sealing["close"].result()
+        sealing.result()
         self._is_sealed = True
 
     def release(self) -> None:

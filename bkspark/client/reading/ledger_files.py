@@ -4,12 +4,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from bkspark.bookie.contract import BookieAddress, ReadableRoot
-from bkspark.client.channel import READ_SECONDS, Channel, ask_all
+from bkspark.client.channel import READ_SECONDS, Channel
 from bkspark.client.cluster import Cluster
+from bkspark.client.fan_out import FanOut, Timeouts
 from bkspark.client.journals.journal_end import records_after
 from bkspark.client.journals.journal_folder import find_journals
 from bkspark.client.journals.journal_reader import JournalName
@@ -71,20 +71,11 @@ class OpenBookies:
         Raises:
             Exception: whatever else a question raises.
         """
-        found: dict[Member, T | BookieUnavailableError] = {}
-        asked: dict[Channel, Member] = {}
-        for member in members:
-            try:
-                asked[self._channel(member)] = member
-            except BookieUnavailableError as error:
-                found[member] = error
 
-        def about(channel: Channel, member: Member) -> T:
-            return question(channel.root(), member)
+        def about(member: Member) -> T:
+            return question(self._channels[member].root(), member)
 
-        questions = {c: partial(about, c, member) for c, member in asked.items()}
-        answers = ask_all(questions, READ_SECONDS)
-        return found | {asked[channel]: answer for channel, answer in answers.items()}
+        return FanOut(self._channel).ask(members, about, Timeouts(READ_SECONDS))
 
     def located(self, window: Sequence[Member]) -> tuple[BookieAddress, ...]:
         """Where the members of ``window`` are, also those that fail now: readers report them."""

@@ -1,9 +1,11 @@
 """How far logs may be read, for people: asked of all at once, and waited for only so long."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
-from bkspark.client import asking
+from bkspark.client.asking import Answer
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.reading.log_view import LogView, view_of
@@ -26,16 +28,15 @@ def views_of(cluster: Cluster, logs: Sequence[LogRecord], password: Password) ->
     """
     found: dict[str, LogView] = {}
 
-    def looking_at(share: Sequence[LogRecord]) -> Callable[[], None]:
-        def look() -> None:
-            for log in share:
-                with suppress(BookKeeperError):
-                    found[log.name] = view_of(cluster, log, password)
+    def look(share: Sequence[LogRecord]) -> None:
+        for log in share:
+            with suppress(BookKeeperError):
+                found[log.name] = view_of(cluster, log, password)
 
-        return look
-
-    shares = {n: looking_at(logs[n::THREADS_MAX]) for n in range(min(THREADS_MAX, len(logs)))}
-    answers = asking.ask_all(THREADS, shares, seconds=END_SECONDS, name="look-at-logs")
-    for answer in answers.values():
-        answer.result()
+    shares = [logs[n::THREADS_MAX] for n in range(min(THREADS_MAX, len(logs)))]
+    answers = [Answer(partial(look, share), THREADS, "look-at-logs") for share in shares]
+    until = time.monotonic() + END_SECONDS
+    for answer in answers:
+        if answer.is_there_within(max(0.0, until - time.monotonic())):
+            answer.result()
     return dict(found)

@@ -7,14 +7,14 @@ Rule 2. An instruction that has much to read gives a sign of life after each pie
 long at work is waited for, and storage that hangs is not.
 """
 
-import queue
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.channel import Channel
+from bkspark.client.channel import Channel, NoAnswerError
+from bkspark.client.fan_out import FanOut, Timeouts
 from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import BookieUnavailableError
 
@@ -91,64 +91,36 @@ def in_threads(
         tell: called with a line about those that are waited for, every ``tell_seconds``, or
             ``TELL_SECONDS``.
     """
-    seconds = TELL_SECONDS if tell_seconds is None else tell_seconds
-    inbox = runtime.inbox()
-    beats = [0] * len(instructions)
-    results: dict[int, Any] = {}
-    errors: dict[int, BaseException] = {}
+    beats: Counter[int] = Counter()
 
-    def carry_out(number: int) -> None:
+    def carry_out(number: int) -> Any:
         def beat() -> None:
             beats[number] += 1
 
-        try:
-            inbox.put((number, instructions[number].run(beat), None))
-        except BaseException as error:
-            inbox.put((number, None, error))
+        return instructions[number].run(beat)
 
-    channels = [Channel(each.address, runtime, is_patient=True) for each in instructions]
-    left = set(range(len(instructions)))
-    for number, channel in enumerate(channels):
-        try:
-            channel.begin(partial(carry_out, number), f"work on {channel.address.bookie_id}")
-        except BookieUnavailableError as refused:
-            results[number] = Silence(str(refused))
-            left.discard(number)
-    patience = _Patience(beats)
-    while left and not patience.is_over(left):
-        try:
-            number, results[number], error = inbox.get(timeout=seconds)
-        except queue.Empty:
-            patience.tick()
-            if tell is not None:
-                tell(still_waiting(instructions[n].address.bookie_id for n in sorted(left)))
-            continue
-        left.discard(number)
-        if error is not None:
-            errors[number] = error
-    for number in left:
-        channels[number].give_up()
-    if errors:
-        raise errors[min(errors)]
-    return [
-        results.get(number, Silence(f"bookie {instruction.address.bookie_id} does not answer"))
-        for number, instruction in enumerate(instructions)
-    ]
+    def tell_of(left: Iterable[int]) -> None:
+        if tell is not None:
+            tell(still_waiting(instructions[number].address.bookie_id for number in left))
+
+    fan_out: FanOut[int] = FanOut(
+        lambda number: Channel(instructions[number].address, runtime, is_patient=True),
+        runtime,
+        heartbeat=beats.__getitem__,
+    )
+    answers = fan_out.ask(
+        range(len(instructions)),
+        carry_out,
+        Timeouts(TELL_SECONDS if tell_seconds is None else tell_seconds, slow_factor=TELLS_MAX),
+        needed=len(instructions),
+        on_late=tell_of,
+    )
+    return [_result(answer) for answer in answers.values()]
 
 
-class _Patience:
-    """For how many ticks nothing was heard of each."""
-
-    def __init__(self, beats: Sequence[int]) -> None:
-        self._beats = beats
-        self._heard = list(beats)
-        self._quiet = [0] * len(beats)
-
-    def tick(self) -> None:
-        for number, count in enumerate(self._beats):
-            is_quiet = count == self._heard[number]
-            self._quiet[number] = self._quiet[number] + 1 if is_quiet else 0
-            self._heard[number] = count
-
-    def is_over(self, left: set[int]) -> bool:
-        return all(self._quiet[number] >= TELLS_MAX for number in left)
+def _result(answer: Any) -> Any:
+    if isinstance(answer, NoAnswerError):
+        return Silence(str(answer))
+    if isinstance(answer, BookieUnavailableError):
+        raise answer
+    return answer

@@ -3,15 +3,12 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
 from secrets import token_hex
 
 import pytest
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client import channel, trouble
-from bkspark.client.asking import Answer
 from bkspark.client.channel import Channel, seconds_to_store
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 
@@ -113,65 +110,6 @@ def test_closing_waits_only_so_long(
     watch = Stopwatch()
     line.close()
     assert watch.seconds < 5
-
-
-def test_who_are_asked_together_have_their_time_together(
-    address: BookieAddress, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two that hang cost no more than one, and who has answered is told apart from them."""
-    lines = [Channel(replace(address, bookie_id=f"bookie-{n}")) for n in range(3)]
-    left: list[float] = []
-    real = Answer.is_there_within
-
-    def is_there_within(self: Answer[object], seconds: float) -> bool:
-        left.append(seconds)
-        return real(self, seconds)
-
-    monkeypatch.setattr(Answer, "is_there_within", is_there_within)
-    ends = channel.ask_all({line: partial(gate.wait, 10) for line in lines[:2]}, 0.1)
-    assert left[0] <= 0.1
-    assert left[1] <= 0.05
-    for line in lines[:2]:
-        assert "gave no answer within 0.1 s" in str(ends[line])
-        assert isinstance(ends[line], BookieUnavailableError)
-    ends = channel.ask_all({line: lambda: True for line in lines}, 10)
-    assert isinstance(ends[lines[0]], BookieUnavailableError)
-    assert ends[lines[2]] is True
-
-
-def test_an_error_is_raised_when_all_have_ended(
-    address: BookieAddress, gate: threading.Event
-) -> None:
-    """So that nobody of those who were asked is at work behind the asker's back."""
-    first, second = (Channel(replace(address, bookie_id=name)) for name in ("a", "b"))
-    begun = threading.Event()
-
-    def slow() -> None:
-        begun.set()
-        gate.wait(60)
-
-    def fail() -> None:
-        begun.wait(60)
-        threading.Timer(0.05, gate.set).start()
-        raise CorruptDataError("bad")
-
-    with pytest.raises(CorruptDataError):
-        channel.ask_all({first: fail, second: slow}, 10)
-    assert second._last is not None
-    assert second._last.done()
-
-
-def test_who_is_silent_is_remembered_whatever_another_one_raises(
-    address: BookieAddress, gate: threading.Event
-) -> None:
-    first, second = (Channel(replace(address, bookie_id=name)) for name in ("a", "b"))
-
-    def fail() -> None:
-        raise CorruptDataError("bad")
-
-    with pytest.raises(CorruptDataError):
-        channel.ask_all({first: fail, second: lambda: gate.wait(60)}, 0.05)
-    assert trouble.THIS_PROCESS.hangs(second.address)
 
 
 def test_large_files_have_more_time() -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from bkspark import BookKeeper
 from bkspark.cli import main
-from bkspark.client.handles.hedging import ReaderSettings
-from bkspark.client.handles.settings import WriterSettings
+from bkspark.client.handles.settings import ReaderSettings, WriterSettings
 from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryError
 
 TEXTS = pa.dictionary(pa.int8(), pa.string())

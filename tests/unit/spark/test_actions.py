@@ -42,7 +42,7 @@ def test_a_task_does_not_wait_for_ever_for_a_bookie_that_hangs(
     quick = partial(running.in_threads, tell_seconds=0.01)
     monkeypatch.setattr(actions, "in_threads", quick)
     done = actions.carry_out((7, Hang()))
-    assert done == Done(7, running.Silence("bookie bookie-1 does not answer"))
+    assert done == Done(7, running.Silence("bookie bookie-1 gave no answer within 0.02 s"))
     assert pickle.loads(pickle.dumps(done)) == done
 
 
