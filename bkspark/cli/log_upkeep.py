@@ -8,9 +8,9 @@ from bkspark.cli.output import Column, plural, print_done, print_rows
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, Session, password_of, require_consent, session_of
 from bkspark.client.logs import cursors as log_cursors
-from bkspark.client.logs import trimming
+from bkspark.client.logs import truncation
 from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.logs.trimming import Trimmed
+from bkspark.client.logs.truncation import Truncation
 from bkspark.client.password import Password
 from bkspark.errors import InvalidRequestError
 
@@ -47,7 +47,7 @@ def truncate(
     with session.cluster() as cluster:
         cluster.log(name)
         require_consent(f"Delete the entries of log {name} below offset {before}?", yes=yes)
-        _tell(session, name, trimming.truncate(cluster, name, before))
+        _tell(session, name, truncation.truncate(cluster, name, before))
 
 
 def seal(
@@ -86,7 +86,7 @@ def retain(
         typer.Option(
             min=0,
             help="From now on keep ledgers so long after they were closed, by the clocks of who "
-            "closed them and of who trims: leave room for what these differ by.",
+            "closed them and of who truncates: leave room for what these differ by.",
         ),
     ] = None,
     forever: Annotated[bool, typer.Option("--forever", help="From now on keep all.")] = False,
@@ -106,7 +106,7 @@ def retain(
         log = LogHandle(cluster, name, Password())
         if forever or is_limited:
             log.keep(max_bytes=max_bytes, max_seconds=max_seconds)
-        _tell(session, name, trimming.retain(cluster, name, respects_cursors=not ignore_cursors))
+        _tell(session, name, truncation.retain(cluster, name, respects_cursors=not ignore_cursors))
 
 
 def cursors(
@@ -147,7 +147,7 @@ def cursors(
     print_rows(rows, _COLUMNS, as_json=session.as_json)
 
 
-def _tell(session: Session, name: str, done: Trimmed) -> None:
+def _tell(session: Session, name: str, done: Truncation) -> None:
     text = f"log {name} begins at offset {done.first_offset}; "
     text += f"deleted {plural(len(done.deleted), 'ledger')}"
     if done.left:

@@ -11,7 +11,7 @@
 And one folder for each thing that is done with them, those above from those below::
 
     admin      looking after it all: views, replication_check, lost_bookies
-    streams    a query's batches:    plan -> commit -> tail_writer (rehoming)
+    streams    a query's batches:    plan -> commit -> tail_writer (rewriting)
     batch      a DataFrame write:    plan -> target -> attempt_writer -> commit
     logs       a row of ledgers:     log_handle, log_writer -> opening -> settling
     recovery   taking over:          recover -> fencing -> journal_tail

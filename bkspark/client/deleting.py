@@ -22,8 +22,8 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
     """Delete the log and all its ledgers; returns the ids of the ledgers deleted.
 
     Its writer is fenced, by the metadata alone; then the log goes, at once. If this is interrupted
-    after that, running it again deletes the ledgers that are left; so does whoever trims a log that
-    was created anew under this name.
+    after that, running it again deletes the ledgers that are left; so does whoever truncates a log
+    that was created anew under this name.
 
     Raises:
         NoSuchLedgerError: there is no such log, nor anything left of it.

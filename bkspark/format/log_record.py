@@ -68,7 +68,7 @@ def decode(name: str, data: bytes) -> LogRecord:
             retention_bytes=fields.take_or_none("retention_bytes", int),
             retention_ms=fields.take_or_none("retention_ms", int),
             to_delete=tuple(_integers(fields.take_or_none("to_delete", list) or [])),
-            bereft=tuple(_texts(fields.take_or_none("bereft", list) or [])),
+            orphaned_queries=tuple(_texts(fields.take_or_none("bereft", list) or [])),
             first_version=fields.take_or_none("first_version", int) or 0,
             truncated_ms=fields.take_or_none("truncated_ms", int),
         )
@@ -94,7 +94,7 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "retention_bytes": record.retention_bytes,
         "retention_ms": record.retention_ms,
         "to_delete": list(record.to_delete) or None,
-        "bereft": list(record.bereft) or None,
+        "bereft": list(record.orphaned_queries) or None,
         "first_version": record.first_version or None,
         "truncated_ms": record.truncated_ms,
     }

@@ -37,7 +37,7 @@ from bkspark.protocol.ledger import INVALID_ENTRY_ID, DigestSpec, LedgerMetadata
 from bkspark.protocol.log_contents import LogContents, LoggedLedger
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import Transaction
-from bkspark.protocol.stream_run import StreamRun, queries_of, require_not_bereft, with_run
+from bkspark.protocol.stream_run import StreamRun, queries_of, require_not_orphaned, with_run
 
 UNSTAMPED = 0
 """In place of a time until the record is ``stamped``."""
@@ -151,7 +151,7 @@ class LogRecord(LogContents):
             LedgerFencedError: a newer run has taken over.
             NoSuchLedgerError: rows of the query went with a deleted log of this name.
         """
-        require_not_bereft(run, self.bereft, self.name)
+        require_not_orphaned(run, self.orphaned_queries, self.name)
         streams = with_run(self.streams, run)
         return self if streams == self.streams else replace(self, streams=streams)
 
@@ -262,11 +262,11 @@ class LogRecord(LogContents):
         But not which queries have written to it.
         """
         emptied = self._emptied()
-        bereft = (*self.bereft, *queries_of(self.streams, self.transactions))
+        orphaned_queries = (*self.orphaned_queries, *queries_of(self.streams, self.transactions))
         return replace(
             emptied,
             to_delete=emptied.dropped,
-            bereft=bereft,
+            orphaned_queries=orphaned_queries,
             is_vacant=True,
             schema=b"",
             transactions={},

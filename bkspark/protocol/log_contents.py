@@ -67,10 +67,10 @@ class LogContents:
         is_sealed: nothing joins any more.
         streams: per streaming query the runs that have written, the current one last.
         retention_bytes, retention_ms: how much to keep, and how long; None for ever.
-        bereft: queries whose rows went with a deleted log of this name ("stream_run", rule 3).
+        orphaned_queries: whose rows went with a deleted log of this name ("stream_run", rule 3).
         first_version: of the first of ``ledgers``, or of the next one to join (rule 4).
         truncated_ms: when entries were last truncated; None if none are.
-        to_delete: those of the dropped ledgers that were let go and are not deleted yet (rule 3).
+        to_delete: those of the dropped ledgers that are not needed and not deleted yet (rule 3).
     """
 
     name: str
@@ -91,7 +91,7 @@ class LogContents:
     retention_bytes: int | None = None
     retention_ms: int | None = None
     to_delete: tuple[int, ...] = ()
-    bereft: tuple[str, ...] = ()
+    orphaned_queries: tuple[str, ...] = ()
     first_version: int = 0
     truncated_ms: int | None = None
 

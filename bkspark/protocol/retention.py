@@ -10,8 +10,8 @@ log keeps; so at least that much stays.
 Rule 3. The last ledger stays, and so does everything that a cursor which is respected has not read.
 
 Rule 4. Age compares two clocks: that of whoever noted that the ledger was closed, and that of
-whoever trims. Ledgers go earlier by as much as the second is ahead of the first, and later by as
-much as it is behind. A noted time is never before that of the ledger in front: so a ledger noted by
+whoever truncates. Ledgers go earlier by as much as the second is ahead of the first, and later by
+as much as it is behind. A noted time is never before that of the ledger in front: so one noted by
 a clock that is behind goes with the one in front of it at the earliest, and one noted by a clock
 that is ahead keeps itself, and what comes behind it, for as much longer. Size looks at no clock.
 """

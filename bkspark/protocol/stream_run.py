@@ -74,13 +74,13 @@ def queries_of(streams: Streams, transactions: Collection[str]) -> tuple[str, ..
     return tuple(dict.fromkeys([*marked, *streams]))
 
 
-def require_not_bereft(run: StreamRun, bereft: Collection[str], log_name: str) -> None:
+def require_not_orphaned(run: StreamRun, orphaned_queries: Collection[str], log_name: str) -> None:
     """Check that no rows of the query went with a deleted log of this name (rule 3).
 
     Raises:
         NoSuchLedgerError: they did.
     """
-    if run.query_id in bereft:
+    if run.query_id in orphaned_queries:
         raise NoSuchLedgerError(
             f"log {log_name!r} was deleted after query {run.query_id} had written to it: rows that "
             "its checkpoint counts as written are gone, and it cannot go on",

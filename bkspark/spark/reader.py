@@ -26,7 +26,7 @@ from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan
 from bkspark.client.reading.slice_reader import SliceReader
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema, layout
-from bkspark.protocol.let_go import LogGeneration, truncated
+from bkspark.protocol.data_loss import LogGeneration, truncated
 from bkspark.protocol.log import LogRecord
 from bkspark.spark.options import Options
 from bkspark.spark.schema import (

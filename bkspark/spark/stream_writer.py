@@ -20,8 +20,8 @@ from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.client.batch.plan import WriteRequest
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.streams import plan as stream_plan
-from bkspark.client.streams.commit import HELD_TAILS, abort
-from bkspark.client.streams.micro_batch import Home, StreamPart, gathered
+from bkspark.client.streams.commit import TAIL_WRITERS, abort
+from bkspark.client.streams.micro_batch import StagingLedger, StreamPart, gathered
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.protocol.stream_run import StreamRun
 from bkspark.spark.options import Options
@@ -58,7 +58,7 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
             blocks=options.blocks,
             merges_schema=options.merges_schema,
         )
-        self._plan: tuple[BatchTarget, Home] | None = None
+        self._plan: tuple[BatchTarget, StagingLedger] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Settles where the tasks write. Runs on: driver, twice, in the planning process only."""
@@ -72,17 +72,17 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Runs on: executor, once per task attempt."""
         assert self._plan is not None
-        target, home = self._plan
+        target, staging = self._plan
         context = TaskContext.get()
         run = StreamRun(_property(context, QUERY_ID), _property(context, RUN_ID))
         partition_id = 0 if context is None else context.partitionId()
         report = AttemptWriter(target, partition_id).write(iterator)
-        return StreamMessage(StreamPart(run, int(_property(context, BATCH_ID)), home, report))
+        return StreamMessage(StreamPart(run, int(_property(context, BATCH_ID)), staging, report))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Runs on: driver, in a process that is used again while the query is busy."""
         if messages:  # a plan without partitions has no rows
-            HELD_TAILS.commit(self._request, gathered(_parts(messages), batchId))
+            TAIL_WRITERS.commit(self._request, gathered(_parts(messages), batchId))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Runs on: driver; while tasks may still be writing, and maybe after a good commit."""

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.client.cluster import Cluster
+from bkspark.client.logs.rolling import RollPolicy
 from bkspark.client.logs.settling import settle
 from bkspark.client.streams import plan as stream_plan
-from bkspark.client.streams.commit import HeldTails
+from bkspark.client.streams.commit import TailWriterCache
 from bkspark.client.streams.micro_batch import MicroBatch, StreamPart, gathered
-from bkspark.client.streams.tail_writer import RollLimits
+from bkspark.client.streams.tail_writer import SINK_POLICY
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.stream_run import StreamRun
 
@@ -44,12 +45,12 @@ class Driver:
     rig: Rig
     query_id: str = QUERY
     quorum: tuple[int, int, int] | None = None
-    limits: RollLimits = field(default_factory=RollLimits)
+    limits: RollPolicy = SINK_POLICY
     options: dict[str, Any] = field(default_factory=dict)
     run_id: str = field(default_factory=lambda: str(uuid4()))
 
     def __post_init__(self) -> None:
-        self.held = HeldTails(self.limits)
+        self.held = TailWriterCache(self.limits)
 
     @property
     def request(self) -> Any:
@@ -57,7 +58,7 @@ class Driver:
 
     def with_new_process(self) -> "Driver":
         """The same run, after its commit process has died."""
-        self.held = HeldTails(self.limits)
+        self.held = TailWriterCache(self.limits)
         return self
 
     def planned(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bkspark.client.logs.rolling import RollPolicy
 from bkspark.client.streams.micro_batch import MicroBatch
-from bkspark.client.streams.tail_writer import RollLimits
 from bkspark.errors import BookKeeperError, LedgerFencedError
 from bkspark.testing.faulty import Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at, fail_at
@@ -60,7 +60,7 @@ class Scene:
         self.rig.log_name = f"log-{self.number}"
         driver = Driver(self.rig)
         if self.kind == "rolled":
-            driver = Driver(self.rig, limits=RollLimits(record_count=3))
+            driver = Driver(self.rig, limits=RollPolicy(max_records=3))
         with self.rig.faults.installed():
             if self.kind != "first":
                 driver.run(0, 1)
@@ -71,7 +71,7 @@ class Scene:
             self.rig.write(APPENDED)
         self.rig.faults.forget()
         if self.kind == "spare":
-            self.rig.faults.down = {batch.home.bookies[1].bookie_id}
+            self.rig.faults.down = {batch.staging.bookies[1].bookie_id}
         return driver, batch
 
     def trace(self) -> list[Operation]:

@@ -9,7 +9,7 @@ import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.deleting import delete_log
-from bkspark.client.logs import trimming
+from bkspark.client.logs import truncation
 from bkspark.client.logs.log_handle import LogHandle
 from bkspark.errors import BookKeeperError, LedgerClosedError, OutcomeUnknownError
 from bkspark.format import layout
@@ -58,8 +58,8 @@ def left(memory_rig: Rig, keeper: BookKeeper) -> tuple[LogHandle, tuple[int, ...
     ids = log.record.listed_ids[:3]
     memory_rig.faults.decide = refusing(*ids)
     with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as faulty:
-        done = trimming.truncate(faulty._cluster, NAME, 7)
-        assert done == trimming.Trimmed(7, (), ids)
+        done = truncation.truncate(faulty._cluster, NAME, 7)
+        assert done == truncation.Truncation(7, (), ids)
     memory_rig.faults.forget()
     assert log.record.to_delete == ids
     assert tombstones(keeper) == set()
@@ -110,7 +110,7 @@ def test_a_roll_deletes_a_few_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log, ids = left
-    monkeypatch.setattr(trimming, "LEDGERS_PER_ROLL_MAX", 2)
+    monkeypatch.setattr(truncation, "LEDGERS_PER_ROLL_MAX", 2)
     fill(log, 1)
     assert tombstones(keeper) == set(ids[:2])
     assert log.record.to_delete == ids[2:]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.streams.tail_writer import RollLimits
+from bkspark.client.logs.rolling import RollPolicy
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, Operation, no_fault
 
@@ -68,7 +68,7 @@ def test_a_record_that_is_torn_behind_the_end_hides_nothing_in_front_of_it(rig: 
         return Fault(Moment.HALF) if appends[operation.place] == 2 else None
 
     with rig.faults.installed():
-        driver = Driver(rig, limits=RollLimits(record_count=1))
+        driver = Driver(rig, limits=RollPolicy(max_records=1))
         rig.faults.decide = torn_confirmation
         assert driver.run(0) == [True]
         rig.faults.decide = no_fault

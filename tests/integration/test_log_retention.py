@@ -6,10 +6,10 @@ from bkspark.client.batch import commit as batch_commit
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.deleting import delete_log
-from bkspark.client.logs import trimming
+from bkspark.client.logs import truncation
 from bkspark.client.logs.log_handle import LogHandle
+from bkspark.client.logs.rolling import RollPolicy
 from bkspark.client.logs.undecided import Undecided
-from bkspark.client.streams.tail_writer import RollLimits
 from bkspark.errors import (
     MetadataVersionError,
     NoSuchEntryError,
@@ -74,7 +74,7 @@ def test_batch_appends_let_old_ledgers_go(rig: Rig, keeper: BookKeeper) -> None:
 
 
 def test_a_stream_lets_old_ledgers_go(rig: Rig, keeper: BookKeeper) -> None:
-    driver = Driver(rig, limits=RollLimits(record_count=2))
+    driver = Driver(rig, limits=RollPolicy(max_records=2))
     driver.run(0)
     keeper.open_log(rig.log_name).keep(max_bytes=1)
     assert driver.run(*range(1, 8)) == [True] * 7
@@ -90,7 +90,7 @@ def test_a_stream_lets_old_ledgers_go(rig: Rig, keeper: BookKeeper) -> None:
 def test_a_cursor_is_respected_and_a_few_ledgers_go_at_a_time(
     log: LogHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trimming, "LEDGERS_PER_ROLL_MAX", 3)
+    monkeypatch.setattr(truncation, "LEDGERS_PER_ROLL_MAX", 3)
     log.keep(max_bytes=0)
     cursor = log.cursor("mail")
     fill(log, *[1] * 10)
@@ -168,11 +168,11 @@ def hex16(ledger_id: int) -> str:
 
 
 def test_a_process_that_dies_while_it_lets_go_loses_nothing(memory_rig: Rig) -> None:
-    """At every operation of a micro-batch's commit that trims the log."""
+    """At every operation of a micro-batch's commit that truncates the log."""
     rig, number, is_done = memory_rig, 0, False
     while not is_done:
         rig.log_name = f"log-{number}"
-        driver = Driver(rig, limits=RollLimits(record_count=1))
+        driver = Driver(rig, limits=RollPolicy(max_records=1))
         driver.run(0, 1)
         with BookKeeper(rig.uri) as keeper:
             keeper.open_log(rig.log_name).keep(max_bytes=1)

@@ -249,7 +249,7 @@ def test_members_take_the_marker_before_a_ledger_is_taken_up(memory_rig: Rig) ->
     driver = Driver(memory_rig)
     driver.run(0)
     driver.held.rest()
-    home = driver.planned(1).home
+    home = driver.planned(1).staging
     before = memory_rig.ledger(home.ledger_id)
     assert before.laid_down is not None
     run = driver.planned(1).run

@@ -9,7 +9,7 @@ import pytest
 
 from bkspark.client.cluster import Cluster
 from bkspark.client.deleting import delete_log
-from bkspark.client.streams.commit import HeldTails
+from bkspark.client.streams.commit import TailWriterCache
 from bkspark.errors import NoSuchLedgerError
 
 from .rig import Rig, partitions_of
@@ -43,7 +43,7 @@ def test_a_query_whose_log_was_deleted_is_told(rig: Rig, process: str, is_closed
         driver = Driver(rig)
         late = driver.planned(2)
     elif process != "same":
-        driver.held = HeldTails()
+        driver.held = TailWriterCache()
     for _ in range(2):
         with pytest.raises(NoSuchLedgerError, match=REFUSED):
             driver.commit(late)
@@ -62,7 +62,7 @@ def test_a_query_is_told_of_a_log_that_was_made_anew_by_somebody_else(rig: Rig) 
     with pytest.raises(NoSuchLedgerError, match=REFUSED):
         driver.run(1)
     assert other.run(1) == [True]
-    assert the_log(rig).bereft == (QUERY,)
+    assert the_log(rig).orphaned_queries == (QUERY,)
     assert the_log(rig).generation == 3
 
 

@@ -9,12 +9,12 @@ from bkspark.bookie import memory
 from bkspark.client import creating
 from bkspark.client.cluster import Cluster
 from bkspark.client.deleting import delete_log
+from bkspark.client.logs import rolling
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
 from bkspark.client.streams import handing_over, tail_writer
-from bkspark.client.streams.commit import HeldTails
+from bkspark.client.streams.commit import TailWriterCache
 from bkspark.client.streams.handing_over import take_up
-from bkspark.client.streams.tail_writer import RollLimits
 from bkspark.errors import BookKeeperError, LedgerFencedError, NoSuchLedgerError, UnauthorizedError
 from bkspark.format import layout
 from bkspark.protocol.ledger import TAKEN_UP_TERM_MAX, LedgerMetadata, LedgerState
@@ -40,6 +40,7 @@ class Clock:
         self.ms = 1_700_000_000_000
         for module in (creating, handing_over):
             monkeypatch.setattr(module, "now_ms", lambda: self.ms)
+        monkeypatch.setattr(rolling, "monotonic", lambda: self.ms / 1000)
         monkeypatch.setattr(tail_writer, "monotonic", lambda: self.ms / 1000)
 
     def forward(self, minutes: int) -> None:
@@ -105,7 +106,7 @@ def test_ledgers_are_as_many_as_hours_whatever_the_trigger_interval(
 
 
 def test_a_ledger_has_so_many_writers_at_most(rig: Rig) -> None:
-    driver = Driver(rig, limits=RollLimits(seconds=1e9))
+    driver = Driver(rig, limits=rolling.RollPolicy(max_seconds=1e9))
     for batch_id in range(TAKEN_UP_TERM_MAX + 2):
         rested(driver).run(batch_id)
     assert (ledger_count(rig), tail_of(rig).term) == (2, 2)
@@ -113,7 +114,7 @@ def test_a_ledger_has_so_many_writers_at_most(rig: Rig) -> None:
 
 
 def test_a_ledger_is_full_however_many_processes_filled_it(rig: Rig) -> None:
-    driver = Driver(rig, limits=RollLimits(record_count=3))
+    driver = Driver(rig, limits=rolling.RollPolicy(max_records=3))
     for batch_id in range(7):
         rested(driver).run(batch_id)
     assert [ledger.entry_count for ledger in the_log(rig).ledgers] == [30, 30]
@@ -122,7 +123,7 @@ def test_a_ledger_is_full_however_many_processes_filled_it(rig: Rig) -> None:
 
 def test_batches_without_rows_leave_no_ledgers(rig: Rig) -> None:
     """Neither the first ones, nor those behind a roll, whatever process commits them."""
-    driver = Driver(rig, limits=RollLimits(record_count=1))
+    driver = Driver(rig, limits=rolling.RollPolicy(max_records=1))
     for batch_id in range(24):
         rows = None if batch_id % 8 == 7 else [[], []]
         assert rested(driver).commit(driver.planned(batch_id, rows)) == (rows is None)
@@ -132,7 +133,7 @@ def test_batches_without_rows_leave_no_ledgers(rig: Rig) -> None:
 
 def test_a_process_rests_by_itself_and_goes_on_by_itself(rig: Rig) -> None:
     driver = Driver(rig)
-    driver.held = HeldTails(rest_after_seconds=0.01)
+    driver.held = TailWriterCache(rest_after_seconds=0.01)
     driver.run(0)
     timer = driver.held._timer
     assert timer is not None
@@ -339,7 +340,7 @@ def test_a_ledger_that_was_only_taken_up_is_closed_where_it_stood(rig: Rig) -> N
     driver.held.rest()
     batch = driver.planned(1)
     with Cluster(rig.uri) as cluster:
-        name, password, home = rig.log_name, rig.request().password, batch.home.ledger_id
+        name, password, home = rig.log_name, rig.request().password, batch.staging.ledger_id
         found = handing_over.take_up(cluster, name, password, batch.run, home)
         assert found is not None
         assert found.standing.last_entry_id == 9
@@ -355,7 +356,7 @@ def test_a_log_that_is_made_anew_while_its_tail_is_taken_up(rig: Rig) -> None:
     driver.run(0)
     driver.held.rest()
     batch = driver.planned(1)
-    home = batch.home.ledger_id
+    home = batch.staging.ledger_id
 
     def vacate(_number: int, operation: Operation) -> None:
         if (operation.call, operation.name) == ("put", layout.ledger_key(home)):
@@ -383,7 +384,7 @@ def test_the_tail_of_a_log_that_was_deleted_is_not_taken_up(rig: Rig) -> None:
     batch = driver.planned(1)
     with Cluster(rig.uri) as cluster:
         delete_log(cluster, rig.log_name)
-        args = cluster, rig.log_name, rig.request().password, batch.run, batch.home.ledger_id
+        args = cluster, rig.log_name, rig.request().password, batch.run, batch.staging.ledger_id
         with pytest.raises(NoSuchLedgerError):
             handing_over.take_up(*args)
 

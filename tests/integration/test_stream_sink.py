@@ -6,12 +6,12 @@ import pytest
 
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.cluster import Cluster
+from bkspark.client.logs.rolling import RollPolicy
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.log_view import look_at
 from bkspark.client.recovery.recover import recover
-from bkspark.client.streams.commit import HeldTails, abort
+from bkspark.client.streams.commit import TailWriterCache, abort
 from bkspark.client.streams.micro_batch import StreamPart, gathered
-from bkspark.client.streams.tail_writer import RollLimits
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,
@@ -87,9 +87,9 @@ def test_a_private_ledger_becomes_the_tail_once(rig: Rig) -> None:
     driver = Driver(rig)
     batch = driver.planned(0)
     assert driver.commit(batch)
-    hung, driver.held = driver.held, HeldTails()
+    hung, driver.held = driver.held, TailWriterCache()
     assert not driver.commit(batch)
-    assert the_log(rig).tail != (batch.home.ledger_id,)
+    assert the_log(rig).tail != (batch.staging.ledger_id,)
     driver.run(1)
     assert hung.commit(driver.request, driver.planned(2))
     assert settled_rows(rig) == expected(0, 1, 2)
@@ -150,7 +150,7 @@ def test_a_batch_without_rows_leaves_nothing(rig: Rig) -> None:
 
 def test_many_batches_leave_as_many_ledgers_as_there_were_rolls(tmp_path: Path) -> None:
     rig = Rig(tmp_path / "cluster")
-    driver = Driver(rig, limits=RollLimits(record_count=50))
+    driver = Driver(rig, limits=RollPolicy(max_records=50))
     driver.run(*range(200))
     assert settled_rows(rig) == expected(*range(200))
     log = the_log(rig)
@@ -160,8 +160,8 @@ def test_many_batches_leave_as_many_ledgers_as_there_were_rolls(tmp_path: Path) 
         assert len(cluster.ledger_ids()) == 4
 
 
-@pytest.mark.parametrize("limits", [RollLimits(length_bytes=1), RollLimits(seconds=0.0)], ids=str)
-def test_ledgers_roll_by_size_and_age_too(rig: Rig, limits: RollLimits) -> None:
+@pytest.mark.parametrize("limits", [RollPolicy(max_bytes=1), RollPolicy(max_seconds=1e-9)], ids=str)
+def test_ledgers_roll_by_size_and_age_too(rig: Rig, limits: RollPolicy) -> None:
     Driver(rig, limits=limits).run(0, 1, 2)
     log = the_log(rig)
     assert (len(log.ledgers), len(log.tail)) == (2, 1)
@@ -170,7 +170,7 @@ def test_ledgers_roll_by_size_and_age_too(rig: Rig, limits: RollLimits) -> None:
 
 
 def test_a_batch_that_is_run_again_after_a_roll_is_found(rig: Rig) -> None:
-    driver = Driver(rig, limits=RollLimits(record_count=2))
+    driver = Driver(rig, limits=RollPolicy(max_records=2))
     driver.run(0, 1)
     assert driver.run(1) == [False]
     assert driver.with_new_process().run(1, 2) == [False, True]
@@ -213,32 +213,32 @@ def test_an_overwrite_begins_a_generation_in_which_the_stream_goes_on(rig: Rig) 
 
 def test_a_ledger_that_was_not_used_is_dropped(rig: Rig) -> None:
     """The tail was closed before the planning, so the batch had a ledger made for it."""
-    driver = Driver(rig, limits=RollLimits(record_count=1))
+    driver = Driver(rig, limits=RollPolicy(max_records=1))
     driver.run(0)
     late = driver.planned(1)
-    assert late.home.is_private
+    assert late.staging.is_private
     Driver(rig, "query-2").run(0)
     rig.write(partitions_of(2, first=1000))
     with Cluster(rig.uri) as cluster:
         cluster.ledgers.update(
-            str(late.home.ledger_id), lambda ledger: ledger and ledger.in_recovery("0" * 32)
+            str(late.staging.ledger_id), lambda ledger: ledger and ledger.in_recovery("0" * 32)
         )
     assert driver.commit(late)
     log = the_log(rig)
-    assert late.home.ledger_id in log.dropped
+    assert late.staging.ledger_id in log.dropped
     assert settled_rows(rig)[-10:] == expected(1)
 
 
 def test_after_an_abort_the_batch_s_ledger_never_joins(rig: Rig) -> None:
     driver = Driver(rig)
     failed = driver.planned(0)
-    parts = [StreamPart(failed.run, 0, failed.home, report) for report in failed.reports]
+    parts = [StreamPart(failed.run, 0, failed.staging, report) for report in failed.reports]
     abort(driver.request, [*parts, None])
     log_ids = rig.names("bookie-1"), rig.names("bookie-2")
     assert driver.run(0) == [True]
     assert driver.commit(failed) is False
     log = the_log(rig)
-    assert failed.home.ledger_id in log.dropped
+    assert failed.staging.ledger_id in log.dropped
     assert set(log_ids[0]) <= set(rig.names("bookie-1"))
     assert settled_rows(rig) == expected(0)
 
@@ -248,11 +248,11 @@ def test_a_commit_that_wakes_after_its_abort_copies_its_rows(rig: Rig) -> None:
     driver.run(0)
     rig.write(partitions_of(2, first=1000))
     failed = driver.planned(1)
-    parts = [StreamPart(failed.run, 1, failed.home, report) for report in failed.reports]
+    parts = [StreamPart(failed.run, 1, failed.staging, report) for report in failed.reports]
     abort(driver.request, parts)
     assert driver.commit(failed)
     log = the_log(rig)
-    assert failed.home.ledger_id not in log.listed_ids
+    assert failed.staging.ledger_id not in log.listed_ids
     assert settled_rows(rig) == expected(0) + flat(partitions_of(2, first=1000)) + expected(1)
 
 
@@ -260,7 +260,7 @@ def test_an_abort_of_what_was_committed_changes_nothing(rig: Rig) -> None:
     driver = Driver(rig)
     done = driver.planned(0)
     driver.commit(done)
-    abort(driver.request, [StreamPart(done.run, 0, done.home, done.reports[0])])
+    abort(driver.request, [StreamPart(done.run, 0, done.staging, done.reports[0])])
     assert driver.run(1) == [True]
     assert settled_rows(rig) == expected(0, 1)
 
@@ -271,8 +271,8 @@ def test_an_abort_of_what_was_committed_changes_nothing(rig: Rig) -> None:
 def test_a_batch_is_complete_and_of_one_kind(rig: Rig) -> None:
     driver = Driver(rig)
     batch = driver.planned(0)
-    parts = [StreamPart(batch.run, 0, batch.home, report) for report in batch.reports]
-    other = StreamPart(batch.run, 1, batch.home, AttemptReport(1, 0, 0, ()))
+    parts = [StreamPart(batch.run, 0, batch.staging, report) for report in batch.reports]
+    other = StreamPart(batch.run, 1, batch.staging, AttemptReport(1, 0, 0, ()))
     for wrong, batch_id in (([parts[0], None], 0), ([parts[0], other], 0), (parts, 1), ([], 0)):
         with pytest.raises(InvalidRequestError, match="nothing was committed"):
             gathered(wrong, batch_id)
@@ -298,13 +298,13 @@ def test_a_log_that_was_made_meanwhile_with_other_stripes_is_an_error(rig: Rig) 
     late = driver.planned(0)
     rig.write(partitions_of(3), (4, 3, 2))
     with Cluster(rig.uri) as cluster:  # so that the tasks' own ledger is not tried first
-        cluster.logs.update(rig.log_name, lambda log: log and log.without(late.home.ledger_id))
+        cluster.logs.update(rig.log_name, lambda log: log and log.without(late.staging.ledger_id))
     with pytest.raises(InvalidRequestError, match="created with other quorum sizes"):
         driver.commit(late)
 
 
 def test_a_ledger_that_somebody_took_over_is_not_written_to(rig: Rig) -> None:
-    home = Driver(rig).planned(0).home
+    home = Driver(rig).planned(0).staging
     with Cluster(rig.uri) as cluster:
         recover(cluster, home.ledger_id, Password())
         seen = cluster.ledger(home.ledger_id)
@@ -325,7 +325,7 @@ def test_a_bookie_that_dies_between_batches_is_replaced_or_done_without(
     rig = Rig(tmp_path / "cluster", bookie_count=bookie_count)
     driver = Driver(rig)
     driver.run(0, 1)
-    ensemble = driver.planned(2).home.bookies[:3]
+    ensemble = driver.planned(2).staging.bookies[:3]
     lost = rig.lose(ensemble[0].bookie_id)
     driver.run(2, 3)
     rig.bring_back(ensemble[0].bookie_id, lost)
@@ -340,7 +340,7 @@ def test_a_bookie_that_dies_between_tasks_and_commit(tmp_path: Path) -> None:
     driver = Driver(rig)
     driver.run(0)
     late = driver.planned(1)
-    gone = late.home.bookies[1].bookie_id
+    gone = late.staging.bookies[1].bookie_id
     rig.lose(gone)
     assert driver.commit(late)
     driver.run(2)
@@ -373,11 +373,11 @@ def test_rows_are_copied_from_good_replicas_only(tmp_path: Path) -> None:
     driver.run(0)
     late = driver.planned(1)
     names = [
-        f"ledgers/00/{late.home.ledger_id:016x}/entries/{log.entry_log.attempt_id}-0.arrow"
+        f"ledgers/00/{late.staging.ledger_id:016x}/entries/{log.entry_log.attempt_id}-0.arrow"
         for report in late.reports
         for log in report.logs
     ]
-    for bookie in late.home.bookies[:2]:
+    for bookie in late.staging.bookies[:2]:
         for name in names:
             data = bytearray(rig.file_bytes(bookie.bookie_id, name))
             data[len(data) // 3] ^= 4

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bkspark.client.cluster import Cluster
-from bkspark.client.streams.tail_writer import RollLimits
+from bkspark.client.streams.tail_writer import SINK_POLICY
 
 from .rig import Rig, partitions_of
 from .stream_driver import Driver, settled_rows, the_log
@@ -17,7 +17,7 @@ from .stream_driver import Driver, settled_rows, the_log
 pytestmark = pytest.mark.thorough
 
 BATCHES = 10_000
-PER_LEDGER = RollLimits().record_count
+PER_LEDGER = SINK_POLICY.max_records
 
 
 class Volume:

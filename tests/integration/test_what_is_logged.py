@@ -14,7 +14,7 @@ from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.streams.tail_writer import RollLimits
+from bkspark.client.logs.rolling import RollPolicy
 from bkspark.errors import BookKeeperError, LedgerFencedError
 
 from .rig import LOG, Rig, partitions_of
@@ -176,20 +176,20 @@ def test_rolls_are_told_with_their_reason(memory_keeper: BookKeeper, said: Said)
         writer.append(b"2")
         wait_until(lambda: said(logging.INFO, "log wal", f"rolled from ledger {second}"))
     [line] = said(logging.INFO, "log wal", f"rolled from ledger {second}")
-    assert "at offset 3: 2 entries" in line
+    assert "at offset 3: it has 2 entries" in line
 
 
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (RollLimits(record_count=1), "it has 1 records"),
-        (RollLimits(length_bytes=1), "bytes"),
-        (RollLimits(seconds=0.0), "it is 0 s old"),
+        (RollPolicy(max_records=1), "it has 1 records"),
+        (RollPolicy(max_bytes=1), "bytes"),
+        (RollPolicy(max_seconds=1e-9), "it is 1e-09 s old"),
     ],
     ids=["records", "bytes", "age"],
 )
 def test_a_sink_tells_of_its_rolls(
-    make_rig: Callable[..., Rig], said: Said, limits: RollLimits, reason: str
+    make_rig: Callable[..., Rig], said: Said, limits: RollPolicy, reason: str
 ) -> None:
     Driver(make_rig(), limits=limits).run(0)
     assert said(logging.INFO, f"log {LOG}: closed ledger", "the next batch rolls on", reason)

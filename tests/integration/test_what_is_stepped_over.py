@@ -171,7 +171,7 @@ def test_a_bad_copy_of_rows_that_go_into_another_ledger_is_told_of(
     driver.run(0)
     batch = driver.planned(1)
     rig.write(partitions_of(3, first=1000))  # it takes the tail away
-    bad = batch.home.bookies[0].bookie_id
+    bad = batch.staging.bookies[0].bookie_id
     assert damaged_copies(rig, bad)
     assert driver.commit(batch)
     assert said(logging.WARNING, "stepped over entry log", f"on bookie {bad}")

@@ -27,7 +27,7 @@ MUTANTS = (
     ),
     Mutant(
         "a truncation reaches a log made anew",
-        "client/logs/trimming.py",
+        "client/logs/truncation.py",
         "        log.still_of(generation)  # offsets of another mean other entries\n",
         "",
         (f"{DELETIONS}::test_a_truncation_does_not_reach_a_log_made_anew",),
@@ -88,7 +88,7 @@ MUTANTS = (
     Mutant(
         "a callback waits for room under the writer's lock",
         "client/logs/log_writer.py",
-        "        if not self._telling.is_here:\n            self._segment.handle.wait_for_room()",
+        "        if not self._callbacks.is_here:\n            self._segment.handle.wait_for_room()",
         "        if True:\n            self._segment.handle.wait_for_room()",
         (f"{PRESSURE}::test_a_callback_of_what_a_roll_cannot_send_does_not_wait_for_room",),
     ),

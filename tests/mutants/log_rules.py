@@ -317,7 +317,7 @@ MUTANTS = (
     Mutant(
         "a callback waits for what waits for it",
         "client/logs/log_writer.py",
-        "if self._telling.is_here or self._lock",
+        "if self._callbacks.is_here or self._lock",
         "if self._lock",
         (f"{PRESSURE}::test_a_callback_does_not_wait_for_what_waits_for_it",),
     ),

@@ -110,28 +110,28 @@ MUTANTS = (
     Mutant(
         "a ledger that is the tail already becomes it again",
         "client/streams/tail_writer.py",
-        "adopted = adopts and _is_untouched(self._cluster, request.log_name, home)",
-        "adopted = adopts and home.is_private",
+        "adopted = adopts and _is_untouched(self._cluster, request.log_name, staging)",
+        "adopted = adopts and staging.is_private",
         (f"{SINK}::test_a_private_ledger_becomes_the_tail_once[memory]",),
     ),
     Mutant(
         "rows are put on other stripes without a word",
-        "client/streams/rehoming.py",
-        "if target.quorum.stripe_count != home.quorum.stripe_count:",
+        "client/streams/rewriting.py",
+        "if target.quorum.stripe_count != staging.quorum.stripe_count:",
         "if False:",
         (f"{SINK}::test_a_log_that_was_made_meanwhile_with_other_stripes_is_an_error[memory]",),
     ),
     Mutant(
         "an abort leaves the ledger of its batch to whoever wakes",
         "client/streams/commit.py",
-        "            drop_private(cluster, request, home)\n",
+        "            drop_private(cluster, request, staging)\n",
         "            pass\n",
         (f"{SINK}::test_a_commit_that_wakes_after_its_abort_copies_its_rows[memory]",),
     ),
     Mutant(
         "a sink never rolls",
         "client/streams/commit.py",
-        "        reason = tail.why_full(self._limits)\n",
+        "        reason = tail.why_full(self._policy)\n",
         '        reason = ""\n',
         (f"{SINK}::test_many_batches_leave_as_many_ledgers_as_there_were_rolls",),
     ),
@@ -145,7 +145,7 @@ MUTANTS = (
     Mutant(
         "a batch without rows leaves its ledger behind",
         "client/streams/commit.py",
-        "if not batch.row_count and not batch.home.is_private:",
+        "if not batch.row_count and not batch.staging.is_private:",
         "if not batch.row_count:",
         (f"{HANDING}::test_batches_without_rows_leave_no_ledgers",),
     ),
@@ -240,7 +240,7 @@ MUTANTS = (
     Mutant(
         "a query goes on in a log made anew",
         "protocol/log.py",
-        "        require_not_bereft(run, self.bereft, self.name)\n",
+        "        require_not_orphaned(run, self.orphaned_queries, self.name)\n",
         "",
         (
             f"{DELETIONS}::test_a_query_is_told_of_a_log_that_was_made_anew_by_somebody_else[memory]",
@@ -270,8 +270,8 @@ MUTANTS = (
     Mutant(
         "a second deletion forgets what the first remembered",
         "protocol/log.py",
-        "bereft = (*self.bereft, *queries_of(self.streams, self.transactions))",
-        "bereft = queries_of(self.streams, self.transactions)",
+        "orphaned_queries = (*self.orphaned_queries, *queries_of(self.streams, self.transactions))",
+        "orphaned_queries = queries_of(self.streams, self.transactions)",
         (
             f"{DELETIONS}::test_a_query_is_told_of_a_log_that_was_made_anew_by_somebody_else[memory]",
         ),

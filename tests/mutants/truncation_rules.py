@@ -4,7 +4,7 @@ from .mutant import Mutant
 
 TAIL = "tests/unit/protocol/test_log_tail.py"
 RETENTION = "tests/unit/protocol/test_retention.py"
-LET_GO = "tests/unit/protocol/test_let_go.py"
+DATA_LOSS = "tests/unit/protocol/test_data_loss.py"
 CURSOR = "tests/unit/protocol/test_cursor.py"
 TAKEOVERS = "tests/integration/test_log_takeovers.py"
 DELETION = "tests/integration/test_log_deletion.py"
@@ -28,28 +28,28 @@ MUTANTS = (
     ),
     Mutant(
         "a roll deletes all that is left",
-        "client/logs/trimming.py",
+        "client/logs/truncation.py",
         "log.to_delete[:delete_count_max]",
         "log.to_delete",
         (f"{DELETION}::test_a_roll_deletes_a_few_at_a_time",),
     ),
     Mutant(
         "a log that keeps everything leaves the rest for ever",
-        "client/logs/trimming.py",
+        "client/logs/truncation.py",
         "if is_limited(log) or log.to_delete:",
         "if is_limited(log):",
         (f"{DELETION}::test_what_could_not_be_deleted_is_deleted_by_whoever_comes_next[roll]",),
     ),
     Mutant(
         "a damaged record stops all deletions",
-        "client/logs/trimming.py",
+        "client/logs/truncation.py",
         "        except CorruptDataError:\n            continue\n",
         "        except CorruptDataError:\n            break\n",
         (f"{DELETION}::test_a_damaged_record_of_a_ledger_stops_only_its_own_deletion",),
     ),
     Mutant(
         "a ledger that is deleted stays noted",
-        "client/logs/trimming.py",
+        "client/logs/truncation.py",
         "    if gone:\n        log =",
         "    if False:\n        log =",
         (f"{DELETION}::test_what_could_not_be_deleted_is_deleted_by_whoever_comes_next[retain]",),
@@ -63,17 +63,17 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger that the log still has was let go of",
-        "protocol/let_go.py",
+        "protocol/data_loss.py",
         "if log.first_offset < end:",
         "if False:",
-        (f"{LET_GO}::test_what_the_log_still_has_was_not",),
+        (f"{DATA_LOSS}::test_what_the_log_still_has_was_not",),
     ),
     Mutant(
         "all generations are one",
-        "protocol/let_go.py",
+        "protocol/data_loss.py",
         "if log.is_vacant or log.generation != wanted.generation:",
         "if log.is_vacant:",
-        (f"{LET_GO}::test_all_of_an_earlier_generation_was_let_go_of",),
+        (f"{DATA_LOSS}::test_all_of_an_earlier_generation_was_let_go_of",),
     ),
     Mutant(
         "a clock that is behind makes a ledger old",
@@ -139,7 +139,7 @@ MUTANTS = (
     ),
     Mutant(
         "what goes wrong with retention is the writer's error",
-        "client/logs/trimming.py",
+        "client/logs/truncation.py",
         "        with suppress(BookKeeperError):\n",
         "        with suppress(ZeroDivisionError):\n",
         (f"{KEPT}::test_a_writer_goes_on_when_nothing_can_be_let_go[memory]",),
@@ -156,7 +156,7 @@ MUTANTS = (
     ),
     Mutant(
         "retention is not told of cursors",
-        "client/logs/trimming.py",
+        "client/logs/truncation.py",
         "positions_of(cluster, log) if respects_cursors else []",
         "[]",
         (f"{UPKEEP}::test_retention_respects_cursors_if_asked",),

@@ -17,12 +17,12 @@ from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.client.batch.plan import WriteRequest
 from bkspark.client.batch.target import BatchTarget, BlockSettings
 from bkspark.client.handles.entries import VALUE_SCHEMA
+from bkspark.client.logs.rolling import RollPolicy
 from bkspark.client.password import Password
 from bkspark.client.streams import commit as stream_commit
 from bkspark.client.streams import plan as stream_plan
-from bkspark.client.streams.commit import HeldTails
+from bkspark.client.streams.commit import TailWriterCache
 from bkspark.client.streams.micro_batch import StreamPart, gathered
-from bkspark.client.streams.tail_writer import RollLimits
 from bkspark.errors import BookKeeperError
 from bkspark.protocol.batch import AttemptReport
 from bkspark.protocol.record import Transaction
@@ -98,18 +98,18 @@ class Batches:
 
     def drive(self, name: str, batch_count: int, run_name: str) -> Task:
         """Run the query up to ``batch_count`` batches; runs of one name are one to the log."""
-        limits = RollLimits(record_count=self._random.choice((1, 2, 1000)))
+        limits = RollPolicy(max_records=self._random.choice((1, 2, 1000)))
 
         def work(_runtime: SimulatedRuntime) -> None:
             for number in range(_RUNS):
                 run = StreamRun("query", f"{run_name}-{number}")
-                held = HeldTails(limits)
+                held = TailWriterCache(limits)
                 try:
                     for batch_id in range(self.checkpoint, batch_count):
                         self._run_batch(name, run, held, batch_id)
                         if self._random.random() < _IDLE_SHARE:
                             held.rest()
-                            held = HeldTails(limits)
+                            held = TailWriterCache(limits)
                     return
                 except BookKeeperError as error:
                     self._clients.note(f"query ends: {type(error).__name__}: {error.args[0]}")
@@ -117,7 +117,7 @@ class Batches:
 
         return self._clients.start(name, work, DELAYS)
 
-    def _run_batch(self, name: str, run: StreamRun, held: HeldTails, batch_id: int) -> None:
+    def _run_batch(self, name: str, run: StreamRun, held: TailWriterCache, batch_id: int) -> None:
         request, partitions = self._request(), _rows("stream", batch_id)
         target, home = stream_plan.prepare(request)
         parts: list[StreamPart | None] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.deleting import make_tombstone
-from bkspark.client.logs import log_handle, opening, settling, trimming
+from bkspark.client.logs import log_handle, opening, settling, truncation
 from bkspark.client.logs.log_writer import LogWriter
 from bkspark.client.logs.opening import _Opening
 from bkspark.client.logs.rolling import Segment
@@ -108,7 +108,7 @@ def listed_behind(old: Segment, following: Any) -> Callable[[Any], LogRecord]:
     return lambda record: record.with_tail(following.value, own=old.ledger_id)
 
 
-def trimmed_before_hidden(
+def deleted_before_hidden(
     cluster: Cluster, log_name: str, offset_of: Callable[[LogRecord], int], *_: object
 ) -> Any:
     log = cluster.log(log_name).value
@@ -209,10 +209,10 @@ LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
     "a roll does not close": ((LogWriter, "_switch", roll_without_close),),
     "a roll writes before it is listed": ((LogWriter, "_roll", roll_before_the_list),),
     "one writer rolls twice at once": ((SimulatedLock, "__enter__", nothing),),
-    "truncation deletes before it hides": ((trimming, "_trim", trimmed_before_hidden),),
+    "truncation deletes before it hides": ((truncation, "_truncate", deleted_before_hidden),),
     "truncation takes a ledger that holds more": ((LogRecord, "truncated", truncated_too_far),),
     "offsets begin at 0 behind a truncation": ((LogRecord, "truncated", truncated_from_zero),),
-    "retention ignores cursors": ((trimming, "positions_of", no_positions),),
+    "retention ignores cursors": ((truncation, "positions_of", no_positions),),
     "what was dropped may join": ((LogRecord, "_require_joinable", nothing),),
     "undecided entries are taken for lost": ((log_handle, "resolve", nothing_found),),
     "the batch id is not looked at": ((TailWriter, "commit", commit_again(TailWriter.commit)),),

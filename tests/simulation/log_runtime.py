@@ -16,8 +16,9 @@ from bkspark.client.reading import confirmed, log_view
 from bkspark.client.recovery.fencing import LookUp, Shown
 from bkspark.client.recovery.running import Beat, Failure, unheard
 from bkspark.client.runtime import Task, Threads
-from bkspark.client.streams import rehoming, tail_writer
-from bkspark.client.streams.micro_batch import Home
+from bkspark.client.streams import rewriting as rewriting
+from bkspark.client.streams import tail_writer
+from bkspark.client.streams.micro_batch import StagingLedger
 from bkspark.protocol.batch import AttemptReport
 from tests.simulation.log_oracle import LogOracle
 from tests.simulation.runtime import (
@@ -82,7 +83,7 @@ class _Done:
 @contextmanager
 def watched(oracle: LogOracle, scheduler: Scheduler) -> Iterator[None]:
     """Let ``oracle`` know of acks, copies and what is shown, when they are made or shown."""
-    real_acknowledged, real_rehomed = RecordWriter._acknowledged, rehoming.rehomed
+    real_acknowledged, real_rewrite_into = RecordWriter._acknowledged, rewriting.rewrite_into
     real_readable = confirmed.readable
 
     def readable(bookies: Any, cluster: Any, ledger_id: int, *rest: Any, **named: Any) -> Readable:
@@ -99,8 +100,10 @@ def watched(oracle: LogOracle, scheduler: Scheduler) -> Iterator[None]:
             name = scheduler.current.process.name if scheduler.current else "-"
             oracle.committed_record(name, self.metadata.ledger_id, self.last_add_confirmed)
 
-    def rehomed(report: AttemptReport, home: Home, target: BatchTarget) -> AttemptReport:
-        copied = real_rehomed(report, home, target)
+    def rewrite_into(
+        report: AttemptReport, home: StagingLedger, target: BatchTarget
+    ) -> AttemptReport:
+        copied = real_rewrite_into(report, home, target)
         if report.logs:
             values = oracle.rows_of(report.logs[0].entry_log.attempt_id)
             oracle.made_rows((log.entry_log.attempt_id for log in copied.logs), values)
@@ -109,7 +112,7 @@ def watched(oracle: LogOracle, scheduler: Scheduler) -> Iterator[None]:
     changes: list[tuple[object, str, object]] = [
         (log_view, "readable", readable),
         (RecordWriter, "_acknowledged", acknowledged),
-        (tail_writer, "rehomed", rehomed),
+        (tail_writer, "rewrite_into", rewrite_into),
     ]
     with replaced(changes):
         yield

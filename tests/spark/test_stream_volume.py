@@ -18,7 +18,7 @@ from pyspark.sql.streaming import StreamingQuery
 from bkspark.client.cluster import Cluster
 from bkspark.client.logs.settling import settle
 from bkspark.client.password import Password
-from bkspark.client.streams.tail_writer import RollLimits
+from bkspark.client.streams.tail_writer import SINK_POLICY
 
 SOAK_SECONDS = float(os.environ.get("BKSPARK_SOAK_SECONDS", "0"))
 BATCHES, BATCHES_MAX = 25, 10_000
@@ -63,7 +63,7 @@ def test_ledgers_are_as_many_as_rolls(spark: SparkSession, place: Place, tmp_pat
     ledgers = place.log().ledgers
     assert ids == list(range(2 * batches))
     assert batches >= BATCHES
-    rolls = max(batches // RollLimits().record_count, SOAK_SECONDS // RollLimits().seconds)
+    rolls = max(batches // SINK_POLICY.max_records, SOAK_SECONDS // SINK_POLICY.max_seconds)
     assert len(ledgers) <= rolls + 1
     assert _metadata_files(place) <= before + 4 * len(ledgers)
     print(f"{batches} batches, {len(ledgers)} ledgers, {_metadata_files(place)} metadata files")

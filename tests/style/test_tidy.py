@@ -26,7 +26,7 @@ FILE_TIMES = {
     *("st_birthtime", "getmtime", "getctime", "getatime", "LastModified"),
 }
 COMPARES = {
-    "client/logs/trimming.py": "retention by age, which says so",
+    "client/logs/truncation.py": "retention by age, which says so",
     "client/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
 }
 STAMPS = {

@@ -13,7 +13,7 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.deleting import exclude
 from bkspark.client.logs.schema import schema_after
 from bkspark.client.logs.settling import update_settled
-from bkspark.client.logs.trimming import retain_after_roll
+from bkspark.client.logs.truncation import retain_after_roll
 from bkspark.client.password import make_digester
 from bkspark.errors import LedgerFencedError, NoSuchLedgerError, OutcomeUnknownError
 from bkspark.format import arrow_schema

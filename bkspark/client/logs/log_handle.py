@@ -15,7 +15,7 @@ from bkspark.client.bound import BoundToProcess
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.handles.settings import USUAL, WriterSettings
-from bkspark.client.logs import cursors, trimming
+from bkspark.client.logs import cursors, truncation
 from bkspark.client.logs.cursors import Cursor
 from bkspark.client.logs.log_writer import LogWriter
 from bkspark.client.logs.rolling import RollPolicy
@@ -215,7 +215,7 @@ class LogHandle(BoundToProcess):
             MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
         """
         offset = arguments.whole_number("before_offset", before_offset, least=0)
-        trimming.truncate(self._cluster, self.name, offset)
+        truncation.truncate(self._cluster, self.name, offset)
 
     def keep(self, *, max_bytes: int | None = None, max_seconds: float | None = None) -> None:
         """Say how much is kept of this log; None keeps for ever.
@@ -223,8 +223,8 @@ class LogHandle(BoundToProcess):
         Args:
             max_bytes: whole ledgers go while what is behind them is as much.
             max_seconds: whole ledgers go so long after they were closed. That is the difference of
-                two clocks, of who closed and of who trims: what they differ by, entries go earlier
-                or later. Leave room for it, or use ``max_bytes``, which needs no clock.
+                two clocks, of who closed and of who truncates: what they differ by, entries go
+                earlier or later. Leave room for it, or use ``max_bytes``, which needs no clock.
 
         Whoever writes lets go of what is older or more when a ledger is closed, but for what a
         cursor has yet to read; ``retain`` does it now.
@@ -244,7 +244,7 @@ class LogHandle(BoundToProcess):
 
     def retain(self, *, respects_cursors: bool = True) -> None:
         """Truncate the log as ``keep`` said, but nothing that a cursor has yet to read."""
-        trimming.retain(self._cluster, self.name, respects_cursors=respects_cursors)
+        truncation.retain(self._cluster, self.name, respects_cursors=respects_cursors)
 
     def seal(self) -> None:
         """End the log for ever: its writer is fenced, its tail closed, nothing joins any more.

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from bkspark.client.callback_guard import CallbackGuard
 from bkspark.client.cluster import Cluster, now_ms
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.with_block import ClosedAtEnd
@@ -18,8 +19,7 @@ from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs import roll_log, rolling
 from bkspark.client.logs.opening import create_log_ledger, drop_unlisted, open_tail
 from bkspark.client.logs.rolling import Add, Entries, Filling, RollPolicy, Segment
-from bkspark.client.logs.telling import Telling
-from bkspark.client.logs.trimming import retain_after_roll
+from bkspark.client.logs.truncation import retain_after_roll
 from bkspark.client.logs.undecided import Undecided, with_outcome
 from bkspark.client.password import Password, make_digester
 from bkspark.client.records import Seen
@@ -74,7 +74,7 @@ class LogWriter(ClosedAtEnd):
         self._roll_task: Task | None = None
         self._waiting: deque[Add] | None = None
         self._waiting_bytes = 0
-        self._telling = Telling()
+        self._callbacks = CallbackGuard()
         self._next: Seen[LedgerMetadata] | None = None
         self._error: BookKeeperError | None = None
         self._is_closed = False
@@ -158,7 +158,7 @@ class LogWriter(ClosedAtEnd):
         self.require_own_process()
         self._require_usable()
         # Without the lock: room is made behind callbacks, and a roll ends behind them.
-        if not self._telling.is_here:
+        if not self._callbacks.is_here:
             self._segment.handle.wait_for_room()
             self._wait_for_roll()
         with self._lock:
@@ -175,7 +175,7 @@ class LogWriter(ClosedAtEnd):
 
     def _wait_for_room(self) -> None:
         """Wait while too much waits for a ledger to close; not in a callback: that closes it."""
-        if self._telling.is_here or self._lock.wait_for(
+        if self._callbacks.is_here or self._lock.wait_for(
             lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._settings.wait_seconds_max
         ):
             return
@@ -188,7 +188,7 @@ class LogWriter(ClosedAtEnd):
     def _wait_for_roll(self) -> None:
         """Wait for a roll under way if as much again was added: ledgers are at most twice full."""
         roll = self._roll_task
-        if roll is not None and self._segment.filling.is_filled(self._policy):
+        if roll is not None and self._segment.filling.reached(self._policy):
             roll.join(self._settings.wait_seconds_max)
 
     def _send(self, add: Add) -> None:
@@ -200,12 +200,12 @@ class LogWriter(ClosedAtEnd):
         try:
             self._send(add)
         except InvalidRequestError as error:  # only this one is wrong
-            self._telling.tell(add.future, error)
+            self._callbacks.complete(add.future, error)
 
     def _complete(self, future: "Future[int]", done: "Future[int]", first_offset: int) -> None:
         error = done.exception()
         last = first_offset + done.result() if error is None else self._with_outcome(error)
-        self._telling.tell(future, last)
+        self._callbacks.complete(future, last)
 
     def _with_outcome(self, error: BaseException) -> BaseException:
         return with_outcome(error, self.log_name, self.undecided)

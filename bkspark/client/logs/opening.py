@@ -228,8 +228,8 @@ def drop_unlisted(cluster: Cluster, log_name: str, ledger: Seen[LedgerMetadata])
     """See to it that ``ledger`` never joins the log, and delete it; not if it is on the list.
 
     For a ledger whose compare-and-set was lost, or had no known outcome. It is noted as one to be
-    deleted, and forgotten once it is. Errors are left to whoever trims the log next, or collects
-    garbage: the caller is on its way out with one already.
+    deleted, and forgotten once it is. Errors are left to whoever truncates the log next, or
+    collects garbage: the caller is on its way out with one already.
     """
     ledger_id = ledger.value.ledger_id
     with suppress(BookKeeperError):

@@ -1,9 +1,9 @@
 """When a log writer closes its ledger and goes on in a new one."""
 
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -46,6 +46,7 @@ class RollPolicy:
     Attributes:
         max_bytes, max_entries: added to the ledger.
         max_seconds: since the writer began it; looked at when something is added.
+        max_records: so that journals, which a reader goes through, stay short.
 
     Raises:
         InvalidRequestError: a limit is no number, or not above 0.
@@ -54,6 +55,7 @@ class RollPolicy:
     max_bytes: int | None = None
     max_entries: int | None = None
     max_seconds: float | None = None
+    max_records: int | None = None
 
     def __post_init__(self) -> None:
         arguments.whole_number_or_none("roll_bytes", self.max_bytes, least=1)
@@ -70,7 +72,8 @@ class Filling:
 
     byte_count: int = 0
     entry_count: int = 0
-    began: float = field(default_factory=time.monotonic)
+    record_count: int = 0
+    began: float = field(default_factory=monotonic)
 
     def add(self, add: Add) -> None:
         self.entry_count += len(add.entries)
@@ -78,19 +81,22 @@ class Filling:
 
     def why_full(self, policy: RollPolicy) -> str:
         """Why it is time to roll, in one line; empty if it is not."""
-        if self.is_filled(policy):
-            return f"{self.entry_count} entries and {self.byte_count} bytes were added"
         is_aged = policy.max_seconds is not None and self._age() >= policy.max_seconds
-        return f"it is {policy.max_seconds:g} s old" if is_aged else ""
+        return self.reached(policy) or (f"it is {policy.max_seconds:g} s old" if is_aged else "")
 
-    def is_filled(self, policy: RollPolicy) -> bool:
-        """Whether as much was added as a ledger takes."""
-        return (policy.max_bytes is not None and self.byte_count >= policy.max_bytes) or (
-            policy.max_entries is not None and self.entry_count >= policy.max_entries
-        )
+    def reached(self, policy: RollPolicy) -> str:
+        """The count that is as high as the policy takes, in one line; empty if none is."""
+        for count, most, what in (
+            (self.record_count, policy.max_records, "records"),
+            (self.entry_count, policy.max_entries, "entries"),
+            (self.byte_count, policy.max_bytes, "bytes"),
+        ):
+            if most is not None and count >= most:
+                return f"it has {count} {what}"
+        return ""
 
     def _age(self) -> float:
-        return time.monotonic() - self.began
+        return monotonic() - self.began
 
 
 @dataclass(slots=True)

@@ -23,8 +23,8 @@ from bkspark.client.reading.confirmed import readable
 from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.client.records import Seen
 from bkspark.errors import NoSuchLedgerError
+from bkspark.protocol.data_loss import LogGeneration
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
-from bkspark.protocol.let_go import LogGeneration
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.log_contents import LoggedLedger
 

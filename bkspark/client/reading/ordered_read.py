@@ -23,8 +23,8 @@ from bkspark.client.reading.slice_reader import (
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import ENTRY_COLUMN, OFFSET_COLUMN
+from bkspark.protocol.data_loss import LogGeneration, truncated
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
-from bkspark.protocol.let_go import LogGeneration, truncated
 
 WINDOW_ROWS = 65_536
 """As many rows as a full block has by default, so that a block is read about once per stripe."""

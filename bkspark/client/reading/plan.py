@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
+from bkspark.client.reading.data_loss import explain_data_loss
 from bkspark.client.reading.inline_slices import InlineSlice, cut_inline, find_marks, with_mark
 from bkspark.client.reading.ledger_files import OpenBookies, find_records, placed_logs
-from bkspark.client.reading.let_go import explained
 from bkspark.client.reading.log_view import LogView, view_of
 from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
+from bkspark.protocol.data_loss import truncated
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
-from bkspark.protocol.let_go import truncated
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.log_contents import LoggedLedger
 from bkspark.protocol.record import EntryLog
@@ -174,7 +174,9 @@ def _metadata(
         try:
             return cluster.ledger(logged.ledger_id).value
         except NoSuchLedgerError as error:
-            gone = explained(cluster, view.generation, logged.first_offset, logged.end_offset)
+            gone = explain_data_loss(
+                cluster, view.generation, logged.first_offset, logged.end_offset
+            )
             if gone is None:
                 raise
             raise gone from error

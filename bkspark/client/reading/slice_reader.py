@@ -19,14 +19,14 @@ from bkspark.client.channel import Channel
 from bkspark.client.cluster import Cluster
 from bkspark.client.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.client.password import Password, make_digester
+from bkspark.client.reading.data_loss import explain_data_loss
 from bkspark.client.reading.inline_slices import InlineSlice
-from bkspark.client.reading.let_go import explained
 from bkspark.client.reading.plan import LedgerToRead, ReadTask, Slice
 from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import ENTRY_COLUMN, LEDGER_COLUMN, OFFSET_COLUMN
 from bkspark.format.entry_log import Block
-from bkspark.protocol.let_go import LogGeneration
+from bkspark.protocol.data_loss import LogGeneration
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class SliceReader:
                 yield batch
                 begin += batch.num_rows
         except NoSuchLedgerError as error:
-            gone = explained(cluster, self.log, begin, end)
+            gone = explain_data_loss(cluster, self.log, begin, end)
             if gone is None:
                 raise
             if self.fails_on_loss:

@@ -15,9 +15,10 @@ from contextlib import suppress
 
 from bkspark.client.batch.plan import WriteRequest
 from bkspark.client.cluster import Cluster
+from bkspark.client.logs.rolling import RollPolicy
 from bkspark.client.records import back_off
 from bkspark.client.streams.micro_batch import MicroBatch, StreamPart
-from bkspark.client.streams.tail_writer import RollLimits, TailWriter, drop_private
+from bkspark.client.streams.tail_writer import SINK_POLICY, TailWriter, drop_private
 from bkspark.errors import (
     BookKeeperError,
     LedgerClosedError,
@@ -32,7 +33,7 @@ DISPLACEMENTS_MAX = 20
 _Key = tuple[str, str, str]
 
 
-class HeldTails:
+class TailWriterCache:
     """The tails that one process holds, by cluster, log and query.
 
     Spark keeps a process while the query is busy, and ends one that was idle for about a minute.
@@ -40,14 +41,14 @@ class HeldTails:
     ledgers are as many as rolling makes, however far apart the triggers are.
 
     Args:
-        limits: when a tail's ledger is closed and another one begun.
+        policy: when a tail's ledger is closed and another one begun.
         rest_after_seconds: what a while is; None if tails are not laid down by themselves.
     """
 
     def __init__(
-        self, limits: RollLimits | None = None, *, rest_after_seconds: float | None = None
+        self, policy: RollPolicy = SINK_POLICY, *, rest_after_seconds: float | None = None
     ) -> None:
-        self._limits = limits or RollLimits()
+        self._policy = policy
         self._rest_after_seconds = rest_after_seconds
         self._tails: dict[_Key, TailWriter] = {}
         self._lock = threading.Lock()
@@ -74,7 +75,7 @@ class HeldTails:
                 their part, or too many writers fight. The query has to be restarted; the batch is
                 run again then and found, or not, in the log.
         """
-        if not batch.row_count and not batch.home.is_private:
+        if not batch.row_count and not batch.staging.is_private:
             return False
         if self._timer is not None:
             self._timer.cancel()
@@ -151,7 +152,7 @@ class HeldTails:
 
         The batch is committed by now, so whatever goes wrong here is the next commit's to find.
         """
-        reason = tail.why_full(self._limits)
+        reason = tail.why_full(self._policy)
         if reason:
             with suppress(BookKeeperError):
                 tail.close_ledger(reason)
@@ -174,7 +175,7 @@ class HeldTails:
 REST_AFTER_SECONDS = 20.0
 """Well within the minute after which Spark ends a process, or a query's last one is gone."""
 
-HELD_TAILS = HeldTails(rest_after_seconds=REST_AFTER_SECONDS)
+TAIL_WRITERS = TailWriterCache(rest_after_seconds=REST_AFTER_SECONDS)
 """Of this process."""
 
 
@@ -183,7 +184,7 @@ def abort(request: WriteRequest, parts: Sequence[StreamPart | None]) -> None:
 
     Deletes nothing: the commit may have happened, and its answer been lost (R7, H5).
     """
-    homes = {part.home for part in parts if part is not None}
+    ledgers = {part.staging for part in parts if part is not None}
     with Cluster(request.metadata_uri) as cluster:
-        for home in homes:
-            drop_private(cluster, request, home)
+        for staging in ledgers:
+            drop_private(cluster, request, staging)

@@ -14,7 +14,7 @@ from bkspark.protocol.stream_run import StreamRun, app_id
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class StagingLedger:
     """The ledger to which the entry logs of a micro-batch belong.
 
     Attributes:
@@ -31,7 +31,7 @@ class Home:
     bookies: tuple[BookieAddress, ...]
 
     @classmethod
-    def of(cls, target: BatchTarget, *, is_private: bool) -> "Home":
+    def of(cls, target: BatchTarget, *, is_private: bool) -> "StagingLedger":
         return cls(
             target.ledger_id,
             target.token if is_private else "",
@@ -52,7 +52,7 @@ class StreamPart:
 
     run: StreamRun
     batch_id: int
-    home: Home
+    staging: StagingLedger
     report: AttemptReport
 
 
@@ -66,7 +66,7 @@ class MicroBatch:
 
     run: StreamRun
     batch_id: int
-    home: Home
+    staging: StagingLedger
     reports: tuple[AttemptReport, ...]
 
     @property
@@ -86,13 +86,13 @@ def gathered(parts: Sequence[StreamPart | None], batch_id: int) -> MicroBatch:
         InvalidRequestError: one is missing, or they are not of one batch of one run.
     """
     present = [part for part in parts if part is not None]
-    kinds = {(part.run, part.batch_id, part.home) for part in present}
+    kinds = {(part.run, part.batch_id, part.staging) for part in present}
     is_complete = bool(parts) and len(present) == len(parts)
-    if not is_complete or kinds != {(present[0].run, batch_id, present[0].home)}:
+    if not is_complete or kinds != {(present[0].run, batch_id, present[0].staging)}:
         raise InvalidRequestError(
             f"micro-batch {batch_id} has {len(parts)} partitions, but {len(present)} reported, "
             f"of {len(kinds)} batches",
             hint="nothing was committed; restart the query",
         )
     first = present[0]
-    return MicroBatch(first.run, batch_id, first.home, tuple(part.report for part in present))
+    return MicroBatch(first.run, batch_id, first.staging, tuple(part.report for part in present))

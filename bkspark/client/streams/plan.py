@@ -11,14 +11,14 @@ from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
 from bkspark.client.creating import STREAM
 from bkspark.client.placing import spares_of
-from bkspark.client.streams.micro_batch import Home
+from bkspark.client.streams.micro_batch import StagingLedger
 from bkspark.errors import LedgerClosedError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
 
 
-def prepare(request: WriteRequest) -> tuple[BatchTarget, Home]:
+def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger]:
     """Check the request, and say where the tasks of one micro-batch write.
 
     Raises:
@@ -40,9 +40,9 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, Home]:
             if ensemble is not None:
                 spares = spares_of(cluster, ensemble)
                 target = target_of(request, tail, ensemble, spares)
-                return target, Home.of(target, is_private=False)
+                return target, StagingLedger.of(target, is_private=False)
         target = private_target(cluster, request, agreed, STREAM)
-        return target, Home.of(target, is_private=True)
+        return target, StagingLedger.of(target, is_private=True)
 
 
 def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress] | None:

@@ -9,7 +9,6 @@ nobody else commits without fencing this writer first, so its own memory is as g
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from time import monotonic
 
 from bkspark.bookie.contract import BookieAddress
@@ -20,13 +19,14 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.deleting import exclude
 from bkspark.client.logs.creating import create_log
 from bkspark.client.logs.opening import OpenTail, open_tail
-from bkspark.client.logs.trimming import retain_after_roll
+from bkspark.client.logs.rolling import Filling, RollPolicy
+from bkspark.client.logs.truncation import retain_after_roll
 from bkspark.client.password import make_digester
 from bkspark.client.placing import spares_of
 from bkspark.client.streams.handing_over import take_up
-from bkspark.client.streams.micro_batch import Home, MicroBatch
+from bkspark.client.streams.micro_batch import MicroBatch, StagingLedger
 from bkspark.client.streams.plan import ensemble_of
-from bkspark.client.streams.rehoming import rehomed
+from bkspark.client.streams.rewriting import rewrite_into
 from bkspark.errors import LedgerExistsError, LedgerFencedError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import FIRST_TERM, LedgerMetadata, LedgerState, Standing
@@ -38,18 +38,8 @@ _Begun = tuple[RecordWriter, Mapping[str, int]]
 """Who writes, and the last transactions that were committed before, by application."""
 
 
-@dataclass(frozen=True, slots=True)
-class RollLimits:
-    """When a ledger is closed and the next begun; whichever comes first.
-
-    Attributes:
-        record_count: so that journals, which a reader goes through, stay short.
-        seconds: since it was made, so that retention, which goes by whole ledgers, finds some.
-    """
-
-    record_count: int = 1_000
-    length_bytes: int = 2**30
-    seconds: float = 3_600.0
+SINK_POLICY = RollPolicy(max_bytes=2**30, max_records=1_000, max_seconds=3_600.0)
+"""Also by age, so that retention, which goes by whole ledgers, finds some."""
 
 
 class TailWriter:
@@ -80,11 +70,11 @@ class TailWriter:
 
     def _taken_up(self, batch: MicroBatch) -> _Begun | None:
         """The tail as the process before has laid it down; only if the tasks wrote into it."""
-        request, home = self._request, batch.home
-        if home.is_private:
+        request, staging = self._request, batch.staging
+        if staging.is_private:
             return None
         found = take_up(
-            self._cluster, request.log_name, request.password, batch.run, home.ledger_id
+            self._cluster, request.log_name, request.password, batch.run, staging.ledger_id
         )
         if found is None:
             return None
@@ -96,19 +86,19 @@ class TailWriter:
 
     def _opened(self, batch: MicroBatch, *, adopts: bool) -> _Begun:
         """A new tail, behind one that was taken over from whoever wrote to it."""
-        request, home = self._request, batch.home
-        adopted = adopts and _is_untouched(self._cluster, request.log_name, home)
+        request, staging = self._request, batch.staging
+        adopted = adopts and _is_untouched(self._cluster, request.log_name, staging)
         opened = open_tail(
             self._cluster,
             request.log_name,
             request.password,
-            adopted=home.ledger_id if adopted else None,
+            adopted=staging.ledger_id if adopted else None,
             run=batch.run,
             schema=arrow_schema.encode(request.schema),
             merges_schema=request.merges_schema,
         )
         self._rolled = opened.log.value
-        token = home.private_token if adopted else opened.ledger.value.token
+        token = staging.private_token if adopted else opened.ledger.value.token
         return self._record_writer(opened, token, None), opened.log.value.transactions
 
     def _record_writer(self, tail: OpenTail, token: str, standing: Standing | None) -> RecordWriter:
@@ -131,36 +121,30 @@ class TailWriter:
                 shows when it is taken over in turn.
             NotEnoughBookiesError: the same holds, and bookies are missing.
         """
-        has_moved = batch.home.ledger_id != self._writer.metadata.ledger_id
+        has_moved = batch.staging.ledger_id != self._writer.metadata.ledger_id
         is_new = batch.batch_id > self._last_batch_id
         if is_new:
-            reports, bookies = list(batch.reports), batch.home.bookies
+            reports, bookies = list(batch.reports), batch.staging.bookies
             if has_moved:
                 self._writer.require_current()
                 target = self._target()
-                reports = [rehomed(report, batch.home, target) for report in reports]
+                reports = [rewrite_into(report, batch.staging, target) for report in reports]
                 bookies = (*target.ensemble, *target.spares)
             self._writer.write(reports, spares=bookies, transaction=batch.transaction)
             self._last_batch_id = batch.batch_id
             self._writer.confirm()
         if has_moved:
-            drop_private(self._cluster, self._request, batch.home)
+            drop_private(self._cluster, self._request, batch.staging)
         if self._rolled is not None:  # once, and behind the ack: it may take a while
             retain_after_roll(self._cluster, self._rolled)
             self._rolled = None
         return is_new
 
-    def why_full(self, limits: RollLimits) -> str:
+    def why_full(self, policy: RollPolicy) -> str:
         """Why the next batch should go to a new ledger, in one line; empty if it need not."""
-        if self._writer.record_count >= limits.record_count:
-            return f"it has {self._writer.record_count} records"
-        if self._writer.length_bytes >= limits.length_bytes:
-            return f"it has {self._writer.length_bytes} bytes"
-        return f"it is {limits.seconds:g} s old" if self._age >= limits.seconds else ""
-
-    @property
-    def _age(self) -> float:
-        return monotonic() - self._began
+        writer = self._writer
+        filling = Filling(writer.length_bytes, record_count=writer.record_count, began=self._began)
+        return filling.why_full(policy)
 
     def close_ledger(self, reason: str) -> None:
         """Close the ledger behind the last committed batch, for ``reason``.
@@ -195,10 +179,10 @@ class TailWriter:
         return target_of(self._request, ledger, ensemble, spares_of(self._cluster, ensemble))
 
 
-def drop_private(cluster: Cluster, request: WriteRequest, home: Home) -> None:
+def drop_private(cluster: Cluster, request: WriteRequest, staging: StagingLedger) -> None:
     """See to it that a batch's private ledger never joins the log, unless it is on its list."""
-    if home.is_private:
-        exclude(cluster, request.log_name, home.ledger_id, home.quorum)
+    if staging.is_private:
+        exclude(cluster, request.log_name, staging.ledger_id, staging.quorum)
 
 
 def _located(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]:
@@ -212,22 +196,22 @@ def _located(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]:
 
 def _create_log(cluster: Cluster, request: WriteRequest, batch: MicroBatch) -> None:
     """Make an empty log if there is none, unless the query has lost rows with the last one."""
-    name, home = request.log_name, batch.home
+    name, staging = request.log_name, batch.staging
     seen = cluster.logs.get(name)
     if seen is None or seen.value.is_vacant:
         with suppress(LedgerExistsError):
-            schema = arrow_schema.decode(home.schema)
-            create_log(cluster, name, home.quorum, home.digest, schema, run=batch.run)
+            schema = arrow_schema.decode(staging.schema)
+            create_log(cluster, name, staging.quorum, staging.digest, schema, run=batch.run)
 
 
-def _is_untouched(cluster: Cluster, log_name: str, home: Home) -> bool:
+def _is_untouched(cluster: Cluster, log_name: str, staging: StagingLedger) -> bool:
     """Whether the batch's ledger is as its planning made it, so that it may become the tail."""
     log = cluster.log(log_name).value
-    if not home.is_private or home.ledger_id in (*log.listed_ids, *log.dropped):
+    if not staging.is_private or staging.ledger_id in (*log.listed_ids, *log.dropped):
         return False
     try:
-        ledger = cluster.ledger(home.ledger_id).value
+        ledger = cluster.ledger(staging.ledger_id).value
     except NoSuchLedgerError:
         return False
-    made = (LedgerState.OPEN, FIRST_TERM, home.private_token)
+    made = (LedgerState.OPEN, FIRST_TERM, staging.private_token)
     return (ledger.state, ledger.term, ledger.token) == made

@@ -239,7 +239,7 @@ def open_log() -> LogRecord:
         retention_bytes=10**9,
         retention_ms=0,
         to_delete=(9,),
-        bereft=("gone", "query 0"),
+        orphaned_queries=("gone", "query 0"),
     )
 
 

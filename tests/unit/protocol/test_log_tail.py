@@ -156,7 +156,7 @@ def test_a_deleted_log_drops_its_tail_too() -> None:
     after = replace(ROLLING, streams={"q": ("r",)}, retention_ms=5).vacated()
     assert (after.tail, after.dropped, after.streams) == ((), (3, 1, 2, 4, 5), {})
     assert after.retention_ms is None
-    assert after.bereft == ("q",)
+    assert after.orphaned_queries == ("q",)
     assert not SEALED.vacated().is_sealed
 
 
@@ -176,13 +176,13 @@ def test_the_newest_run_of_a_query_takes_over() -> None:
 def test_a_deleted_log_remembers_whose_rows_it_had() -> None:
     marks = {app_id("forgotten"): 4, app_id("q"): 2, "batches": 9}
     after = replace(LOG, transactions=marks, streams={"q": ("r",), "open": ("r",)}).vacated()
-    assert after.bereft == ("forgotten", "q", "open")
+    assert after.orphaned_queries == ("forgotten", "q", "open")
     anew = after.created(Quorum(3, 3, 2), DigestSpec(), b"new")
-    for query_id in after.bereft:
+    for query_id in after.orphaned_queries:
         with pytest.raises(NoSuchLedgerError, match="new checkpoint"):
             anew.with_stream(StreamRun(query_id, "r2"))
     later = anew.with_stream(StreamRun("fresh", "r"))
-    assert later.vacated().bereft == ("forgotten", "q", "open", "fresh")
+    assert later.vacated().orphaned_queries == ("forgotten", "q", "open", "fresh")
 
 
 def test_the_runs_of_a_query_are_bounded() -> None:

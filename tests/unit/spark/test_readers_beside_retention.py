@@ -10,7 +10,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.deleting import delete_log, make_tombstone
 from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.logs import trimming
+from bkspark.client.logs import truncation
 from bkspark.client.reading import ordered_read
 from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import layout
@@ -215,7 +215,7 @@ def test_reading_in_order_says_what_was_let_go_of_in_between(log, monkeypatch):
     view = log._watch.look()
     rows = iter(ordered_read.read_view_in_order(log._cluster, view, None, None, log._password))
     assert next(rows)["n"].to_pylist() == [0]
-    trimming.truncate(log._cluster, "a", 4)
+    truncation.truncate(log._cluster, "a", 4)
     with pytest.raises(NoSuchEntryError, match="truncated below offset 4, so offsets 0 to 1"):
         next(rows)
     with pytest.raises(NoSuchEntryError, match="truncated below offset 4, so offset 3"):

@@ -14,20 +14,22 @@ from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.client.password import Password, make_digester
-from bkspark.client.streams.micro_batch import Home
+from bkspark.client.streams.micro_batch import StagingLedger
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.format import arrow_schema
 from bkspark.protocol.batch import AttemptReport, WrittenLog
 
 
-def rehomed(report: AttemptReport, home: Home, target: BatchTarget) -> AttemptReport:
+def rewrite_into(
+    report: AttemptReport, staging: StagingLedger, target: BatchTarget
+) -> AttemptReport:
     """The rows of ``report`` written once more, into the ledger of ``target``.
 
     Raises:
         InvalidRequestError: that ledger has other quorum sizes, so its stripes are others.
         NotEnoughBookiesError: no bookie gives a good copy of an entry log, or too few take one.
     """
-    if target.quorum.stripe_count != home.quorum.stripe_count:
+    if target.quorum.stripe_count != staging.quorum.stripe_count:
         raise InvalidRequestError(
             f"log {target.log_name!r} was created with other quorum sizes",
             hint="nothing of this micro-batch is in it; restart the query",
@@ -36,19 +38,21 @@ def rehomed(report: AttemptReport, home: Home, target: BatchTarget) -> AttemptRe
     blocks = (
         (log.entry_log.stripe, block)
         for log in report.logs
-        for block in _blocks(log, home, target.password)
+        for block in _blocks(log, staging, target.password)
     )
     return writer.rewrite(blocks, report)
 
 
-def _blocks(log: WrittenLog, home: Home, password: Password) -> Iterator[pa.RecordBatch]:
+def _blocks(
+    log: WrittenLog, staging: StagingLedger, password: Password
+) -> Iterator[pa.RecordBatch]:
     """The checked blocks of ``log`` in order."""
-    schema = arrow_schema.decode(home.schema)
+    schema = arrow_schema.decode(staging.schema)
     reader = EntryLogReader(
         log.entry_log,
-        _holders(log, home),
-        make_digester(home.digest, password),
-        ledger_id=home.ledger_id,
+        _holders(log, staging),
+        make_digester(staging.digest, password),
+        ledger_id=staging.ledger_id,
     )
 
     def blocks(file: EntryLogFile, done: int) -> Iterator[pa.RecordBatch]:
@@ -58,12 +62,12 @@ def _blocks(log: WrittenLog, home: Home, password: Password) -> Iterator[pa.Reco
         yield from reader.read(blocks)
     except NoGoodSourceError as error:
         raise NotEnoughBookiesError(
-            f"no bookie gives rows that were written into ledger {home.ledger_id} "
+            f"no bookie gives rows that were written into ledger {staging.ledger_id} "
             f"({'; '.join(error.problems.values())})",
             hint="nothing of this micro-batch is in the log; bring back one of these bookies, "
             "or restart the query",
         ) from error
 
 
-def _holders(log: WrittenLog, home: Home) -> list[BookieAddress]:
-    return [address for address in home.bookies if address.bookie_id in log.bookie_ids]
+def _holders(log: WrittenLog, staging: StagingLedger) -> list[BookieAddress]:
+    return [address for address in staging.bookies if address.bookie_id in log.bookie_ids]

@@ -1,4 +1,4 @@
-"""Telling a log writer's callers what became of their entries.
+"""Callbacks of futures, told apart from other callers.
 
 A future's callbacks run in the thread that completes it, and may append. They are on the very way
 that makes room, so what they append does not wait for room: they would wait for themselves.
@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 
-class Telling:
+class CallbackGuard:
     """Completes futures, and knows in which threads it is doing so now."""
 
     def __init__(self) -> None:
@@ -20,13 +20,13 @@ class Telling:
         """Whether the caller is a callback of a future that is being completed."""
         return threading.get_ident() in self._threads
 
-    def tell(self, future: "Future[Any]", outcome: object) -> None:
-        """Complete ``future`` with ``outcome``, an error or a result; runs its callbacks."""
-        teller, is_first = threading.get_ident(), not self.is_here
-        self._threads.add(teller)
+    def complete(self, future: "Future[Any]", outcome: object) -> None:
+        """Give ``future`` its ``outcome``, an error or a result; runs its callbacks."""
+        completer, is_first = threading.get_ident(), not self.is_here
+        self._threads.add(completer)
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)
         else:
             future.set_result(outcome)
         if is_first:
-            self._threads.discard(teller)
+            self._threads.discard(completer)

@@ -2,7 +2,7 @@
 
 The entries are hidden by one compare-and-set of the log's record, which also notes the ledgers that
 lie below as a whole; only then are these deleted, and forgotten. If that is interrupted, or one
-cannot be deleted, the note stays, and the next one who trims the log goes on with it.
+cannot be deleted, the note stays, and the next one who truncates the log goes on with it.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,13 +21,13 @@ LEDGERS_PER_ROLL_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Trimmed:
+class Truncation:
     """What a truncation did.
 
     Attributes:
         first_offset: of the log now.
         deleted: ids of the ledgers that are gone, those of an earlier truncation as well.
-        left: ids of the ledgers that are hidden and could not be deleted; trimming again tries to.
+        left: ids of ledgers that are hidden and could not be deleted; the next truncation tries.
     """
 
     first_offset: int
@@ -35,7 +35,7 @@ class Trimmed:
     left: tuple[int, ...] = ()
 
 
-def truncate(cluster: Cluster, log_name: str, before_offset: int) -> Trimmed:
+def truncate(cluster: Cluster, log_name: str, before_offset: int) -> Truncation:
     """Hide all entries below ``before_offset``, at once, and delete the ledgers that hold no other.
 
     Ledgers that an earlier truncation has hidden and not deleted are deleted as well.
@@ -51,10 +51,10 @@ def truncate(cluster: Cluster, log_name: str, before_offset: int) -> Trimmed:
         log.still_of(generation)  # offsets of another mean other entries
         return before_offset
 
-    return _trim(cluster, log_name, asked)
+    return _truncate(cluster, log_name, asked)
 
 
-def retain(cluster: Cluster, log_name: str, *, respects_cursors: bool = True) -> Trimmed:
+def retain(cluster: Cluster, log_name: str, *, respects_cursors: bool = True) -> Truncation:
     """Truncate a log as its own settings for retention say.
 
     Args:
@@ -63,11 +63,11 @@ def retain(cluster: Cluster, log_name: str, *, respects_cursors: bool = True) ->
     Raises:
         NoSuchLedgerError: there is no such log.
     """
-    return _trim(cluster, log_name, _kept_from(cluster, respects_cursors, None))
+    return _truncate(cluster, log_name, _kept_from(cluster, respects_cursors, None))
 
 
 def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
-    """Let go of what ``log``, which has just got one more closed ledger, is to keep no longer.
+    """Truncate what ``log``, which has just got one more closed ledger, is to keep no longer.
 
     For whoever writes to it: a few ledgers at a time, and without an error, because what was
     written is written. A log that could not be truncated now is truncated at the next roll, and
@@ -76,7 +76,7 @@ def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
     if is_limited(log) or log.to_delete:
         with suppress(BookKeeperError):
             count_max = LEDGERS_PER_ROLL_MAX
-            _trim(cluster, log.name, _kept_from(cluster, True, count_max), count_max)
+            _truncate(cluster, log.name, _kept_from(cluster, True, count_max), count_max)
 
 
 def _kept_from(
@@ -95,12 +95,12 @@ def _kept_from(
     return kept_from
 
 
-def _trim(
+def _truncate(
     cluster: Cluster,
     log_name: str,
     offset_of: Callable[[LogRecord], int],
     delete_count_max: int | None = None,
-) -> Trimmed:
+) -> Truncation:
     def truncated(record: LogRecord | None) -> LogRecord:
         if record is None or record.is_vacant:
             raise NoSuchLedgerError(f"there is no log {log_name!r}")
@@ -111,7 +111,7 @@ def _trim(
     gone = _deleted(cluster, log.to_delete[:delete_count_max])
     if gone:
         log = _forgotten(cluster, log, gone)
-    return Trimmed(log.first_offset, gone, log.to_delete)
+    return Truncation(log.first_offset, gone, log.to_delete)
 
 
 def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
-"""Entries that a log has let go of, told apart from entries that are missing.
+"""Entries that a log has dropped on purpose, told apart from entries that are missing.
 
 Rule 1. That a ledger is gone is no reason by itself: only the log's record says that its entries
-were let go of on purpose. They lie below its first offset then, or in an earlier generation.
+were dropped. They lie below its first offset then, or in an earlier generation.
 
 Rule 2. Such entries are never stepped over in silence: it is an error that names them and says
 where the log begins now, or, if the reader asked for it, a skip that is reported.
@@ -21,7 +21,7 @@ class LogGeneration:
     generation: int
 
 
-def let_go(
+def data_loss(
     wanted: LogGeneration, log: LogContents, begin: int, end: int
 ) -> NoSuchEntryError | None:
     """The error for the offsets ``[begin, end)``, if ``log`` as it is now has none of them.
