@@ -30,6 +30,24 @@ def read_only(rig: Rig, names: Collection[str]) -> Iterator[None]:
         rig.faults.forget()
 
 
+@contextmanager
+def taking_no_fence(rig: Rig, name: str, times: int = 99) -> Iterator[list[str]]:
+    """Bookie ``name`` takes everything else; what it refused."""
+    refused: list[str] = []
+
+    def decide(_number: int, operation: Operation) -> Fault | None:
+        is_fence = operation.call == "put_new" and "/terms/" in operation.name
+        if operation.place != name or not is_fence or len(refused) == times:
+            return None
+        refused.append(operation.name)
+        return Fault()
+
+    with rig.faults.installed():
+        rig.faults.decide = decide
+        yield refused
+        rig.faults.forget()
+
+
 def stuck(writer: HandWriter, **options: Any) -> NotEnoughBookiesError:
     with pytest.raises(NotEnoughBookiesError) as caught:
         writer.recover(**options)
@@ -66,17 +84,7 @@ def test_what_it_lacks_is_no_absence_while_its_writer_may_still_write_there(
 def test_who_takes_copies_and_no_fence_holds_up_nobody(memory_rig: Rig, times: int) -> None:
     writer = HandWriter(memory_rig)
     writer.add(0, 1, 2, acknowledges=True)
-    refused: list[str] = []
-
-    def decide(_number: int, operation: Operation) -> Fault | None:
-        is_fence = operation.call == "put_new" and "/terms/" in operation.name
-        if operation.place != writer.names[2] or not is_fence or len(refused) == times:
-            return None
-        refused.append(operation.name)
-        return Fault()
-
-    with memory_rig.faults.installed():
-        memory_rig.faults.decide = decide
+    with taking_no_fence(memory_rig, writer.names[2], times) as refused:
         assert writer.recover().last_entry_id == 0
     assert refused
     assert memory_rig.ledger(writer.ledger_id).term == 2
@@ -101,6 +109,33 @@ def test_it_can_be_declared_lost_where_it_is(memory_rig: Rig) -> None:
         assert "--accept-loss" in stuck(writer).hint
         report = writer.recover(accepts_loss=lambda _: True)
     assert memory_rig.names(first) == before
+    assert (report.last_entry_id, report.kept, report.lost_from) == (0, 1, 1)
+    assert not violations(memory_rig, writer.ledger_id, writer.sent, writer.acked)
+
+
+def test_it_can_be_declared_lost_before_anybody_recovers(memory_rig: Rig) -> None:
+    writer = HandWriter(memory_rig)
+    with read_only(memory_rig, writer.names[:1]):
+        declare_lost(writer.cluster, writer.names[0])
+    assert [member.bookie_id for member in writer.cluster.lost_members()] == writer.names[:1]
+
+
+def test_one_that_takes_everything_but_a_fence_can_be_declared_lost_too(memory_rig: Rig) -> None:
+    """It answers, and only in the ledger that waits for it shows what it refuses."""
+    writer, other = HandWriter(memory_rig), HandWriter(memory_rig)
+    writer.add(0, 1, acknowledges=True)
+    other.add(0, 1, 2, acknowledges=True)
+    first, second = writer.names[:2]
+    memory_rig.lose(second)
+    with taking_no_fence(memory_rig, first):
+        with pytest.raises(InvalidRequestError, match="is not lost: it answers"):
+            declare_lost(writer.cluster, first)
+        hint = stuck(writer).hint
+        assert f"`bkspark bookie lost {second}`; or make it possible to write to {first}" in hint
+        declare_lost(writer.cluster, second)
+        assert f"`bkspark bookie lost {first}`" in stuck(writer).hint
+        declare_lost(writer.cluster, first)
+        report = writer.recover(accepts_loss=lambda _: True)
     assert (report.last_entry_id, report.kept, report.lost_from) == (0, 1, 1)
     assert not violations(memory_rig, writer.ledger_id, writer.sent, writer.acked)
 

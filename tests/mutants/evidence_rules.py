@@ -257,7 +257,21 @@ MUTANTS = (
         "client/admin/lost_bookies.py",
         '            root.put_new(probe, b"")\n',
         "",
-        (f"{READ_ONLY}::test_it_can_be_declared_lost_where_it_is",),
+        (f"{READ_ONLY}::test_it_can_be_declared_lost_before_anybody_recovers",),
+    ),
+    Mutant(
+        "a bookie that takes everything but a fence is not lost",
+        "client/admin/lost_bookies.py",
+        "    fences = _fences(cluster, member)\n",
+        "    fences: list[str] = []\n",
+        (f"{READ_ONLY}::test_one_that_takes_everything_but_a_fence_can_be_declared_lost_too",),
+    ),
+    Mutant(
+        "a bookie is fenced in ledgers that nobody recovers",
+        "client/admin/lost_bookies.py",
+        "        and found.value.state is LedgerState.IN_RECOVERY\n",
+        "",
+        (f"{READ_ONLY}::test_to_ask_whether_one_is_lost_leaves_nothing_behind[memory]",),
     ),
     Mutant(
         "to ask whether a bookie is lost leaves something behind",

@@ -6,7 +6,8 @@ bookies hold is kept as before, and entries that only lost bookies could tell of
 by a second word, for one ledger (``accepts_loss`` of a recovery).
 
 One that can be read and not be written to may be declared lost where it is: it cannot be fenced, so
-no recovery gets on with it, but what it shows is kept.
+no recovery gets on with it, but what it shows is kept. So may one that takes everything but the
+fence of a ledger that is being recovered.
 """
 
 from contextlib import suppress
@@ -16,11 +17,12 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.client import asking
 from bkspark.client.channel import Channel
 from bkspark.client.cluster import Cluster
+from bkspark.client.recovery.writer import Writer
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
 from bkspark.format.recovery import LostBookie
-from bkspark.protocol.ledger import Member
+from bkspark.protocol.ledger import LedgerState, Member
 
 
 def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Member:
@@ -75,10 +77,11 @@ def _is_named(cluster: Cluster, member: Member) -> bool:
 
 
 def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
-    """Whether it does now and takes a marker, as a recovery needs; storage that hangs does not."""
-    meant = BookieRecord(record.bookie_id, member.incarnation, record.url, record.domain)
-
-    address = cluster.address(meant)
+    """Whether it does now and takes markers, as recoveries need; storage that hangs does not."""
+    address = cluster.address(
+        BookieRecord(record.bookie_id, member.incarnation, record.url, record.domain)
+    )
+    fences = _fences(cluster, member)
 
     def is_there() -> bool:
         with open_bookie(address).open_root() as root:
@@ -86,9 +89,23 @@ def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
             root.put_new(probe, b"")
             with suppress(BookieUnavailableError):
                 root.delete(probe)
+            for fence in fences:
+                root.put_new(fence, b"")
             return True
 
     try:
         return Channel(address, is_patient=True).ask(is_there, asking.ANSWER_SECONDS)
     except BookieUnavailableError:
         return False
+
+
+def _fences(cluster: Cluster, member: Member) -> list[str]:
+    """The fences of ledgers that are being recovered, which ``member`` is to have."""
+    seen = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
+    return [
+        Writer.of(found.value).fence
+        for found in seen
+        if found is not None
+        and found.value.state is LedgerState.IN_RECOVERY
+        and member in found.value.last_fragment.ensemble
+    ]

@@ -131,15 +131,19 @@ def _next_step(
     """The hint where silent bookies are waited for, or what is strange on others."""
     ensemble = ledger.last_fragment.ensemble
     silent = [ensemble[index] for index in decision.waiting_for if index not in answers]
-    if silent:
-        return bring_back(silent, known)
-    doubts = {index: answers[index].doubt for index in decision.waiting_for}
-    unfenced = [ensemble[index] for index, doubt in doubts.items() if doubt is Doubt.UNFENCED]
+    unfenced = [
+        ensemble[index]
+        for index in decision.waiting_for
+        if index in answers and answers[index].doubt is Doubt.UNFENCED
+    ]
+    hints = [bring_back(silent, known)] if silent else []
     if unfenced:
-        return (
+        hints.append(
             f"make it possible to write to {_names(unfenced)}, then recover again; one that can "
             f"only be read from now on: {_lost_commands(unfenced, known)}"
         )
+    if hints:
+        return "; or ".join(hints)
     unclear = _names(ensemble[index] for index in decision.waiting_for)
     return f"see to what is strange on {unclear}, then recover again"
 
