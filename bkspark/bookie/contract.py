@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bkspark.format.digest import Buffer as Buffer
+from bkspark.protocol.ledger import Member
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ class BookieAddress:
     cluster_id: str
     url: str
     domain: str = ""
+
+    @property
+    def member(self) -> Member:
+        """What metadata names it by."""
+        return Member(self.bookie_id, self.incarnation)
 
 
 class EntryFile(Protocol):

@@ -3,7 +3,7 @@
 ``bookkeeper`` is where a user enters. What everybody uses::
 
     cluster  records            typed records under compare-and-set: ledgers, logs, bookies
-    placing  post_check         choosing bookies; what makes a record on one of them countable
+    ensembles  post_check       choosing bookies; what makes a record on one of them countable
     password copying runtime    secrets by reference; checked copies; threads, queues and time
     striping entry_log_file     which entry lies where; an entry log's blocks, checked
     creating deleting           of ledgers, and of logs with theirs

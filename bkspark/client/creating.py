@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress
+from bkspark.client import ensembles
 from bkspark.client.cluster import Cluster, now_ms
-from bkspark.client.placing import place
 from bkspark.client.records import Seen
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import (
@@ -14,7 +14,6 @@ from bkspark.protocol.ledger import (
     Fragment,
     LedgerMetadata,
     LedgerState,
-    Member,
 )
 from bkspark.protocol.quorum import Quorum
 
@@ -63,8 +62,8 @@ def create_ledger(
     """
     arrow_schema.require_storable(arrow_schema.decode(schema))
     ledger_id = cluster.new_ledger_id()
-    placed = place(cluster, ledger_id, quorum)
-    members = tuple(Member(address.bookie_id, address.incarnation) for address in placed.ensemble)
+    placed = ensembles.choose(cluster, ledger_id, quorum)
+    members = tuple(address.member for address in placed.ensemble)
     seen = cluster.ledgers.create(
         str(ledger_id),
         LedgerMetadata(

@@ -12,9 +12,9 @@ from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
+from bkspark.client.ensembles import take_permission
 from bkspark.client.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.client.password import Password, make_digester
-from bkspark.client.placing import has_joined
 from bkspark.client.post_check import post_check
 from bkspark.client.recovery.fencing import WriteBack
 from bkspark.client.recovery.recover import RecoveryReport, recover
@@ -159,7 +159,7 @@ class HandWriter:
         ensemble = self.metadata.last_fragment.ensemble
         known = {m.bookie_id: a for m, a in self._addresses.items()}
         address = known[bookie_id]
-        assert has_joined(address, self.permission)
+        assert take_permission(address, self.permission)
         member = Member(bookie_id, address.incarnation)
         changed = (*ensemble[:index], member, *ensemble[index + 1 :])
         first, term, token = self.pending.last_add_confirmed + 1, 1, self.metadata.token

@@ -9,11 +9,11 @@ import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
+from bkspark.client.ensembles import take_permission
 from bkspark.client.handles import how_far
 from bkspark.client.journals.member_end import permission_of
 from bkspark.client.logs.opening import create_log_ledger
 from bkspark.client.logs.settling import settle
-from bkspark.client.placing import has_joined
 from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.client.reading.log_view import LogWatch, look_at, view_of
 from bkspark.client.reading.ordered_read import read_view_in_order
@@ -202,7 +202,7 @@ def test_entries_in_front_of_the_last_fragment_are_confirmed_by_it(
 
     addresses = cluster.addresses()
     permission = permission_of(cluster.ledger(ledger_id).value)
-    assert all(has_joined(addresses[member], permission) for member in others[:3])
+    assert all(take_permission(addresses[member], permission) for member in others[:3])
     cluster.ledgers.update(str(ledger_id), moved)
     assert look(cluster).end_offset == 4
 

@@ -9,8 +9,8 @@ from bkspark.client import asking, fan_out, trouble
 from bkspark.client.admin.leftovers import Sweep
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
+from bkspark.client.ensembles import spares_of
 from bkspark.client.handles.settings import ReaderSettings, WriterSettings
-from bkspark.client.placing import spares_of
 from bkspark.client.recovery import running
 from bkspark.client.recovery.running import Silence, in_threads
 from bkspark.client.streams import plan as stream_plan

@@ -162,7 +162,7 @@ MUTANTS = (
     ),
     Mutant(
         "who is short of bookies is not told which ones failed",
-        "client/placing.py",
+        "client/ensembles.py",
         "        if not refused:\n            raise\n",
         "        if refused:\n            raise\n",
         (f"{WRITABILITY}::test_one_that_only_a_write_shows_is_named_by_the_error",),

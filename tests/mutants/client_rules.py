@@ -144,13 +144,13 @@ MUTANTS = (
     Mutant(
         "a spare joins without its markers",
         "client/batch/record_writer.py",
-        " - joined(THREADS, joining, permission)",
+        " - enlist(THREADS, joining, permission)",
         " - {address.bookie_id for address in joining}",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),
     Mutant(
         "a marker whose outcome is unknown is there",
-        "client/placing.py",
+        "client/ensembles.py",
         "    except BookieUnavailableError:\n        return False\n",
         "    except BookieUnavailableError:\n        return True\n",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),

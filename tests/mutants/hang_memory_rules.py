@@ -108,9 +108,9 @@ MUTANTS = (
     ),
     Mutant(
         "a plan waits for spares that it can do without",
-        "client/placing.py",
-        "cluster.candidates(enough=len(ensemble))",
-        "cluster.candidates()",
+        "client/ensembles.py",
+        "_Pool(cluster, enough=len(ensemble))",
+        "_Pool(cluster)",
         (
             f"{REMEMBERED}"
             "::test_a_hanging_bookie_in_no_ensemble_costs_the_planning_of_a_batch_nothing",
@@ -118,9 +118,9 @@ MUTANTS = (
     ),
     Mutant(
         "a plan does without members, too",
-        "client/placing.py",
-        "cluster.candidates(enough=len(ensemble))",
-        "cluster.candidates(enough=0)",
+        "client/ensembles.py",
+        "_Pool(cluster, enough=len(ensemble))",
+        "_Pool(cluster, enough=1)",
         (f"{REMEMBERED}::test_a_spare_is_waited_for_while_members_are",),
     ),
     Mutant(

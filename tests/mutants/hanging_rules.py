@@ -61,16 +61,16 @@ MUTANTS = (
     ),
     Mutant(
         "bookies that are late are not waited for when they are to join",
-        "client/placing.py",
+        "client/ensembles.py",
         "        needed=needed,\n        runtime=runtime,\n",
         "        runtime=runtime,\n",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[put_new]",),
     ),
     Mutant(
         "a new ledger waits for bookies that it can do without",
-        "client/placing.py",
-        "needed = len(ensemble) - others",
-        "needed = len(ensemble)",
+        "client/ensembles.py",
+        "needed=len(ensemble) - others",
+        "needed=len(ensemble)",
         (f"{LATE}::test_they_are_not_waited_for_where_there_are_others[put_new]",),
     ),
     # --- bookies that hang -----------------------------------------------------------------------

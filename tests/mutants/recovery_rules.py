@@ -248,7 +248,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger is placed on a bookie that does not answer",
-        "client/placing.py",
+        "client/ensembles.py",
         "return {channel.address.bookie_id for channel, has in answers.items() if has is True}",
         "return {address.bookie_id for address in addresses}",
         (f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",),

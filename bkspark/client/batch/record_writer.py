@@ -14,14 +14,13 @@ from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.client import ensemble_log
 from bkspark.client.batch.sending import Sending
-from bkspark.client.batch.target import member_of
 from bkspark.client.channel import Channel, close_all, seconds_to_store
 from bkspark.client.cluster import Cluster
 from bkspark.client.copying import copy_entry_log
+from bkspark.client.ensembles import enlist
 from bkspark.client.entry_log_reader import NoGoodSourceError
 from bkspark.client.fan_out import Timeouts, ask_all
 from bkspark.client.metadata_check import still_current
-from bkspark.client.placing import joined
 from bkspark.client.post_check import post_check
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS
@@ -140,7 +139,7 @@ class RecordWriter:
                 reports,
                 quorum=self.metadata.quorum,
                 ensemble=self.metadata.last_fragment.ensemble,
-                spares=[member_of(spare) for spare in spares],
+                spares=[spare.member for spare in spares],
                 failed=failed,
                 first_entry_id=self.last_add_confirmed + 1,
             )
@@ -271,7 +270,7 @@ class RecordWriter:
             return set()
         joining = [self._address(ensemble[index].bookie_id) for index in replaced]
         permission = layout.permission(self._ledger_id, self.metadata.term, self.metadata.token)
-        failed = {address.bookie_id for address in joining} - joined(THREADS, joining, permission)
+        failed = {address.bookie_id for address in joining} - enlist(THREADS, joining, permission)
         if failed:
             self._unjoined |= failed
             self._note(dict.fromkeys(failed, "it takes no marker"))

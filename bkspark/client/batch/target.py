@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.password import Password, make_digester
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger import DigestSpec, Member
+from bkspark.protocol.ledger import DigestSpec
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import Transaction
 
@@ -63,7 +63,3 @@ class BatchTarget:
     def address(self, bookie_id: str) -> BookieAddress:
         """Of a member of the ensemble or a spare."""
         return next(a for a in (*self.ensemble, *self.spares) if a.bookie_id == bookie_id)
-
-
-def member_of(address: BookieAddress) -> Member:
-    return Member(address.bookie_id, address.incarnation)

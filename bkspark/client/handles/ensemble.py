@@ -10,9 +10,9 @@ import math
 import time
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client import ensemble_log
+from bkspark.client import ensemble_log, ensembles
 from bkspark.client.cluster import Cluster
-from bkspark.client.handles.choosing import Vacancy, choose
+from bkspark.client.ensembles import Vacancy
 from bkspark.client.handles.lane import Lane, Report
 from bkspark.client.metadata_check import still_current
 from bkspark.client.records import Seen
@@ -139,7 +139,7 @@ class Ensemble:
         if address is None:
             return False
         self._changes += 1
-        member = Member(address.bookie_id, address.incarnation)
+        member = address.member
         changed = (*ensemble[:index], member, *ensemble[index + 1 :])
         name = str(self.seen.value.ledger_id)
         try:
@@ -189,7 +189,7 @@ class Ensemble:
             staying=[member for index, member in enumerate(ensemble) if index not in gone],
             exclude={member.bookie_id for member in ensemble} | set(self.failures),
         )
-        address, failed = choose(self._cluster, self._runtime, vacancy)
+        address, failed = ensembles.replace(self._cluster, self._runtime, vacancy)
         self.failures.update(failed)
         return address
 

@@ -13,12 +13,11 @@ from secrets import token_hex
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.ensembles import enlist, ensemble_of
 from bkspark.client.logs.opening import OpenTail
 from bkspark.client.password import Password, make_digester
-from bkspark.client.placing import joined
 from bkspark.client.records import Seen
 from bkspark.client.runtime import THREADS
-from bkspark.client.streams.plan import ensemble_of
 from bkspark.errors import MetadataVersionError, NoSuchLedgerError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata, Standing
@@ -102,4 +101,4 @@ def _is_joined(ensemble: list[BookieAddress], ledger: LedgerMetadata) -> bool:
     """Whether every member of the ensemble has taken the new writer's permission."""
     names = {address.bookie_id for address in ensemble}
     permission = layout.permission(ledger.ledger_id, ledger.term, ledger.token)
-    return names == joined(THREADS, ensemble, permission)
+    return names == enlist(THREADS, ensemble, permission)

@@ -5,12 +5,11 @@ made as for a DataFrame write; the commit makes it the tail. Nothing here takes 
 a commit does.
 """
 
-from bkspark.bookie.contract import BookieAddress
 from bkspark.client.batch.plan import WriteRequest, agree, private_target, target_of
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
 from bkspark.client.creating import STREAM
-from bkspark.client.placing import spares_of
+from bkspark.client.ensembles import ensemble_of, spares_of
 from bkspark.client.streams.micro_batch import StagingLedger
 from bkspark.errors import LedgerClosedError, NoSuchLedgerError
 from bkspark.format import arrow_schema
@@ -43,15 +42,6 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger]:
                 return target, StagingLedger.of(target, is_private=False)
         target = private_target(cluster, request, agreed, STREAM)
         return target, StagingLedger.of(target, is_private=True)
-
-
-def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress] | None:
-    """Where the members of the last fragment are; None if one was initialised anew since."""
-    addresses = cluster.addresses()
-    members = ledger.last_fragment.ensemble
-    if any(member not in addresses for member in members):
-        return None
-    return [addresses[member] for member in members]
 
 
 def _open_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:

@@ -17,15 +17,14 @@ from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
 from bkspark.client.deleting import exclude
+from bkspark.client.ensembles import ensemble_of, spares_of
 from bkspark.client.logs.creating import create_log
 from bkspark.client.logs.opening import OpenTail, open_tail
 from bkspark.client.logs.rolling import Filling, RollPolicy
 from bkspark.client.logs.truncation import retain_after_roll
 from bkspark.client.password import make_digester
-from bkspark.client.placing import spares_of
 from bkspark.client.streams.handing_over import take_up
 from bkspark.client.streams.micro_batch import MicroBatch, StagingLedger
-from bkspark.client.streams.plan import ensemble_of
 from bkspark.client.streams.rewriting import rewrite_into
 from bkspark.errors import LedgerExistsError, LedgerFencedError, NoSuchLedgerError
 from bkspark.format import arrow_schema

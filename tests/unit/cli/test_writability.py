@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from bkspark.bookie import posix
+from bkspark.client import ensembles
 from bkspark.client.cluster import Cluster
-from bkspark.client.placing import place
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.faulty import Fault
@@ -95,10 +95,10 @@ def test_its_copies_are_not_missing(run: Run) -> None:
 @pytest.mark.usefixtures("fault")
 def test_it_is_not_chosen_and_the_error_points_to_where_it_is_shown(small_cluster) -> None:
     with Cluster(small_cluster.uri) as cluster:
-        chosen = place(cluster, 0, Quorum(5, 3, 2)).ensemble
+        chosen = ensembles.choose(cluster, 0, Quorum(5, 3, 2)).ensemble
         assert "bookie-2" not in {address.bookie_id for address in chosen}
         with pytest.raises(NotEnoughBookiesError, match="does not show as usable"):
-            place(cluster, 1, Quorum(6, 3, 2))
+            ensembles.choose(cluster, 1, Quorum(6, 3, 2))
 
 
 def test_one_that_only_a_write_shows_is_named_by_the_error(small_cluster) -> None:
@@ -112,7 +112,7 @@ def test_one_that_only_a_write_shows_is_named_by_the_error(small_cluster) -> Non
         Cluster(small_cluster.uri) as cluster,
         pytest.raises(NotEnoughBookiesError, match=why),
     ):
-        place(cluster, 0, Quorum(6, 3, 2))
+        ensembles.choose(cluster, 0, Quorum(6, 3, 2))
 
 
 def test_a_healthy_disk_is_writable(small_cluster) -> None:
