@@ -82,12 +82,12 @@ def _place(address: BookieAddress) -> str:
     return f"bookie {address.bookie_id}: {shown_url(address.url)}"
 
 
-def has_kept(bookie: Bookie, journal: Journal, *, absent: str, present: str) -> bool:
-    """``Bookie.has_kept`` by a root, where nothing is gained by asking all at once."""
+def post_check(bookie: Bookie, journal: Journal, *, fence: str, permission: str) -> bool:
+    """``Bookie.post_check`` by a root, where nothing is gained by asking all at once."""
     with bookie.open_root() as root:
         if not root.has_journal(journal):
             raise BookieUnavailableError(
                 f"bookie {bookie.address.bookie_id} does not show the journal "
                 "that was written to it"
             )
-        return root.size(absent) is None and root.size(present) is not None
+        return root.size(fence) is None and root.size(permission) is not None

@@ -184,8 +184,8 @@ class Bookie(Protocol):
         """
         ...
 
-    def has_kept(self, journal: Journal, *, absent: str, present: str) -> bool:
-        """Whether a writer's permission stands: ``absent`` is absent, then ``present`` is there.
+    def post_check(self, journal: Journal, *, fence: str, permission: str) -> bool:
+        """Whether a writer's permission stands: no ``fence``, then the ``permission`` is there.
 
         The whole post-check in one question (R6), because every append waits for the answer. It is
         of one place, found by its path anew, with the expected cookie and with ``journal`` in it,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bkspark.bookie.checks import (
     check_cookie,
     check_range,
-    has_kept,
+    post_check,
     split_name,
 )
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
@@ -105,8 +105,8 @@ class MemoryBookie:
     def open_root(self) -> AbstractContextManager["MemoryRoot"]:
         return _opened_root(self.address)
 
-    def has_kept(self, journal: Journal, *, absent: str, present: str) -> bool:
-        return has_kept(self, journal, absent=absent, present=present)
+    def post_check(self, journal: Journal, *, fence: str, permission: str) -> bool:
+        return post_check(self, journal, fence=fence, permission=permission)
 
 
 @contextmanager

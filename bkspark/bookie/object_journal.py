@@ -21,13 +21,13 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 
 from bkspark.bookie.contract import Buffer
-from bkspark.bookie.doubt import Doubt
 from bkspark.bookie.growing_journal import GrowingJournal
+from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.errors import BookieUnavailableError
 from bkspark.storage.connection import S3Doubt
-from bkspark.storage.objects import Created, Found, Objects, make_sign
+from bkspark.storage.objects import Created, Found, Objects, make_sentinel
 
-HEAD = make_sign("journal")
+HEAD = make_sentinel("journal")
 """What lies under a journal's own name."""
 
 _RECORD = re.compile(r"\.([0-9a-f]{16})")
@@ -49,7 +49,7 @@ class S3Journal(GrowingJournal):
 
     def _store(self, parts: Sequence[Buffer]) -> int:
         record = b"".join(parts)
-        with Doubt(self._who, "append to", self._name):
+        with UnavailableOnOSError(self._who, "append to", self._name):
             created = self._objects.create(_record_name(self._name, len(self._records)), record)
         if created is None:
             raise BookieUnavailableError(

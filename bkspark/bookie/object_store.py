@@ -22,12 +22,12 @@ from bkspark.bookie import object_journal
 from bkspark.bookie.checks import (
     check_cookie,
     check_range,
-    has_kept,
+    post_check,
     split_name,
 )
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
-from bkspark.bookie.doubt import Doubt
 from bkspark.bookie.object_journal import HEAD, S3Journal
+from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
 from bkspark.storage.objects import Found, Objects
@@ -46,8 +46,8 @@ class S3Bookie:
     def open_root(self) -> AbstractContextManager["S3Root"]:
         return _opened_root(self.address)
 
-    def has_kept(self, journal: Journal, *, absent: str, present: str) -> bool:
-        return has_kept(self, journal, absent=absent, present=present)
+    def post_check(self, journal: Journal, *, fence: str, permission: str) -> bool:
+        return post_check(self, journal, fence=fence, permission=permission)
 
 
 @contextmanager
@@ -61,13 +61,13 @@ class S3Root:
     def __init__(self, address: BookieAddress) -> None:
         self._who = f"bookie {address.bookie_id}"
         self._objects = Objects(parse(address.url))
-        with Doubt(self._who, "read", COOKIE):
+        with UnavailableOnOSError(self._who, "read", COOKIE):
             self._cookie = _read_cookie(self._objects)
         check_cookie(address, self._cookie)
 
     def put_new(self, name: str, data: Buffer) -> bool:
         split_name(name)
-        with Doubt(self._who, "create", name):
+        with UnavailableOnOSError(self._who, "create", name):
             return self._objects.create(name, bytes(data)) is not None
 
     def create(self, name: str) -> "S3EntryFile":
@@ -76,8 +76,8 @@ class S3Root:
 
     def open_journal(self, name: str) -> S3Journal:
         split_name(name)
-        with Doubt(self._who, "create journal", name):
-            head = self._objects.create_sign(name, HEAD)
+        with UnavailableOnOSError(self._who, "create journal", name):
+            head = self._objects.create_sentinel(name, HEAD)
         if head is None:
             raise BookieUnavailableError(
                 f"{self._who}: cannot create journal {name}: it exists",
@@ -88,19 +88,19 @@ class S3Root:
     def has_journal(self, journal: Journal) -> bool:
         if not isinstance(journal, S3Journal):
             raise InvalidRequestError(f"journal {journal.name} is not one of an S3 bookie")
-        with Doubt(self._who, "look up", journal.name):
+        with UnavailableOnOSError(self._who, "look up", journal.name):
             found = self._look(journal.name)
             return found is not None and journal.is_headed_by(found) and journal.has_all_records()
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
         split_name(name)
         check_range(begin, length)
-        with Doubt(self._who, "read", name):
+        with UnavailableOnOSError(self._who, "read", name):
             found = self._objects.read(name, begin, length)
             if found is None:
                 self._confirm_cookie()
                 return None
-            if found.sign != HEAD:
+            if found.sentinel != HEAD:
                 return found.data
             if length is None:
                 records = object_journal.read(self._objects, name)[begin:]
@@ -112,11 +112,11 @@ class S3Root:
 
     def size(self, name: str) -> int | None:
         split_name(name)
-        with Doubt(self._who, "look up", name):
+        with UnavailableOnOSError(self._who, "look up", name):
             found = self._look(name)
             if found is None:
                 return None
-            if found.sign != HEAD:
+            if found.sentinel != HEAD:
                 return found.size
             length = object_journal.size(self._objects, name)
             self._confirm_cookie()
@@ -124,7 +124,7 @@ class S3Root:
 
     def list(self, folder: str) -> list[str]:
         split_name(folder)
-        with Doubt(self._who, "list", folder):
+        with UnavailableOnOSError(self._who, "list", folder):
             found = self._objects.entries(folder)
             names = {self._shown(folder, name, found) for name in found}
             self._confirm_cookie()
@@ -133,16 +133,16 @@ class S3Root:
     def sync(self, name: str) -> bool:
         """Nothing to do but to look: what can be seen is durable."""
         split_name(name)
-        with Doubt(self._who, "look up", name):
+        with UnavailableOnOSError(self._who, "look up", name):
             return self._look(name) is not None
 
     def delete(self, name: str) -> bool:
         split_name(name)
-        with Doubt(self._who, "delete", name):
+        with UnavailableOnOSError(self._who, "delete", name):
             found = self._look(name)
             if found is None:
                 return False
-            if found.sign == HEAD:
+            if found.sentinel == HEAD:
                 object_journal.delete(self._objects, name)
             else:
                 self._objects.delete(name)
@@ -202,7 +202,7 @@ class S3EntryFile:
 
     def write(self, data: Buffer) -> None:
         upload = self._require()
-        with Doubt(self._who, "write", self._name):
+        with UnavailableOnOSError(self._who, "write", self._name):
             try:
                 upload.write(data)
             except BaseException:
@@ -211,7 +211,7 @@ class S3EntryFile:
 
     def finish(self) -> None:
         upload = self._require()
-        with Doubt(self._who, "finish", self._name):
+        with UnavailableOnOSError(self._who, "finish", self._name):
             try:
                 created = upload.finish()
             finally:
@@ -245,12 +245,12 @@ class S3Storage:
 
     def read_cookie(self) -> bytes | None:
         objects = Objects(parse(self.url))
-        with self._doubt("read the cookie in"):
+        with self._unavailable_on_error("read the cookie in"):
             return _read_cookie(objects)
 
     def require_suitable(self, cookie: bytes | None = None) -> None:
         objects = Objects(parse(self.url))
-        with self._doubt("look at"):
+        with self._unavailable_on_error("look at"):
             names = [name for name in objects.entries("") if name[0] != "."]
             if COOKIE in names:
                 if _read_cookie(objects) != cookie:
@@ -266,15 +266,15 @@ class S3Storage:
     def format(self, cookie: bytes) -> None:
         self.require_suitable(cookie)
         objects = Objects(parse(self.url))
-        with self._doubt("initialise"):
+        with self._unavailable_on_error("initialise"):
             if objects.create(COOKIE, cookie) is None and _read_cookie(objects) != cookie:
                 raise _already_a_bookie(objects)
 
     def failure_domain(self) -> str:
         return f"bucket-{parse(self.url).bucket}"
 
-    def _doubt(self, operation: str) -> Doubt:
-        return Doubt("the object store", operation, shown_url(self.url))
+    def _unavailable_on_error(self, operation: str) -> UnavailableOnOSError:
+        return UnavailableOnOSError("the object store", operation, shown_url(self.url))
 
 
 def _already_a_bookie(objects: Objects) -> InvalidRequestError:

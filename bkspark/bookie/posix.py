@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from bkspark.bookie.checks import check_cookie, check_range, has_kept, split_name
+from bkspark.bookie.checks import check_cookie, check_range, post_check, split_name
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
-from bkspark.bookie.doubt import Doubt
+from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.bookie.posix_files import PosixEntryFile, PosixJournal, Temp, own_journal
 from bkspark.bookie.posix_place import path_of, read_cookie
-from bkspark.bookie.posix_post_check import has_surely_kept
+from bkspark.bookie.posix_post_check import surely_passes
 from bkspark.errors import BookieUnavailableError
 from bkspark.format.layout import COOKIE
 from bkspark.storage import posix_calls
@@ -34,11 +34,11 @@ class PosixBookie:
     def open_root(self) -> AbstractContextManager["PosixRoot"]:
         return _opened_root(self.address)
 
-    def has_kept(self, journal: Journal, *, absent: str, present: str) -> bool:
+    def post_check(self, journal: Journal, *, fence: str, permission: str) -> bool:
         own = own_journal(journal)
-        if has_surely_kept(self.address, own, absent=absent, present=present):
+        if surely_passes(self.address, own, fence=fence, permission=permission):
             return True
-        return has_kept(self, own, absent=absent, present=present)
+        return post_check(self, own, fence=fence, permission=permission)
 
 
 @contextmanager
@@ -57,10 +57,10 @@ class PosixRoot:
         path = path_of(address.url)
         self._who = f"bookie {address.bookie_id}"
         self._fd = -1
-        with Doubt(self._who, "open", path):
+        with UnavailableOnOSError(self._who, "open", path):
             self._fd = posix_calls.open_root(path)
         try:
-            with Doubt(self._who, "read", f"{path}/{COOKIE}"):
+            with UnavailableOnOSError(self._who, "read", f"{path}/{COOKIE}"):
                 found = read_cookie(self._fd)
             check_cookie(address, found)
         except BaseException:
@@ -70,12 +70,12 @@ class PosixRoot:
 
     def put_new(self, name: str, data: Buffer) -> bool:
         folders, last = split_name(name)
-        with Doubt(self._who, "create", name), self._made_folder(folders) as folder:
+        with UnavailableOnOSError(self._who, "create", name), self._made_folder(folders) as folder:
             return posix_calls.put_new(folder, last, data)
 
     def create(self, name: str) -> PosixEntryFile:
         folders, last = split_name(name)
-        with Doubt(self._who, "create", name):
+        with UnavailableOnOSError(self._who, "create", name):
             folder = posix_calls.make_folder(self._fd, folders)
             try:
                 temp, descriptor = posix_calls.new_temp(folder)
@@ -87,7 +87,10 @@ class PosixRoot:
     def open_journal(self, name: str) -> PosixJournal:
         folders, last = split_name(name)
         flags = posix_calls.NEW_FLAGS | os.O_APPEND
-        with Doubt(self._who, "create journal", name), self._made_folder(folders) as folder:
+        with (
+            UnavailableOnOSError(self._who, "create journal", name),
+            self._made_folder(folders) as folder,
+        ):
             descriptor = os.open(last, flags, posix_calls.FILE_MODE, dir_fd=folder)
             try:
                 os.fsync(descriptor)
@@ -105,7 +108,7 @@ class PosixRoot:
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
         folders, last = split_name(name)
         check_range(begin, length)
-        with Doubt(self._who, "read", name):
+        with UnavailableOnOSError(self._who, "read", name):
             try:
                 with self._folder(folders) as folder:
                     return posix_calls.read_range(folder, last, begin, length)
@@ -119,7 +122,7 @@ class PosixRoot:
 
     def list(self, folder: str) -> list[str]:
         folders, last = split_name(folder)
-        with Doubt(self._who, "list", folder):
+        with UnavailableOnOSError(self._who, "list", folder):
             try:
                 with self._folder([*folders, last]) as found:
                     names = posix_calls.names_in(found)
@@ -130,7 +133,7 @@ class PosixRoot:
 
     def sync(self, name: str) -> bool:
         folders, last = split_name(name)
-        with Doubt(self._who, "sync", name):
+        with UnavailableOnOSError(self._who, "sync", name):
             try:
                 with self._folder(folders) as folder:
                     posix_calls.sync_found(folder, last)
@@ -141,7 +144,7 @@ class PosixRoot:
 
     def delete(self, name: str) -> bool:
         folders, last = split_name(name)
-        with Doubt(self._who, "delete", name):
+        with UnavailableOnOSError(self._who, "delete", name):
             try:
                 with self._folder(folders) as folder:
                     was_there = _delete(folder, last)
@@ -153,7 +156,7 @@ class PosixRoot:
 
     def sweep(self, folder: str) -> int:
         folders, last = split_name(folder)
-        with Doubt(self._who, "sweep", folder):
+        with UnavailableOnOSError(self._who, "sweep", folder):
             try:
                 with self._folder([*folders, last]) as found:
                     return posix_calls.remove_temps(found)
@@ -162,12 +165,12 @@ class PosixRoot:
                 return 0
 
     def free_bytes(self) -> int:
-        with Doubt(self._who, "ask for", "free space"):
+        with UnavailableOnOSError(self._who, "ask for", "free space"):
             found = os.fstatvfs(self._fd)
         return found.f_bavail * found.f_frsize
 
     def write_problem(self) -> str:
-        with Doubt(self._who, "ask for", "free space"):
+        with UnavailableOnOSError(self._who, "ask for", "free space"):
             found = os.fstatvfs(self._fd)
             if found.f_flag & os.ST_RDONLY:
                 return "its file system is mounted read-only"
@@ -193,7 +196,7 @@ class PosixRoot:
 
     def _status(self, name: str) -> os.stat_result | None:
         folders, last = split_name(name)
-        with Doubt(self._who, "look up", name):
+        with UnavailableOnOSError(self._who, "look up", name):
             try:
                 with self._folder(folders) as folder:
                     return posix_calls.status_of(folder, last)

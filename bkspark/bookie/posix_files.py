@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import Buffer, Journal
-from bkspark.bookie.doubt import Doubt
 from bkspark.bookie.growing_journal import GrowingJournal
-from bkspark.bookie.posix_witness import Witness
+from bkspark.bookie.os_errors import UnavailableOnOSError
+from bkspark.bookie.posix_pinned import PinnedDirectory
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.storage import posix_calls
 
@@ -45,7 +45,7 @@ class PosixEntryFile:
 
     def write(self, data: Buffer) -> None:
         temp = self._require()
-        with Doubt(self._who, "write", self._name):
+        with UnavailableOnOSError(self._who, "write", self._name):
             try:
                 posix_calls.write_all(temp.descriptor, data)
                 length = memoryview(data).nbytes
@@ -57,7 +57,7 @@ class PosixEntryFile:
 
     def finish(self) -> None:
         temp = self._require()
-        with Doubt(self._who, "finish", self._name):
+        with UnavailableOnOSError(self._who, "finish", self._name):
             try:
                 os.fsync(temp.descriptor)
                 posix_calls.link(temp.folder, temp.temp, temp.last)
@@ -95,25 +95,25 @@ class PosixJournal(GrowingJournal):
     def __init__(self, who: str, name: str, descriptor: int) -> None:
         super().__init__(who, name)
         self._fd = -1  # not ours yet: whoever opened it closes it if we are not made
-        self._witness: Witness | None = None
+        self._pinned: PinnedDirectory | None = None
         status = os.fstat(descriptor)
         self._identity = (status.st_dev, status.st_ino)
         self._fd = descriptor
 
     @property
-    def witness(self) -> Witness | None:
+    def pinned(self) -> PinnedDirectory | None:
         """What the last post-check met beside the journal."""
-        return self._witness
+        return self._pinned
 
-    def remember(self, witness: Witness | None) -> None:
-        """Keep ``witness``, open as it is, until another one comes or the journal is closed."""
-        old, self._witness = self._witness, witness
+    def remember(self, pinned: PinnedDirectory | None) -> None:
+        """Keep ``pinned``, open as it is, until another one comes or the journal is closed."""
+        old, self._pinned = self._pinned, pinned
         if old is not None:
             old.close()
 
     def _store(self, parts: Sequence[Buffer]) -> int:
         views = [memoryview(part).cast("B") for part in parts]
-        with Doubt(self._who, "append to", self._name):
+        with UnavailableOnOSError(self._who, "append to", self._name):
             for first in range(0, len(views), _PARTS_MAX):
                 self._write(views[first : first + _PARTS_MAX])
             os.fdatasync(self._fd)

@@ -1,9 +1,9 @@
 """The post-check's question to a directory (R6), with few system calls: every append waits for it.
 
-``checks.has_kept`` asks by a root, which opens every folder on the way for each look-up and reads
+``checks.post_check`` asks by a root, which opens every folder on the way for each look-up and reads
 the cookie again behind each absence: over forty calls. Here the first check of a journal walks from
 the root once, downwards only and through no link, and meets in **one** directory the right cookie,
-the journal and the folder of markers. Cookie and folder stay open as *witnesses*. They are looked
+the journal and the folder of markers. Cookie and folder stay open as *pins*. They are looked
 up by their paths, in this and every later check, and whatever has the numbers of an open file is
 that file. So each look is proven to be of that one directory, whatever is mounted, moved, wiped or
 put back at the same time (H19):
@@ -31,30 +31,30 @@ from contextlib import ExitStack
 from bkspark.bookie.checks import check_cookie, split_name
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.posix_files import PosixJournal
+from bkspark.bookie.posix_pinned import OpenFile, PinnedDirectory
 from bkspark.bookie.posix_place import COOKIE_BYTES_MAX, path_of
-from bkspark.bookie.posix_witness import OpenFile, Witness
 from bkspark.format.layout import COOKIE
 from bkspark.storage import posix_calls
 
 
-def has_surely_kept(
-    address: BookieAddress, journal: PosixJournal, *, absent: str, present: str
+def surely_passes(
+    address: BookieAddress, journal: PosixJournal, *, fence: str, permission: str
 ) -> bool:
-    """Whether the answer to ``contract.Bookie.has_kept`` is surely yes; False says nothing.
+    """Whether the answer to ``contract.Bookie.post_check`` is surely yes; False says nothing.
 
     Raises:
         BookieUnavailableError: the place is another bookie's, or the journal is closed.
     """
-    markers, fence = split_name(absent)
-    others, permission = split_name(present)
+    markers, fence_name = split_name(fence)
+    others, permission_name = split_name(permission)
     if not markers or others != markers:
         return False
     try:
-        witness = journal.witness
-        if witness is None or witness.address != address or witness.markers_parts != markers:
-            witness = _met(address, journal, markers)
-            journal.remember(witness)
-        if witness is not None and _shows(witness, journal, fence, permission):
+        pinned = journal.pinned
+        if pinned is None or pinned.address != address or pinned.markers_parts != markers:
+            pinned = _met(address, journal, markers)
+            journal.remember(pinned)
+        if pinned is not None and _shows(pinned, journal, fence_name, permission_name):
             return True
     except OSError:
         pass
@@ -62,17 +62,17 @@ def has_surely_kept(
     return False
 
 
-def _shows(witness: Witness, journal: PosixJournal, fence: str, permission: str) -> bool:
+def _shows(pinned: PinnedDirectory, journal: PosixJournal, fence: str, permission: str) -> bool:
     """Whether it is all there: cookie, journal, no ``fence``, and then ``permission``."""
-    if not witness.is_cookie_there():
+    if not pinned.is_cookie_there():
         return False
-    if not journal.is_written_to(os.stat(witness.journal_path, follow_symlinks=False)):
+    if not journal.is_written_to(os.stat(pinned.journal_path, follow_symlinks=False)):
         return False
-    with posix_calls.closing(witness.open_markers()) as markers:
-        if not witness.markers.is_at(os.fstat(markers)) or not _is_absent(markers, fence):
+    with posix_calls.closing(pinned.open_markers()) as markers:
+        if not pinned.markers.is_at(os.fstat(markers)) or not _is_absent(markers, fence):
             return False
         posix_calls.status_of(markers, permission)
-    return witness.is_cookie_there()
+    return pinned.is_cookie_there()
 
 
 def _is_absent(folder: int, name: str) -> bool:
@@ -83,7 +83,9 @@ def _is_absent(folder: int, name: str) -> bool:
     return False
 
 
-def _met(address: BookieAddress, journal: PosixJournal, parts: tuple[str, ...]) -> Witness | None:
+def _met(
+    address: BookieAddress, journal: PosixJournal, parts: tuple[str, ...]
+) -> PinnedDirectory | None:
     """What there is beside ``journal`` in the directory at ``address``; None if that is not it."""
     path = path_of(address.url)
     with posix_calls.closing(posix_calls.open_root(path)) as root, ExitStack() as opened:
@@ -95,7 +97,7 @@ def _met(address: BookieAddress, journal: PosixJournal, parts: tuple[str, ...]) 
         if markers is None:
             return None
         opened.callback(os.close, markers)
-        witness = Witness(
+        pinned = PinnedDirectory(
             address=address,
             journal_path=f"{path}/{journal.name}",
             cookie=OpenFile(f"{path}/{COOKIE}", cookie, status),
@@ -104,7 +106,7 @@ def _met(address: BookieAddress, journal: PosixJournal, parts: tuple[str, ...]) 
             markers_parts=parts,
         )
         opened.pop_all()
-        return witness
+        return pinned
 
 
 def _open_markers(root: int, journal: PosixJournal, parts: tuple[str, ...]) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from bkspark.bookie.doubt import Doubt
+from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.bookie.posix_place import path_of, read_cookie
 from bkspark.errors import InvalidRequestError
 from bkspark.format.layout import COOKIE
@@ -24,7 +24,7 @@ class PosixStorage:
 
     def read_cookie(self) -> bytes | None:
         path = path_of(self.url)
-        with self._doubt("read the cookie in", path):
+        with self._unavailable_on_error("read the cookie in", path):
             try:
                 with self._opened(path) as root:
                     return read_cookie(root)
@@ -34,7 +34,7 @@ class PosixStorage:
     def require_suitable(self, cookie: bytes | None = None) -> None:
         path = path_of(self.url)
         parent = os.path.dirname(path)
-        with self._doubt("look at", path):
+        with self._unavailable_on_error("look at", path):
             if not os.path.isdir(parent):
                 raise InvalidRequestError(
                     f"{parent} is not a directory",
@@ -47,7 +47,7 @@ class PosixStorage:
         self.require_suitable(cookie)
         path = path_of(self.url)
         parent = os.path.dirname(path)
-        with self._doubt("initialise", path):
+        with self._unavailable_on_error("initialise", path):
             with suppress(FileExistsError):
                 os.mkdir(path, posix_calls.FOLDER_MODE)
             with self._opened(path) as root:
@@ -60,15 +60,15 @@ class PosixStorage:
 
     def failure_domain(self) -> str:
         path = path_of(self.url)
-        with self._doubt("look up", path):
+        with self._unavailable_on_error("look up", path):
             try:
                 device = os.stat(path).st_dev
             except FileNotFoundError:
                 device = os.stat(os.path.dirname(path)).st_dev
         return f"disk-{os.major(device)}:{os.minor(device)}"
 
-    def _doubt(self, operation: str, path: str) -> Doubt:
-        return Doubt(shown_url(self.url), operation, path)
+    def _unavailable_on_error(self, operation: str, path: str) -> UnavailableOnOSError:
+        return UnavailableOnOSError(shown_url(self.url), operation, path)
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[int]:

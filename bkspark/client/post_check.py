@@ -31,7 +31,7 @@ def post_check(
     """
     fence = layout.term_marker(ledger_id, term + 1)
     permission = layout.permission(ledger_id, term, token)
-    if not open_bookie(address).has_kept(journal, absent=fence, present=permission):
+    if not open_bookie(address).post_check(journal, fence=fence, permission=permission):
         who = address.bookie_id
         logger.info("ledger %d: the writer of term %d is fenced on bookie %s", ledger_id, term, who)
         raise LedgerFencedError(

@@ -7,10 +7,10 @@ of the answers; with another one, it has lost, and nothing that is still under w
 Bytes would not tell: two clients may well write the same.
 
 Every object holds at least one byte, because tools take empty objects for folders, and s3fs
-overwrites instead of creating when it is given nothing. Empty contents are stored as the *sign*
-``EMPTY``, and come back empty. A sign is 16 bytes that begin like nothing else of ours, and stands
-for something that bytes do not say; contents that look like one are refused. All other contents are
-stored as they are, so an entry log in a bucket opens in any Arrow tool.
+overwrites instead of creating when it is given nothing. Empty contents are stored as the
+*sentinel* ``EMPTY``, and come back empty. A sentinel is 16 bytes that begin like nothing else of
+ours, and stands for something that bytes do not say; contents that look like one are refused. All
+other contents are stored as they are, so an entry log in a bucket opens in any Arrow tool.
 
 Names that begin with a dot are this layer's own and its users': no contract allows them.
 """
@@ -37,12 +37,12 @@ _SIGN_BEGIN = b"\0bkspark "
 _TOKEN = "bkspark-token"
 
 
-def make_sign(word: str) -> bytes:
-    """The sign that says ``word``, of up to seven letters."""
+def make_sentinel(word: str) -> bytes:
+    """The sentinel that says ``word``, of up to seven letters."""
     return _SIGN_BEGIN + word.encode().ljust(_SIGN_BYTES - len(_SIGN_BEGIN))
 
 
-EMPTY = make_sign("empty")
+EMPTY = make_sentinel("empty")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class Found:
     Attributes:
         size: of the whole contents.
         token: of whoever created it; "" if it was not made here.
-        sign: what it is if it is a sign; "" is none.
+        sentinel: what it is if it is a sentinel; "" is none.
     """
 
     data: bytes
     size: int
     token: str
     etag: str
-    sign: bytes = b""
+    sentinel: bytes = b""
 
     def is_by(self, created: Created | None) -> bool:
         """Whether it is the very object that ``created`` tells of."""
@@ -89,11 +89,11 @@ class Objects:
         Raises:
             S3Doubt: it may be there now, or later.
         """
-        return self.create_sign(name, EMPTY) if not data else self._create(name, _plain(data))
+        return self.create_sentinel(name, EMPTY) if not data else self._create(name, _plain(data))
 
-    def create_sign(self, name: str, sign: bytes) -> Created | None:
-        """As ``create``, but make a sign."""
-        return self._create(name, sign)
+    def create_sentinel(self, name: str, sentinel: bytes) -> Created | None:
+        """As ``create``, but make a sentinel."""
+        return self._create(name, sentinel)
 
     def own(self, name: str, token: str, doubt: S3Doubt | None = None) -> Created | None:
         """The object ``name`` if it carries ``token``; None if it is another's.
@@ -131,7 +131,7 @@ class Objects:
             found = self.look(name)
             return found and replace(found, data=b"")
         if found is not None and found.size == _SIGN_BYTES:
-            # Only all of its bytes tell whether it is a sign.
+            # Only all of its bytes tell whether it is a sentinel.
             found = self._read_whole(name)
             return found and replace(found, data=found.data[begin:][:length])
         return found and replace(found, data=found.data[:length])
@@ -141,7 +141,7 @@ class Objects:
         return {name: etag for name, (etag, _) in self._listed(folder).items()}
 
     def stored_sizes(self, folder: str) -> dict[str, int]:
-        """Objects right under ``folder`` with their stored sizes; 16 bytes may be a sign."""
+        """Objects right under ``folder`` with their stored sizes; 16 bytes may be a sentinel."""
         return {name: size for name, (_, size) in self._listed(folder).items() if name[-1] != "/"}
 
     def _listed(self, folder: str) -> dict[str, tuple[str, int]]:
@@ -203,7 +203,7 @@ class Objects:
             found,
             data=b"" if is_empty else found.data,
             size=0 if is_empty else found.size,
-            sign=found.data,
+            sentinel=found.data,
         )
 
     def _get(self, name: str, **header: str) -> Found | None:

@@ -1,4 +1,4 @@
-"""What every backend must answer to the post-check's question, ``Bookie.has_kept``.
+"""What every backend must answer to the post-check's question, ``Bookie.post_check``.
 
 Part of ``bookie_conformance.BookieTests``, by which a backend inherits it.
 """
@@ -24,8 +24,8 @@ from bkspark.testing.bookie_place import (
 FENCE = layout.term_marker(LEDGER, 2)
 
 
-def has_kept(bookie: Bookie, journal: Journal) -> bool:
-    return bookie.has_kept(journal, absent=FENCE, present=MARKER)
+def post_check(bookie: Bookie, journal: Journal) -> bool:
+    return bookie.post_check(journal, fence=FENCE, permission=MARKER)
 
 
 def put(bookie: Bookie, name: str) -> None:
@@ -40,11 +40,11 @@ def delete(bookie: Bookie, name: str) -> None:
 
 def expect_refusal(bookie: Bookie, journal: Journal, words: str) -> None:
     with pytest.raises(BookieUnavailableError, match=words):
-        has_kept(bookie, journal)
+        post_check(bookie, journal)
 
 
 class PostCheckTests(BookieFixtures):
-    """``has_kept``, of a writer of term 1 that has written one record."""
+    """``post_check``, of a writer of term 1 that has written one record."""
 
     @pytest.fixture
     def journal(self, bookie: Bookie) -> Iterator[Journal]:
@@ -56,31 +56,31 @@ class PostCheckTests(BookieFixtures):
         journal.close()
 
     def test_what_is_in_order_is_kept(self, bookie: Bookie, journal: Journal) -> None:
-        assert has_kept(bookie, journal)
+        assert post_check(bookie, journal)
         journal.append([b"another record"])
-        assert has_kept(bookie, journal)
+        assert post_check(bookie, journal)
 
     def test_fence_is_seen_at_once(self, bookie: Bookie, journal: Journal) -> None:
         """Also by who looked before and saw none (C2)."""
-        assert has_kept(bookie, journal)
+        assert post_check(bookie, journal)
         put(bookie, FENCE)
-        assert not has_kept(bookie, journal)
+        assert not post_check(bookie, journal)
 
     def test_permission_must_be_there(self, bookie: Bookie, journal: Journal) -> None:
-        assert has_kept(bookie, journal)
+        assert post_check(bookie, journal)
         delete(bookie, MARKER)
-        assert not has_kept(bookie, journal)
+        assert not post_check(bookie, journal)
         put(bookie, FENCE)
-        assert not has_kept(bookie, journal)
+        assert not post_check(bookie, journal)
 
     def test_folder_of_markers_must_be_there(self, bookie: Bookie) -> None:
         with bookie.open_root() as root:
             journal = root.open_journal(JOURNAL)
-        assert not has_kept(bookie, journal)
+        assert not post_check(bookie, journal)
         journal.close()
 
     def test_journal_must_be_shown(self, bookie: Bookie, journal: Journal, place: Place) -> None:
-        assert has_kept(bookie, journal)
+        assert post_check(bookie, journal)
         place.truncate(JOURNAL, 3)
         expect_refusal(bookie, journal, "does not show")
         place.set(JOURNAL, b"record")
@@ -89,7 +89,7 @@ class PostCheckTests(BookieFixtures):
         expect_refusal(bookie, journal, "does not show")
 
     def test_cookie_must_be_there(self, bookie: Bookie, journal: Journal, place: Place) -> None:
-        assert has_kept(bookie, journal)
+        assert post_check(bookie, journal)
         delete(bookie, layout.COOKIE)
         expect_refusal(bookie, journal, "no cookie")
         place.set(layout.COOKIE, a_cookie(incarnation=OTHER_INCARNATION))
@@ -97,17 +97,17 @@ class PostCheckTests(BookieFixtures):
         place.set(layout.COOKIE, b"x")
         expect_refusal(bookie, journal, "unreadable cookie")
         place.set(layout.COOKIE, a_cookie())
-        assert has_kept(bookie, journal)
+        assert post_check(bookie, journal)
 
     def test_wiped_place_is_not_a_fence(
         self, bookie: Bookie, journal: Journal, place: Place
     ) -> None:
-        assert has_kept(bookie, journal)
+        assert post_check(bookie, journal)
         place.wipe()
         expect_refusal(bookie, journal, "no cookie")
 
     def test_place_is_found_anew(self, bookie: Bookie, journal: Journal, place: Place) -> None:
-        assert has_kept(bookie, journal)
+        assert post_check(bookie, journal)
         place.move_away()
         expect_refusal(bookie, journal, "b1")
         uri.storage(place.url).format(a_cookie())
@@ -116,6 +116,6 @@ class PostCheckTests(BookieFixtures):
         expect_refusal(bookie, journal, "does not show")
 
     def test_names_stay_inside(self, bookie: Bookie, journal: Journal) -> None:
-        for absent, present in (("../x", MARKER), (FENCE, "/etc/passwd")):
+        for fence, permission in (("../x", MARKER), (FENCE, "/etc/passwd")):
             with pytest.raises(InvalidRequestError, match="not a name"):
-                bookie.has_kept(journal, absent=absent, present=present)
+                bookie.post_check(journal, fence=fence, permission=permission)

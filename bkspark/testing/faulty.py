@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from bkspark.bookie.checks import has_kept
+from bkspark.bookie.checks import post_check
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot, Buffer, EntryFile, Journal
 from bkspark.errors import BookieUnavailableError
 
@@ -105,9 +105,9 @@ class FaultyBookie:
     def open_root(self) -> AbstractContextManager["FaultyRoot"]:
         return self._opened()
 
-    def has_kept(self, journal: Journal, *, absent: str, present: str) -> bool:
+    def post_check(self, journal: Journal, *, fence: str, permission: str) -> bool:
         """Not ``inner``'s way, but one operation behind the other, so that each may fail."""
-        return has_kept(self, journal, absent=absent, present=present)
+        return post_check(self, journal, fence=fence, permission=permission)
 
     @contextmanager
     def _opened(self) -> Iterator["FaultyRoot"]:

@@ -60,8 +60,8 @@ MUTANTS = (
     Mutant(
         "the post-check believes whatever it is told",
         "client/post_check.py",
-        "    if not open_bookie(address).has_kept(",
-        "    if None is open_bookie(address).has_kept(",
+        "    if not open_bookie(address).post_check(",
+        "    if None is open_bookie(address).post_check(",
         (
             f"{POST_CHECK}::test_the_next_term_s_marker_is_a_fence",
             f"{POST_CHECK}::test_the_own_marker_must_be_there",
@@ -80,8 +80,8 @@ MUTANTS = (
     Mutant(
         "a fence is not looked for",
         "bookie/checks.py",
-        "return root.size(absent) is None and root.size(present) is not None",
-        "return root.size(present) is not None",
+        "return root.size(fence) is None and root.size(permission) is not None",
+        "return root.size(permission) is not None",
         (
             f"{POST_CHECK}::test_the_next_term_s_marker_is_a_fence",
             f"{MEMORY}::test_fence_is_seen_at_once",
@@ -90,8 +90,8 @@ MUTANTS = (
     Mutant(
         "the post-check does not need the own marker",
         "bookie/checks.py",
-        "return root.size(absent) is None and root.size(present) is not None",
-        "return root.size(absent) is None",
+        "return root.size(fence) is None and root.size(permission) is not None",
+        "return root.size(fence) is None",
         (
             f"{POST_CHECK}::test_the_own_marker_must_be_there",
             f"{MEMORY}::test_permission_must_be_there",
@@ -100,8 +100,8 @@ MUTANTS = (
     Mutant(
         "the post-check looks for the own marker first",
         "bookie/checks.py",
-        "return root.size(absent) is None and root.size(present) is not None",
-        "return root.size(present) is not None and root.size(absent) is None",
+        "return root.size(fence) is None and root.size(permission) is not None",
+        "return root.size(permission) is not None and root.size(fence) is None",
         (f"{POST_CHECK}::test_the_order_of_its_looks",),
     ),
     Mutant(

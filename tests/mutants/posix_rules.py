@@ -6,7 +6,7 @@ CALLS = "tests/unit/bookie/test_posix_calls.py"
 CASES = "tests/integration/test_recovery_bugs.py"
 CRASHES = f"{CALLS}::test_error_at_every_call_of_a_write"
 POST_CHECK = "tests/unit/bookie/test_posix_post_check.py"
-WITNESS = "tests/unit/bookie/test_posix_witness.py"
+PINNED = "tests/unit/bookie/test_posix_pinned.py"
 KEPT = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
 
 MUTANTS = (
@@ -61,7 +61,7 @@ MUTANTS = (
         "bookie/posix_files.py",
         "    def __del__(self) -> None:",
         "    def never(self) -> None:",
-        (f"{WITNESS}::test_a_journal_that_nobody_closes_leaves_nothing_open",),
+        (f"{PINNED}::test_a_journal_that_nobody_closes_leaves_nothing_open",),
     ),
     Mutant(
         "the post-check does not look whose directory it is",
@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant(
         "the post-check looks for the cookie only at the end",
         "bookie/posix_post_check.py",
-        "    if not witness.is_cookie_there():\n        return False\n",
+        "    if not pinned.is_cookie_there():\n        return False\n",
         "",
         (
             f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
@@ -83,7 +83,7 @@ MUTANTS = (
     Mutant(
         "the post-check does not look whether the cookie stayed",
         "bookie/posix_post_check.py",
-        "    return witness.is_cookie_there()\n",
+        "    return pinned.is_cookie_there()\n",
         "    return True\n",
         (
             f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
@@ -92,49 +92,49 @@ MUTANTS = (
     ),
     Mutant(
         "the post-check does not look whether the cookie says the same",
-        "bookie/posix_witness.py",
+        "bookie/posix_pinned.py",
         "return os.pread(self.cookie.descriptor, length, 0) == self.cookie_bytes",
         "return length > 0",
         (
-            f"{WITNESS}::test_cookie_that_was_written_over_is_no_good",
-            f"{WITNESS}::test_directory_that_is_being_put_back_in_place_is_not_believed",
+            f"{PINNED}::test_cookie_that_was_written_over_is_no_good",
+            f"{PINNED}::test_directory_that_is_being_put_back_in_place_is_not_believed",
         ),
     ),
     Mutant(
         "the post-check reads as much of the cookie as it had",
-        "bookie/posix_witness.py",
+        "bookie/posix_pinned.py",
         "len(self.cookie_bytes) + 1",
         "len(self.cookie_bytes)",
-        (f"{WITNESS}::test_cookie_that_was_written_over_is_no_good",),
+        (f"{PINNED}::test_cookie_that_was_written_over_is_no_good",),
     ),
     Mutant(
         "the post-check takes any file for the one that was there",
-        "bookie/posix_witness.py",
+        "bookie/posix_pinned.py",
         "return found.st_ino == self.status.st_ino and found.st_dev == self.status.st_dev",
         "return True",
         (
             f"{POST_CHECK}::test_cookie_that_was_exchanged_during_the_check_is_no_good",
-            f"{WITNESS}::test_markers_of_another_folder_are_no_good",
+            f"{PINNED}::test_markers_of_another_folder_are_no_good",
         ),
     ),
     Mutant(
         "the post-check takes a file of another disk for the one that was there",
-        "bookie/posix_witness.py",
+        "bookie/posix_pinned.py",
         " and found.st_dev == self.status.st_dev",
         "",
-        (f"{WITNESS}::test_number_of_a_file_of_another_disk_says_nothing",),
+        (f"{PINNED}::test_number_of_a_file_of_another_disk_says_nothing",),
     ),
     Mutant(
         "the post-check follows a link to the cookie",
-        "bookie/posix_witness.py",
+        "bookie/posix_pinned.py",
         "os.stat(self.cookie.path, follow_symlinks=False)",
         "os.stat(self.cookie.path)",
-        (f"{WITNESS}::test_link_to_what_was_met_is_no_answer",),
+        (f"{PINNED}::test_link_to_what_was_met_is_no_answer",),
     ),
     Mutant(
         "the post-check takes any journal of that name",
         "bookie/posix_post_check.py",
-        "    if not journal.is_written_to(os.stat(witness.journal_path, follow_symlinks=False)):\n"
+        "    if not journal.is_written_to(os.stat(pinned.journal_path, follow_symlinks=False)):\n"
         "        return False\n",
         "",
         (
@@ -152,9 +152,9 @@ MUTANTS = (
     Mutant(
         "the post-check follows a link to the journal",
         "bookie/posix_post_check.py",
-        "os.stat(witness.journal_path, follow_symlinks=False)",
-        "os.stat(witness.journal_path)",
-        (f"{WITNESS}::test_link_to_what_was_met_is_no_answer",),
+        "os.stat(pinned.journal_path, follow_symlinks=False)",
+        "os.stat(pinned.journal_path)",
+        (f"{PINNED}::test_link_to_what_was_met_is_no_answer",),
     ),
     Mutant(
         "the post-check looks for the journal from the root once more",
@@ -176,13 +176,13 @@ MUTANTS = (
     Mutant(
         "the post-check believes any folder of markers",
         "bookie/posix_post_check.py",
-        "if not witness.markers.is_at(os.fstat(markers)) or not _is_absent(markers, fence):",
+        "if not pinned.markers.is_at(os.fstat(markers)) or not _is_absent(markers, fence):",
         "if not _is_absent(markers, fence):",
-        (f"{WITNESS}::test_markers_of_another_folder_are_no_good",),
+        (f"{PINNED}::test_markers_of_another_folder_are_no_good",),
     ),
     Mutant(
         "the post-check looks into the folder that it kept",
-        "bookie/posix_witness.py",
+        "bookie/posix_pinned.py",
         "return os.open(self.markers.path, posix_calls.FOLDER_FLAGS)",
         "return os.dup(self.markers.descriptor)",
         (f"{POST_CHECK}::test_order_and_number_of_its_system_calls",),
@@ -204,12 +204,12 @@ MUTANTS = (
     Mutant(
         "the post-check looks for its permission first",
         "bookie/posix_post_check.py",
-        "        if not witness.markers.is_at(os.fstat(markers)) or "
+        "        if not pinned.markers.is_at(os.fstat(markers)) or "
         "not _is_absent(markers, fence):\n"
         "            return False\n"
         "        posix_calls.status_of(markers, permission)\n",
         "        posix_calls.status_of(markers, permission)\n"
-        "        if not witness.markers.is_at(os.fstat(markers)) or "
+        "        if not pinned.markers.is_at(os.fstat(markers)) or "
         "not _is_absent(markers, fence):\n"
         "            return False\n",
         (f"{POST_CHECK}::test_order_and_number_of_its_system_calls",),
@@ -218,7 +218,7 @@ MUTANTS = (
         "the post-check finds a folder for each marker",
         "bookie/posix_post_check.py",
         "posix_calls.status_of(markers, permission)",
-        'os.stat(f"{witness.markers.path}/{permission}")',
+        'os.stat(f"{pinned.markers.path}/{permission}")',
         (
             f"{POST_CHECK}::test_order_and_number_of_its_system_calls",
             f"{POST_CHECK}::test_markers_are_of_one_folder",
@@ -234,30 +234,30 @@ MUTANTS = (
     Mutant(
         "what was met in one directory answers for another",
         "bookie/posix_post_check.py",
-        "witness.address != address or ",
+        "pinned.address != address or ",
         "",
-        (f"{WITNESS}::test_what_was_met_answers_for_nothing_else",),
+        (f"{PINNED}::test_what_was_met_answers_for_nothing_else",),
     ),
     Mutant(
         "what was met of one ledger answers for another",
         "bookie/posix_post_check.py",
-        " or witness.markers_parts != markers:",
+        " or pinned.markers_parts != markers:",
         ":",
-        (f"{WITNESS}::test_what_was_met_answers_for_nothing_else",),
+        (f"{PINNED}::test_what_was_met_answers_for_nothing_else",),
     ),
     Mutant(
         "the post-check keeps what it doubts",
         "bookie/posix_post_check.py",
         "        pass\n    journal.remember(None)\n",
         "        pass\n",
-        (f"{WITNESS}::test_what_stays_open",),
+        (f"{PINNED}::test_what_stays_open",),
     ),
     Mutant(
         "a journal that is closed leaves what it met open",
         "bookie/posix_files.py",
         "        super().close()\n        self.remember(None)\n",
         "        super().close()\n",
-        (f"{WITNESS}::test_what_stays_open",),
+        (f"{PINNED}::test_what_stays_open",),
     ),
     Mutant(
         "the post-check follows a link to the ledger",
@@ -276,7 +276,7 @@ MUTANTS = (
     Mutant(
         "the post-check always takes the long way",
         "bookie/posix_post_check.py",
-        "if witness is not None and _shows(witness, journal, fence, permission):",
+        "if pinned is not None and _shows(pinned, journal, fence_name, permission_name):",
         "if False:",
         (f"{POST_CHECK}::test_order_and_number_of_its_system_calls",),
     ),

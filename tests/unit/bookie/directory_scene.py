@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.bookie import posix, posix_post_check, posix_witness, uri
+from bkspark.bookie import posix, posix_post_check, uri
+from bkspark.bookie import posix_pinned as posix_witness
 from bkspark.bookie.contract import Bookie, BookieAddress
 from bkspark.bookie.posix_files import PosixJournal, own_journal
 from bkspark.format import layout
@@ -36,19 +37,19 @@ class Scene:
     def meet(self) -> None:
         """A check that says yes: the next ones know the directory."""
         assert self.is_surely_kept()
-        assert self.journal.witness is not None
+        assert self.journal.pinned is not None
 
     def fence(self) -> None:
         with self.bookie.open_root() as root:
             root.put_new(FENCE, b"")
 
     def ask(self) -> bool:
-        return self.bookie.has_kept(self.journal, absent=FENCE, present=MARKER)
+        return self.bookie.post_check(self.journal, fence=FENCE, permission=MARKER)
 
     def is_surely_kept(self) -> bool:
         """The short way alone."""
-        return posix_post_check.has_surely_kept(
-            self.address, self.journal, absent=FENCE, present=MARKER
+        return posix_post_check.surely_passes(
+            self.address, self.journal, fence=FENCE, permission=MARKER
         )
 
     def swap_with(self, other: str) -> None:

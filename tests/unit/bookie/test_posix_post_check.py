@@ -175,8 +175,8 @@ def test_markers_are_of_one_folder(scene: Scene) -> None:
 
 def test_names_in_different_folders(scene: Scene) -> None:
     elsewhere = layout.entries_folder(LEDGER) + "/" + os.path.basename(MARKER)
-    assert not scene.bookie.has_kept(scene.journal, absent=FENCE, present=elsewhere)
-    assert scene.bookie.has_kept(scene.journal, absent=FENCE, present=JOURNAL)
+    assert not scene.bookie.post_check(scene.journal, fence=FENCE, permission=elsewhere)
+    assert scene.bookie.post_check(scene.journal, fence=FENCE, permission=JOURNAL)
 
 
 @pytest.mark.parametrize("folder", [*ABOVE, layout.journal_folder(LEDGER), TERMS])
@@ -244,4 +244,4 @@ def test_closed_journal_is_no_answer(scene: Scene) -> None:
 def test_journal_of_another_kind_of_bookie(scene: Scene) -> None:
     other = memory.MemoryJournal("bookie b1", JOURNAL, memory.MemoryDisk(), memory.MemoryFile())
     with pytest.raises(InvalidRequestError, match="not one of a POSIX bookie"):
-        scene.bookie.has_kept(other, absent=FENCE, present=MARKER)
+        scene.bookie.post_check(other, fence=FENCE, permission=MARKER)

@@ -133,9 +133,9 @@ def test_markers_that_were_made_anew_are_asked_by_a_root(known: Scene) -> None:
 
 def test_number_of_a_file_of_another_disk_says_nothing(known: Scene) -> None:
     """Every disk numbers its files from one."""
-    witness = known.journal.witness
-    assert witness is not None
-    for file in (witness.cookie, witness.markers):
+    pinned = known.journal.pinned
+    assert pinned is not None
+    for file in (pinned.cookie, pinned.markers):
         assert file.is_at(file.status)
         of_another_disk = [*file.status[:2], file.status.st_dev + 1, *file.status[3:]]
         assert not file.is_at(os.stat_result(of_another_disk))
@@ -143,8 +143,8 @@ def test_number_of_a_file_of_another_disk_says_nothing(known: Scene) -> None:
 
 def test_what_was_met_answers_for_nothing_else(known: Scene) -> None:
     other = layout.term_marker(LEDGER + 1, 2), layout.term_marker(LEDGER + 1, 1)
-    assert not known.bookie.has_kept(known.journal, absent=other[0], present=other[1])
+    assert not known.bookie.post_check(known.journal, fence=other[0], permission=other[1])
     known.meet()
     elsewhere = replace(known.address, url=known.path.with_name("elsewhere").as_uri())
     with pytest.raises(BookieUnavailableError, match="No such file"):
-        uri.open_bookie(elsewhere).has_kept(known.journal, absent=FENCE, present=MARKER)
+        uri.open_bookie(elsewhere).post_check(known.journal, fence=FENCE, permission=MARKER)

@@ -29,7 +29,7 @@ class OpenFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class PinnedDirectory:
     """What was met in one directory, together with a journal.
 
     Attributes:

@@ -24,7 +24,7 @@ _HINTS = {
 }
 
 
-class Doubt:
+class UnavailableOnOSError:
     """Around system calls: an ``OSError`` that gets out becomes ``BookieUnavailableError``.
 
     Args:
