@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant(
         "a stream is planned into a sealed log",
         "client/streams/plan.py",
-        "if agreed.log is not None and agreed.log.is_sealed:",
+        "if settings.log is not None and settings.log.is_sealed:",
         "if False:",
         (f"{SINK}::test_a_sealed_log_takes_no_batches[memory]",),
     ),

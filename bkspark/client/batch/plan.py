@@ -60,21 +60,21 @@ def prepare(request: WriteRequest) -> BatchTarget:
         UnauthorizedError: the password is missing or wrong.
     """
     with Cluster(request.metadata_uri) as cluster:
-        agreed = agree(cluster, request)
-        if agreed.log is not None and agreed.log.has_committed(request.transaction):
-            return _done(request, agreed)
+        settings = resolve_settings(cluster, request)
+        if settings.log is not None and settings.log.has_committed(request.transaction):
+            return _done(request, settings)
         operation = OVERWRITE if request.is_overwrite else APPEND
-        return private_target(cluster, request, agreed, operation)
+        return private_target(cluster, request, settings, operation)
 
 
 def private_target(
-    cluster: Cluster, request: WriteRequest, agreed: "Agreed", operation: str
+    cluster: Cluster, request: WriteRequest, settings: "ResolvedSettings", operation: str
 ) -> BatchTarget:
     """A new ledger that is on no log's list, with its ensemble and spares."""
     created = create_ledger(
         cluster,
-        quorum=agreed.quorum,
-        digest=agreed.digest,
+        quorum=settings.quorum,
+        digest=settings.digest,
         schema=arrow_schema.encode(request.schema),
         custom_metadata=of_log(request.log_name, operation),
     )
@@ -108,7 +108,7 @@ def target_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class ResolvedSettings:
     """What holds for a write, by its request and the log as it is.
 
     Attributes:
@@ -120,7 +120,7 @@ class Agreed:
     digest: DigestSpec
 
 
-def agree(cluster: Cluster, request: WriteRequest) -> Agreed:
+def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSettings:
     """Check the request against the log; changes nothing.
 
     Raises:
@@ -135,7 +135,7 @@ def agree(cluster: Cluster, request: WriteRequest) -> Agreed:
     make_digester(spec, request.password)
     if log is not None:
         schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
-    return Agreed(log, quorum, spec)
+    return ResolvedSettings(log, quorum, spec)
 
 
 def _settled_quorum(request: WriteRequest, log: LogRecord | None) -> Quorum:
@@ -168,7 +168,7 @@ def _sizes(quorum: Quorum) -> str:
     return f"{quorum.ensemble_size}/{quorum.write_quorum_size}/{quorum.ack_quorum_size}"
 
 
-def _done(request: WriteRequest, agreed: Agreed) -> BatchTarget:
+def _done(request: WriteRequest, settings: ResolvedSettings) -> BatchTarget:
     """The target of a write that is in the log already: no ledger."""
     return BatchTarget(
         metadata_uri=request.metadata_uri,
@@ -176,9 +176,9 @@ def _done(request: WriteRequest, agreed: Agreed) -> BatchTarget:
         ledger_id=-1,
         term=FIRST_TERM,
         token="0" * 32,
-        quorum=agreed.quorum,
+        quorum=settings.quorum,
         schema=arrow_schema.encode(request.schema),
-        digest=agreed.digest,
+        digest=settings.digest,
         password=request.password,
         ensemble=(),
         spares=(),

@@ -5,7 +5,7 @@ made as for a DataFrame write; the commit makes it the tail. Nothing here takes 
 a commit does.
 """
 
-from bkspark.client.batch.plan import WriteRequest, agree, private_target, target_of
+from bkspark.client.batch.plan import WriteRequest, private_target, resolve_settings, target_of
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.cluster import Cluster
 from bkspark.client.creating import STREAM
@@ -27,20 +27,20 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger]:
         UnauthorizedError: the password is missing or wrong.
     """
     with Cluster(request.metadata_uri) as cluster:
-        agreed = agree(cluster, request)
-        if agreed.log is not None and agreed.log.is_sealed:
+        settings = resolve_settings(cluster, request)
+        if settings.log is not None and settings.log.is_sealed:
             raise LedgerClosedError(
                 f"log {request.log_name!r} is sealed",
                 hint="it only can be read; write to another log",
             )
-        tail = None if agreed.log is None else _open_tail(cluster, agreed.log)
+        tail = None if settings.log is None else _open_tail(cluster, settings.log)
         if tail is not None and _takes(tail, request):
             ensemble = ensemble_of(cluster, tail)
             if ensemble is not None:
                 spares = spares_of(cluster, ensemble)
                 target = target_of(request, tail, ensemble, spares)
                 return target, StagingLedger.of(target, is_private=False)
-        target = private_target(cluster, request, agreed, STREAM)
+        target = private_target(cluster, request, settings, STREAM)
         return target, StagingLedger.of(target, is_private=True)
 
 
