@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client import trouble
+from bkspark import environment
 
 from .quick_starts import ARCHIVE, quick_starts
 from .thorough import leave_out_what_came_too_late, mark_folders
@@ -30,8 +30,8 @@ def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _forgetful() -> None:
-    """No test knows what hung in another one."""
-    trouble.THIS_PROCESS.forget()
+    """No test knows what another one has met."""
+    environment.THE_REAL_ONE.forget()
 
 
 @pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out

@@ -17,9 +17,9 @@ a record only after the one before it is surely there, and after any doubt it ma
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 
+from bkspark import environment
 from bkspark.bookie.contract import Buffer
 from bkspark.bookie.growing_journal import GrowingJournal
 from bkspark.bookie.os_errors import UnavailableOnOSError
@@ -103,8 +103,7 @@ def read_range(objects: Objects, name: str, begin: int, length: int) -> bytes:
     first = bisect_right(ends, begin)
     last = min(len(sizes), bisect_left(ends, begin + length) + 1)
     names = [_record_name(name, number) for number in range(first, last)]
-    with ThreadPoolExecutor(min(_READERS, len(names) or 1)) as pool:
-        seen = list(pool.map(objects.read, names))
+    seen = environment.for_each(objects.read, names, at_once=_READERS, name="read-records")
     data = b"".join(found.data for found in seen if found is not None)
     fits = [len(found.data) for found in seen if found is not None] == sizes[first:last]
     start = ends[first - 1] if first else 0
@@ -131,8 +130,7 @@ def delete(objects: Objects, name: str) -> None:
 def _records(objects: Objects, name: str, look: Callable[[str], Found | None]) -> list[Found]:
     listed = max(_listed(objects, name), default=-1) + 1
     names = [_record_name(name, number) for number in range(listed)]
-    with ThreadPoolExecutor(min(_READERS, listed or 1)) as pool:
-        seen = list(pool.map(look, names))
+    seen = environment.for_each(look, names, at_once=_READERS, name="look-at-records")
     found = [record for record in seen if record is not None]
     if len(found) != listed:
         raise S3Doubt("a record is missing, and there are records behind it")

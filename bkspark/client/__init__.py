@@ -4,7 +4,7 @@
 
     cluster  records            typed records under compare-and-set: ledgers, logs, bookies
     ensembles  post_check       choosing bookies; what makes a record on one of them countable
-    password copying runtime    secrets by reference; checked copies; threads, queues and time
+    password copying            secrets by reference; checked copies
     striping entry_log_file     which entry lies where; an entry log's blocks, checked
     creating deleting           of ledgers, and of logs with theirs
 

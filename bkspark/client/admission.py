@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from secrets import token_hex
 from urllib.parse import unquote
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieStorage
 from bkspark.bookie.posix_place import path_of
 from bkspark.bookie.uri import storage
@@ -122,9 +122,7 @@ def storage_risk(url: str, metadata_uri: str, *, is_accepted: bool) -> str:
     return risk
 
 
-def admit(
-    site: Site, url: str, bookie_id: str, *, now_ms: int, accepts_risk: bool = False
-) -> NewBookie:
+def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -> NewBookie:
     """Look at the place at ``url``; nothing is left in it.
 
     Args:
@@ -146,7 +144,7 @@ def admit(
     place.require_suitable(found)
     risk = storage_risk(url, site.metadata_uri, is_accepted=accepts_risk)
     new_id = bookie_id or _free_id(site.bookies)
-    cookie = begun or Cookie(site.cluster_id, new_id, token_hex(16), now_ms)
+    cookie = begun or Cookie(site.cluster_id, new_id, environment.token(), environment.now_ms())
     record = BookieRecord(
         cookie.bookie_id,
         cookie.incarnation,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from bkspark.client.runtime import Runtime
+from bkspark import environment
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ class Answer(Future[T]):
     what comes of them is their answer.
     """
 
-    def __init__(self, question: Callable[[], T], runtime: Runtime, name: str) -> None:
+    def __init__(self, question: Callable[[], T], name: str) -> None:
         super().__init__()
 
         def work() -> None:
@@ -33,7 +33,7 @@ class Answer(Future[T]):
             except BaseException as error:
                 self.set_exception(error)
 
-        self._task = runtime.start(work, name)
+        self._task = environment.start(work, name)
 
     def is_there_within(self, seconds: float) -> bool:
         """Wait for it so long at most; whether it has come."""

@@ -14,16 +14,15 @@ hangs could become another file under it.
 """
 
 import logging
-import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client import trouble
 from bkspark.client.asking import Answer
-from bkspark.client.runtime import THREADS, Runtime, Task
+from bkspark.client.trouble import Trouble
 from bkspark.errors import BookieUnavailableError
 
 T = TypeVar("T")
@@ -55,38 +54,33 @@ class Channel:
     """A bookie as one client sees it; for one thread at a time.
 
     Args:
-        runtime: what questions run on.
         is_patient: whether the bookie is asked also if it was given up lately (``trouble``).
+        name: of the tasks that ask it.
 
     Attributes:
         cleanup: a question leaves here what has to be closed.
     """
 
-    def __init__(
-        self, address: BookieAddress, runtime: Runtime = THREADS, *, is_patient: bool = False
-    ) -> None:
+    def __init__(self, address: BookieAddress, *, is_patient: bool = False, name: str = "") -> None:
         self.address = address
         self.cleanup = ExitStack()
-        self._runtime = runtime
         self._is_patient = is_patient
+        self._name = name or f"ask-{address.bookie_id}"
         self._last: Answer[Any] | None = None
         self._root: BookieRoot | BookieUnavailableError | None = None
 
-    def begin(self, question: Callable[[], T], name: str = "") -> "Answer[T]":
+    def begin(self, question: Callable[[], T]) -> "Answer[T]":
         """Ask ``question``; its ``answer`` is to be fetched before the next one.
-
-        Args:
-            name: of the task that asks it.
 
         Raises:
             NoAnswerError: the bookie owes answers to earlier ones. What a question of this channel
                 still works on, no other one touches.
         """
         is_busy = self._last is not None and not self._last.done()
-        memory = trouble.THIS_PROCESS
+        memory = environment.the_one(Trouble)
         if is_busy or memory.hangs(self.address, is_patient=self._is_patient):
             raise NoAnswerError(f"bookie {self.address.bookie_id} still does not answer")
-        asked = Answer(question, self._runtime, name or f"ask-{self.address.bookie_id}")
+        asked = Answer(question, self._name)
         self._last = asked
         return asked
 
@@ -121,12 +115,12 @@ class Channel:
     def give_up(self) -> None:
         """Wait no more for the last answer: it has had all its time."""
         if self._last is not None:
-            trouble.THIS_PROCESS.gave_up(self.address, self._last)
+            environment.the_one(Trouble).gave_up(self.address, self._last)
 
     def do_without(self) -> None:
         """Wait no more for the last answer: nobody needs it."""
         if self._last is not None:
-            trouble.THIS_PROCESS.did_without(self.address, self._last, READ_SECONDS)
+            environment.the_one(Trouble).did_without(self.address, self._last, READ_SECONDS)
 
     def ask(self, question: Callable[[], T], seconds: float | None = None) -> T:
         """Ask ``question`` and wait for the answer; ``READ_SECONDS`` if nothing else is said.
@@ -170,7 +164,7 @@ class Channel:
         """Close what questions have opened, behind the last answer; waits only so long."""
         close_all([self])
 
-    def begin_close(self) -> Task | None:
+    def begin_close(self) -> environment.Task | None:
         """Close it behind the last answer; what to wait for if that has come."""
         last = self._last
         if last is None:
@@ -178,15 +172,15 @@ class Channel:
         if not last.done():
             last.add_done_callback(lambda _answer: self.cleanup.close())
             return None
-        return self._runtime.start(self.cleanup.close, "close")
+        return environment.start(self.cleanup.close, "close")
 
 
 def close_all(channels: Collection[Channel]) -> None:
     """Close all of ``channels`` at once; see ``Channel.close``."""
     closing = [channel.begin_close() for channel in channels]
-    until = time.monotonic() + READ_SECONDS
+    until = environment.monotonic() + READ_SECONDS
     for task in filter(None, closing):
-        task.join(max(0.0, until - time.monotonic()))
+        task.join(max(0.0, until - environment.monotonic()))
 
 
 class TimedRoot:

@@ -1,21 +1,19 @@
 """A cluster as its clients see it: the records in its metadata store and its bookies."""
 
-import random
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from secrets import token_hex
 from typing import Self
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
-from bkspark.client import admission, asking, fan_out, trouble
+from bkspark.client import admission, asking, fan_out
 from bkspark.client.admission import NewBookie, Site
 from bkspark.client.bound import BoundToProcess
 from bkspark.client.channel import Channel
 from bkspark.client.records import Records, Seen
-from bkspark.client.runtime import THREADS, Runtime
 from bkspark.client.timed_store import TimedStore
+from bkspark.client.trouble import Trouble
 from bkspark.errors import (
     BookieUnavailableError,
     InvalidRequestError,
@@ -192,7 +190,6 @@ class Cluster(BoundToProcess):
         self,
         *,
         exclude: Collection[str] = (),
-        runtime: Runtime = THREADS,
         enough: int | None = None,
         needed: int = 0,
     ) -> list[BookieStatus]:
@@ -203,18 +200,16 @@ class Cluster(BoundToProcess):
 
         Args:
             exclude: bookie ids that are not looked at.
-            runtime: what the questions run on.
             enough: if so many can be used, the others are waited for only shortly.
             needed: if fewer can be used in time, those that are silent get more of it.
         """
         records = [r for r in self.bookies().values() if r.bookie_id not in exclude]
         answers = fan_out.ask_all(
-            {Channel(self.address(r), runtime): self._look_at(r) for r in records},
+            {Channel(self.address(r)): self._look_at(r) for r in records},
             fan_out.Timeouts(asking.ANSWER_SECONDS, grace_seconds=fan_out.GRACE_SECONDS),
             is_usable=lambda status: status.may_join,
             enough=enough,
             needed=needed,
-            runtime=runtime,
         )
         return [
             BookieStatus(record, f"bookie {record.bookie_id} does not answer")
@@ -227,33 +222,32 @@ class Cluster(BoundToProcess):
         self,
         *,
         exclude: Collection[str] = (),
-        runtime: Runtime = THREADS,
         enough: int | None = None,
         needed: int = 0,
     ) -> list[Candidate]:
         """Bookies that may get into an ensemble now; none that was declared lost.
 
         Args:
-            exclude, runtime, enough, needed: see ``probe``.
+            exclude, enough, needed: see ``probe``.
         """
         lost = self.lost_members()
         return [
             Candidate(status.member, status.record.domain, status.free_bytes)
-            for status in self.probe(exclude=exclude, runtime=runtime, enough=enough, needed=needed)
+            for status in self.probe(exclude=exclude, enough=enough, needed=needed)
             if status.may_join and status.member not in lost
         ]
 
     def note_failure(self, member: Member) -> None:
         """A writer could not use a bookie; after some failures others are chosen first."""
-        self._quarantine.note_failure(member, time.monotonic())
+        self._quarantine.note_failure(member, environment.monotonic())
 
     def suspects(self) -> frozenset[str]:
         """Bookies that failed so often lately that placement takes them last."""
-        return self._quarantine.bookie_ids(time.monotonic())
+        return self._quarantine.bookie_ids(environment.monotonic())
 
     @property
     def _quarantine(self) -> Quarantine:
-        return trouble.THIS_PROCESS.quarantine(self.cluster_id)
+        return environment.the_one(Trouble).quarantine(self.cluster_id)
 
     def _look_at(self, record: BookieRecord) -> Callable[[], BookieStatus]:
         def look() -> BookieStatus:
@@ -282,7 +276,7 @@ class Cluster(BoundToProcess):
     def admit(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> NewBookie:
         """The first half of ``add_bookie``: only looks, and raises what it raises."""
         site = Site(self.cluster_id, self.store.uri, self.bookies())
-        return admission.admit(site, url, bookie_id, now_ms=now_ms(), accepts_risk=accepts_risk)
+        return admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
 
     def register(self, new: NewBookie) -> BookieRecord:
         """The second half: makes it a bookie.
@@ -328,10 +322,10 @@ def init_cluster(
             ]
     else:
         risk = admission.storage_risk(store_uri, store_uri, is_accepted=accepts_risk)
-        record = ClusterRecord(token_hex(16), now_ms(), risk)
+        record = ClusterRecord(environment.token(), environment.now_ms(), risk)
         site = Site(record.cluster_id, store_uri, {})
         new = [
-            admission.admit(site, url, bookie_id, now_ms=now_ms(), accepts_risk=accepts_risk)
+            admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
             for bookie_id, url in wanted.items()
         ]
         _make_cluster(metadata_uri, record)
@@ -387,13 +381,3 @@ def _ledgers(store: MetadataStore) -> Records[LedgerMetadata]:
         ledger_metadata.encode,
         lambda name, data: ledger_metadata.decode(int(name), data),
     )
-
-
-def now_ms() -> int:
-    """Wall clock for people's eyes; of all decisions only retention by age depends on it."""
-    return time.time_ns() // 1_000_000
-
-
-def draw() -> float:
-    """The chance that placement is given."""
-    return random.random()

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client import ensembles
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.cluster import Cluster
 from bkspark.client.records import Seen
 from bkspark.format import arrow_schema
 from bkspark.protocol.ledger import (
@@ -76,7 +77,7 @@ def create_ledger(
             schema=schema,
             digest=digest,
             custom_metadata=dict(custom_metadata),
-            created_ms=now_ms(),
+            created_ms=environment.now_ms(),
         ),
     )
     return CreatedLedger(seen, placed.ensemble, placed.spares)

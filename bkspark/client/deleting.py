@@ -7,8 +7,8 @@ that no late writer makes files again.
 """
 
 from contextlib import suppress
-from secrets import token_hex
 
+from bkspark import environment
 from bkspark.client.cluster import Cluster
 from bkspark.client.creating import log_of
 from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchLedgerError
@@ -58,7 +58,7 @@ def _fence(cluster: Cluster, ledger_id: int) -> None:
 
     One whose record is gone or damaged is nobody's: no writer finds its record unchanged (R4).
     """
-    token = token_hex(16)
+    token = environment.token()
 
     def fenced(metadata: LedgerMetadata | None) -> LedgerMetadata:
         if metadata is None:

@@ -13,15 +13,14 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from secrets import token_hex
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
 from bkspark.client import asking, ensemble_log
 from bkspark.client.channel import Channel
-from bkspark.client.cluster import Cluster, draw
+from bkspark.client.cluster import Cluster
 from bkspark.client.fan_out import Timeouts, ask_all
-from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import layout
 from bkspark.protocol import placement
@@ -79,9 +78,9 @@ def choose(cluster: Cluster, ledger_id: int, quorum: Quorum) -> Placed:
             ensemble = pool.choose(quorum.ensemble_size, exclude=refused)
         others = pool.size - len(refused) - len(ensemble)
         # Anew each time: who refused may still take it, late, and is a spare of this writer then.
-        token = token_hex(16)
+        token = environment.token()
         permission = layout.permission(ledger_id, FIRST_TERM, token)
-        taken = enlist(THREADS, ensemble, permission, needed=len(ensemble) - others)
+        taken = enlist(ensemble, permission, needed=len(ensemble) - others)
         failed = [address for address in ensemble if address.bookie_id not in taken]
         if not failed:
             break
@@ -99,16 +98,14 @@ def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[Booki
     return _Pool(cluster, enough=len(ensemble)).spares(ensemble)
 
 
-def replace(
-    cluster: Cluster, runtime: Runtime, vacancy: Vacancy
-) -> tuple[BookieAddress | None, dict[str, str]]:
+def replace(cluster: Cluster, vacancy: Vacancy) -> tuple[BookieAddress | None, dict[str, str]]:
     """A bookie that holds the permission, None if there is none; and those that failed.
 
     It costs ``asking.ANSWER_SECONDS`` at most for all bookies that hang when they are looked at,
     and again for each that hangs when it is to take the permission.
     """
     used = set(vacancy.exclude) | {member.bookie_id for member in vacancy.staying}
-    pool = _Pool(cluster, exclude=used, runtime=runtime)
+    pool = _Pool(cluster, exclude=used)
     near = [pool.addresses[m] for m in vacancy.staying if m in pool.addresses]
     failed: dict[str, str] = {}
     while True:
@@ -116,14 +113,13 @@ def replace(
             [address] = pool.choose(1, exclude=used | failed.keys(), near=near)
         except NotEnoughBookiesError:
             return None, failed
-        if enlist(runtime, [address], vacancy.permission):
+        if enlist([address], vacancy.permission):
             return address, failed
         failed[address.bookie_id] = why = "it cannot be written to"
         _give_up(cluster, vacancy.ledger_id, address, why)
 
 
 def enlist(
-    runtime: Runtime,
     addresses: Collection[BookieAddress],
     permission: str,
     *,
@@ -139,10 +135,9 @@ def enlist(
         return lambda: take_permission(address, permission)
 
     answers = ask_all(
-        {Channel(address, runtime): taking(address) for address in addresses},
+        {Channel(address): taking(address) for address in addresses},
         Timeouts(asking.ANSWER_SECONDS),
         needed=needed,
-        runtime=runtime,
     )
     return {channel.address.bookie_id for channel, has in answers.items() if has is True}
 
@@ -178,12 +173,11 @@ class _Pool:
         cluster: Cluster,
         *,
         exclude: Collection[str] = (),
-        runtime: Runtime = THREADS,
         enough: int | None = None,
         needed: int = 0,
     ) -> None:
         self.addresses = cluster.addresses()
-        found = cluster.candidates(exclude=exclude, runtime=runtime, enough=enough, needed=needed)
+        found = cluster.candidates(exclude=exclude, enough=enough, needed=needed)
         self._candidates = [c for c in found if c.member in self.addresses]
         self._suspects = cluster.suspects
 
@@ -205,7 +199,12 @@ class _Pool:
         """
         beside = [Candidate(address.member, address.domain) for address in near]
         chosen = placement.choose(
-            self._candidates, count, draw=draw, exclude=exclude, near=beside, last=self._suspects()
+            self._candidates,
+            count,
+            draw=environment.draw,
+            exclude=exclude,
+            near=beside,
+            last=self._suspects(),
         )
         return [self.addresses[candidate.member] for candidate in chosen]
 

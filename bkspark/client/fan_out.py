@@ -15,8 +15,6 @@ is waited for any more.
 """
 
 import math
-import queue
-import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -24,8 +22,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from bkspark import environment
 from bkspark.client.channel import Channel
-from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import BookieUnavailableError
 
 M = TypeVar("M", bound=Hashable)
@@ -84,14 +82,13 @@ class FanOut(Generic[M]):
     def __init__(
         self,
         channel: Callable[[M], Channel],
-        runtime: Runtime = THREADS,
         heartbeat: Callable[[M], int] = no_heartbeat,
     ) -> None:
         self.faults: dict[M, str] = {}
         self.heartbeat = heartbeat
         self.under_way: dict[M, Channel] = {}
         self._channel = channel
-        self._inbox: Inbox[tuple[M, Future[Any]]] = runtime.inbox()
+        self._inbox: environment.Inbox[tuple[M, Future[Any]]] = environment.inbox()
 
     def ask(
         self,
@@ -146,8 +143,8 @@ class FanOut(Generic[M]):
     def _next(self, until: float) -> tuple[M, Future[Any]] | None:
         """The next answer, to whatever question; None if none comes in time."""
         try:
-            member, answer = self._inbox.get(timeout=max(0.0, until - time.monotonic()))
-        except queue.Empty:
+            member, answer = self._inbox.get(timeout=max(0.0, until - environment.monotonic()))
+        except environment.Empty:
             return None
         self.under_way.pop(member, None)
         return member, answer
@@ -213,7 +210,7 @@ class _Asked(Generic[M, T]):
 
     def begin(self) -> float:
         """Ask those whose turn it is; until when to wait for the next answer."""
-        now, later = time.monotonic(), self._timeouts.speculative_after
+        now, later = environment.monotonic(), self._timeouts.speculative_after
         while self._turn and (later is None or not self.waited or now >= self._next_at):
             member = self._turn.popleft()
             beat = self._fan_out.heartbeat(member)
@@ -273,7 +270,7 @@ class _Asked(Generic[M, T]):
     def _hurry(self) -> None:
         """Nothing more is needed: nobody else is asked, and who is waited for has little time."""
         self._turn.clear()
-        grace, now = self._timeouts.grace_seconds, time.monotonic()
+        grace, now = self._timeouts.grace_seconds, environment.monotonic()
         if grace is None or self._is_enough:
             return
         self._is_enough = True
@@ -306,10 +303,9 @@ def ask_all(
     is_usable: Callable[[T], object] = bool,
     enough: int | None = None,
     needed: int = 0,
-    runtime: Runtime = THREADS,
 ) -> dict[Channel, T | BookieUnavailableError]:
     """Ask each channel its question, all at once; see ``FanOut.ask``."""
-    fan_out: FanOut[Channel] = FanOut(lambda channel: channel, runtime)
+    fan_out: FanOut[Channel] = FanOut(lambda channel: channel)
     return fan_out.ask(
         list(questions),
         lambda channel: questions[channel](),

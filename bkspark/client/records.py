@@ -4,13 +4,11 @@ Every change carries a random nonce. When the store reports a conflict, or no ou
 record is read back: if the bytes are ours, it was us (R8, H6, RB-27).
 """
 
-import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from secrets import token_hex
 from typing import Generic, TypeVar
 
+from bkspark import environment
 from bkspark.errors import (
     BookKeeperError,
     CorruptDataError,
@@ -33,7 +31,7 @@ def back_off(attempt: int) -> None:
     Args:
         attempt: how often one has lost before, >= 0.
     """
-    time.sleep(random.random() * min(_BACKOFF_SECONDS_MAX, 0.001 * 2**attempt))
+    environment.sleep(environment.draw() * min(_BACKOFF_SECONDS_MAX, 0.001 * 2**attempt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,7 @@ class Records(Generic[T]):
         return self._store.is_current(self._key(name), seen.stored)
 
     def _put(self, name: str, value: T, expected: int | None) -> Seen[T]:
-        data = self._encode(value, token_hex(8))
+        data = self._encode(value, environment.token(8))
         try:
             version = self._store.put(self._key(name), data, expected)
         except (MetadataVersionError, OutcomeUnknownError):

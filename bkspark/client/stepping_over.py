@@ -6,11 +6,11 @@ first, and again only after a long time, should it still be bad then.
 """
 
 import logging
-import os
 import threading
-import time
 from collections import OrderedDict
 from typing import NamedTuple
+
+from bkspark import environment
 
 TELL_AGAIN_SECONDS = 3_600.0
 """A process may run for months, and a copy be made good and turn bad again."""
@@ -37,7 +37,7 @@ class BadCopy(NamedTuple):
 
 def step_over(logger: logging.Logger, copy: BadCopy, reason: str) -> None:
     """Log that ``copy`` was stepped over, unless that was told of lately."""
-    if _TOLD.is_news(copy):
+    if environment.the_one(_Told).is_news(copy):
         logger.warning("stepped over %s: %s", copy, reason)
 
 
@@ -45,11 +45,11 @@ class _Told:
     """When each copy was told of, the latest last."""
 
     def __init__(self) -> None:
-        self.forget()
-        os.register_at_fork(after_in_child=self.forget)
+        self._guard = threading.Lock()
+        self._at: OrderedDict[BadCopy, float] = OrderedDict()
 
     def is_news(self, copy: BadCopy) -> bool:
-        now = time.monotonic()
+        now = environment.monotonic()
         with self._guard:
             told = self._at.get(copy)
             if told is not None and now - told < TELL_AGAIN_SECONDS:
@@ -59,11 +59,3 @@ class _Told:
             if len(self._at) > COPIES_MAX:
                 self._at.popitem(last=False)
             return True
-
-    def forget(self) -> None:
-        """A forked process has its own log, and the lock may have been held."""
-        self._guard = threading.Lock()
-        self._at: OrderedDict[BadCopy, float] = OrderedDict()
-
-
-_TOLD = _Told()

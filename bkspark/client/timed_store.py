@@ -5,15 +5,13 @@ changes is changed by compare-and-set: so its outcome is unknown, and nothing el
 owes answers is not asked again for a while, as a bookie is not (``trouble``).
 """
 
-import sys
-import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
-from bkspark.client import trouble
+from bkspark import environment
 from bkspark.client.asking import Answer
 from bkspark.client.bound import BoundToProcess
-from bkspark.client.runtime import THREADS
+from bkspark.client.trouble import Trouble
 from bkspark.errors import OutcomeUnknownError
 from bkspark.metadata.contract import MetadataStore, Versioned
 from bkspark.storage.shown import shown_url
@@ -35,11 +33,9 @@ class TimedStore(BoundToProcess):
 
     def __del__(self) -> None:
         """Of who has dropped it unclosed; what closes it may take a while."""
-        if self._is_closed or not self.is_of_this_process or sys.is_finalizing():
-            return
-        THREADS.start(self._inner.close, "close")  # first: the warning may be an error
-        shown = shown_url(self._inner.uri)
-        warnings.warn(f"unclosed connection to {shown}", ResourceWarning, source=self, stacklevel=2)
+        if not self._is_closed and self.is_of_this_process:
+            shown = f"connection to {shown_url(self._inner.uri)}"
+            environment.dropped(self, shown, lambda: environment.start(self._inner.close, "close"))
 
     @property
     def uri(self) -> str:
@@ -66,10 +62,10 @@ class TimedStore(BoundToProcess):
 
     def _ask(self, question: Callable[[], T]) -> T:
         self.require_own_process()
-        memory, place = trouble.THIS_PROCESS, self._inner.uri
+        memory, place = environment.the_one(Trouble), self._inner.uri
         if memory.hangs(place):
             raise self._silence("still does not answer")
-        answer = Answer(question, THREADS, "ask-metadata-store")
+        answer = Answer(question, "ask-metadata-store")
         if not answer.is_there_within(STORE_SECONDS):
             memory.gave_up(place, answer)
             raise self._silence(f"gave no answer within {STORE_SECONDS:g} s")

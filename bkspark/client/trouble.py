@@ -11,13 +11,12 @@ Rule 3. An answer that its asker could do without, because others were quicker, 
 other. It is no sign that the place hangs before it has had all its time, too.
 """
 
-import os
 import threading
-import time
 from collections.abc import Hashable
 from concurrent.futures import Future
 from typing import Any
 
+from bkspark import environment
 from bkspark.protocol.quarantine import Quarantine
 
 ASK_AGAIN_SECONDS = 60.0
@@ -27,13 +26,12 @@ UNANSWERED_MAX = 8
 
 
 class Trouble:
-    """The memory of one process. A place is whatever its askers know it by."""
+    """The memory of a process: ``environment.the_one(Trouble)``.
+
+    A place is whatever its askers know it by.
+    """
 
     def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin anew: a forked process has asked nobody."""
         self._guard = threading.Lock()
         self._owed: dict[Hashable, dict[Future[Any], float]] = {}
         self._quarantines: dict[str, Quarantine] = {}
@@ -41,12 +39,12 @@ class Trouble:
     def gave_up(self, place: Hashable, answer: "Future[Any]") -> None:
         """``answer`` did not come in all its time."""
         with self._guard:
-            self._owed.setdefault(place, {})[answer] = time.monotonic()
+            self._owed.setdefault(place, {})[answer] = environment.monotonic()
 
     def did_without(self, place: Hashable, answer: "Future[Any]", seconds: float) -> None:
         """Nobody waits for ``answer`` any more, but it may take ``seconds`` yet."""
         with self._guard:
-            self._owed.setdefault(place, {}).setdefault(answer, time.monotonic() + seconds)
+            self._owed.setdefault(place, {}).setdefault(answer, environment.monotonic() + seconds)
 
     def hangs(self, place: Hashable, *, is_patient: bool = False) -> bool:
         """Whether ``place`` must not be asked now.
@@ -59,14 +57,10 @@ class Trouble:
         with self._guard:
             owed = {answer: at for answer, at in self._owed[place].items() if not answer.done()}
             self._owed[place] = owed
-        now = time.monotonic()
+        now = environment.monotonic()
         is_recent = any(now - ASK_AGAIN_SECONDS < at <= now for at in owed.values())
         return (is_recent and not is_patient) or len(owed) >= UNANSWERED_MAX
 
     def quarantine(self, cluster_id: str) -> Quarantine:
         """Which bookies of a cluster failed lately."""
         return self._quarantines.setdefault(cluster_id, Quarantine())
-
-
-THIS_PROCESS = Trouble()
-os.register_at_fork(after_in_child=THIS_PROCESS.forget)

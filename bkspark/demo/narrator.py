@@ -1,12 +1,13 @@
 """Telling what goes on: a line for each step that is done, and on a terminal what is being done."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
+
+from bkspark import environment
 
 
 class Narrator:
@@ -44,10 +45,10 @@ class Narrator:
     def step(self, doing: str) -> Iterator[list[str]]:
         """One step; the caller appends what was done to the list, as the lines to be printed."""
         done: list[str] = []
-        begin = time.monotonic()
+        begin = environment.monotonic()
         self._progress.update(self._task, description=doing)
         yield done
-        seconds = time.monotonic() - begin
+        seconds = environment.monotonic() - begin
         self._progress.advance(self._task)
         head, *more = done
         line = Text.assemble((f"{self._mark} ", "bold green"), head, (f"  {seconds:.1f} s", "dim"))

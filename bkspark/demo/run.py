@@ -3,7 +3,6 @@
 import shlex
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.text import Text
 
+from bkspark import environment
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.password import Password
 from bkspark.client.reading.plan import OffsetRange, plan_log
@@ -73,10 +73,10 @@ def run_demo(directory: Path | None, console: Console) -> DemoResult:
         )
     if shutil.which("java") is None:
         raise BookKeeperError("the demo needs Java for Spark", hint="install Java 17")
-    begin = time.monotonic()
+    begin = environment.monotonic()
     with _folder(directory) as folder, Narrator(console, _STEP_COUNT) as narrator:
         found = _Demo(folder, narrator).run()
-    seconds = time.monotonic() - begin
+    seconds = environment.monotonic() - begin
     _say_goodbye(console, folder, seconds, stays=directory is not None)
     return DemoResult(
         rows=found.rows,
@@ -111,10 +111,10 @@ def _folder(directory: Path | None) -> Iterator[Path]:
 
 def _remove(folder: Path) -> None:
     """Remove it, also if a process that is just ending still puts something into it."""
-    deadline = time.monotonic() + _REMOVE_SECONDS_MAX
-    while folder.exists() and time.monotonic() < deadline:
+    deadline = environment.monotonic() + _REMOVE_SECONDS_MAX
+    while folder.exists() and environment.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)
-        time.sleep(0.1)
+        environment.sleep(0.1)
 
 
 @dataclass(frozen=True, slots=True)

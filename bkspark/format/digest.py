@@ -12,9 +12,9 @@ import hashlib
 import hmac
 import json
 import re
-import secrets
 from collections.abc import Callable
 
+from bkspark import environment
 from bkspark.errors import BookKeeperError, InvalidRequestError, UnauthorizedError
 from bkspark.protocol.ledger import DigestSpec
 
@@ -115,7 +115,7 @@ def new_spec(digest_type: str, password: str | None) -> DigestSpec:
         raise InvalidRequestError(
             f"digestType {digest_type!r} is unknown", hint="use CRC32C, or MAC with a password"
         )
-    salt = secrets.token_hex(16)
+    salt = environment.token()
     key = _derive_key(salt, password)
     return DigestSpec(MAC, salt, _key_check(key))
 

@@ -19,7 +19,6 @@ import contextlib
 import logging
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -42,6 +41,7 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import CREATOR_ALL_ACL
 
+from bkspark import environment
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError, UnauthorizedError
 from bkspark.metadata.contract import Versioned
 from bkspark.metadata.zookeeper_credentials import HINT as CREDENTIALS_HINT
@@ -187,10 +187,10 @@ class Session:
 
     def _repeated(self, doing: str, ask: Callable[[KazooClient, Callable[[], float]], Any]) -> Any:
         """Ask, and ask again as long as the connection breaks and there is time."""
-        end = time.monotonic() + ANSWER_SECONDS
+        end = environment.monotonic() + ANSWER_SECONDS
 
         def left() -> float:
-            return max(end - time.monotonic(), 0)
+            return max(end - environment.monotonic(), 0)
 
         while True:
             client = self._client()
@@ -202,7 +202,7 @@ class Session:
                         raise
                     if isinstance(error, ConnectionClosedError):
                         self._abandon(client)
-            time.sleep(_PAUSE_SECONDS)
+            environment.sleep(_PAUSE_SECONDS)
 
     @contextlib.contextmanager
     def _translated(self, doing: str, client: KazooClient) -> Iterator[None]:
@@ -290,7 +290,7 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _stop_in_background(client: KazooClient, pid: int) -> threading.Thread | None:
+def _stop_in_background(client: KazooClient, pid: int) -> environment.Task | None:
     """Stopping waits for the server, which may be gone."""
     if os.getpid() != pid:
         return None
@@ -300,6 +300,4 @@ def _stop_in_background(client: KazooClient, pid: int) -> threading.Thread | Non
             client.stop()
             client.close()
 
-    thread = threading.Thread(target=stop, name="zookeeper-close", daemon=True)
-    thread.start()
-    return thread
+    return environment.start(stop, "zookeeper-close")

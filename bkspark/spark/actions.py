@@ -17,12 +17,12 @@ from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from bkspark import environment
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery import running
 from bkspark.client.recovery.recover import RecoveryReport, recover
 from bkspark.client.recovery.running import Instruction, in_threads, still_waiting
-from bkspark.client.runtime import THREADS
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
 
 Numbered = tuple[int, Instruction[Any]]
@@ -102,7 +102,7 @@ class SparkRunner:
                 if waiting:
                     tell(still_waiting(i.address.bookie_id for i in waiting))
 
-        watcher = THREADS.start(watch, "tell-of-waiting")
+        watcher = environment.start(watch, "tell-of-waiting")
         try:
             yield
         finally:

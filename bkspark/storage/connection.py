@@ -19,15 +19,14 @@ other settings, for example ``config_kwargs`` and ``s3_additional_kwargs``, from
 configuration files (https://filesystem-spec.readthedocs.io, "Configuration").
 """
 
-import asyncio
 import errno
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from bkspark import environment
 from bkspark.errors import InvalidRequestError
 from bkspark.storage.quiet import watch, without_details
 from bkspark.storage.shown import shown_url
@@ -114,7 +113,7 @@ def repeated(request: Callable[[], T]) -> T:
         except S3Doubt as doubt:
             if not doubt.is_passing:
                 raise
-        time.sleep(pause)
+        environment.sleep(pause)
     return request()
 
 
@@ -240,7 +239,7 @@ def _no_answer(error: Exception) -> S3Doubt:
             hint="if that stays so, the object is damaged; a copy elsewhere takes its place",
         )
     endpoint, hint = _endpoint(), "is it up, and is AWS_ENDPOINT_URL right?"
-    if isinstance(error, (TimeoutError, asyncio.TimeoutError)) or "Timeout" in kind:
+    if isinstance(error, TimeoutError) or "Timeout" in kind:
         return S3Doubt(f"no answer from {endpoint} in time ({kind})", hint=hint)
     is_connection = isinstance(error, OSError) or "Connection" in kind or "Client" in kind
     return S3Doubt(f"no answer from {endpoint} ({kind})", is_passing=is_connection, hint=hint)

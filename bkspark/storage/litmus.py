@@ -14,9 +14,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from secrets import token_hex
 from typing import Any
 
+from bkspark import environment
 from bkspark.storage import litmus_rival
 from bkspark.storage.posix_calls import TEMP_PREFIX
 
@@ -69,7 +69,7 @@ def failure(folder: str) -> str:
 
     A folder with a temporary file's name is made in it and removed again.
     """
-    place = f"{folder}/{TEMP_PREFIX}{token_hex(16)}"
+    place = f"{folder}/{TEMP_PREFIX}{environment.token()}"
     try:
         with _started(place) as one, _started(place) as other:
             one.ask("make")

@@ -17,9 +17,9 @@ Names that begin with a dot are this layer's own and its users': no contract all
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from secrets import token_hex
 from typing import Any
 
+from bkspark import environment
 from bkspark.errors import InvalidRequestError
 from bkspark.storage.connection import (
     NoSuchObject,
@@ -174,7 +174,7 @@ class Objects:
         return {"Bucket": self.place.bucket, "Key": self.place.key(name)}
 
     def _create(self, name: str, body: bytes) -> Created | None:
-        token = token_hex(16)
+        token = environment.token()
 
         def put() -> Created:
             answer = call(

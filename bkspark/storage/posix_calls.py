@@ -14,11 +14,11 @@ the data with it. All functions raise plain ``OSError``.
 import errno
 import os
 import re
-import secrets
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
 
+from bkspark import environment
 from bkspark.format.digest import Buffer
 
 TEMP_PREFIX = ".tmp-"
@@ -139,7 +139,7 @@ def put_new(folder: int, name: str, data: Buffer) -> bool:
 
 def new_temp(folder: int) -> tuple[str, int]:
     """A new file under a name that nothing looks up: the name and a descriptor for writing."""
-    temp = f"{TEMP_PREFIX}{secrets.token_hex(16)}"
+    temp = f"{TEMP_PREFIX}{environment.token()}"
     return temp, os.open(temp, NEW_FLAGS, FILE_MODE, dir_fd=folder)
 
 

@@ -4,8 +4,7 @@ The rule: **a store that ignores a condition is refused.** Some that speak S3 ac
 ``If-None-Match: *`` and overwrite all the same; two writers would then both believe that they won.
 """
 
-from secrets import token_hex
-
+from bkspark import environment
 from bkspark.errors import InvalidRequestError
 from bkspark.storage.objects import Objects
 from bkspark.storage.upload import Upload
@@ -19,7 +18,7 @@ def require_conditional_creates(objects: Objects) -> None:
         S3Doubt: the store gives no sure answer, or does not know the condition.
     """
     # Seldom left behind, and then hidden: names that begin with a dot are this layer's.
-    name = f".probe-{token_hex(16)}"
+    name = f".probe-{environment.token()}"
     is_absent = objects.read(name) is None
     try:
         first = objects.create(name, b"first")

@@ -9,8 +9,8 @@ that aborts incomplete uploads after some days.
 """
 
 from contextlib import suppress
-from secrets import token_hex
 
+from bkspark import environment
 from bkspark.storage.connection import ObjectTaken, S3Doubt, call, repeated
 from bkspark.storage.objects import Created, Objects, marked_by
 
@@ -26,7 +26,7 @@ class Upload:
     def __init__(self, objects: Objects, name: str) -> None:
         self._objects = objects
         self._name = name
-        self._token = token_hex(16)
+        self._token = environment.token()
         self._rest = bytearray()
         self._upload_id = ""
         self._etags: list[str] = []

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from bkspark.client import stepping_over
 from bkspark.client.bookkeeper import BookKeeper
 
 from .rig import Rig
@@ -50,11 +49,8 @@ def memory_keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
 
 
 @pytest.fixture
-def said(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., list[str]]:
+def said(caplog: pytest.LogCaptureFixture) -> Callable[..., list[str]]:
     """``said(level, *words)``: what our loggers told at this level that has all these words."""
-    monkeypatch.setattr(stepping_over, "_TOLD", stepping_over._Told())
     caplog.set_level(logging.INFO, "bkspark")
 
     def find(level: int, *words: object) -> list[str]:

@@ -4,13 +4,13 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from bkspark import environment
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery import displacement
@@ -110,7 +110,7 @@ def displaced_when_writing_back(writer: HandWriter, times: int) -> Callable[[Any
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What was slept, in seconds; nobody sleeps."""
     slept: list[float] = []
-    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(environment, "sleep", slept.append)
     return slept
 
 
@@ -138,7 +138,7 @@ def test_whoever_is_displaced_looks_first_whether_it_is_done(
             finished.append(True)
             writer.recover()
 
-    monkeypatch.setattr(time, "sleep", other_finishes)
+    monkeypatch.setattr(environment, "sleep", other_finishes)
     run = one_by_one(before=displaced_when_writing_back(writer, 1))
     report = writer.recover(run=run)
     assert (report.last_entry_id, report.kept) == (2, 0)
@@ -161,10 +161,10 @@ def test_a_wait_begins_again_with_every_change(
                 str(writer.ledger_id), lambda ledger: ledger.in_recovery(f"{number:032x}")
             )
 
-    monkeypatch.setattr(time, "sleep", another_comes)
+    monkeypatch.setattr(environment, "sleep", another_comes)
     seen = displacement.wait_for_others(writer.cluster, writer.ledger_id, 0)
     assert (seen.state, seen.term) == (LedgerState.IN_RECOVERY, 6)
-    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(environment, "sleep", slept.append)
     changes, unchanged = 5, len(slept) - 5
     slept.clear()
     displacement.wait_for_others(writer.cluster, writer.ledger_id, 0)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import how_far
 from bkspark.client.journals import journal_reader
 from bkspark.client.journals.journal_end import JournalEnds
 from bkspark.client.journals.journal_reader import JournalName, JournalReader
@@ -164,7 +164,7 @@ def test_bookies_that_differ_are_asked_again_until_they_agree(
         if len(pauses) == 3:
             memory_rig.replace_file(writer.names[0], journal_of(writer), whole)
 
-    monkeypatch.setattr(how_far.time, "sleep", arrives)
+    monkeypatch.setattr(environment, "sleep", arrives)
     with BookKeeper(memory_rig.uri) as keeper:
         reader = keeper.open_ledger(writer.ledger_id, recovery=False)
         assert reader.last_add_confirmed == 4

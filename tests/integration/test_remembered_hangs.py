@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from bkspark import environment
 from bkspark.client import asking, fan_out, trouble
 from bkspark.client.admin.leftovers import Sweep
 from bkspark.client.bookkeeper import BookKeeper
@@ -14,6 +15,7 @@ from bkspark.client.handles.settings import ReaderSettings, WriterSettings
 from bkspark.client.recovery import running
 from bkspark.client.recovery.running import Silence, in_threads
 from bkspark.client.streams import plan as stream_plan
+from bkspark.client.trouble import Trouble
 from bkspark.errors import BookieUnavailableError
 from bkspark.protocol.quarantine import FAILURES_MAX
 
@@ -74,7 +76,7 @@ def test_what_one_reader_has_met_another_one_does_not_wait_for(rig: Rig, gates: 
         assert watch.seconds < usual.read_timeout_seconds / 2
         assert told == [False, True]
         gates.open()
-        wait_until(lambda: not any(map(trouble.THIS_PROCESS.hangs, addresses)))
+        wait_until(lambda: not any(map(environment.the_one(Trouble).hangs, addresses)))
         keeper.open_ledger(writer.ledger_id, recovery=False)
         writer.close()
 

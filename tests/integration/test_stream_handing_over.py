@@ -1,20 +1,20 @@
 """A tail is laid down by one commit process and taken up by the next, whoever comes between."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
 
+from bkspark import environment
 from bkspark.bookie import memory
-from bkspark.client import creating
 from bkspark.client.cluster import Cluster
 from bkspark.client.deleting import delete_log
-from bkspark.client.logs import rolling
+from bkspark.client.logs.rolling import RollPolicy
 from bkspark.client.password import Password
 from bkspark.client.recovery.recover import recover
-from bkspark.client.streams import handing_over, tail_writer
 from bkspark.client.streams.commit import TailWriterCache
 from bkspark.client.streams.handing_over import take_up
+from bkspark.environment import RealEnvironment
 from bkspark.errors import BookKeeperError, LedgerFencedError, NoSuchLedgerError, UnauthorizedError
 from bkspark.format import layout
 from bkspark.protocol.ledger import TAKEN_UP_TERM_MAX, LedgerMetadata, LedgerState
@@ -26,6 +26,7 @@ from bkspark.testing.faulty_os import Crash
 from ..thorough import always  # noqa: TID252
 from .rig import Rig, flat, partitions_of
 from .stream_driver import QUERY, Driver, expected, settled_rows, the_log
+from .waiting import wait_until
 
 
 @pytest.fixture
@@ -33,23 +34,25 @@ def rig(memory_rig: Rig) -> Rig:
     return memory_rig
 
 
-class Clock:
+class Clock(RealEnvironment):
     """The wall clock and the monotonic one, which go only when they are told to."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.ms = 1_700_000_000_000
-        for module in (creating, handing_over):
-            monkeypatch.setattr(module, "now_ms", lambda: self.ms)
-        monkeypatch.setattr(rolling, "monotonic", lambda: self.ms / 1000)
-        monkeypatch.setattr(tail_writer, "monotonic", lambda: self.ms / 1000)
+    ms = 1_700_000_000_000
+
+    def now_ms(self) -> int:
+        return self.ms
+
+    def monotonic(self) -> float:
+        return self.ms / 1000
 
     def forward(self, minutes: int) -> None:
         self.ms += minutes * 60_000
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
+def clock() -> Iterator[Clock]:
+    with environment.use(clock := Clock()):
+        yield clock
 
 
 def rested(driver: Driver) -> Driver:
@@ -106,7 +109,7 @@ def test_ledgers_are_as_many_as_hours_whatever_the_trigger_interval(
 
 
 def test_a_ledger_has_so_many_writers_at_most(rig: Rig) -> None:
-    driver = Driver(rig, limits=rolling.RollPolicy(max_seconds=1e9))
+    driver = Driver(rig, limits=RollPolicy(max_seconds=1e9))
     for batch_id in range(TAKEN_UP_TERM_MAX + 2):
         rested(driver).run(batch_id)
     assert (ledger_count(rig), tail_of(rig).term) == (2, 2)
@@ -114,7 +117,7 @@ def test_a_ledger_has_so_many_writers_at_most(rig: Rig) -> None:
 
 
 def test_a_ledger_is_full_however_many_processes_filled_it(rig: Rig) -> None:
-    driver = Driver(rig, limits=rolling.RollPolicy(max_records=3))
+    driver = Driver(rig, limits=RollPolicy(max_records=3))
     for batch_id in range(7):
         rested(driver).run(batch_id)
     assert [ledger.entry_count for ledger in the_log(rig).ledgers] == [30, 30]
@@ -123,7 +126,7 @@ def test_a_ledger_is_full_however_many_processes_filled_it(rig: Rig) -> None:
 
 def test_batches_without_rows_leave_no_ledgers(rig: Rig) -> None:
     """Neither the first ones, nor those behind a roll, whatever process commits them."""
-    driver = Driver(rig, limits=rolling.RollPolicy(max_records=1))
+    driver = Driver(rig, limits=RollPolicy(max_records=1))
     for batch_id in range(24):
         rows = None if batch_id % 8 == 7 else [[], []]
         assert rested(driver).commit(driver.planned(batch_id, rows)) == (rows is None)
@@ -135,10 +138,7 @@ def test_a_process_rests_by_itself_and_goes_on_by_itself(rig: Rig) -> None:
     driver = Driver(rig)
     driver.held = TailWriterCache(rest_after_seconds=0.01)
     driver.run(0)
-    timer = driver.held._timer
-    assert timer is not None
-    timer.join(120)
-    assert tail_of(rig).laid_down is not None
+    wait_until(lambda: tail_of(rig).laid_down)
     assert driver.run(1) == [True]
     assert ledger_count(rig) == 1
     driver.held.rest()
@@ -341,7 +341,7 @@ def test_a_ledger_that_was_only_taken_up_is_closed_where_it_stood(rig: Rig) -> N
     batch = driver.planned(1)
     with Cluster(rig.uri) as cluster:
         name, password, home = rig.log_name, rig.request().password, batch.staging.ledger_id
-        found = handing_over.take_up(cluster, name, password, batch.run, home)
+        found = take_up(cluster, name, password, batch.run, home)
         assert found is not None
         assert found.standing.last_entry_id == 9
         assert recover(cluster, home, password).last_entry_id == 9
@@ -370,7 +370,7 @@ def test_a_log_that_is_made_anew_while_its_tail_is_taken_up(rig: Rig) -> None:
     rig.faults.decide = vacate
     with rig.faults.installed(), Cluster(rig.uri) as cluster:
         name, password = rig.log_name, rig.request().password
-        assert handing_over.take_up(cluster, name, password, batch.run, home) is None
+        assert take_up(cluster, name, password, batch.run, home) is None
     assert rig.ledger(home).laid_down is None
     with pytest.raises(NoSuchLedgerError, match="start it with a new checkpoint"):
         driver.with_new_process().commit(batch)
@@ -386,7 +386,7 @@ def test_the_tail_of_a_log_that_was_deleted_is_not_taken_up(rig: Rig) -> None:
         delete_log(cluster, rig.log_name)
         args = cluster, rig.log_name, rig.request().password, batch.run, batch.staging.ledger_id
         with pytest.raises(NoSuchLedgerError):
-            handing_over.take_up(*args)
+            take_up(*args)
 
 
 @pytest.mark.parametrize("password", [Password(), Password(literal="wrong")])

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from bkspark import environment
 from bkspark.client.cluster import Cluster
 from bkspark.client.deleting import delete_log
-from bkspark.client.runtime import THREADS, Task
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
@@ -31,12 +31,12 @@ def rig(tmp_path: Path) -> Rig:
 @pytest.fixture
 def threads_know_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     """They inherit the context of whoever starts them."""
-    start = THREADS.start
+    start = environment.start
 
-    def inheriting(work: Callable[[], None], name: str) -> Task:
+    def inheriting(work: Callable[[], None], name: str) -> environment.Task:
         return start(partial(copy_context().run, work), name)
 
-    monkeypatch.setattr(THREADS, "start", inheriting)
+    monkeypatch.setattr(environment, "start", inheriting)
 
 
 def overwrite_at(rig: Rig, number: int) -> tuple[bool, BookKeeperError | None]:

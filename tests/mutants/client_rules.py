@@ -144,7 +144,7 @@ MUTANTS = (
     Mutant(
         "a spare joins without its markers",
         "client/batch/record_writer.py",
-        " - enlist(THREADS, joining, permission)",
+        " - enlist(joining, permission)",
         " - {address.bookie_id for address in joining}",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),

@@ -72,7 +72,7 @@ MUTANTS = (
         "a writer that goes on never tells what was forced",
         "client/handles/committer.py",
         "return self._acknowledged_at + self._settings",
-        "return time.monotonic() + self._settings",
+        "return environment.monotonic() + self._settings",
         (f"{DEFERRED}::test_readers_learn_of_a_force_although_the_writer_goes_on",),
     ),
 )

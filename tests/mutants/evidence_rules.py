@@ -283,8 +283,8 @@ MUTANTS = (
     Mutant(
         "who refused to join is asked in the same name again",
         "client/ensembles.py",
-        "        token = token_hex(16)\n",
-        "        token = token if refused else token_hex(16)\n",
+        "        token = environment.token()\n",
+        "        token = token if refused else environment.token()\n",
         (f"{FOLDERS}::test_who_did_not_surely_join_a_new_ledger_can_join_it_as_anybody",),
     ),
     Mutant(

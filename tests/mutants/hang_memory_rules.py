@@ -26,15 +26,15 @@ MUTANTS = (
     Mutant(
         "a slow bookie is taken to hang because others are quicker",
         "client/trouble.py",
-        "setdefault(answer, time.monotonic() + seconds)",
-        "setdefault(answer, time.monotonic())",
+        "setdefault(answer, environment.monotonic() + seconds)",
+        "setdefault(answer, environment.monotonic())",
         (f"{TROUBLE}::test_who_was_done_without_hangs_when_it_has_had_all_its_time",),
     ),
     Mutant(
         "who was given up is taken to be slow",
         "client/trouble.py",
-        "self._owed.setdefault(place, {}).setdefault(answer, time.monotonic() + seconds)",
-        "self._owed.setdefault(place, {})[answer] = time.monotonic() + seconds",
+        "self._owed.setdefault(place, {}).setdefault(answer, environment.monotonic() + seconds)",
+        "self._owed.setdefault(place, {})[answer] = environment.monotonic() + seconds",
         (
             f"{TROUBLE}::test_who_was_given_up_stays_so_if_it_is_done_without_as_well",
             f"{REMEMBERED}::test_what_one_reader_has_met_another_one_does_not_wait_for",
@@ -42,9 +42,9 @@ MUTANTS = (
     ),
     Mutant(
         "a forked process takes over what hung",
-        "client/trouble.py",
-        "os.register_at_fork(after_in_child=THIS_PROCESS.forget)\n",
-        "",
+        "environment.py",
+        "        self.forget()\n",
+        "        vars(self).setdefault('_shared', {})\n",
         (f"{TROUBLE}::test_a_forked_process_has_asked_nobody",),
     ),
     Mutant(
@@ -88,8 +88,8 @@ MUTANTS = (
     Mutant(
         "a recovery passes over whom others gave up",
         "client/recovery/running.py",
-        "runtime, is_patient=True)",
-        "runtime)",
+        "is_patient=True, name=name)",
+        "name=name)",
         (f"{REMEMBERED}::test_a_recovery_asks_whom_others_gave_up_but_not_for_ever",),
     ),
     Mutant(
@@ -125,9 +125,9 @@ MUTANTS = (
     ),
     Mutant(
         "one simulated process knows what hung for another one",
-        "tests/simulation/runtime.py",
-        "        return getattr(self._by_process[process], name)",
-        "        return getattr(self._by_process[None], name)",
+        "tests/simulation/environment.py",
+        "        key = (None if task is None else task.process, kind)",
+        "        key = (None, kind)",
         ("tests/simulation/test_other_threads.py::test_each_process_remembers_for_itself",),
     ),
     # --- metadata stores that hang, and forked processes -----------------------------------------
@@ -183,8 +183,8 @@ MUTANTS = (
     Mutant(
         "a handle that is dropped goes on for ever",
         "client/handles/write_handle.py",
-        "        self._committer.inbox.put(Stop())  # first",
-        "        pass  # first",
+        "environment.dropped(self, repr(self), lambda: self._committer.inbox.put(Stop()))",
+        "environment.dropped(self, repr(self), lambda: None)",
         (
             f"{DROPPED}::test_many_that_are_dropped_leave_no_descriptors_and_no_threads",
             f"{DROPPED}::test_a_log_writer_that_is_dropped_leaves_nothing[False]",
@@ -192,9 +192,9 @@ MUTANTS = (
     ),
     Mutant(
         "a handle is dropped in silence",
-        "client/handles/write_handle.py",
-        'f"unclosed {self!r}", ResourceWarning',
-        'f"unclosed {self!r}", DeprecationWarning',
+        "environment.py",
+        'f"unclosed {shown}", ResourceWarning',
+        'f"unclosed {shown}", DeprecationWarning',
         (
             f"{DROPPED}"
             "::test_what_was_appended_before_is_written_and_the_ledger_is_left_to_recovery",
@@ -210,8 +210,8 @@ MUTANTS = (
     Mutant(
         "a forked process ends the handles of its parent",
         "client/handles/write_handle.py",
-        "self._is_let_go or not self.is_of_this_process or",
-        "self._is_let_go or",
+        "if not self._is_let_go and self.is_of_this_process:",
+        "if not self._is_let_go:",
         (f"{DROPPED}::test_a_forked_process_ends_nothing_of_its_parent",),
     ),
     Mutant(
@@ -224,8 +224,8 @@ MUTANTS = (
     Mutant(
         "a connection that is dropped stays open",
         "client/timed_store.py",
-        "        THREADS.start(self._inner.close",
-        "        print(self._inner.close",
+        'lambda: environment.start(self._inner.close, "close")',
+        "lambda: None",
         (f"{DROPPED}::test_a_connection_that_is_dropped_is_closed",),
     ),
 )

@@ -13,7 +13,7 @@ FAN_OUT = "tests/unit/client/test_fan_out.py"
 TROUBLE = "tests/unit/client/test_trouble.py"
 REMEMBERED = "tests/integration/test_remembered_hangs.py"
 LANE = "tests/unit/client/test_lane.py"
-RUNTIME = "tests/unit/client/test_runtime.py"
+ENVIRONMENT = "tests/unit/test_environment.py"
 REPLICAS = (
     "tests/integration/test_recovery_spares.py"
     "::test_a_source_that_is_no_good_is_not_blamed_on_the_bookie_that_needs_a_copy"
@@ -55,15 +55,15 @@ MUTANTS = (
     Mutant(
         "bookies that are late are not waited for when they are looked at",
         "client/cluster.py",
-        "            enough=enough,\n            needed=needed,\n            runtime",
-        "            enough=enough,\n            runtime",
+        "            enough=enough,\n            needed=needed,\n",
+        "            enough=enough,\n",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[open_root]",),
     ),
     Mutant(
         "bookies that are late are not waited for when they are to join",
         "client/ensembles.py",
-        "        needed=needed,\n        runtime=runtime,\n",
-        "        runtime=runtime,\n",
+        "        needed=needed,\n    )\n",
+        "    )\n",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[put_new]",),
     ),
     Mutant(
@@ -204,7 +204,7 @@ MUTANTS = (
     Mutant(
         "whoever asks several waits for ever",
         "client/fan_out.py",
-        "self._inbox.get(timeout=max(0.0, until - time.monotonic()))",
+        "self._inbox.get(timeout=max(0.0, until - environment.monotonic()))",
         "self._inbox.get()",
         (
             f"{FAN_OUT}::test_a_bookie_that_hangs_is_given_up_and_named",
@@ -275,16 +275,33 @@ MUTANTS = (
     # --- threads ---------------------------------------------------------------------------------
     Mutant(
         "a forked process hands work to threads that it does not have",
-        "client/runtime.py",
-        "        os.register_at_fork(after_in_child=self._forget)\n",
+        "environment.py",
+        "        os.register_at_fork(after_in_child=self._begin_anew)\n",
         "",
-        (f"{RUNTIME}::test_a_forked_process_starts_threads_of_its_own",),
+        (f"{ENVIRONMENT}::test_a_forked_process_starts_threads_of_its_own",),
     ),
     Mutant(
         "each task has a new thread",
-        "client/runtime.py",
+        "environment.py",
         "self._idle.pop() if self._idle else None",
         "None",
-        (f"{RUNTIME}::test_a_thread_that_has_come_back_serves_the_next_task_under_its_name",),
+        (f"{ENVIRONMENT}::test_a_thread_that_has_come_back_serves_the_next_task_under_its_name",),
+    ),
+    Mutant(
+        "a task has not the environment of its starter",
+        "environment.py",
+        "        _here.environment = self._environment\n",
+        "",
+        (
+            f"{ENVIRONMENT}::test_an_environment_holds_for_its_thread_and_the_tasks_that_begin_there",
+            f"{ENVIRONMENT}::test_a_thread_that_served_one_environment_serves_no_other_with_it",
+        ),
+    ),
+    Mutant(
+        "what went wrong in shared work is not told",
+        "environment.py",
+        "    if errors:\n        raise errors[0]\n    return [found[number]",
+        "    return [found[number]",
+        (f"{ENVIRONMENT}::test_what_goes_wrong_in_shared_work_is_raised_and_the_rest_left_out",),
     ),
 )

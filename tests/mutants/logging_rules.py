@@ -38,8 +38,8 @@ MUTANTS = (
     Mutant(
         "a copy is told of again if something else is wrong with it",
         "client/stepping_over.py",
-        "if _TOLD.is_news(copy):",
-        "if _TOLD.is_news(copy._replace(what=copy.what + reason)):",
+        "if environment.the_one(_Told).is_news(copy):",
+        "if environment.the_one(_Told).is_news(copy._replace(what=copy.what + reason)):",
         (f"{ONCE}::test_a_copy_is_told_of_once_whatever_is_wrong_with_it_then",),
     ),
     Mutant(

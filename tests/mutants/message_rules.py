@@ -106,8 +106,8 @@ MUTANTS = (
     Mutant(
         "a number that is nice to have is waited for",
         "client/reading/log_ends.py",
-        "time.monotonic() + END_SECONDS",
-        "time.monotonic() + 100",
+        "environment.monotonic() + END_SECONDS",
+        "environment.monotonic() + 100",
         (COUNTED,),
     ),
     Mutant(

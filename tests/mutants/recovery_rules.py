@@ -146,7 +146,7 @@ MUTANTS = (
         "an instruction that runs twice fails",
         "client/recovery/fencing.py",
         "            return root.open_journal(layout.journal(self.ledger_id, self.term, "
-        "token_hex(16)))\n",
+        "environment.token()))\n",
         "            raise\n",
         (f"{SPARES}::test_an_instruction_that_runs_twice_writes_twice_and_both_count",),
     ),
@@ -263,7 +263,7 @@ MUTANTS = (
     Mutant(
         "what hangs is waited for again and again",
         "client/channel.py",
-        "            trouble.THIS_PROCESS.gave_up(self.address, self._last)\n",
+        "            environment.the_one(Trouble).gave_up(self.address, self._last)\n",
         "            pass\n",
         (f"{HANGING}::test_a_list_of_bookies_says_which_hang_and_waits_for_them_once",),
     ),

@@ -215,8 +215,8 @@ MUTANTS = (
     Mutant(
         "ledgers are looked up one after the other",
         "client/reading/plan.py",
-        "for ledger in pool.map(look_up, unknown)}",
-        "for ledger in map(look_up, unknown)}",
+        "at_once=LOOK_UPS_AT_ONCE",
+        "at_once=1",
         (f"{PLANNING}::test_ledgers_are_looked_up_several_at_once_and_read_in_order",),
     ),
     # --- ledgers that are let go while they are read ---------------------------------------------

@@ -6,6 +6,7 @@ know, at the moment he would know it. Errors that the client may raise end it; a
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from random import Random
 
 import pyarrow as pa
@@ -24,10 +25,10 @@ from bkspark.errors import BookieUnavailableError, BookKeeperError, CorruptDataE
 from bkspark.format.digest import Digester
 from bkspark.protocol.batch import AttemptReport
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
+from tests.simulation.environment import run_all
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.known import payload
 from tests.simulation.oracle import Oracle
-from tests.simulation.runtime import SimulatedRuntime
 from tests.simulation.scheduler import Process, Scheduler, Task, Violation
 
 RECOVERY_TRIES = 4
@@ -47,16 +48,24 @@ class Clients:
         self._uri = uri
 
     def start(
-        self, name: str, work: Callable[[SimulatedRuntime], None], delays: Sequence[int] = (0,)
+        self,
+        name: str,
+        work: Callable[[], None],
+        delays: Sequence[int] = (0,),
+        *,
+        works_alone: bool = False,
     ) -> Task:
-        """A process of its own that does ``work``, at once or some steps later."""
-        process = Process(name)
+        """A process of its own that does ``work``, at once or some steps later.
+
+        Args:
+            works_alone: see ``Process``; of one that waits for all it starts, in any case.
+        """
+        process = Process(name, works_alone=works_alone)
         process.paused_until = self._scheduler.step + self._random.choice(delays)
-        runtime = SimulatedRuntime(self._scheduler, process)
 
         def contained() -> None:
             try:
-                work(runtime)
+                work()
             except BookKeeperError as error:
                 self._scheduler.note(f"ends: {type(error).__name__}: {error.args[0]}")
             except Exception as error:
@@ -71,14 +80,11 @@ class Clients:
         waits = [self._random.random() < patience for _ in bursts]
         rest = self._random.choice((0.0, 0.0, _REST_SECONDS))
         closes = self._random.random() < 0.7
-        return self.start(
-            name, lambda runtime: self._write(name, runtime, seen, bursts, waits, closes, rest)
-        )
+        return self.start(name, lambda: self._write(name, seen, bursts, waits, closes, rest))
 
     def _write(
         self,
         name: str,
-        runtime: SimulatedRuntime,
         seen: Seen[LedgerMetadata],
         bursts: Sequence[range],
         waits: Sequence[bool],
@@ -87,7 +93,7 @@ class Clients:
     ) -> None:
         ledger_id = seen.value.ledger_id
         with Cluster(self._uri) as cluster:
-            handle = WriteHandle(cluster, seen, _digester(), runtime)
+            handle = WriteHandle(cluster, seen, _digester())
             try:
                 for burst, must_wait in zip(bursts, waits):
                     futures = [handle.append_async(payload(number)) for number in burst]
@@ -125,7 +131,7 @@ class Clients:
         waits = [number == count - 1 for number in range(count)]
         return self.start(
             name,
-            lambda runtime: self._write(name, runtime, seen, bursts, waits, closes),
+            lambda: self._write(name, seen, bursts, waits, closes),
         )
 
     def recover(
@@ -139,17 +145,18 @@ class Clients:
     ) -> Task:
         return self.start(
             name,
-            lambda runtime: self._recover(runtime, ledger_id, tries, must_succeed=must_succeed),
+            lambda: self._recover(ledger_id, tries, must_succeed=must_succeed),
             delays,
+            works_alone=True,
         )
 
-    def _recover(
-        self, runtime: SimulatedRuntime, ledger_id: int, tries: int, *, must_succeed: bool
-    ) -> None:
+    def _recover(self, ledger_id: int, tries: int, *, must_succeed: bool) -> None:
         with Cluster(self._uri) as cluster:
             for _ in range(tries):
                 try:
-                    report = recover(cluster, ledger_id, Password(), run=runtime.run_all)
+                    report = recover(
+                        cluster, ledger_id, Password(), run=partial(run_all, self._scheduler)
+                    )
                 except BookKeeperError as error:
                     self._scheduler.note(f"recovery ends: {error.args[0]}")
                     why = str(error)
@@ -176,14 +183,13 @@ class Clients:
         """Look for news a few times and read everything that is confirmed."""
         return self.start(
             name,
-            lambda runtime: self._read(name, runtime, ledger_id, looks, must_succeed=must_succeed),
+            lambda: self._read(name, ledger_id, looks, must_succeed=must_succeed),
             delays,
         )
 
     def _read(
         self,
         name: str,
-        runtime: SimulatedRuntime,
         ledger_id: int,
         looks: int,
         *,
@@ -195,7 +201,7 @@ class Clients:
                 before = self._oracle.shown_by_now(ledger_id)
                 try:
                     if handle is None:
-                        handle = ReadHandle(cluster, ledger_id, _digester(), runtime=runtime)
+                        handle = ReadHandle(cluster, ledger_id, _digester())
                     else:
                         handle.read_last_add_confirmed()
                 except BookieUnavailableError as error:
@@ -221,7 +227,7 @@ class Clients:
 
     def commit(self, name: str, target: BatchTarget, row_counts: Sequence[int]) -> Task:
         """Write the partitions of a DataFrame, one after the other, and commit them."""
-        return self.start(name, lambda _runtime: self._commit(name, target, row_counts))
+        return self.start(name, lambda: self._commit(name, target, row_counts), works_alone=True)
 
     def _commit(self, name: str, target: BatchTarget, row_counts: Sequence[int]) -> None:
         reports: list[AttemptReport | None] = []
@@ -240,14 +246,14 @@ class Clients:
     def delete(self, name: str, ledger_id: int) -> Task:
         """Delete a ledger, whatever others do with it."""
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._uri) as cluster:
                 deleting.delete_ledger(cluster, ledger_id)
 
-        return self.start(name, work, _DELAYS)
+        return self.start(name, work, _DELAYS, works_alone=True)
 
     def abort(self, name: str, target: BatchTarget) -> Task:
-        return self.start(name, lambda _runtime: batch_commit.abort(target), _DELAYS)
+        return self.start(name, lambda: batch_commit.abort(target), _DELAYS, works_alone=True)
 
 
 def _cut(count: int, random: Random) -> list[range]:

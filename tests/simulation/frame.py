@@ -6,17 +6,18 @@ there are and what they do is up to the kind of schedule.
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from random import Random
 from typing import Generic, TypeVar
 
+from bkspark import environment
 from bkspark.protocol.quorum import Quorum
+from tests.simulation.environment import REMEMBERED, SimulatedEnvironment, replaced
 from tests.simulation.faults import Chance, Kind
 from tests.simulation.oracle import Oracle
-from tests.simulation.runtime import determined, each_remembers
 from tests.simulation.scheduler import STEPS_MAX, Policy, Scheduler, Violation
 from tests.simulation.storage import Storage
 
@@ -79,8 +80,8 @@ class Shape:
 class Run(ABC, Generic[Watcher]):
     """A cluster, who goes next in it and what goes wrong."""
 
-    def __init__(self, random: Random, shape: Shape, oracle: Watcher) -> None:
-        self.random = random
+    def __init__(self, seed: int, random: Random, shape: Shape, oracle: Watcher) -> None:
+        self.seed, self.random = seed, random
         self.quorum = quorum = shape.quorum
         is_uniform = random.random() < 0.5 and not shape.has_priorities
         length, change_count = random.choice(shape.lengths), random.randint(1, shape.changes_max)
@@ -98,7 +99,10 @@ class Run(ABC, Generic[Watcher]):
             loses_files=shape.loses_files,
             loses_power=shape.loses_power,
         )
-        self.storage = Storage(self.scheduler, chance, oracle, quorum.ensemble_size + spares)
+        of_clients = Random(f"client {seed}")
+        self.environment = SimulatedEnvironment(self.scheduler, lambda: of_clients)
+        with environment.use(self.environment):
+            self.storage = Storage(self.scheduler, chance, oracle, quorum.ensemble_size + spares)
         how = "uniform" if is_uniform else f"priorities, changed at {sorted(changes)}"
         self.setting = (
             f"E/Qw/Qa {quorum.ensemble_size}/{quorum.write_quorum_size}/"
@@ -115,7 +119,7 @@ class Run(ABC, Generic[Watcher]):
 
     def surroundings(self) -> Iterable[AbstractContextManager[object]]:
         """What holds while it is played."""
-        return (self.storage.installed(), each_remembers(self.scheduler))
+        return environment.use(self.environment), self.storage.installed(), replaced(REMEMBERED)
 
     def heal(self) -> bool:
         """No more faults; returns whether no bookie has lost anything."""
@@ -124,24 +128,17 @@ class Run(ABC, Generic[Watcher]):
         return self.storage.chance.losses_left == self.quorum.losses_max
 
 
-def outcome_of(seed: int, make: Callable[[], Run[Watcher]]) -> Outcome:
-    """Play the run that ``make`` draws, with all chance and time of the client from ``seed``."""
-    outcome = Outcome(seed)
-    with determined(
-        seed,
-        sleep=lambda seconds: run.scheduler.sleep(seconds),
-        clock=lambda: run.scheduler.seconds,
-    ):
-        run = make()
-        outcome.setting = run.setting
-        try:
-            with ExitStack() as stack:
-                for surrounding in run.surroundings():
-                    stack.enter_context(surrounding)
-                run.play()
-        except Violation as violation:
-            outcome.violation = str(violation)
-        finally:
-            run.storage.clear()
+def outcome_of(run: Run[Watcher]) -> Outcome:
+    """Play ``run``."""
+    outcome = Outcome(run.seed, setting=run.setting)
+    try:
+        with ExitStack() as stack:
+            for surrounding in run.surroundings():
+                stack.enter_context(surrounding)
+            run.play()
+    except Violation as violation:
+        outcome.violation = str(violation)
+    finally:
+        run.storage.clear()
     outcome.take(run.scheduler, run.storage, run.oracle)
     return outcome

@@ -29,7 +29,6 @@ from bkspark.protocol.record import Transaction
 from bkspark.protocol.stream_run import StreamRun
 from tests.simulation.log_clients import DELAYS, LOG, LogClients
 from tests.simulation.log_told import value_of
-from tests.simulation.runtime import SimulatedRuntime
 from tests.simulation.scheduler import Task
 
 _BLOCKS = BlockSettings(rows_per_block=2, target_bytes=2**20, compression="none")
@@ -63,7 +62,7 @@ class Batches:
             is_overwrite: in place of all that the log holds.
         """
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             for _ in range(_TRIES):
                 try:
                     self._append(name, app_id, is_overwrite)
@@ -87,7 +86,7 @@ class Batches:
     ) -> None:
         self._oracle.private.add(target.ledger_id)
         if self._random.random() < _ABORTED_SHARE:
-            self._clients.start(f"abort-{name}", lambda _run: batch_commit.abort(target), DELAYS)
+            self._clients.start(f"abort-{name}", lambda: batch_commit.abort(target), DELAYS)
         try:
             reports = self._write(target, partitions)
             result = batch_commit.commit(target, reports)
@@ -100,7 +99,7 @@ class Batches:
         """Run the query up to ``batch_count`` batches; runs of one name are one to the log."""
         limits = RollPolicy(max_records=self._random.choice((1, 2, 1000)))
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             for number in range(_RUNS):
                 run = StreamRun("query", f"{run_name}-{number}")
                 held = TailWriterCache(limits)

@@ -22,7 +22,6 @@ from bkspark.testing.faulty_os import Crash
 from tests.simulation.clients import Clients
 from tests.simulation.log_oracle import LogOracle
 from tests.simulation.log_told import Reading, value_of
-from tests.simulation.runtime import SimulatedRuntime
 from tests.simulation.scheduler import Scheduler, Task, Violation
 
 LOG = "log"
@@ -102,7 +101,7 @@ class LogClients(Clients):
             must_succeed: asked at the end: the rule by which everything must be in the log now.
         """
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._uri) as cluster:
                 left = Leader(name, self, cluster, plan).lead()
             rule = must_succeed() if left else ""
@@ -125,7 +124,7 @@ class LogClients(Clients):
             waits_for_news: look as soon as something was acknowledged.
         """
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._uri) as cluster:
                 log = LogHandle(cluster, LOG, Password())
                 for _ in range(looks):
@@ -142,7 +141,7 @@ class LogClients(Clients):
 
         return self.start_reader(name, work)
 
-    def start_reader(self, name: str, work: Callable[[SimulatedRuntime], None]) -> Task:
+    def start_reader(self, name: str, work: Callable[[], None]) -> Task:
         self.log_oracle.readers.add(name)
         return self.start(name, work, DELAYS)
 
@@ -153,7 +152,7 @@ class LogClients(Clients):
     def follow(self, name: str) -> Task:
         """Read the log from its first offset on, and what is added meanwhile."""
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._uri) as cluster:
                 reading = Reading.beginning(self.log_oracle.history.record)
                 expected: int | None = None
@@ -168,7 +167,7 @@ class LogClients(Clients):
     def truncate(self, name: str) -> Task:
         """Make the log shorter, whatever others do with it."""
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._uri) as cluster:
                 for _ in range(2):
                     log = LogHandle(cluster, LOG, Password())
@@ -178,7 +177,7 @@ class LogClients(Clients):
         return self.start(name, work, DELAYS)
 
     def seal(self, name: str) -> Task:
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._uri) as cluster:
                 with self.log_oracle.meaning_one(name):
                     LogHandle(cluster, LOG, Password()).seal()
@@ -189,7 +188,7 @@ class LogClients(Clients):
     def retain(self, name: str, looks: int = 3) -> Task:
         """Have the log keep as little as its cursors allow."""
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._uri) as cluster:
                 log = LogHandle(cluster, LOG, Password())
                 log.keep(max_bytes=0)
@@ -206,7 +205,7 @@ class LogClients(Clients):
             holds: whether the cursor is opened once, and not each time.
         """
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._uri) as cluster:
                 log = LogHandle(cluster, LOG, Password())
                 cursor = log.cursor(cursor_name)

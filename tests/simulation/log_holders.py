@@ -25,7 +25,6 @@ from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.stream_position import Extent, Position
 from tests.simulation.log_clients import LOG, LeaderPlan, LogClients
 from tests.simulation.log_told import Reading
-from tests.simulation.runtime import SimulatedRuntime
 from tests.simulation.scheduler import Task, Violation
 
 _TRIES = 3
@@ -54,7 +53,7 @@ class Holders:
         """
         self.deletions += 1
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._clients.uri) as cluster:
                 for _ in range(_TRIES):
                     try:
@@ -89,7 +88,7 @@ class Holders:
     def found(self, name: str, quorum: Quorum) -> Task:
         """Make the log anew, without faults, if there is none."""
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._clients.uri) as cluster:
                 self._found(cluster, quorum)
 
@@ -102,7 +101,7 @@ class Holders:
     def query(self, name: str, *, fails_on_loss: bool) -> Task:
         """Read the log as a streaming query does."""
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(self._clients.uri) as cluster:
                 watch = LogWatch(cluster, LOG, Password())
                 position: Position | None = None

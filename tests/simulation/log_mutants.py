@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.cluster import Cluster
 from bkspark.client.deleting import make_tombstone
 from bkspark.client.logs import log_handle, opening, settling, truncation
 from bkspark.client.logs.log_writer import LogWriter
@@ -19,11 +19,12 @@ from bkspark.client.reading.ledger_files import OpenBookies
 from bkspark.client.recovery.recover import recover
 from bkspark.client.streams.micro_batch import MicroBatch
 from bkspark.client.streams.tail_writer import TailWriter
+from bkspark.environment import now_ms
 from bkspark.errors import MetadataVersionError, OutcomeUnknownError
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.log_contents import LoggedLedger
-from tests.simulation.runtime import SimulatedLock
+from tests.simulation.environment import SimulatedLock
 
 from .mutants import MUTANTS, Change, nothing
 
@@ -63,7 +64,8 @@ def attempt_with_old_list(self: Any) -> Any:
         log = settling.with_closed_tail(self._cluster, self._checked(newest.value), self._password)
         self.after = log.with_tail(self._ledger(log).value)
     try:
-        joined = self._cluster.logs.replace(self._name, self.after.stamped(now_ms()), newest)
+        stamped = self.after.stamped(now_ms())
+        joined = self._cluster.logs.replace(self._name, stamped, newest)
     except (MetadataVersionError, OutcomeUnknownError):
         return None
     return opening.OpenTail(self._ledger(joined.value), joined)

@@ -4,80 +4,21 @@ Rule: clients of logs are run as their users run them. Whatever they start on th
 begins as a task of the process that starts it, so it crashes and pauses with it.
 """
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bkspark.client.batch.record_writer import RecordWriter
 from bkspark.client.batch.target import BatchTarget
 from bkspark.client.handles.how_far import Readable
 from bkspark.client.reading import confirmed, log_view
-from bkspark.client.recovery.fencing import LookUp, Shown
-from bkspark.client.recovery.running import Beat, Failure, unheard
-from bkspark.client.runtime import Task, Threads
 from bkspark.client.streams import rewriting as rewriting
 from bkspark.client.streams import tail_writer
 from bkspark.client.streams.micro_batch import StagingLedger
 from bkspark.protocol.batch import AttemptReport
+from tests.simulation.environment import replaced
 from tests.simulation.log_oracle import LogOracle
-from tests.simulation.runtime import (
-    JoinableTask,
-    SimulatedInbox,
-    SimulatedLock,
-    replaced,
-)
 from tests.simulation.scheduler import Scheduler
-
-
-@contextmanager
-def tasks_for_threads(scheduler: Scheduler) -> Iterator[None]:
-    """Let ``Threads`` start tasks of ``scheduler``, but in this thread only."""
-    home = threading.get_ident()
-    real_start, real_inbox, real_lock = Threads.start, Threads.inbox, Threads.lock
-
-    def start(self: Threads, work: Callable[[], None], name: str) -> Task:
-        if threading.get_ident() != home:
-            return real_start(self, work, name)
-        task = scheduler.current
-        if task is None:  # Nothing is simulated yet: it is done at once.
-            work()
-            return _Done()
-        return JoinableTask(scheduler, scheduler.spawn(task.process, name, work))
-
-    def inbox(self: Threads) -> Any:
-        is_here = threading.get_ident() == home
-        return SimulatedInbox(scheduler) if is_here else real_inbox(self)
-
-    def lock(self: Threads) -> AbstractContextManager[object]:
-        is_here = threading.get_ident() == home
-        return SimulatedLock(scheduler) if is_here else real_lock(self)
-
-    def look_up(self: LookUp, beat: Beat = unheard) -> Shown | Failure:
-        task = scheduler.current
-        if task is not None:
-            task.name = "look-up"
-        return real_look_up(self, beat)
-
-    real_look_up = LookUp.run
-    changes: list[tuple[object, str, object]] = [
-        (Threads, "start", start),
-        (Threads, "inbox", inbox),
-        (Threads, "lock", lock),
-        (LookUp, "run", look_up),
-    ]
-    with replaced(changes):
-        yield
-
-
-class _Done:
-    """Work that is done."""
-
-    def is_alive(self) -> bool:
-        return False
-
-    def join(self, timeout: float | None = None) -> None:
-        """There is nothing to wait for."""
 
 
 @contextmanager

@@ -27,8 +27,7 @@ from tests.simulation.log_batches import Batches
 from tests.simulation.log_clients import LOG, LeaderPlan, LogClients
 from tests.simulation.log_holders import Holders
 from tests.simulation.log_oracle import LogOracle
-from tests.simulation.log_runtime import tasks_for_threads, watched
-from tests.simulation.runtime import SimulatedRuntime
+from tests.simulation.log_runtime import watched
 from tests.simulation.scheduler import Violation
 
 _QUORUMS = ((3, 3, 2), (2, 2, 2), (2, 2, 1), (3, 2, 2))
@@ -56,13 +55,14 @@ def run_log_schedule(seed: int, *, checks_reasons: bool = True, **losses: bool) 
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = LogOracle(URI, LOG, checks_reasons=checks_reasons)
-    return outcome_of(seed, lambda: _Run(Random(f"log {seed}"), oracle, **losses))
+    return outcome_of(_Run(seed, oracle, **losses))
 
 
 class _Run(Run[LogOracle]):
     """A cluster with one log and its clients."""
 
-    def __init__(self, random: Random, oracle: LogOracle, **losses: bool) -> None:
+    def __init__(self, seed: int, oracle: LogOracle, **losses: bool) -> None:
+        random = Random(f"log {seed}")
         quorum = Quorum(*random.choice(_QUORUMS))
         self._rolls = random.random() < _ROLLING_SHARE
         changes_max = _ROLLING_CHANGES_MAX if self._rolls else _CHANGES_MAX
@@ -74,7 +74,7 @@ class _Run(Run[LogOracle]):
             steps_max=_STEPS_MAX,
             **losses,
         )
-        super().__init__(random, shape, oracle)
+        super().__init__(seed, random, shape, oracle)
         self.setting = f"a log, {self.setting}"
         self._ends_waits = self.scheduler.time_out_rate > 0
         self._clients = LogClients(self.scheduler, oracle, random, URI)
@@ -83,7 +83,6 @@ class _Run(Run[LogOracle]):
 
     def surroundings(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().surroundings()
-        yield tasks_for_threads(self.scheduler)
         yield watched(self.oracle, self.scheduler)
 
     def play(self) -> None:
@@ -211,7 +210,7 @@ class _Run(Run[LogOracle]):
     def _collect(self) -> None:
         """Delete what the ledgers' view shows to be on no list; then nothing is left."""
 
-        def work(_runtime: SimulatedRuntime) -> None:
+        def work() -> None:
             with Cluster(URI) as cluster:
                 for row in ledgers(cluster, None):
                     if row["place"] == LISTED or row["state"] == LedgerState.DELETING.value:

@@ -49,16 +49,17 @@ def run_schedule(seed: int, *, checks_reasons: bool = True, **losses: bool) -> O
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = Oracle(URI, checks_reasons=checks_reasons)
-    return outcome_of(seed, lambda: _Run(Random(seed), oracle, **losses))
+    return outcome_of(_Run(seed, oracle, **losses))
 
 
 class _Run(Run[Oracle]):
     """A cluster with a ledger or two, and the clients of them."""
 
-    def __init__(self, random: Random, oracle: Oracle, **losses: bool) -> None:
+    def __init__(self, seed: int, oracle: Oracle, **losses: bool) -> None:
+        random = Random(seed)
         quorum = Quorum(*random.choice(_QUORUMS))
         shape = Shape(quorum, _LENGTHS, _CHANGES_MAX, steps_max=_STEPS_MAX, **losses)
-        super().__init__(random, shape, oracle)
+        super().__init__(seed, random, shape, oracle)
         self._clients = Clients(self.scheduler, oracle, random, URI)
 
     def play(self) -> None:

@@ -29,12 +29,14 @@ class Process:
     """Tasks with one fate.
 
     Attributes:
+        works_alone: whether it does at once what it would start beside itself.
         paused_until: the step before which none of its tasks goes on.
         chance: what it draws from where each process has its own.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, works_alone: bool = False) -> None:
         self.name = name
+        self.works_alone = works_alone
         self.is_dead = False
         self.paused_until = 0
         self.chance = Random(name)

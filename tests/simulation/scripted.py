@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from bkspark import environment
 from bkspark.protocol.quorum import Quorum
 from bkspark.testing.faulty_cluster import METADATA
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
+from tests.simulation.environment import SimulatedEnvironment
 from tests.simulation.faults import Chance
 from tests.simulation.oracle import Oracle
-from tests.simulation.runtime import determined
 from tests.simulation.schedule import make_ledger
 from tests.simulation.scheduler import Scheduler, Task, Violation
 from tests.simulation.storage import Storage
@@ -127,7 +128,8 @@ def play(
     script = _Script([], [], None)  # type: ignore[arg-type]
     scheduler = Scheduler(script)
     oracle = Oracle(URI, checks_reasons=False)
-    with determined(0, sleep=scheduler.sleep):
+    of_clients = Random("client 0")
+    with environment.use(SimulatedEnvironment(scheduler, lambda: of_clients)):
         chance = Chance(Random(0), losses_left=0, is_over=True)
         storage = Storage(scheduler, chance, oracle, quorum.ensemble_size + spares)
         try:

@@ -1,48 +1,43 @@
-"""The simulation's clock and chance are those of its own thread: others go on as they were."""
+"""The simulation's environment is that of its own thread: others go on as they were."""
 
 import threading
-import time
-from concurrent.futures import Future
 from random import Random
 
-from bkspark.client import trouble
-from tests.simulation.runtime import determined, each_remembers
+from bkspark import environment
+from tests.simulation.environment import SimulatedEnvironment
 from tests.simulation.scheduler import Policy, Process, Scheduler
 
 
-def test_another_thread_sleeps_for_real() -> None:
-    slept: list[float] = []
-    sleeps_there: list[float] = []
+def simulated(scheduler: Scheduler) -> SimulatedEnvironment:
+    return SimulatedEnvironment(scheduler, lambda: Random(0))
 
-    def doze() -> None:
-        begin = time.perf_counter()
-        time.sleep(0.05)
-        slept.append(time.perf_counter() - begin)
 
-    with determined(1, sleep=sleeps_there.append):
-        other = threading.Thread(target=doze)
+def test_another_thread_keeps_the_real_one() -> None:
+    found: list[str] = []
+    other = threading.Thread(target=lambda: found.append(environment.token()))
+    with environment.use(simulated(Scheduler(Policy(Random(0))))):
         other.start()
         other.join()
-        time.sleep(3600)
-    assert slept[0] >= 0.05
-    assert sleeps_there == [3600]
+        drawn = [environment.token() for _ in range(2)]
+    assert found[0] not in drawn
+    assert drawn[0] == drawn[1] != environment.token()
 
 
 def test_each_process_remembers_for_itself() -> None:
-    """What hung for one of them, and what hung in a schedule is forgotten with it."""
-    scheduler, told = Scheduler(Policy(Random(0))), dict[str, bool]()
+    """And what was met in a schedule is forgotten with it."""
+    scheduler, told = Scheduler(Policy(Random(0))), dict[str, list[str]]()
 
-    def give_up() -> None:
-        trouble.THIS_PROCESS.gave_up("a", Future())
-        scheduler.spawn(first, "again", lambda: look("first"))
-        scheduler.spawn(Process("second"), "main", lambda: look("second"))
-
-    def look(name: str) -> None:
-        told[name] = trouble.THIS_PROCESS.hangs("a")
+    def look() -> None:
+        assert scheduler.current is not None
+        name = scheduler.current.process.name
+        environment.the_one(list).append(name)
+        told[name] = [*environment.the_one(list)]
 
     first = Process("first")
-    with determined(1), each_remembers(scheduler):
-        scheduler.spawn(first, "main", give_up)
+    with environment.use(simulated(scheduler)):
+        scheduler.spawn(first, "main", look)
+        scheduler.spawn(first, "again", look)
+        scheduler.spawn(Process("second"), "main", look)
         scheduler.run()
-    assert told == {"first": True, "second": False}
-    assert not trouble.THIS_PROCESS.hangs("a")
+    assert told == {"first": ["first", "first"], "second": ["second"]}
+    assert environment.the_one(list) == []

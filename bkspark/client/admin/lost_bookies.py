@@ -11,8 +11,8 @@ fence of a ledger that is being recovered.
 """
 
 from contextlib import suppress
-from secrets import token_hex
 
+from bkspark import environment
 from bkspark.bookie.uri import open_bookie
 from bkspark.client import asking
 from bkspark.client.channel import Channel
@@ -85,7 +85,7 @@ def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
 
     def is_there() -> bool:
         with open_bookie(address).open_root() as root:
-            probe = f"probe-{token_hex(16)}"
+            probe = f"probe-{environment.token()}"
             root.put_new(probe, b"")
             with suppress(BookieUnavailableError):
                 root.delete(probe)

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
-from uuid import uuid4
 
 import pyarrow as pa
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, EntryFile
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch.block_cutter import BlockCutter
@@ -43,7 +43,7 @@ class AttemptWriter:
     def __init__(self, target: BatchTarget, partition_id: int) -> None:
         self._target = target
         self._partition_id = partition_id
-        self._attempt_id = uuid4().hex
+        self._attempt_id = environment.token()
         self._digester = target.digester()
         self._schema = arrow_schema.decode(target.schema)
 

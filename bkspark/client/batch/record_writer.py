@@ -23,7 +23,6 @@ from bkspark.client.fan_out import Timeouts, ask_all
 from bkspark.client.metadata_check import still_current
 from bkspark.client.post_check import post_check
 from bkspark.client.records import Seen
-from bkspark.client.runtime import THREADS
 from bkspark.errors import (
     BookieUnavailableError,
     LedgerFencedError,
@@ -270,7 +269,7 @@ class RecordWriter:
             return set()
         joining = [self._address(ensemble[index].bookie_id) for index in replaced]
         permission = layout.permission(self._ledger_id, self.metadata.term, self.metadata.token)
-        failed = {address.bookie_id for address in joining} - enlist(THREADS, joining, permission)
+        failed = {address.bookie_id for address in joining} - enlist(joining, permission)
         if failed:
             self._unjoined |= failed
             self._note(dict.fromkeys(failed, "it takes no marker"))

@@ -6,14 +6,13 @@ counted for a bookie that is replaced is taken back first.
 """
 
 import logging
-import queue
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 
 import pyarrow as pa
 
+from bkspark import environment
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.ensemble import Ensemble
 from bkspark.client.handles.entries import encode_parts
@@ -23,7 +22,6 @@ from bkspark.client.handles.lane import Broken, Lane, Stored, seconds_for
 from bkspark.client.handles.promise import Promise
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.records import Seen
-from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,
@@ -60,10 +58,9 @@ class Committer:
         seen: Seen[LedgerMetadata],
         digester: Digester,
         schema: pa.Schema,
-        runtime: Runtime = THREADS,
         settings: WriterSettings = USUAL,
     ) -> None:
-        self.inbox: Inbox[Event] = runtime.inbox()
+        self.inbox: environment.Inbox[Event] = environment.inbox()
         self.pending = PendingAdds(seen.value.quorum)
         self.error: BookKeeperError | None = None
         self.length_bytes = 0
@@ -73,7 +70,7 @@ class Committer:
         self._digester = digester
         self._schema = schema
         self._settings = settings
-        self._ensemble = Ensemble(cluster, seen, self.inbox.put, runtime)
+        self._ensemble = Ensemble(cluster, seen, self.inbox.put)
         self._gathered = Gathered(is_held=settings.is_sync_deferred)
         self._last_promise: Promise | None = None
         self._groups: deque[Group] = deque()
@@ -176,7 +173,7 @@ class Committer:
 
     def _next_event(self) -> Event:
         """The next event; that nothing happened in time is one too."""
-        now, lane = time.monotonic(), self._ensemble.slowest()
+        now, lane = environment.monotonic(), self._ensemble.slowest()
         due, event = self._next_due()
         if lane is not None:
             seconds = self._settings.add_entry_timeout_seconds + lane.extra_seconds
@@ -185,7 +182,7 @@ class Committer:
                 due, event = limit, lambda: self._too_slow(lane, seconds)
         try:
             return self.inbox.get(timeout=None if due is None else max(0.0, due - now))
-        except queue.Empty:
+        except environment.Empty:
             return event()
 
     def _next_due(self) -> tuple[float | None, Callable[[], Event]]:
@@ -300,7 +297,7 @@ class Committer:
         if not done:
             return
         self.length_bytes = done[-1].record.record.length_bytes
-        self._acknowledged_at = time.monotonic()
+        self._acknowledged_at = environment.monotonic()
         with self._room:
             self._outstanding -= sum(group.byte_count for group in done)
             self._room.notify_all()
@@ -338,7 +335,7 @@ class Committer:
             parts=parts,
             stored=self.pending.stored,
         )
-        deadline = time.monotonic() + self._seconds_to_acknowledge(self._pushed_bytes)
+        deadline = environment.monotonic() + self._seconds_to_acknowledge(self._pushed_bytes)
         group = Group(add, journal.encode(record, self._digester, messages), taken, deadline)
         self._groups.append(group)
         self._ensemble.send(group.record)

@@ -7,8 +7,8 @@ an ack is replaced all the same, and gets what is not acknowledged (RB-43, H9).
 
 import logging
 import math
-import time
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client import ensemble_log, ensembles
 from bkspark.client.cluster import Cluster
@@ -16,7 +16,6 @@ from bkspark.client.ensembles import Vacancy
 from bkspark.client.handles.lane import Lane, Report
 from bkspark.client.metadata_check import still_current
 from bkspark.client.records import Seen
-from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import LedgerClosedError, LedgerFencedError, NotEnoughBookiesError
 from bkspark.format import layout
 from bkspark.format.journal import EncodedRecord
@@ -39,13 +38,11 @@ class Ensemble:
         cluster: Cluster,
         seen: Seen[LedgerMetadata],
         report: Report,
-        runtime: Runtime = THREADS,
     ) -> None:
         self.seen = seen
         self.failures: dict[str, str] = {}
         self._cluster = cluster
         self._report = report
-        self._runtime = runtime
         self._term = seen.value.term
         self._token = seen.value.token
         self._ledger_id = seen.value.ledger_id
@@ -175,9 +172,9 @@ class Ensemble:
         lanes = [lane for lane in self._lanes if lane is not None]
         for lane in lanes:
             lane.stop()
-        deadline = time.monotonic() + timeout
+        deadline = environment.monotonic() + timeout
         for lane in lanes:
-            lane.end_within(max(0.0, deadline - time.monotonic()))
+            lane.end_within(max(0.0, deadline - environment.monotonic()))
 
     def _choose(self) -> BookieAddress | None:
         """A bookie that is not in use, has not failed, and holds the writer's permission."""
@@ -189,7 +186,7 @@ class Ensemble:
             staying=[member for index, member in enumerate(ensemble) if index not in gone],
             exclude={member.bookie_id for member in ensemble} | set(self.failures),
         )
-        address, failed = ensembles.replace(self._cluster, self._runtime, vacancy)
+        address, failed = ensembles.replace(self._cluster, vacancy)
         self.failures.update(failed)
         return address
 
@@ -210,5 +207,4 @@ class Ensemble:
             term=self._term,
             token=self._token,
             report=self._report,
-            runtime=self._runtime,
         )

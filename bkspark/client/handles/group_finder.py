@@ -19,7 +19,6 @@ from bkspark.client.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.client.journals.journal_pages import Mark, Page, StoredGroup
 from bkspark.client.journals.member_end import MemberEnd
 from bkspark.client.journals.member_journals import MemberJournals, NamedPage
-from bkspark.client.runtime import THREADS, Runtime
 from bkspark.client.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError
 from bkspark.format.digest import Digester
@@ -81,7 +80,6 @@ class GroupFinder:
         digester: Digester,
         *,
         settings: ReaderSettings = USUAL_READS,
-        runtime: Runtime = THREADS,
         marks: Sequence[tuple[Member, Mark]] = (),
         turn: int = 0,
     ) -> None:
@@ -91,7 +89,7 @@ class GroupFinder:
         self._digester = digester
         self._settings = settings
         self._fan_out: FanOut[Member] = FanOut(
-            lambda member: Channel(self._address(member), runtime), runtime, self._progress
+            lambda member: Channel(self._address(member)), self._progress
         )
         self._marks = marks
         self._turn = turn

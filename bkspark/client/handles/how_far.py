@@ -5,10 +5,10 @@ Of an open ledger only the ends of journals are read, and nobody is fenced or di
 has to its bookies.
 """
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from bkspark import environment
 from bkspark.client.cluster import Cluster
 from bkspark.client.journals.member_end import MemberEnd
 from bkspark.errors import BookieUnavailableError
@@ -80,7 +80,7 @@ def look(cluster: Cluster, ledger_id: int, ask: Ask, *, enough: int | None = Non
         if pause is None or (is_current and not state.may_change):
             raise state.unknown()
         before = {**before, **state.answers.ends}
-        time.sleep(pause)
+        environment.sleep(pause)
         if not is_current:
             seen, before = cluster.ledger(ledger_id), {}
     return Readable(seen.value, seen.value.last_entry_id, seen.value.length_bytes or 0)

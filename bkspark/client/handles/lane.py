@@ -5,18 +5,16 @@ makes the post-check and reports; whether that counts is not its business.
 """
 
 import math
-import queue
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.channel import SLOWEST_BYTES_PER_SECOND, Channel
 from bkspark.client.post_check import post_check
-from bkspark.client.runtime import THREADS, Inbox, Runtime
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format import layout
 from bkspark.format.journal import EncodedRecord
@@ -83,7 +81,6 @@ class Lane:
         term: int,
         token: str,
         report: Report,
-        runtime: Runtime = THREADS,
     ) -> None:
         self.ensemble_index = ensemble_index
         self.address = address
@@ -95,12 +92,12 @@ class Lane:
         self.waiting_bytes = 0
         self._sent: deque[tuple[int, int, float, float]] = deque()
         self._look_at_oldest()
-        self._waiting: Inbox[Framed | None] = runtime.inbox()
+        self._waiting: environment.Inbox[Framed | None] = environment.inbox()
         self._framed_bytes = 0
         self._journal: Journal | None = None
-        self._channel = Channel(address, runtime)
+        self._channel = Channel(address, name=f"ledger-{ledger_id}-{address.bookie_id}")
         try:
-            self._channel.begin(self._work, f"ledger-{ledger_id}-{address.bookie_id}")
+            self._channel.begin(self._work)
         except BookieUnavailableError as error:
             report(Broken(ensemble_index, address.bookie_id, error))
 
@@ -120,7 +117,7 @@ class Lane:
             size = sum(part.length_bytes for part in record.parts)
             self.waiting_bytes += size
             extra = seconds_for(self.waiting_bytes)
-            self._sent.append((record.first_entry_id, size, time.monotonic(), extra))
+            self._sent.append((record.first_entry_id, size, environment.monotonic(), extra))
             self._look_at_oldest()
         self._waiting.put(framed)
 
@@ -136,7 +133,7 @@ class Lane:
 
     def abandon(self) -> None:
         """Forget what was sent and end the lane when it comes back, if it ever does."""
-        with suppress(queue.Empty):
+        with suppress(environment.Empty):
             while not self._waiting.empty():
                 self._waiting.get(timeout=0)
         self._waiting.put(None)

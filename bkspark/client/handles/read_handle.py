@@ -5,12 +5,12 @@ recovery, reads up to the last-add-confirmed it has seen, which only ever grows,
 the writer (protocol document, "Reading").
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from bkspark import environment
 from bkspark.client import arguments
 from bkspark.client.bound import BoundToProcess
 from bkspark.client.cluster import Cluster
@@ -19,7 +19,6 @@ from bkspark.client.handles.group_finder import GroupFinder
 from bkspark.client.handles.how_far import Answers, IsEnough, look
 from bkspark.client.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.client.journals.journal_pages import Mark
-from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import (
     BookieUnavailableError,
     CorruptDataError,
@@ -75,7 +74,6 @@ class ReadHandle(BoundToProcess):
         *,
         confirmed: int | None = None,
         settings: ReaderSettings = USUAL_READS,
-        runtime: Runtime = THREADS,
         marks: Sequence[tuple[Member, Mark]] = (),
         turn: int = 0,
     ) -> None:
@@ -89,7 +87,6 @@ class ReadHandle(BoundToProcess):
             ledger_id,
             digester,
             settings=settings,
-            runtime=runtime,
             marks=marks,
             turn=turn,
         )
@@ -140,14 +137,14 @@ class ReadHandle(BoundToProcess):
         Raises:
             BookieUnavailableError: at the end of that time too few bookies tell whether it may.
         """
-        deadline, unknown = time.monotonic() + timeout, None
+        deadline, unknown = environment.monotonic() + timeout, None
         while self._confirmed < entry_id and not self.is_closed:
-            left = deadline - time.monotonic()
+            left = deadline - environment.monotonic()
             if left <= 0 and unknown is not None:
                 raise unknown
             if left <= 0:
                 return False
-            time.sleep(min(POLL_SECONDS, left))
+            environment.sleep(min(POLL_SECONDS, left))
             unknown = self._news(max(left, POLL_SECONDS))
         return self._confirmed >= entry_id
 

@@ -4,13 +4,12 @@ While one group of entries is being stored, the next one gathers (group commit).
 and when, is in ``committer``.
 """
 
-import sys
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 import pyarrow as pa
 
+from bkspark import environment
 from bkspark.client.asking import Answer
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.committer import Committer
@@ -21,7 +20,6 @@ from bkspark.client.handles.promise import Promise, kept
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.records import Seen
-from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import InvalidRequestError, LedgerFencedError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
@@ -59,25 +57,21 @@ class WriteHandle(ClosedAtEnd):
         cluster: Cluster,
         seen: Seen[LedgerMetadata],
         digester: Digester,
-        runtime: Runtime = THREADS,
         settings: WriterSettings = USUAL,
     ) -> None:
         self.ledger_id = seen.value.ledger_id
         self._cluster = cluster
-        self._runtime = runtime
         self._settings = settings
         self._schema = arrow_schema.decode(seen.value.schema)
-        self._committer = Committer(cluster, seen, digester, self._schema, runtime, settings)
+        self._committer = Committer(cluster, seen, digester, self._schema, settings)
         self._is_of_bytes = self._schema == VALUE_SCHEMA
         self._is_sealed = False
-        self._task = runtime.start(self._committer.run, f"ledger-{self.ledger_id}")
+        self._task = environment.start(self._committer.run, f"ledger-{self.ledger_id}")
         self._is_let_go = False
 
     def __del__(self) -> None:
-        if self._is_let_go or not self.is_of_this_process or sys.is_finalizing():
-            return
-        self._committer.inbox.put(Stop())  # first: the warning may be an error
-        warnings.warn(f"unclosed {self!r}", ResourceWarning, source=self, stacklevel=2)
+        if not self._is_let_go and self.is_of_this_process:
+            environment.dropped(self, repr(self), lambda: self._committer.inbox.put(Stop()))
 
     def __repr__(self) -> str:
         return f"WriteHandle(ledger {self.ledger_id}, last_add_confirmed {self.last_add_confirmed})"
@@ -202,7 +196,6 @@ class WriteHandle(ClosedAtEnd):
         ledger = self._committer.metadata
         sealing = Answer(
             lambda: self._seal(ledger.term, ledger.token),
-            self._runtime,
             f"ledger-{self.ledger_id}-close",
         )
         if not sealing.is_there_within(self._settings.wait_seconds_max):

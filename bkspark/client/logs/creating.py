@@ -2,7 +2,8 @@
 
 import pyarrow as pa
 
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark import environment
+from bkspark.client.cluster import Cluster
 from bkspark.client.records import Seen
 from bkspark.format import arrow_schema, layout
 from bkspark.protocol.ledger import DigestSpec
@@ -37,6 +38,6 @@ def create_log(
     def created(record: LogRecord | None) -> LogRecord:
         log = LogRecord.of(record, name, quorum)
         log = log if run is None else log.with_stream(run)
-        return log.created(quorum, digest, stored).stamped(now_ms())
+        return log.created(quorum, digest, stored).stamped(environment.now_ms())
 
     return cluster.logs.update(layout.log_name(name), created)

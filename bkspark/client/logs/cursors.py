@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from bkspark import environment
 from bkspark.client import arguments
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.cluster import Cluster
 from bkspark.client.records import Records, Seen
 from bkspark.errors import (
     LedgerExistsError,
@@ -157,7 +158,7 @@ def _touched(cluster: Cluster, log_name: str) -> LogRecord:
     def touched(record: LogRecord | None) -> LogRecord:
         if record is None or record.is_vacant:
             raise NoSuchLedgerError(f"there is no log {log_name!r}")
-        return record.stamped(max(now_ms(), record.changed_ms + 1))
+        return record.stamped(max(environment.now_ms(), record.changed_ms + 1))
 
     return cluster.logs.update(log_name, touched).value
 

@@ -4,15 +4,15 @@ Offsets are dense over the whole log, and stay what they are when it is truncate
 disturbs whoever writes; ``writer`` takes the log over from whoever wrote before.
 """
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from bkspark import environment
 from bkspark.client import arguments
 from bkspark.client.bound import BoundToProcess
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.logs import cursors, truncation
@@ -143,10 +143,10 @@ class LogHandle(BoundToProcess):
                 rows = read_view_in_order(self._cluster, view, offset, None, self._password)
                 yield from self._entries(rows)
                 offset, deadline = view.end_offset, _deadline(timeout)
-            elif view.record.is_sealed or time.monotonic() >= deadline:
+            elif view.record.is_sealed or environment.monotonic() >= deadline:
                 return
             else:
-                time.sleep(POLL_SECONDS)
+                environment.sleep(POLL_SECONDS)
             view = self._watch.look()
 
     def wait_for(self, offset: int, timeout: float | None) -> bool:
@@ -157,9 +157,9 @@ class LogHandle(BoundToProcess):
         offset = arguments.whole_number("an offset", offset, least=0)
         deadline = _deadline(timeout)
         while not (view := self._watch.look()).end_offset > offset:
-            if view.record.is_sealed or time.monotonic() >= deadline:
+            if view.record.is_sealed or environment.monotonic() >= deadline:
                 return False
-            time.sleep(POLL_SECONDS)
+            environment.sleep(POLL_SECONDS)
         return True
 
     def cursor(self, name: str, start: int | None = None) -> Cursor:
@@ -238,7 +238,7 @@ class LogHandle(BoundToProcess):
         def kept(record: LogRecord | None) -> LogRecord:
             log = self._existing(record)
             after = replace(log, retention_bytes=byte_count, retention_ms=milliseconds)
-            return log if after == log else after.stamped(now_ms())
+            return log if after == log else after.stamped(environment.now_ms())
 
         self._cluster.logs.update(self.name, kept)
 
@@ -290,4 +290,4 @@ def _offset(what: str, given: object) -> int | None:
 
 def _deadline(timeout: float | None) -> float:
     seconds = arguments.seconds_or_none("timeout", timeout)
-    return float("inf") if seconds is None else time.monotonic() + seconds
+    return float("inf") if seconds is None else environment.monotonic() + seconds

@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from bkspark import environment
 from bkspark.client.callback_guard import CallbackGuard
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.cluster import Cluster
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.with_block import ClosedAtEnd
 from bkspark.client.handles.write_handle import WriteHandle
@@ -23,7 +24,6 @@ from bkspark.client.logs.truncation import retain_after_roll
 from bkspark.client.logs.undecided import Undecided, with_outcome
 from bkspark.client.password import Password, make_digester
 from bkspark.client.records import Seen
-from bkspark.client.runtime import THREADS, Runtime, Task
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
@@ -59,7 +59,6 @@ class LogWriter(ClosedAtEnd):
         policy: RollPolicy = rolling.NEVER,
         *,
         settings: WriterSettings = USUAL,
-        runtime: Runtime = THREADS,
     ) -> None:
         self.log_name = log_name
         self.roll_error: BookKeeperError | None = None
@@ -67,11 +66,10 @@ class LogWriter(ClosedAtEnd):
         self._password = password
         self._policy = policy
         self._settings = settings
-        self._runtime = runtime
         tail = open_tail(cluster, log_name, password)
         self._lock = threading.Condition()  # re-entered by callbacks that append
-        self._rolling = runtime.lock()
-        self._roll_task: Task | None = None
+        self._rolling = environment.lock()
+        self._roll_task: environment.Task | None = None
         self._waiting: deque[Add] | None = None
         self._waiting_bytes = 0
         self._callbacks = CallbackGuard()
@@ -254,7 +252,7 @@ class LogWriter(ClosedAtEnd):
         def transform(record: LogRecord | None) -> LogRecord:
             log = self._settled_before(self._own(record), old)
             after = log.with_tail(following.value, own=old.ledger_id)
-            return after if after == record else after.stamped(now_ms())
+            return after if after == record else after.stamped(environment.now_ms())
 
         return transform
 
@@ -315,7 +313,9 @@ class LogWriter(ClosedAtEnd):
             if segment.ledger_id not in record.tail:
                 return record
             ledger = self._cluster.ledger(segment.ledger_id).value
-            return self._settled_before(record, segment).settled(ledger).stamped(now_ms())
+            return (
+                self._settled_before(record, segment).settled(ledger).stamped(environment.now_ms())
+            )
 
         try:
             settled = self._cluster.logs.update(self.log_name, transform)
@@ -326,9 +326,7 @@ class LogWriter(ClosedAtEnd):
 
     def _begun(self, ledger: Seen[LedgerMetadata], first_offset: int) -> Segment:
         digester = make_digester(ledger.value.digest, self._password)
-        handle = WriteHandle(
-            self._cluster, ledger, digester, runtime=self._runtime, settings=self._settings
-        )
+        handle = WriteHandle(self._cluster, ledger, digester, settings=self._settings)
         return Segment(handle, first_offset)
 
     def _roll_if_due(self) -> None:
@@ -337,7 +335,7 @@ class LogWriter(ClosedAtEnd):
         if reason:
             self._segment.filling = Filling()
             name = f"roll-{self.log_name}"
-            self._roll_task = self._runtime.start(lambda: self._roll_in_background(reason), name)
+            self._roll_task = environment.start(lambda: self._roll_in_background(reason), name)
 
     def _roll_in_background(self, reason: str) -> None:
         try:

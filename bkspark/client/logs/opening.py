@@ -14,7 +14,8 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark import environment
+from bkspark.client.cluster import Cluster
 from bkspark.client.creating import STREAM, WRITER, create_ledger, of_log
 from bkspark.client.deleting import make_tombstone
 from bkspark.client.logs.schema import schema_after
@@ -143,7 +144,9 @@ class _Opening:
         ledger = self._ledger(settled)
         after = settled.with_tail(ledger.value, schema=self._log_schema(settled))
         try:
-            joined = self._cluster.logs.replace(self._name, after.stamped(now_ms()), seen)
+            joined = self._cluster.logs.replace(
+                self._name, after.stamped(environment.now_ms()), seen
+            )
         except (MetadataVersionError, OutcomeUnknownError):
             return None
         return self._opened(joined)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from time import monotonic
 from typing import TypeAlias
 
 import pyarrow as pa
 
+from bkspark import environment
 from bkspark.client import arguments
 from bkspark.client.handles.entries import count_of
 from bkspark.client.handles.write_handle import WriteHandle
@@ -73,7 +73,7 @@ class Filling:
     byte_count: int = 0
     entry_count: int = 0
     record_count: int = 0
-    began: float = field(default_factory=monotonic)
+    began: float = field(default_factory=environment.monotonic)
 
     def add(self, add: Add) -> None:
         self.entry_count += len(add.entries)
@@ -96,7 +96,7 @@ class Filling:
         return ""
 
     def _age(self) -> float:
-        return monotonic() - self.began
+        return environment.monotonic() - self.began
 
 
 @dataclass(slots=True)

@@ -7,7 +7,8 @@ log"; RB-20, H41).
 
 from collections.abc import Callable
 
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark import environment
+from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.records import Seen, back_off
 from bkspark.client.recovery.recover import recover
@@ -54,7 +55,7 @@ def update_settled(
         after = change(closed)
         if seen is not None and after == before:
             return seen
-        after = after.stamped(now_ms())
+        after = after.stamped(environment.now_ms())
         try:
             if seen is None:
                 return cluster.logs.create(log_name, after)

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark import environment
+from bkspark.client.cluster import Cluster
 from bkspark.client.deleting import make_tombstone
 from bkspark.client.logs.cursors import positions_of
 from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
@@ -82,7 +83,7 @@ def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
 def _kept_from(
     cluster: Cluster, respects_cursors: bool, ledger_count_max: int | None
 ) -> Callable[[LogRecord], int]:
-    now = now_ms()
+    now = environment.now_ms()
 
     def kept_from(log: LogRecord) -> int:
         if not is_limited(log):
@@ -105,7 +106,7 @@ def _truncate(
         if record is None or record.is_vacant:
             raise NoSuchLedgerError(f"there is no log {log_name!r}")
         after = record.truncated(offset_of(record))
-        return record if after == record else after.stamped(now_ms())
+        return record if after == record else after.stamped(environment.now_ms())
 
     log = cluster.logs.update(log_name, truncated, seen=cluster.log(log_name)).value
     gone = _deleted(cluster, log.to_delete[:delete_count_max])

@@ -1,15 +1,14 @@
 """How far logs may be read, for people: asked of all at once, and waited for only so long."""
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
+from bkspark import environment
 from bkspark.client.asking import Answer
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.reading.log_view import LogView, view_of
-from bkspark.client.runtime import THREADS
 from bkspark.errors import BookKeeperError
 from bkspark.protocol.log import LogRecord
 
@@ -34,9 +33,9 @@ def views_of(cluster: Cluster, logs: Sequence[LogRecord], password: Password) ->
                 found[log.name] = view_of(cluster, log, password)
 
     shares = [logs[n::THREADS_MAX] for n in range(min(THREADS_MAX, len(logs)))]
-    answers = [Answer(partial(look, share), THREADS, "look-at-logs") for share in shares]
-    until = time.monotonic() + END_SECONDS
+    answers = [Answer(partial(look, share), "look-at-logs") for share in shares]
+    until = environment.monotonic() + END_SECONDS
     for answer in answers:
-        if answer.is_there_within(max(0.0, until - time.monotonic())):
+        if answer.is_there_within(max(0.0, until - environment.monotonic())):
             answer.result()
     return dict(found)

@@ -11,9 +11,9 @@ in the log; only rows that were added through a handle or a log writer come by o
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
@@ -181,9 +181,10 @@ def _metadata(
                 raise
             raise gone from error
 
-    with ThreadPoolExecutor(min(LOOK_UPS_AT_ONCE, len(unknown))) as pool:
-        found = {ledger.ledger_id: ledger for ledger in pool.map(look_up, unknown)}
-    return {**view.metadata, **found}
+    ledgers = environment.for_each(
+        look_up, unknown, at_once=LOOK_UPS_AT_ONCE, name="look-up-ledgers"
+    )
+    return {**view.metadata, **{ledger.ledger_id: ledger for ledger in ledgers}}
 
 
 def plan_ledger(

@@ -6,9 +6,7 @@ for a while in which it does not, longer every time and by chance longer or shor
 Waiting is about getting done; nothing is decided by it.
 """
 
-import random
-import time
-
+from bkspark import environment
 from bkspark.client.cluster import Cluster
 from bkspark.errors import OutcomeUnknownError
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
@@ -30,10 +28,10 @@ def wait_for_others(cluster: Cluster, ledger_id: int, displaced_before: int) -> 
     Args:
         displaced_before: how often this recovery was displaced before, >= 0.
     """
-    pause = _FIRST_PAUSE_SECONDS * 2**displaced_before * (0.5 + random.random())
+    pause = _FIRST_PAUSE_SECONDS * 2**displaced_before * (0.5 + environment.draw())
     seen, unchanged = cluster.ledger(ledger_id), 0
     while seen.value.state is not LedgerState.CLOSED and unchanged < _LOOKS:
-        time.sleep(pause)
+        environment.sleep(pause)
         newest = cluster.ledger(ledger_id)
         unchanged = unchanged + 1 if newest.stored.version == seen.stored.version else 0
         seen = newest

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from secrets import token_hex
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.copying import DamagedInPlaceError, copy_entry_log
@@ -371,7 +371,7 @@ class WriteBack:
         try:
             return root.open_journal(layout.journal(self.ledger_id, self.term, self.token))
         except BookieUnavailableError:
-            return root.open_journal(layout.journal(self.ledger_id, self.term, token_hex(16)))
+            return root.open_journal(layout.journal(self.ledger_id, self.term, environment.token()))
 
 
 def _entry_logs(record: AddRecord) -> Iterator[EntryLog]:

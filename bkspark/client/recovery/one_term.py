@@ -8,8 +8,9 @@ believe in behind.
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery import explaining
 from bkspark.client.recovery.displacement import DisplacedError
@@ -193,7 +194,7 @@ class Recovery:
             waiting_for=tuple(member.bookie_id for member in self._waiting_for(error)),
             reason=str(error.args[0]),
             hint=error.hint,
-            told_ms=now_ms(),
+            told_ms=environment.now_ms(),
         )
         try:
             self._cluster.recoveries.update(str(stuck.ledger_id), lambda _before: stuck)

@@ -17,8 +17,8 @@ Steps 2 and 4 are lists of picklable instructions: a thread pool carries them ou
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from secrets import token_hex
 
+from bkspark import environment
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password, make_digester
 from bkspark.client.recovery.displacement import TAKEOVERS_MAX, DisplacedError, wait_for_others
@@ -117,7 +117,7 @@ def _take_over(
     run: Runner,
     note: Notes,
 ) -> Recovery:
-    taken = cluster.ledgers.update(str(ledger_id), _taken_over(token_hex(16))).value
+    taken = cluster.ledgers.update(str(ledger_id), _taken_over(environment.token())).value
     note(f"ledger {ledger_id} is IN_RECOVERY in term {taken.term}")
     return Recovery(cluster, taken, password, run, note)
 

@@ -13,8 +13,9 @@ Rule 3. A spare holds the fence before anything else is written to it.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.cluster import Cluster, draw
+from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.recovery.displacement import DisplacedError
 from bkspark.client.recovery.explaining import entries
@@ -163,7 +164,12 @@ class Replication:
         exclude = used | set(self.problems)
         try:
             chosen = placement.choose(
-                self._candidates, 1, draw=draw, exclude=exclude, near=near, last=self._suspects
+                self._candidates,
+                1,
+                draw=environment.draw,
+                exclude=exclude,
+                near=near,
+                last=self._suspects,
             )
         except NotEnoughBookiesError:
             return None

@@ -15,7 +15,6 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.channel import Channel, NoAnswerError
 from bkspark.client.fan_out import FanOut, Timeouts
-from bkspark.client.runtime import THREADS, Runtime
 from bkspark.errors import BookieUnavailableError
 
 R = TypeVar("R", covariant=True)
@@ -83,7 +82,6 @@ def in_threads(
     *,
     tell: Callable[[str], None] | None = None,
     tell_seconds: float | None = None,
-    runtime: Runtime = THREADS,
 ) -> list[Any]:
     """Carry out ``instructions`` at once, a thread each; one that hangs becomes a ``Silence``.
 
@@ -104,8 +102,7 @@ def in_threads(
             tell(still_waiting(instructions[number].address.bookie_id for number in left))
 
     fan_out: FanOut[int] = FanOut(
-        lambda number: Channel(instructions[number].address, runtime, is_patient=True),
-        runtime,
+        lambda number: _channel(instructions[number]),
         heartbeat=beats.__getitem__,
     )
     answers = fan_out.ask(
@@ -116,6 +113,11 @@ def in_threads(
         on_late=tell_of,
     )
     return [_result(answer) for answer in answers.values()]
+
+
+def _channel(instruction: Instruction[Any]) -> Channel:
+    name = f"{type(instruction).__name__} on {instruction.address.bookie_id}"
+    return Channel(instruction.address, is_patient=True, name=name)
 
 
 def _result(answer: Any) -> Any:

@@ -10,9 +10,10 @@ over, so one that hung and wakes up changes nothing (RB-45).
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from bkspark import environment
 from bkspark.client.batch.plan import WriteRequest
 from bkspark.client.cluster import Cluster
 from bkspark.client.logs.rolling import RollPolicy
@@ -52,7 +53,7 @@ class TailWriterCache:
         self._rest_after_seconds = rest_after_seconds
         self._tails: dict[_Key, TailWriter] = {}
         self._lock = threading.Lock()
-        self._timer: threading.Timer | None = None
+        self._stay: Callable[[], None] | None = None
 
     def rest(self) -> None:
         """Lay all tails down; one that was taken over meanwhile is let go as it is."""
@@ -77,8 +78,8 @@ class TailWriterCache:
         """
         if not batch.row_count and not batch.staging.is_private:
             return False
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._stay is not None:
+            self._stay()
         with self._lock:
             try:
                 is_new = self._committed(request, batch)
@@ -88,9 +89,7 @@ class TailWriterCache:
 
     def _rest_later(self) -> None:
         if self._rest_after_seconds is not None and self._tails:
-            self._timer = threading.Timer(self._rest_after_seconds, self.rest)
-            self._timer.daemon = True
-            self._timer.start()
+            self._stay = environment.after(self._rest_after_seconds, self.rest, "lay-tails-down")
 
     def _committed(self, request: WriteRequest, batch: MicroBatch) -> bool:
         key = (request.metadata_uri, request.log_name, batch.run.query_id)

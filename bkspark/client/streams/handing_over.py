@@ -9,15 +9,14 @@ could do so is what it always was: a writer to be recovered from.
 """
 
 from dataclasses import dataclass
-from secrets import token_hex
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.cluster import Cluster, now_ms
+from bkspark.client.cluster import Cluster
 from bkspark.client.ensembles import enlist, ensemble_of
 from bkspark.client.logs.opening import OpenTail
 from bkspark.client.password import Password, make_digester
 from bkspark.client.records import Seen
-from bkspark.client.runtime import THREADS
 from bkspark.errors import MetadataVersionError, NoSuchLedgerError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerMetadata, Standing
@@ -60,7 +59,7 @@ def take_up(
     ensemble = ensemble_of(cluster, ledger.value)
     if ensemble is None or not _is_registered(cluster, log, run):
         return None
-    after = ledger.value.taken_up(token_hex(16))
+    after = ledger.value.taken_up(environment.token())
     if not _is_joined(ensemble, after):
         return None
     try:
@@ -70,7 +69,7 @@ def take_up(
     newest = cluster.log(log_name)
     if newest.value.tail != (ledger_id,):
         return None
-    age_ms = now_ms() - taken.value.created_ms
+    age_ms = environment.now_ms() - taken.value.created_ms
     return TakenUp(OpenTail(taken, newest), ledger.value.laid_down, max(0, age_ms) / 1000)
 
 
@@ -91,7 +90,7 @@ def _is_registered(cluster: Cluster, log: Seen[LogRecord], run: StreamRun) -> bo
     if after == log.value:
         return True
     try:
-        cluster.logs.replace(log.value.name, after.stamped(now_ms()), log)
+        cluster.logs.replace(log.value.name, after.stamped(environment.now_ms()), log)
     except (MetadataVersionError, OutcomeUnknownError):
         return False
     return True
@@ -101,4 +100,4 @@ def _is_joined(ensemble: list[BookieAddress], ledger: LedgerMetadata) -> bool:
     """Whether every member of the ensemble has taken the new writer's permission."""
     names = {address.bookie_id for address in ensemble}
     permission = layout.permission(ledger.ledger_id, ledger.term, ledger.token)
-    return names == enlist(THREADS, ensemble, permission)
+    return names == enlist(ensemble, permission)

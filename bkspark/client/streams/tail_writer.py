@@ -9,8 +9,8 @@ nobody else commits without fencing this writer first, so its own memory is as g
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from time import monotonic
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.batch.plan import WriteRequest, target_of
 from bkspark.client.batch.record_writer import RecordWriter
@@ -57,7 +57,7 @@ class TailWriter:
     def __init__(self, request: WriteRequest, batch: MicroBatch, *, adopts: bool) -> None:
         self.run = batch.run
         self._request = request
-        self._began = monotonic()
+        self._began = environment.monotonic()
         self._rolled: LogRecord | None = None
         with ExitStack() as cleanup:
             self._cluster = cleanup.enter_context(Cluster(request.metadata_uri))

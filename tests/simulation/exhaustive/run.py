@@ -13,12 +13,14 @@ from hashlib import blake2b
 from random import Random
 from typing import Protocol
 
+from bkspark import environment
 from bkspark.client.recovery import recover
 from bkspark.metadata import memory as metadata_memory
 from bkspark.protocol.ledger import LedgerMetadata, Member
 from bkspark.protocol.quorum import Quorum
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
+from tests.simulation.environment import REMEMBERED, SimulatedEnvironment, replaced
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.exhaustive.explorer import RedundantError
 from tests.simulation.exhaustive.knowledge import ToldStorage
@@ -27,7 +29,6 @@ from tests.simulation.exhaustive.symmetry import Turns, is_too_early
 from tests.simulation.faults import Chance
 from tests.simulation.frame import Outcome
 from tests.simulation.oracle import Oracle
-from tests.simulation.runtime import determined, each_remembers, replaced
 from tests.simulation.schedule import make_ledger
 from tests.simulation.scheduler import Process, Scheduler, Task
 
@@ -140,7 +141,8 @@ class ScopeRun:
         self.scheduler = Scheduler(self._choices, steps_per_second=_STEPS_PER_SECOND)
         self.scheduler.touch = searcher.touch
         self.oracle = Oracle(URI)
-        with determined(0, chance=self._chance):
+        self._environment = SimulatedEnvironment(self.scheduler, self._chance, has_time=False)
+        with environment.use(self._environment):
             self.storage = ToldStorage(
                 self.scheduler,
                 Chance(Random(0), losses_left=0, is_over=True),
@@ -160,10 +162,9 @@ class ScopeRun:
     def in_place(self) -> Iterator[None]:
         once = [(recover, "TAKEOVERS_MAX", 1), *milestones(self._go_on, self._decided)]
         with (
-            determined(0, chance=self._chance),
-            each_remembers(self.scheduler),
+            environment.use(self._environment),
             self.storage.installed(),
-            replaced(once),
+            replaced([*once, *REMEMBERED]),
         ):
             try:
                 yield

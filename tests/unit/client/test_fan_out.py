@@ -5,11 +5,12 @@ import time
 
 import pytest
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client import trouble
 from bkspark.client.channel import Channel, NoAnswerError
 from bkspark.client.fan_out import FanOut, Timeouts, ask_all
 from bkspark.client.handles.settings import ReaderSettings
+from bkspark.client.trouble import Trouble
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.protocol.ledger import Member
 
@@ -153,7 +154,7 @@ def test_a_shorter_time_may_be_given():
     watch = Stopwatch()
     asker.all_at_once([A], bookies.ask, Heard(1).accept, timeout=0.1)
     assert watch.seconds < 5
-    assert not trouble.THIS_PROCESS.hangs(find(A))
+    assert not environment.the_one(Trouble).hangs(find(A))
     bookies.let_go()
 
 
@@ -233,7 +234,7 @@ def test_who_is_silent_is_remembered_whatever_another_one_raises(gate):
     questions = {Channel(find(A)): bad, Channel(find(B)): lambda: gate.wait(60)}
     with pytest.raises(CorruptDataError):
         ask_all(questions, Timeouts(0.05))
-    assert trouble.THIS_PROCESS.hangs(find(B))
+    assert environment.the_one(Trouble).hangs(find(B))
 
 
 def test_those_that_are_needed_have_more_time(gate):
@@ -253,7 +254,7 @@ def test_when_there_are_enough_the_others_have_little_time(gate):
     lines = {Channel(find(A)): lambda: gate.wait(60), Channel(find(B)): lambda: True}
     first, second = ask_all(lines, Timeouts(60, grace_seconds=0.05), enough=1).values()
     assert (isinstance(first, NoAnswerError), second) == (True, True)
-    assert not trouble.THIS_PROCESS.hangs(find(A))  # it has had little time
+    assert not environment.the_one(Trouble).hangs(find(A))  # it has had little time
 
 
 def test_answers_that_are_not_usable_are_not_enough(gate):
@@ -285,4 +286,4 @@ def test_who_is_interrupted_leaves_no_question_behind_that_nobody_knows_of(gate)
     lines = {Channel(find(A)): lambda: gate.wait(60), Channel(find(B)): lambda: True}
     with pytest.raises(KeyboardInterrupt):
         ask_all(lines, Timeouts(60), is_usable=interrupt)
-    assert len(trouble.THIS_PROCESS._owed[find(A)]) == 1
+    assert len(environment.the_one(Trouble)._owed[find(A)]) == 1

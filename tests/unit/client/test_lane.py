@@ -2,28 +2,17 @@
 
 import math
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client import trouble
 from bkspark.client.handles import lane
 from bkspark.client.handles.lane import Broken, Framed, Lane
-from bkspark.client.runtime import THREADS
-
-
-class Nobody:
-    """A runtime whose tasks never get on."""
-
-    inbox = THREADS.inbox
-
-    def start(self, work: Callable[[], None], name: str) -> None:
-        del work, name
-
+from bkspark.client.trouble import Trouble
 
 ADDRESS = BookieAddress("bookie-1", "a" * 32, "c" * 32, "memory://a")
 
@@ -38,10 +27,8 @@ def framed(first_entry_id: int, size: int) -> Framed:
 
 def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane, "SLOWEST_BYTES_PER_SECOND", 10)
-    runtime: Any = Nobody()
-    its_lane = Lane(
-        0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None, runtime=runtime
-    )
+    monkeypatch.setattr(environment, "start", lambda _work, _name: None)  # it never gets on
+    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None)
     assert (its_lane.since, its_lane.extra_seconds) == (math.inf, 0)
     for first_entry_id, size in enumerate((20, 100, 30)):
         its_lane.send(framed(first_entry_id, size))
@@ -59,7 +46,7 @@ def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.Mo
 
 
 def test_a_bookie_that_hung_for_others_is_not_waited_for() -> None:
-    trouble.THIS_PROCESS.gave_up(ADDRESS, Future())
+    environment.the_one(Trouble).gave_up(ADDRESS, Future())
     events: list[Any] = []
     its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=events.append)
     [broken] = events
@@ -82,6 +69,6 @@ def test_a_lane_that_hangs_is_remembered(
     else:
         its_lane.stop()
         its_lane.end_within(0.01)
-    assert trouble.THIS_PROCESS.hangs(ADDRESS) == is_given_up
-    assert len(trouble.THIS_PROCESS._owed[ADDRESS]) == 1
+    assert environment.the_one(Trouble).hangs(ADDRESS) == is_given_up
+    assert len(environment.the_one(Trouble)._owed[ADDRESS]) == 1
     gate.set()

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from bkspark import environment
 from bkspark.client import stepping_over
 from bkspark.client.stepping_over import BadCopy, step_over
 
@@ -12,9 +13,8 @@ COPY = BadCopy("c" * 32, "bookie-1", "ledger 7")
 
 
 @pytest.fixture
-def told(caplog, monkeypatch):
+def told(caplog):
     """What was logged so far; nothing was told of before the test."""
-    monkeypatch.setattr(stepping_over, "_TOLD", stepping_over._Told())
     caplog.set_level(logging.WARNING)
     return lambda: [record.getMessage() for record in caplog.records]
 
@@ -43,7 +43,7 @@ def test_another_copy_is_told_of_too(told, other):
 
 def test_after_a_long_time_it_is_told_of_again(told, monkeypatch):
     now = 100.0
-    monkeypatch.setattr(stepping_over.time, "monotonic", lambda: now)
+    monkeypatch.setattr(environment, "monotonic", lambda: now)
     step_over(logger, COPY, "it is cut")
     now += stepping_over.TELL_AGAIN_SECONDS - 1
     step_over(logger, COPY, "it is cut")
@@ -57,6 +57,6 @@ def test_what_is_remembered_is_bounded(told, monkeypatch):
     monkeypatch.setattr(stepping_over, "COPIES_MAX", 10)
     for number in range(50):
         step_over(logger, COPY._replace(what=f"ledger {number}"), "it is cut")
-    assert len(stepping_over._TOLD._at) == 10
+    assert len(environment.the_one(stepping_over._Told)._at) == 10
     step_over(logger, COPY._replace(what="ledger 49"), "it is cut")
     assert len(told()) == 50

@@ -5,6 +5,7 @@ from concurrent.futures import Future
 
 import pytest
 
+from bkspark import environment
 from bkspark.client import trouble
 from bkspark.client.trouble import UNANSWERED_MAX, Trouble
 from bkspark.protocol.ledger import Member
@@ -14,7 +15,7 @@ from bkspark.protocol.quarantine import FAILURES_MAX
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(trouble.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(environment, "monotonic", lambda: now[0])
     return now
 
 
@@ -76,9 +77,9 @@ def test_bookies_in_quarantine_are_those_of_their_cluster() -> None:
 
 
 def test_a_forked_process_has_asked_nobody() -> None:
-    trouble.THIS_PROCESS.gave_up("a", Future())
+    environment.the_one(Trouble).gave_up("a", Future())
     child = os.fork()
     if not child:
-        os._exit(trouble.THIS_PROCESS.hangs("a"))
+        os._exit(environment.the_one(Trouble).hangs("a"))
     assert os.waitpid(child, 0)[1] == 0
-    assert trouble.THIS_PROCESS.hangs("a")
+    assert environment.the_one(Trouble).hangs("a")

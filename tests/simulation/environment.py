@@ -1,0 +1,211 @@
+"""The environment of simulated clients: time, chance and tasks all follow from the schedule's seed.
+
+Rule: nothing in a schedule may depend on the machine. Clients get all that could from their
+``bkspark.environment``, and this is another one.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import count
+from random import Random
+from typing import Any
+
+from bkspark.client.recovery.running import Instruction
+from bkspark.environment import Empty
+from bkspark.format import add_record, ledger_metadata, strict_json
+from bkspark.format import cluster as cluster_format
+from tests.simulation.exhaustive.dependence import Access
+from tests.simulation.scheduler import Process, Scheduler, Task
+
+NOW_MS = 1_700_000_000_000
+_ASKED_BY_ITSELF = ("ask-metadata-store", "look-up-ledgers")
+"""Nobody else can tell whether a process asks the metadata store on a task of its own."""
+
+
+class SimulatedEnvironment:
+    """Tasks of ``scheduler``, in the process of whoever starts them.
+
+    What is started before the schedule, or by a process that works alone, is done at once.
+
+    Args:
+        chance: where the chance of whoever runs now comes from.
+        has_time: whether seconds are steps. If not, sleep takes none, and a microsecond passes
+            between two looks at the clock.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, chance: Callable[[], Random], *, has_time: bool = True
+    ) -> None:
+        self._scheduler = scheduler
+        self._chance = chance
+        self._has_time = has_time
+        self._ticks = count()
+        self._shared: dict[tuple[Process | None, type[Any]], Any] = {}
+
+    def monotonic(self) -> float:
+        return self._scheduler.seconds if self._has_time else next(self._ticks) / 1e6
+
+    def now_ms(self) -> int:
+        return NOW_MS
+
+    def sleep(self, seconds: float) -> None:
+        if self._has_time:
+            self._scheduler.sleep(seconds)
+
+    def draw(self) -> float:
+        return self._chance().random()
+
+    def token(self, byte_count: int) -> str:
+        return f"{self._chance().getrandbits(8 * byte_count):0{2 * byte_count}x}"
+
+    def start(self, work: Callable[[], None], name: str) -> "JoinableTask | _Done":
+        task = self._scheduler.current
+        if task is None or task.process.works_alone or name in _ASKED_BY_ITSELF:
+            work()
+            return _Done()
+        return JoinableTask(self._scheduler, self._scheduler.spawn(task.process, name, work))
+
+    def inbox(self) -> "SimulatedInbox":
+        return SimulatedInbox(self._scheduler)
+
+    def lock(self) -> "SimulatedLock":
+        return SimulatedLock(self._scheduler)
+
+    def the_one(self, kind: type[Any]) -> Any:
+        """Of each simulated process."""
+        task = self._scheduler.current
+        key = (None if task is None else task.process, kind)
+        if key not in self._shared:
+            self._shared[key] = kind()
+        return self._shared[key]
+
+    def dropped(self, thing: object, shown: str, end: Callable[[], object]) -> None:
+        """When that comes is not determined, so nobody ends what a dead process has left."""
+
+
+def run_all(scheduler: Scheduler, instructions: Sequence[Instruction[Any]]) -> list[Any]:
+    """A ``Runner`` for recoveries: a task for each instruction, in the process that runs now."""
+    assert scheduler.current is not None
+    process = scheduler.current.process
+    results: list[Any] = [None] * len(instructions)
+
+    def carry_out(number: int, key: str) -> None:
+        results[number] = instructions[number].run()
+        scheduler.give(key, "end", results[number])
+
+    def begin(number: int) -> JoinableTask:
+        name = f"{type(instructions[number]).__name__}-{number}"
+        task = scheduler.spawn(process, name, lambda: carry_out(number, task.key))
+        scheduler.give(task.key, "start", instructions[number])
+        return JoinableTask(scheduler, task)
+
+    for task in [begin(number) for number in range(len(instructions))]:
+        task.join()
+    return results
+
+
+class JoinableTask:
+    """A scheduler's task, as its starter sees it."""
+
+    def __init__(self, scheduler: Scheduler, task: Task) -> None:
+        self._scheduler = scheduler
+        self._task = task
+
+    def is_alive(self) -> bool:
+        self._scheduler.touch(f"end of {self._task.key}", Access.READ)
+        return self._task.is_alive()
+
+    def join(self, timeout: float | None = None) -> None:
+        if not self._task.is_done:
+            self._scheduler.pause(lambda: self._task.is_done, timeout)
+        self._scheduler.touch(f"end of {self._task.key}", Access.WAIT)
+
+
+class SimulatedInbox:
+    """A queue whose reader lets others go on while it is empty."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._items: deque[Any] = deque()
+        self._taken = 0
+        owner = scheduler.current
+        self._name = scheduler.unique(f"inbox of {owner.key if owner else '-'}")
+
+    def put(self, item: Any) -> None:
+        self._scheduler.touch(self._name, Access.WRITE)
+        self._scheduler.touch(f"{self._name}, item {self._taken + len(self._items)}", Access.WRITE)
+        self._items.append(item)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        del block
+        if not self._items and not self._scheduler.pause(lambda: bool(self._items), timeout):
+            raise Empty
+        self._touch_next(Access.WAIT)
+        self._taken += 1
+        return self._items.popleft()
+
+    def empty(self) -> bool:
+        self._touch_next(Access.READ)
+        return not self._items
+
+    def _touch_next(self, access: Access) -> None:
+        self._scheduler.touch(f"{self._name}, item {self._taken}", access)
+
+
+class SimulatedLock:
+    """Held by one task at a time, more than once if it wants; the others wait for their turn."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._name = scheduler.unique("lock")
+        self._holder: Task | None = None
+        self._depth = 0
+
+    def __enter__(self) -> "SimulatedLock":
+        if self._depth and self._holder is not self._scheduler.current:
+            self._scheduler.pause(lambda: not self._depth)
+        self._scheduler.touch(self._name, Access.WAIT)
+        self._holder, self._depth = self._scheduler.current, self._depth + 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scheduler.touch(self._name, Access.WRITE)
+        self._depth -= 1
+
+
+class _Done:
+    """A task whose work was done when it was started."""
+
+    def is_alive(self) -> bool:
+        return False
+
+    def join(self, timeout: float | None = None) -> None:
+        """There is nothing left to wait for."""
+
+
+@contextmanager
+def replaced(replacements: Sequence[tuple[object, str, object]]) -> Iterator[None]:
+    """Let attributes have other values for a while: (owner, name, value)."""
+    before = [(owner, key, getattr(owner, key)) for owner, key, _ in replacements]
+    for owner, key, value in replacements:
+        setattr(owner, key, value)
+    try:
+        yield
+    finally:
+        for owner, key, value in before:
+            setattr(owner, key, value)
+
+
+REMEMBERED: list[tuple[object, str, object]] = [
+    (owner, name, lru_cache(4096)(getattr(owner, name)))
+    for owner, name in (
+        (strict_json, "loads"),
+        (add_record, "from_json"),
+        (ledger_metadata, "decode"),
+        (cluster_format, "decode_bookie"),
+        (cluster_format, "decode_cluster"),
+    )
+]
+"""The same small records are decoded again and again; decoding is pure, what comes out frozen."""

@@ -1,0 +1,197 @@
+"""The real environment: threads that serve one task after the other; what a process shares."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+
+from bkspark import environment
+from bkspark.environment import RealEnvironment
+
+
+def wait_for(is_so: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def ident_of_a_task(threads: RealEnvironment, name: str = "a") -> tuple[int, str]:
+    found: list[tuple[int, str]] = []
+
+    def work() -> None:
+        found.append((threading.get_ident(), threading.current_thread().name))
+
+    task = threads.start(work, name)
+    task.join(60)
+    assert not task.is_alive()
+    task.join()
+    wait_for(lambda: threads._idle)
+    return found[0]
+
+
+def test_a_thread_that_has_come_back_serves_the_next_task_under_its_name() -> None:
+    threads = RealEnvironment()
+    ident, name = ident_of_a_task(threads, "first")
+    assert name == "first"
+    assert ident_of_a_task(threads, "second") == (ident, "second")
+
+
+def test_tasks_at_once_have_a_thread_each() -> None:
+    threads, gate, idents = RealEnvironment(), threading.Barrier(3), set[int]()
+
+    def work() -> None:
+        idents.add(threading.get_ident())
+        gate.wait(60)
+
+    tasks = [threads.start(work, f"task-{number}") for number in range(2)]
+    assert all(task.is_alive() for task in tasks)
+    tasks[0].join(0.01)
+    assert tasks[0].is_alive()
+    gate.wait(60)
+    for task in tasks:
+        task.join(60)
+    assert len(idents) == 2
+
+
+def test_an_error_is_told_and_the_thread_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", told.append)
+    threads = RealEnvironment()
+    threads.start(lambda: {}["no such key"], "fails").join(60)
+    wait_for(lambda: threads._idle)
+    assert [args.exc_type for args in told] == [KeyError]
+    assert ident_of_a_task(threads)
+
+
+def test_an_idle_thread_ends_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "IDLE_SECONDS", 0.05)
+    threads = RealEnvironment()
+    ident_of_a_task(threads)
+    [server] = threads._idle or [None]
+    wait_for(lambda: not threads._idle)
+    assert server is not None
+    server.join(60)
+    assert not server.is_alive()
+
+
+def test_work_that_is_on_its_way_is_done_although_the_thread_was_about_to_end() -> None:
+    threads = RealEnvironment()
+    ident_of_a_task(threads)
+    [server] = threads._idle
+    assert threads._rest(server, is_over=True)
+    assert not threads._rest(server, is_over=True)  # it was taken, or has ended
+
+
+def test_a_forked_process_starts_threads_of_its_own() -> None:
+    threads = RealEnvironment()
+    ident_of_a_task(threads)
+    child = os.fork()
+    if child == 0:
+        done = threading.Event()
+        threads.start(done.set, "in the child")
+        os._exit(0 if done.wait(60) else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+# --- what all environments have in common ---------------------------------------------------------
+
+
+class Counting(RealEnvironment):
+    """Draws 1, 2, 3 and so on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers = count(1)
+
+    def token(self, byte_count: int) -> str:
+        del byte_count
+        return str(next(self._numbers))
+
+
+def test_an_environment_holds_for_its_thread_and_the_tasks_that_begin_there() -> None:
+    drawn: dict[str, str] = {}
+
+    def draw(name: str) -> None:
+        drawn[name] = environment.token()
+
+    def start_another() -> None:
+        draw("task")
+        environment.start(lambda: draw("task of a task"), "b").join(60)
+
+    counting = Counting()
+    with environment.use(counting):
+        draw("user")
+        environment.start(start_another, "a").join(60)
+        stranger = threading.Thread(target=draw, args=["stranger"])
+        stranger.start()
+        stranger.join(60)
+    draw("user, behind it")
+    named = {name: token for name, token in drawn.items() if len(token) == 1}
+    assert named == {"user": "1", "task": "2", "task of a task": "3"}
+    assert len(drawn) == 5
+
+
+def test_a_thread_that_served_one_environment_serves_no_other_with_it() -> None:
+    counting, real = Counting(), RealEnvironment()
+    counting._idle = real._idle  # the same threads
+    tokens: list[str] = []
+    for each in (counting, real, counting):
+        each.start(lambda: tokens.append(environment.token()), "a").join(60)
+        wait_for(lambda: real._idle)
+    assert tokens[0] == "1"
+    assert len(tokens[1]) == 32
+    assert tokens[2] == "2"
+
+
+def test_work_is_shared_and_what_comes_of_it_is_in_order() -> None:
+    gate = threading.Barrier(3)
+
+    def work(number: int) -> int:
+        if number < 3:
+            gate.wait(60)  # three at once
+        return number * number
+
+    found = environment.for_each(work, range(9), at_once=3, name="work")
+    assert found == [number * number for number in range(9)]
+    assert environment.for_each(work, [], at_once=3, name="work") == []
+
+
+def test_what_goes_wrong_in_shared_work_is_raised_and_the_rest_left_out() -> None:
+    begun: list[int] = []
+
+    def work(number: int) -> None:
+        begun.append(number)
+        if number == 2:
+            raise KeyError("no such key")
+
+    with pytest.raises(KeyError, match="no such key"):
+        environment.for_each(work, range(9), at_once=1, name="work")
+    assert begun == [0, 1, 2]
+
+
+def test_what_is_to_be_done_after_a_while_can_be_called_off() -> None:
+    done = threading.Event()
+    environment.after(0.01, done.set, "soon")
+    assert done.wait(60)
+    never = threading.Event()
+    call_off = environment.after(3600, never.set, "never")
+    call_off()
+    wait_for(lambda: all(thread.name != "never" for thread in threading.enumerate()))
+    assert not never.is_set()
+
+
+def test_a_process_has_one_of_a_kind_until_it_is_forked() -> None:
+    real = RealEnvironment()
+    found = real.the_one(list)
+    found.append("met")
+    assert real.the_one(list) is found
+    child = os.fork()
+    if child == 0:
+        os._exit(len(real.the_one(list)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert real.the_one(list) == ["met"]
