@@ -208,10 +208,17 @@ def test_a_copy_that_cannot_be_made_does_not_stop_a_commit_with_qa_copies(make_r
         rig.faults.down = {victim}
         reports = rig.tasks(target, PARTITIONS)
         rig.faults.down = set()
-        rig.faults.decide = lambda _number, op: (
-            Fault() if (op.place, op.call) == (victim, "create") else None
-        )
+        refused: list[str] = []
+
+        def refuse(_number: int, operation: Operation) -> Fault | None:
+            if (operation.place, operation.call) != (victim, "create"):
+                return None
+            refused.append(operation.name)
+            return Fault()
+
+        rig.faults.decide = refuse
         batch_commit.commit(target, reports)
+    assert refused
     rig.lose(victim)
     rig.assert_survives_losses(flat(PARTITIONS), 1, set(rig.urls) - {victim})
 
