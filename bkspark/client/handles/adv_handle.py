@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from bkspark.client import arguments
+from bkspark.client.callback_guard import CallbackGuard
 from bkspark.client.handles.promise import Promise
 from bkspark.client.handles.settings import USUAL
 from bkspark.client.handles.with_block import ClosedAtEnd
@@ -60,7 +61,7 @@ class AdvWriteHandle(ClosedAtEnd):
         self._next = 0
         self._is_handing_over = False
         self._end: BookKeeperError | None = None
-        self._telling: int | None = None
+        self._callbacks = CallbackGuard()
 
     @property
     def last_add_confirmed(self) -> int:
@@ -89,7 +90,7 @@ class AdvWriteHandle(ClosedAtEnd):
             OutcomeUnknownError: it was not acknowledged in time, and may yet be.
             As ``append_async``, and what ``WriteHandle.append`` raises.
         """
-        if self._telling == threading.get_ident():
+        if self._callbacks.is_here:
             raise InvalidRequestError(
                 f"append in a callback of ledger {self.ledger_id} would wait for itself",
                 hint="use append_async there, or hand over to another thread",
@@ -226,12 +227,7 @@ class AdvWriteHandle(ClosedAtEnd):
     def _passed_on_to(self, future: Promise) -> "Callable[[Future[int]], None]":
         def tell(inner: "Future[int]") -> None:
             error = inner.exception()
-            self._telling = threading.get_ident()
-            if error is None:
-                future.set_result(inner.result())
-            else:
-                future.set_exception(error)
-            self._telling = None
+            self._callbacks.complete(future, inner.result() if error is None else error)
             if isinstance(error, BookKeeperError):
                 self._fail(error)
 
