@@ -7,13 +7,13 @@ from typing import Self
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
-from bkspark.client import admission, asking, fan_out
+from bkspark.client import admission, bookie_client, fan_out
 from bkspark.client.admission import NewBookie, Site
+from bkspark.client.bookie_client import BookieClient
 from bkspark.client.bound import BoundToProcess
-from bkspark.client.channel import Channel
+from bkspark.client.hang_memory import HangMemory
 from bkspark.client.records import Records, Seen
 from bkspark.client.timed_store import TimedStore
-from bkspark.client.trouble import Trouble
 from bkspark.errors import (
     BookieUnavailableError,
     InvalidRequestError,
@@ -196,7 +196,7 @@ class Cluster(BoundToProcess):
         """Look at every bookie, all at once: its cookie and its free space.
 
         One that does not answer in time cannot be used now; nothing else is concluded. As it is
-        not asked again for a while (``trouble``), it is not waited for again either.
+        not asked again for a while (``hang_memory``), it is not waited for again either.
 
         Args:
             exclude: bookie ids that are not looked at.
@@ -205,8 +205,8 @@ class Cluster(BoundToProcess):
         """
         records = [r for r in self.bookies().values() if r.bookie_id not in exclude]
         answers = fan_out.ask_all(
-            {Channel(self.address(r)): self._look_at(r) for r in records},
-            fan_out.Timeouts(asking.ANSWER_SECONDS, grace_seconds=fan_out.GRACE_SECONDS),
+            {BookieClient(self.address(r)): self._look_at(r) for r in records},
+            fan_out.Timeouts(bookie_client.ANSWER_SECONDS, grace_seconds=fan_out.GRACE_SECONDS),
             is_usable=lambda status: status.may_join,
             enough=enough,
             needed=needed,
@@ -247,7 +247,7 @@ class Cluster(BoundToProcess):
 
     @property
     def _quarantine(self) -> Quarantine:
-        return environment.the_one(Trouble).quarantine(self.cluster_id)
+        return environment.the_one(HangMemory).quarantine(self.cluster_id)
 
     def _look_at(self, record: BookieRecord) -> Callable[[], BookieStatus]:
         def look() -> BookieStatus:

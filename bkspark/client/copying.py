@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from bkspark.bookie.contract import BookieAddress, EntryFile
-from bkspark.client.channel import Channel, seconds_to_store
+from bkspark.client.bookie_client import BookieClient, seconds_to_store
 from bkspark.client.entry_log_reader import EntryLogFile, EntryLogReader
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
@@ -32,7 +32,7 @@ def copy_entry_log(
     """Make a durable copy of ``log`` on ``target`` from the first of ``sources`` that is good.
 
     A copy found in place counts if it is good, because the name is the log's alone. No bookie is
-    waited for longer than a question to it takes (``Channel``).
+    waited for longer than a question to it takes (``BookieClient``).
 
     Args:
         beat: called after each block, as a sign that storage answers.
@@ -46,7 +46,7 @@ def copy_entry_log(
         NoGoodSourceError: no source is good.
     """
     name = layout.entry_log(ledger_id, log.attempt_id, log.stripe)
-    into = Channel(target)
+    into = BookieClient(target)
     try:
         if into.ask(lambda: into.root().size(name)) is not None:
             _require_good(into, log, digester, ledger_id, beat)
@@ -59,7 +59,7 @@ def copy_entry_log(
 
 
 def _require_good(
-    into: Channel,
+    into: BookieClient,
     log: EntryLog,
     digester: Digester,
     ledger_id: int,
@@ -76,7 +76,7 @@ def _require_good(
         raise DamagedInPlaceError(f"there is a damaged copy in place: {error}") from error
 
 
-def _copy(name: str, pieces: Iterator[bytes], into: Channel, beat: Callable[[], None]) -> None:
+def _copy(name: str, pieces: Iterator[bytes], into: BookieClient, beat: Callable[[], None]) -> None:
     def create() -> EntryFile:
         file = into.root().create(name)
         into.cleanup.callback(file.discard)

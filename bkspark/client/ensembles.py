@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
-from bkspark.client import asking, ensemble_log
-from bkspark.client.channel import Channel
+from bkspark.client import bookie_client, ensemble_log
+from bkspark.client.bookie_client import BookieClient
 from bkspark.client.cluster import Cluster
 from bkspark.client.fan_out import Timeouts, ask_all
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
@@ -101,8 +101,8 @@ def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[Booki
 def replace(cluster: Cluster, vacancy: Vacancy) -> tuple[BookieAddress | None, dict[str, str]]:
     """A bookie that holds the permission, None if there is none; and those that failed.
 
-    It costs ``asking.ANSWER_SECONDS`` at most for all bookies that hang when they are looked at,
-    and again for each that hangs when it is to take the permission.
+    It costs ``ANSWER_SECONDS`` at most for all bookies that hang when they are looked at, and again
+    for each that hangs when it is to take the permission.
     """
     used = set(vacancy.exclude) | {member.bookie_id for member in vacancy.staying}
     pool = _Pool(cluster, exclude=used)
@@ -135,11 +135,11 @@ def enlist(
         return lambda: take_permission(address, permission)
 
     answers = ask_all(
-        {Channel(address): taking(address) for address in addresses},
-        Timeouts(asking.ANSWER_SECONDS),
+        {BookieClient(address): taking(address) for address in addresses},
+        Timeouts(bookie_client.ANSWER_SECONDS),
         needed=needed,
     )
-    return {channel.address.bookie_id for channel, has in answers.items() if has is True}
+    return {client.address.bookie_id for client, has in answers.items() if has is True}
 
 
 def take_permission(address: BookieAddress, permission: str) -> bool:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress, ReadableRoot
-from bkspark.client.channel import Channel
+from bkspark.client.bookie_client import BookieClient
 from bkspark.client.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
 from bkspark.format import entry_log as entry_log_format
@@ -110,7 +110,7 @@ class NoGoodSourceError(NotEnoughBookiesError):
 @contextmanager
 def opened(address: BookieAddress) -> Iterator[ReadableRoot]:
     """The storage of a bookie that is needed for one entry log only."""
-    channel = Channel(address)
+    channel = BookieClient(address)
     try:
         channel.open()
         yield channel.storage()
@@ -123,7 +123,7 @@ class EntryLogReader:
 
     Args:
         replicas: where it should be, in the order to try.
-        open_root: opens a bookie, which is waited for only so long (``Channel``).
+        open_root: opens a bookie, which is waited for only so long (``BookieClient``).
         on_fault: told of each replica that was stepped over, whether its bookie could be opened,
             and why.
 

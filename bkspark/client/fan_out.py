@@ -8,7 +8,7 @@ out. That is no answer: it proves nothing, and above all no absence. Where there
 answers than needed it has ``slow_factor`` times as long.
 
 Rule 3. A bookie that has had all its time is given up, and one that others were quicker than is
-done without: the whole process remembers either (``trouble``).
+done without: the whole process remembers either (``hang_memory``).
 
 Rule 4. Whatever a question raises, other than that its bookie is unavailable, is raised when nobody
 is waited for any more.
@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from bkspark import environment
-from bkspark.client.channel import Channel
+from bkspark.client.bookie_client import BookieClient
 from bkspark.errors import BookieUnavailableError
 
 M = TypeVar("M", bound=Hashable)
@@ -69,10 +69,10 @@ def no_heartbeat(_member: object) -> int:
 
 
 class FanOut(Generic[M]):
-    """Asks members, each over a channel; for one thread at a time.
+    """Asks members, each by a client; for one thread at a time.
 
     Args:
-        channel: to a member; raises ``BookieUnavailableError``.
+        client: of a member; raises ``BookieUnavailableError``.
         heartbeat: a number that changes while a member works on a long question.
 
     Attributes:
@@ -81,13 +81,13 @@ class FanOut(Generic[M]):
 
     def __init__(
         self,
-        channel: Callable[[M], Channel],
+        client: Callable[[M], BookieClient],
         heartbeat: Callable[[M], int] = no_heartbeat,
     ) -> None:
         self.faults: dict[M, str] = {}
         self.heartbeat = heartbeat
-        self.under_way: dict[M, Channel] = {}
-        self._channel = channel
+        self.under_way: dict[M, BookieClient] = {}
+        self._client = client
         self._inbox: environment.Inbox[tuple[M, Future[Any]]] = environment.inbox()
 
     def ask(
@@ -125,16 +125,16 @@ class FanOut(Generic[M]):
                 asked.time_out(until)
             return asked.end()
         finally:
-            for channel in self.under_way.values():
-                channel.do_without()
+            for client in self.under_way.values():
+                client.do_without()
 
     def begin(self, member: M, question: Callable[[], T]) -> Future[T]:
         """Ask ``member``; its answer comes to ``_next``, also that it cannot be asked."""
         answer: Future[T]
         try:
-            channel = self._channel(member)
-            answer = channel.begin(question)
-            self.under_way[member] = channel
+            client = self._client(member)
+            answer = client.begin(question)
+            self.under_way[member] = client
         except BookieUnavailableError as error:
             answer = failed(error)
         answer.add_done_callback(lambda _: self._inbox.put((member, answer)))
@@ -280,10 +280,10 @@ class _Asked(Generic[M, T]):
                 self._stop_waiting(member, now)
 
     def _stop_waiting(self, member: M, now: float) -> None:
-        waited, channel = self.waited.pop(member), self._fan_out.under_way[member]
+        waited, client = self.waited.pop(member), self._fan_out.under_way[member]
         is_over = not (self._is_enough or self._timeouts.is_cut)
         within = now - waited.since if self._is_enough else self._timeouts.seconds * waited.late
-        error = channel.silent(within, is_over=is_over)
+        error = client.silent(within, is_over=is_over)
         if not self._is_enough:
             self._fan_out.faults[member] = str(error)
         self._ended[member] = failed(error)
@@ -297,20 +297,20 @@ def failed(error: BaseException) -> Future[Any]:
 
 
 def ask_all(
-    questions: Mapping[Channel, Callable[[], T]],
+    questions: Mapping[BookieClient, Callable[[], T]],
     timeouts: Timeouts,
     *,
     is_usable: Callable[[T], object] = bool,
     enough: int | None = None,
     needed: int = 0,
-) -> dict[Channel, T | BookieUnavailableError]:
-    """Ask each channel its question, all at once; see ``FanOut.ask``."""
-    fan_out: FanOut[Channel] = FanOut(lambda channel: channel)
+) -> dict[BookieClient, T | BookieUnavailableError]:
+    """Ask each client its question, all at once; see ``FanOut.ask``."""
+    fan_out: FanOut[BookieClient] = FanOut(lambda client: client)
     return fan_out.ask(
         list(questions),
-        lambda channel: questions[channel](),
+        lambda client: questions[client](),
         timeouts,
-        is_usable=lambda _channel, value: is_usable(value),
+        is_usable=lambda _client, value: is_usable(value),
         enough=enough,
         needed=needed,
     )

@@ -2,16 +2,15 @@
 
 A call that hangs cannot be called off. It goes on behind the back of who made it, and what it
 changes is changed by compare-and-set: so its outcome is unknown, and nothing else. A store that
-owes answers is not asked again for a while, as a bookie is not (``trouble``).
+owes answers is not asked again for a while, as a bookie is not (``hang_memory``).
 """
 
 from collections.abc import Callable
 from typing import TypeVar
 
 from bkspark import environment
-from bkspark.client.asking import Answer
 from bkspark.client.bound import BoundToProcess
-from bkspark.client.trouble import Trouble
+from bkspark.client.hang_memory import Answer, HangMemory
 from bkspark.errors import OutcomeUnknownError
 from bkspark.metadata.contract import MetadataStore, Versioned
 from bkspark.storage.shown import shown_url
@@ -62,7 +61,7 @@ class TimedStore(BoundToProcess):
 
     def _ask(self, question: Callable[[], T]) -> T:
         self.require_own_process()
-        memory, place = environment.the_one(Trouble), self._inner.uri
+        memory, place = environment.the_one(HangMemory), self._inner.uri
         if memory.hangs(place):
             raise self._silence("still does not answer")
         answer = Answer(question, "ask-metadata-store")

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
-from bkspark.client import asking, channel, trouble
+from bkspark.client import bookie_client, hang_memory
 from bkspark.client.admin.replication_check import missing_replicas
 from bkspark.client.batch import commit as batch_commit
 from bkspark.client.batch.commit import CommitResult
@@ -38,9 +38,9 @@ IN_COMMIT = ["open_journal", "append", "has_journal"]
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(0.5))
-    monkeypatch.setattr(channel, "READ_SECONDS", patience(0.5))
-    monkeypatch.setattr(channel, "STORE_SECONDS", patience(0.5))
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", patience(0.5))
+    monkeypatch.setattr(bookie_client, "READ_SECONDS", patience(0.5))
+    monkeypatch.setattr(bookie_client, "STORE_SECONDS", patience(0.5))
     monkeypatch.setattr(running, "TELL_SECONDS", 0.05)
 
 
@@ -265,11 +265,11 @@ def test_few_threads_are_left_behind_however_often_a_bookie_is_asked_that_hangs(
     for _ in range(5):
         assert rig.rows() == ROWS
     assert waiting() == 1
-    monkeypatch.setattr(trouble, "ASK_AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr(channel, "READ_SECONDS", patience(0.1))
+    monkeypatch.setattr(hang_memory, "ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(bookie_client, "READ_SECONDS", patience(0.1))
     for _ in range(12):
         assert rig.rows() == ROWS
-    assert waiting() == trouble.UNANSWERED_MAX
+    assert waiting() == hang_memory.UNANSWERED_MAX
 
 
 def test_a_look_at_what_is_missing_does_not_wait_for_ever(rig: Rig, gates: Gates) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from bkspark.client import asking, trouble
+from bkspark.client import bookie_client, hang_memory
 from bkspark.client.admin import views
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.handles import committer, ensemble, lane, settings
@@ -126,7 +126,7 @@ def test_a_late_answer_of_a_bookie_that_was_replaced_counts_for_nothing(
 def test_a_spare_that_hangs_is_passed_over(
     call: str, memory_rig: Rig, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(0.2))
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", patience(0.2))
     handle = keeper.create_ledger(settings=QUICK)
     members = names_of(handle)
     good, *bad = sorted(set(memory_rig.urls) - set(members))
@@ -141,7 +141,7 @@ def test_a_spare_that_hangs_is_passed_over(
 def test_where_all_spares_hang_nobody_joins(
     call: str, memory_rig: Rig, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(0.2))
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", patience(0.2))
     handle = keeper.create_ledger()
     members = names_of(handle)
     gates.closed = {*((name, call) for name in set(memory_rig.urls) - set(members))}
@@ -253,7 +253,7 @@ def test_closing_does_not_wait_for_a_copy_that_nobody_needs(
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(0.2))
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", patience(0.2))
 
 
 @pytest.mark.usefixtures("impatient")
@@ -283,10 +283,10 @@ def test_too_few_bookies_that_answer_are_an_error_in_time(
 def test_a_list_of_bookies_says_which_hang_and_waits_for_them_once(
     memory_rig: Rig, keeper: BookKeeper, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(1.0))
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", patience(1.0))
     first, second, *others = sorted(memory_rig.urls)
     gates.closed = {(first, "open_root"), (second, "open_root")}
-    for seconds_max in (patience(5.0), asking.ANSWER_SECONDS):
+    for seconds_max in (patience(5.0), bookie_client.ANSWER_SECONDS):
         asked, watch = len(memory_rig.faults.trace), Stopwatch()
         found = {status.record.bookie_id: status.problem for status in keeper.list_bookies()}
         assert watch.seconds < seconds_max
@@ -313,7 +313,7 @@ def test_a_bookie_whose_question_is_never_answered_is_asked_again_after_a_while(
     assert problems() == {hanging}
     gates.closed.clear()
     assert problems() == {hanging}
-    monkeypatch.setattr(trouble, "ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(hang_memory, "ASK_AGAIN_SECONDS", 0.0)
     assert problems() == set()
 
 

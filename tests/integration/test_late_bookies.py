@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bkspark.client import asking
+from bkspark.client import bookie_client
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.protocol.quarantine import FAILURES_MAX
@@ -29,10 +29,10 @@ def gates(memory_rig: Rig) -> Iterator[Gates]:
 def test_they_are_waited_for_where_there_are_no_others(
     call: str, memory_rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(0.3))
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", patience(0.3))
     all_of_them = len(memory_rig.urls)
     gates.closed = {(name, call) for name in sorted(memory_rig.urls)[2:]}
-    opening = threading.Timer(2.5 * asking.ANSWER_SECONDS, gates.open)
+    opening = threading.Timer(2.5 * bookie_client.ANSWER_SECONDS, gates.open)
     opening.start()
     with BookKeeper(memory_rig.uri) as keeper:
         keeper.create_ledger(ensemble_size=all_of_them).close()
@@ -43,7 +43,7 @@ def test_they_are_waited_for_where_there_are_no_others(
 def test_they_are_not_waited_for_where_there_are_others(
     call: str, memory_rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(1.0))
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", patience(1.0))
     late = sorted(memory_rig.urls)[:2]
     gates.closed = {(name, call) for name in late}
     with Cluster(memory_rig.uri) as cluster:  # that failed as well: so the late ones are chosen

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bkspark import environment
-from bkspark.client import asking, fan_out, trouble
+from bkspark.client import bookie_client, fan_out, hang_memory
 from bkspark.client.admin.leftovers import Sweep
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
 from bkspark.client.ensembles import spares_of
 from bkspark.client.handles.settings import ReaderSettings, WriterSettings
+from bkspark.client.hang_memory import HangMemory
 from bkspark.client.recovery import running
 from bkspark.client.recovery.running import Silence, in_threads
 from bkspark.client.streams import plan as stream_plan
-from bkspark.client.trouble import Trouble
 from bkspark.errors import BookieUnavailableError
 from bkspark.protocol.quarantine import FAILURES_MAX
 
@@ -57,7 +57,7 @@ def test_many_read_handles_leave_few_threads(call: str, rig: Rig, gates: Gates) 
         for _ in range(20):
             reader = keeper.open_ledger(handle.ledger_id, recovery=False, settings=settings)
             assert [entry.value for entry in reader.read(0, 1)] == [b"0", b"1"]
-        assert 0 < gates.held.count(hanging) <= trouble.UNANSWERED_MAX
+        assert 0 < gates.held.count(hanging) <= hang_memory.UNANSWERED_MAX
 
 
 def test_what_one_reader_has_met_another_one_does_not_wait_for(rig: Rig, gates: Gates) -> None:
@@ -76,7 +76,7 @@ def test_what_one_reader_has_met_another_one_does_not_wait_for(rig: Rig, gates: 
         assert watch.seconds < usual.read_timeout_seconds / 2
         assert told == [False, True]
         gates.open()
-        wait_until(lambda: not any(map(environment.the_one(Trouble).hangs, addresses)))
+        wait_until(lambda: not any(map(environment.the_one(HangMemory).hangs, addresses)))
         keeper.open_ledger(writer.ledger_id, recovery=False)
         writer.close()
 
@@ -87,7 +87,7 @@ def test_what_one_reader_has_met_another_one_does_not_wait_for(rig: Rig, gates: 
 def test_a_hanging_bookie_in_no_ensemble_costs_the_planning_of_a_batch_nothing(
     rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(5.0))
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", patience(5.0))
     monkeypatch.setattr(fan_out, "GRACE_SECONDS", patience(0.5))
     driver = Driver(rig)
     driver.run(0)
@@ -99,9 +99,9 @@ def test_a_hanging_bookie_in_no_ensemble_costs_the_planning_of_a_batch_nothing(
     for _ in range(12):
         watch = Stopwatch()
         target, _ = stream_plan.prepare(driver.request)
-        assert watch.seconds < patience(1.5) < asking.ANSWER_SECONDS
+        assert watch.seconds < patience(1.5) < bookie_client.ANSWER_SECONDS
         assert target.spares == ()
-    assert gates.held.count(hanging) <= trouble.UNANSWERED_MAX
+    assert gates.held.count(hanging) <= hang_memory.UNANSWERED_MAX
     watch = Stopwatch()
     stream_plan.prepare(driver.request)
     assert watch.seconds < fan_out.GRACE_SECONDS
@@ -127,11 +127,11 @@ def test_a_spare_is_waited_for_while_members_are(
 def test_each_plan_of_a_new_ledger_knows_what_hung_before(
     rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", patience(0.5))
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", patience(0.5))
     hanging = sorted(rig.urls)[0]
     gates.closed = {(hanging, "open_root")}
     rig.target((3, 3, 2))
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", 60.0)
     watch = Stopwatch()
     for _ in range(3):
         assert hanging not in {address.bookie_id for address in rig.target((3, 3, 2)).ensemble}
@@ -159,9 +159,9 @@ def test_a_recovery_asks_whom_others_gave_up_but_not_for_ever(
         member, address = next(iter(cluster.addresses().items()))
     gates.closed = {(member.bookie_id, "sweep")}
     sweep = Sweep(address, (1,))
-    told = [str(in_threads([sweep])[0]) for _ in range(trouble.UNANSWERED_MAX + 3)]
+    told = [str(in_threads([sweep])[0]) for _ in range(hang_memory.UNANSWERED_MAX + 3)]
     assert ["gave no answer within" in line for line in told] == [n < 8 for n in range(11)]
     assert ["still does not answer" in line for line in told] == [n >= 8 for n in range(11)]
-    wait_until(lambda: gates.held.count(member.bookie_id) == trouble.UNANSWERED_MAX)
+    wait_until(lambda: gates.held.count(member.bookie_id) == hang_memory.UNANSWERED_MAX)
     gates.open()
     wait_until(lambda: not isinstance(in_threads([sweep])[0], Silence))

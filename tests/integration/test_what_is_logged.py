@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bkspark.client import asking
+from bkspark.client import bookie_client
 from bkspark.client.batch.commit import commit
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster
@@ -120,7 +120,7 @@ def commit_of(rig: Rig, target: Any) -> Any:
 def test_a_bookie_that_hangs_is_told_of_once_by_who_looks_for_one(
     memory_rig: Rig, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", 0.05)
     gate = threading.Event()
     monkeypatch.setattr(Cluster, "_look_at", lambda *_: lambda: gate.wait(60))
     with Cluster(memory_rig.uri) as cluster:

@@ -2,7 +2,7 @@
 
 from .mutant import Mutant
 
-TROUBLE = "tests/unit/client/test_trouble.py"
+HANG_MEMORY = "tests/unit/client/test_hang_memory.py"
 METADATA = "tests/integration/test_hanging_metadata.py"
 REMEMBERED = "tests/integration/test_remembered_hangs.py"
 LANE = "tests/unit/client/test_lane.py"
@@ -14,29 +14,29 @@ MUTANTS = (
     # --- what is remembered of them --------------------------------------------------------------
     Mutant(
         "a bookie that was taken away for ever is never asked again",
-        "client/trouble.py",
+        "client/hang_memory.py",
         "now - ASK_AGAIN_SECONDS < at <= now",
         "at <= now",
         (
-            f"{TROUBLE}::test_or_a_minute_later_but_at_once_by_who_cannot_do_without",
+            f"{HANG_MEMORY}::test_or_a_minute_later_but_at_once_by_who_cannot_do_without",
             f"{HANDLES}::test_a_bookie_whose_question_is_never_answered_is_asked_again_after_a_"
             "while",
         ),
     ),
     Mutant(
         "a slow bookie is taken to hang because others are quicker",
-        "client/trouble.py",
+        "client/hang_memory.py",
         "setdefault(answer, environment.monotonic() + seconds)",
         "setdefault(answer, environment.monotonic())",
-        (f"{TROUBLE}::test_who_was_done_without_hangs_when_it_has_had_all_its_time",),
+        (f"{HANG_MEMORY}::test_who_was_done_without_hangs_when_it_has_had_all_its_time",),
     ),
     Mutant(
         "who was given up is taken to be slow",
-        "client/trouble.py",
+        "client/hang_memory.py",
         "self._owed.setdefault(place, {}).setdefault(answer, environment.monotonic() + seconds)",
         "self._owed.setdefault(place, {})[answer] = environment.monotonic() + seconds",
         (
-            f"{TROUBLE}::test_who_was_given_up_stays_so_if_it_is_done_without_as_well",
+            f"{HANG_MEMORY}::test_who_was_given_up_stays_so_if_it_is_done_without_as_well",
             f"{REMEMBERED}::test_what_one_reader_has_met_another_one_does_not_wait_for",
         ),
     ),
@@ -45,19 +45,19 @@ MUTANTS = (
         "environment.py",
         "        self.forget()\n",
         "        vars(self).setdefault('_shared', {})\n",
-        (f"{TROUBLE}::test_a_forked_process_has_asked_nobody",),
+        (f"{HANG_MEMORY}::test_a_forked_process_has_asked_nobody",),
     ),
     Mutant(
         "bookies of all clusters are in one quarantine",
-        "client/trouble.py",
+        "client/hang_memory.py",
         "self._quarantines.setdefault(cluster_id, Quarantine())",
         'self._quarantines.setdefault("", Quarantine())',
-        (f"{TROUBLE}::test_bookies_in_quarantine_are_those_of_their_cluster",),
+        (f"{HANG_MEMORY}::test_bookies_in_quarantine_are_those_of_their_cluster",),
     ),
     Mutant(
         "who asks leaves questions behind and tells nobody",
         "client/fan_out.py",
-        "                channel.do_without()\n",
+        "                client.do_without()\n",
         "                pass\n",
         (
             f"{FAN_OUT}::test_who_is_interrupted_leaves_no_question_behind_that_nobody_knows_of",

@@ -8,9 +8,9 @@ LARGE = "test_a_large_record_may_take_long_and_so_may_one_behind_it"
 ENDED = "tests/simulation/test_simulation.py::test_a_signal_ends_it_behind_the_schedule_under_way"
 LATE = "tests/integration/test_late_bookies.py"
 JOB = "tests/unit/spark/test_job.py"
-CHANNEL = "tests/unit/client/test_channel.py"
+CLIENT = "tests/unit/client/test_bookie_client.py"
 FAN_OUT = "tests/unit/client/test_fan_out.py"
-TROUBLE = "tests/unit/client/test_trouble.py"
+HANG_MEMORY = "tests/unit/client/test_hang_memory.py"
 REMEMBERED = "tests/integration/test_remembered_hangs.py"
 LANE = "tests/unit/client/test_lane.py"
 ENVIRONMENT = "tests/unit/test_environment.py"
@@ -76,21 +76,21 @@ MUTANTS = (
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "whoever asks waits for ever",
-        "client/asking.py",
+        "client/hang_memory.py",
         "        self._task.join(seconds)\n",
         "        self._task.join()\n",
         (
-            f"{CHANNEL}::test_who_owes_an_answer_is_asked_again_when_it_has_come",
+            f"{CLIENT}::test_who_owes_an_answer_is_asked_again_when_it_has_come",
             f"{HANGING}::test_a_read_goes_on_at_another_replica[0-read]",
             f"{HANDLES}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[seal]",
         ),
     ),
     Mutant(
         "a large read has no more time than a small one",
-        "client/channel.py",
+        "client/bookie_client.py",
         "    return READ_SECONDS + byte_count / SLOWEST_BYTES_PER_SECOND\n",
         "    return READ_SECONDS\n",
-        (f"{CHANNEL}::test_to_decode_what_was_read_is_no_waiting",),
+        (f"{CLIENT}::test_to_decode_what_was_read_is_no_waiting",),
     ),
     Mutant(
         "a bookie has no more time for a large record than for a small one",
@@ -115,12 +115,12 @@ MUTANTS = (
     ),
     Mutant(
         "everybody waits for a bookie that hangs",
-        "client/trouble.py",
+        "client/hang_memory.py",
         "        if place not in self._owed:\n",
         "        if True:\n",
         (
-            f"{TROUBLE}::test_who_was_given_up_is_not_asked_before_it_has_answered",
-            f"{CHANNEL}::test_who_owes_an_answer_is_asked_again_when_it_has_come",
+            f"{HANG_MEMORY}::test_who_was_given_up_is_not_asked_before_it_has_answered",
+            f"{CLIENT}::test_who_owes_an_answer_is_asked_again_when_it_has_come",
             f"{HANGING}::test_few_threads_are_left_behind_however_often_a_bookie_is_asked_that_hangs",
             f"{REMEMBERED}::test_what_one_reader_has_met_another_one_does_not_wait_for",
             f"{REMEMBERED}::test_each_plan_of_a_new_ledger_knows_what_hung_before",
@@ -128,11 +128,11 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that hangs is asked again and again",
-        "client/trouble.py",
+        "client/hang_memory.py",
         "(is_recent and not is_patient) or len(owed) >= UNANSWERED_MAX",
         "(is_recent and not is_patient)",
         (
-            f"{TROUBLE}::test_who_owes_many_answers_is_not_asked_at_all",
+            f"{HANG_MEMORY}::test_who_owes_many_answers_is_not_asked_at_all",
             f"{REMEMBERED}::test_many_read_handles_leave_few_threads[open_root]",
             f"{REMEMBERED}::test_a_recovery_asks_whom_others_gave_up_but_not_for_ever",
             f"{HANGING}::test_few_threads_are_left_behind_however_often_a_bookie_is_asked_that_hangs",
@@ -140,31 +140,31 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that has hung is never asked again",
-        "client/trouble.py",
+        "client/hang_memory.py",
         "for answer, at in self._owed[place].items() if not answer.done()}",
         "for answer, at in self._owed[place].items()}",
-        (f"{CHANNEL}::test_who_owes_an_answer_is_asked_again_when_it_has_come",),
+        (f"{CLIENT}::test_who_owes_an_answer_is_asked_again_when_it_has_come",),
     ),
     Mutant(
         "a journal is used while a call to it hangs",
-        "client/channel.py",
+        "client/bookie_client.py",
         "        if is_busy or memory",
         "        if memory",
-        (f"{CHANNEL}::test_after_a_while_others_ask_again_but_never_the_channel_that_is_busy",),
+        (f"{CLIENT}::test_after_a_while_others_ask_again_but_never_the_channel_that_is_busy",),
     ),
     Mutant(
         "a file is closed under a call that hangs",
-        "client/channel.py",
+        "client/bookie_client.py",
         "        if not last.done():\n",
         "        if False:\n",
-        (f"{CHANNEL}::test_what_is_open_is_closed_behind_the_last_answer",),
+        (f"{CLIENT}::test_what_is_open_is_closed_behind_the_last_answer",),
     ),
     Mutant(
         "an error of the storage is taken for silence",
-        "client/asking.py",
+        "client/hang_memory.py",
         "                self.set_exception(error)\n",
         "                del error\n",
-        (f"{CHANNEL}::test_an_answer_is_what_was_found_or_raised",),
+        (f"{CLIENT}::test_an_answer_is_what_was_found_or_raised",),
     ),
     Mutant(
         "members store a record one after the other",

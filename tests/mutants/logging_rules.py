@@ -206,12 +206,12 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that hangs is given up in silence by who asks it",
-        "client/channel.py",
+        "client/bookie_client.py",
         "            logger.warning(",
         "            logger.debug(",
         (
             HANGS,
-            "tests/unit/client/test_channel.py"
+            "tests/unit/client/test_bookie_client.py"
             "::test_who_owes_an_answer_is_asked_again_when_it_has_come",
         ),
     ),

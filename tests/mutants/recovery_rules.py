@@ -249,7 +249,7 @@ MUTANTS = (
     Mutant(
         "a ledger is placed on a bookie that does not answer",
         "client/ensembles.py",
-        "return {channel.address.bookie_id for channel, has in answers.items() if has is True}",
+        "return {client.address.bookie_id for client, has in answers.items() if has is True}",
         "return {address.bookie_id for address in addresses}",
         (f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",),
     ),
@@ -262,8 +262,8 @@ MUTANTS = (
     ),
     Mutant(
         "what hangs is waited for again and again",
-        "client/channel.py",
-        "            environment.the_one(Trouble).gave_up(self.address, self._last)\n",
+        "client/bookie_client.py",
+        "            environment.the_one(HangMemory).gave_up(self.address, self._last)\n",
         "            pass\n",
         (f"{HANGING}::test_a_list_of_bookies_says_which_hang_and_waits_for_them_once",),
     ),

@@ -8,7 +8,7 @@ import pytest
 
 from bkspark.bookie.memory import MemoryBookie, MemoryRoot
 from bkspark.client import copying
-from bkspark.client.channel import Channel
+from bkspark.client.bookie_client import BookieClient
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.entry_log_reader import EntryLogFile
 from bkspark.format import layout
@@ -122,7 +122,7 @@ def test_no_power_cut_breaks_a_promise() -> None:
 
 
 def require_good_alone(
-    into: Channel, log: EntryLog, digester: Digester, ledger_id: int, beat: Callable[[], None]
+    into: BookieClient, log: EntryLog, digester: Digester, ledger_id: int, beat: Callable[[], None]
 ) -> None:
     for _piece in EntryLogFile(into.storage(), log, digester, ledger_id=ledger_id).pieces():
         beat()

@@ -14,8 +14,8 @@ from contextlib import suppress
 
 from bkspark import environment
 from bkspark.bookie.uri import open_bookie
-from bkspark.client import asking
-from bkspark.client.channel import Channel
+from bkspark.client import bookie_client
+from bkspark.client.bookie_client import BookieClient
 from bkspark.client.cluster import Cluster
 from bkspark.client.recovery.writer import Writer
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
@@ -94,7 +94,7 @@ def _answers(cluster: Cluster, record: BookieRecord, member: Member) -> bool:
             return True
 
     try:
-        return Channel(address, is_patient=True).ask(is_there, asking.ANSWER_SECONDS)
+        return BookieClient(address, is_patient=True).ask(is_there, bookie_client.ANSWER_SECONDS)
     except BookieUnavailableError:
         return False
 

@@ -20,7 +20,7 @@ from bkspark.bookie.contract import BookieAddress, EntryFile
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch.block_cutter import BlockCutter
 from bkspark.client.batch.target import BatchTarget
-from bkspark.client.channel import Channel, seconds_to_store
+from bkspark.client.bookie_client import BookieClient, seconds_to_store
 from bkspark.client.copying import copy_entry_log
 from bkspark.client.entry_log_reader import NoGoodSourceError
 from bkspark.client.striping import stripes_of
@@ -124,7 +124,7 @@ class _Replicas:
         self.failures: dict[str, str] = {}
         self._target = target
         self._attempt_id = attempt_id
-        self._channels: dict[str, Channel] = {}
+        self._channels: dict[str, BookieClient] = {}
         self._files: dict[tuple[int, str], EntryFile] = {}
         self._writing: dict[str, int] = {}
         self._bytes: Counter[str] = Counter()
@@ -166,7 +166,7 @@ class _Replicas:
         bookie_id = address.bookie_id
         channel = self._channels.get(bookie_id)
         if channel is None:
-            channel = self._channels[bookie_id] = Channel(address)
+            channel = self._channels[bookie_id] = BookieClient(address)
         known = self._files.get((stripe, bookie_id))
 
         def write() -> EntryFile:

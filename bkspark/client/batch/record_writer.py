@@ -14,7 +14,7 @@ from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.client import ensemble_log
 from bkspark.client.batch.sending import Sending
-from bkspark.client.channel import Channel, close_all, seconds_to_store
+from bkspark.client.bookie_client import BookieClient, close_all, seconds_to_store
 from bkspark.client.cluster import Cluster
 from bkspark.client.copying import copy_entry_log
 from bkspark.client.ensembles import enlist
@@ -84,7 +84,7 @@ class RecordWriter:
         self._members = {address.bookie_id: address for address in ensemble}
         self._spares: dict[str, BookieAddress] = {}
         self._unjoined: set[str] = set()
-        self._channels: dict[str, Channel] = {}
+        self._channels: dict[str, BookieClient] = {}
         self._cleanup = ExitStack()
         self._cleanup.callback(lambda: close_all(self._channels.values()))
         self._journals: dict[str, Journal] = {}
@@ -318,7 +318,7 @@ class RecordWriter:
         """
         ids = [member.bookie_id for member in self.metadata.last_fragment.ensemble]
         left = [index for index in range(len(ids)) if index not in add.pending.counted]
-        questions: dict[Channel, Callable[[], Journal]] = {}
+        questions: dict[BookieClient, Callable[[], Journal]] = {}
         for index in [index for index in left if ids[index] not in failed]:
             known, is_there = self._journals.get(ids[index]), ids[index] in add.appended_to
             channel = self._channel(ids[index])
@@ -349,7 +349,7 @@ class RecordWriter:
         return set()
 
     def _append_to(
-        self, channel: Channel, index: int, add: Sending, known: Journal | None, is_there: bool
+        self, channel: BookieClient, index: int, add: Sending, known: Journal | None, is_there: bool
     ) -> Journal:
         """A question to one bookie: append there, unless it was, and see whether that counts."""
         address, record = channel.address, add.encoded.record
@@ -359,11 +359,11 @@ class RecordWriter:
         post_check(address, file, ledger_id=self._ledger_id, term=record.term, token=record.token)
         return file
 
-    def _channel(self, bookie_id: str) -> Channel:
-        channel = self._channels.get(bookie_id) or Channel(self._address(bookie_id))
+    def _channel(self, bookie_id: str) -> BookieClient:
+        channel = self._channels.get(bookie_id) or BookieClient(self._address(bookie_id))
         return self._channels.setdefault(bookie_id, channel)
 
-    def _new_journal(self, channel: Channel) -> Journal:
+    def _new_journal(self, channel: BookieClient) -> Journal:
         name = layout.journal(self._ledger_id, self.metadata.term, self.metadata.token)
         with open_bookie(channel.address).open_root() as root:
             file = root.open_journal(name)

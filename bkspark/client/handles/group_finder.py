@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.channel import Channel
+from bkspark.client.bookie_client import BookieClient
 from bkspark.client.cluster import Cluster
 from bkspark.client.fan_out import FanOut
 from bkspark.client.handles.how_far import Answers, IsEnough
@@ -89,7 +89,7 @@ class GroupFinder:
         self._digester = digester
         self._settings = settings
         self._fan_out: FanOut[Member] = FanOut(
-            lambda member: Channel(self._address(member)), self._progress
+            lambda member: BookieClient(self._address(member)), self._progress
         )
         self._marks = marks
         self._turn = turn

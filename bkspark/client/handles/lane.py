@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.channel import SLOWEST_BYTES_PER_SECOND, Channel
+from bkspark.client.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient
 from bkspark.client.post_check import post_check
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format import layout
@@ -95,7 +95,7 @@ class Lane:
         self._waiting: environment.Inbox[Framed | None] = environment.inbox()
         self._framed_bytes = 0
         self._journal: Journal | None = None
-        self._channel = Channel(address, name=f"ledger-{ledger_id}-{address.bookie_id}")
+        self._channel = BookieClient(address, name=f"ledger-{ledger_id}-{address.bookie_id}")
         try:
             self._channel.begin(self._work)
         except BookieUnavailableError as error:

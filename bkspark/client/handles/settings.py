@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from bkspark.client import arguments
-from bkspark.client.channel import READ_SECONDS, STORE_SECONDS
+from bkspark.client.bookie_client import READ_SECONDS, STORE_SECONDS
 from bkspark.client.fan_out import Timeouts
 
 

@@ -10,7 +10,6 @@ from concurrent.futures import Future
 import pyarrow as pa
 
 from bkspark import environment
-from bkspark.client.asking import Answer
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.committer import Committer
 from bkspark.client.handles.entries import VALUE_SCHEMA, count_of
@@ -19,6 +18,7 @@ from bkspark.client.handles.grouping import Submitted
 from bkspark.client.handles.promise import Promise, kept
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.with_block import ClosedAtEnd
+from bkspark.client.hang_memory import Answer
 from bkspark.client.records import Seen
 from bkspark.errors import InvalidRequestError, LedgerFencedError, OutcomeUnknownError
 from bkspark.format import arrow_schema

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bkspark.bookie.contract import BookieAddress, ReadableRoot
-from bkspark.client.channel import READ_SECONDS, Channel
+from bkspark.client.bookie_client import READ_SECONDS, BookieClient
 from bkspark.client.cluster import Cluster
 from bkspark.client.fan_out import FanOut, Timeouts
 from bkspark.client.journals.journal_end import records_after
@@ -27,7 +27,7 @@ T = TypeVar("T")
 class OpenBookies:
     """The bookies of a cluster, each opened at most once, when first needed.
 
-    None of them is waited for longer than a reader waits (``Channel``).
+    None of them is waited for longer than a reader waits (``BookieClient``).
 
     Args:
         away: why some of them cannot be used, where that is known already.
@@ -37,7 +37,7 @@ class OpenBookies:
         self._cluster_id = cluster.cluster_id
         self._addresses = cluster.addresses()
         self._cleanup = ExitStack()
-        self._channels: dict[Member, Channel] = {}
+        self._channels: dict[Member, BookieClient] = {}
         self._away = dict(away or {})
 
     def __enter__(self) -> "OpenBookies":
@@ -81,10 +81,10 @@ class OpenBookies:
         """Where the members of ``window`` are, also those that fail now: readers report them."""
         return tuple(self._addresses[m] for m in window if m in self._addresses)
 
-    def _channel(self, member: Member) -> Channel:
+    def _channel(self, member: Member) -> BookieClient:
         channel = self._channels.get(member)
         if channel is None:
-            channel = self._channels[member] = Channel(self._address(member))
+            channel = self._channels[member] = BookieClient(self._address(member))
             self._cleanup.callback(channel.close)
         return channel
 

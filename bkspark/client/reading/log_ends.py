@@ -5,8 +5,8 @@ from contextlib import suppress
 from functools import partial
 
 from bkspark import environment
-from bkspark.client.asking import Answer
 from bkspark.client.cluster import Cluster
+from bkspark.client.hang_memory import Answer
 from bkspark.client.password import Password
 from bkspark.client.reading.log_view import LogView, view_of
 from bkspark.errors import BookKeeperError

@@ -15,7 +15,7 @@ from functools import partial
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress, ReadableRoot
-from bkspark.client.channel import Channel
+from bkspark.client.bookie_client import BookieClient
 from bkspark.client.cluster import Cluster
 from bkspark.client.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.client.password import Password, make_digester
@@ -71,7 +71,7 @@ class SliceReader:
             NoSuchEntryError: the log has let go of some since they were planned.
         """
         with ExitStack() as cleanup:
-            channels: dict[str, Channel] = {}
+            channels: dict[str, BookieClient] = {}
             for item in task.slices:
                 ledger = task.ledgers[item.ledger_id]
                 if isinstance(item, InlineSlice):
@@ -81,7 +81,11 @@ class SliceReader:
                     yield from self._read_slice(item, ledger, channels, cleanup)
 
     def _read_slice(
-        self, item: Slice, ledger: LedgerToRead, channels: dict[str, Channel], cleanup: ExitStack
+        self,
+        item: Slice,
+        ledger: LedgerToRead,
+        channels: dict[str, BookieClient],
+        cleanup: ExitStack,
     ) -> Iterator[pa.RecordBatch]:
         def opened(address: BookieAddress) -> AbstractContextManager[ReadableRoot]:
             channel = _channel(address, channels, cleanup)
@@ -216,10 +220,12 @@ def _wanted(item: Slice, file: EntryLogFile) -> Iterator[tuple[Block, int, int]]
             yield block, begin, end
 
 
-def _channel(address: BookieAddress, channels: dict[str, Channel], cleanup: ExitStack) -> Channel:
+def _channel(
+    address: BookieAddress, channels: dict[str, BookieClient], cleanup: ExitStack
+) -> BookieClient:
     channel = channels.get(address.bookie_id)
     if channel is None:
-        channel = channels[address.bookie_id] = Channel(address)
+        channel = channels[address.bookie_id] = BookieClient(address)
         cleanup.callback(channel.close)
     return channel
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.channel import Channel, NoAnswerError
+from bkspark.client.bookie_client import BookieClient, NoAnswerError
 from bkspark.client.fan_out import FanOut, Timeouts
 from bkspark.errors import BookieUnavailableError
 
@@ -115,9 +115,9 @@ def in_threads(
     return [_result(answer) for answer in answers.values()]
 
 
-def _channel(instruction: Instruction[Any]) -> Channel:
+def _channel(instruction: Instruction[Any]) -> BookieClient:
     name = f"{type(instruction).__name__} on {instruction.address.bookie_id}"
-    return Channel(instruction.address, is_patient=True, name=name)
+    return BookieClient(instruction.address, is_patient=True, name=name)
 
 
 def _result(answer: Any) -> Any:

@@ -7,10 +7,10 @@ import pytest
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.channel import Channel, NoAnswerError
+from bkspark.client.bookie_client import BookieClient, NoAnswerError
 from bkspark.client.fan_out import FanOut, Timeouts, ask_all
 from bkspark.client.handles.settings import ReaderSettings
-from bkspark.client.trouble import Trouble
+from bkspark.client.hang_memory import HangMemory
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.protocol.ledger import Member
 
@@ -66,7 +66,7 @@ class Reader:
 
     def __init__(self, settings=None, heartbeat=lambda _member: 0):
         self.settings = settings or ReaderSettings()
-        self.fan_out = FanOut(lambda member: Channel(find(member)), heartbeat=heartbeat)
+        self.fan_out = FanOut(lambda member: BookieClient(find(member)), heartbeat=heartbeat)
         self.faults = self.fan_out.faults
 
     def one_by_one(self, members, ask, accept):
@@ -154,7 +154,7 @@ def test_a_shorter_time_may_be_given():
     watch = Stopwatch()
     asker.all_at_once([A], bookies.ask, Heard(1).accept, timeout=0.1)
     assert watch.seconds < 5
-    assert not environment.the_one(Trouble).hangs(find(A))
+    assert not environment.the_one(HangMemory).hangs(find(A))
     bookies.let_go()
 
 
@@ -186,7 +186,7 @@ def bad():
 
 def test_who_are_asked_together_have_their_time_together(gate):
     """Many that hang cost no more than one, and who has answered is told apart from them."""
-    lines = [Channel(find(Member(str(number), "1" * 32))) for number in range(9)]
+    lines = [BookieClient(find(Member(str(number), "1" * 32))) for number in range(9)]
     watch = Stopwatch()
     ends = ask_all(dict.fromkeys(lines[:8], lambda: gate.wait(60)), Timeouts(0.5))
     assert watch.seconds < 4 * 0.5
@@ -213,7 +213,7 @@ def test_an_error_is_raised_when_all_have_ended(gate):
         bad()
 
     with pytest.raises(CorruptDataError):
-        ask_all({Channel(find(A)): fail, Channel(find(B)): slow}, Timeouts(10))
+        ask_all({BookieClient(find(A)): fail, BookieClient(find(B)): slow}, Timeouts(10))
     assert ended.is_set()
 
 
@@ -227,44 +227,44 @@ def test_of_several_errors_that_of_the_first_is_raised(gate):
         bad()
 
     with pytest.raises(ZeroDivisionError):
-        ask_all({Channel(find(A)): late, Channel(find(B)): early}, Timeouts(10))
+        ask_all({BookieClient(find(A)): late, BookieClient(find(B)): early}, Timeouts(10))
 
 
 def test_who_is_silent_is_remembered_whatever_another_one_raises(gate):
-    questions = {Channel(find(A)): bad, Channel(find(B)): lambda: gate.wait(60)}
+    questions = {BookieClient(find(A)): bad, BookieClient(find(B)): lambda: gate.wait(60)}
     with pytest.raises(CorruptDataError):
         ask_all(questions, Timeouts(0.05))
-    assert environment.the_one(Trouble).hangs(find(B))
+    assert environment.the_one(HangMemory).hangs(find(B))
 
 
 def test_those_that_are_needed_have_more_time(gate):
-    lines = {Channel(find(member)): lambda: gate.wait(60) for member in (A, B)}
-    lines[Channel(find(C))] = lambda: True
+    lines = {BookieClient(find(member)): lambda: gate.wait(60) for member in (A, B)}
+    lines[BookieClient(find(C))] = lambda: True
     threading.Timer(0.4, gate.set).start()
     assert all(end is True for end in ask_all(lines, Timeouts(0.2, 100), needed=2).values())
 
 
 def test_nobody_who_is_not_needed_has_more_time(gate):
-    lines = {Channel(find(A)): lambda: gate.wait(5), Channel(find(B)): lambda: True}
+    lines = {BookieClient(find(A)): lambda: gate.wait(5), BookieClient(find(B)): lambda: True}
     first, second = ask_all(lines, Timeouts(0.05, 10**6), needed=1).values()
     assert (str(first), second) == ("bookie a gave no answer within 0.05 s", True)
 
 
 def test_when_there_are_enough_the_others_have_little_time(gate):
-    lines = {Channel(find(A)): lambda: gate.wait(60), Channel(find(B)): lambda: True}
+    lines = {BookieClient(find(A)): lambda: gate.wait(60), BookieClient(find(B)): lambda: True}
     first, second = ask_all(lines, Timeouts(60, grace_seconds=0.05), enough=1).values()
     assert (isinstance(first, NoAnswerError), second) == (True, True)
-    assert not environment.the_one(Trouble).hangs(find(A))  # it has had little time
+    assert not environment.the_one(HangMemory).hangs(find(A))  # it has had little time
 
 
 def test_answers_that_are_not_usable_are_not_enough(gate):
     threading.Timer(0.3, gate.set).start()
-    lines = {Channel(find(A)): lambda: gate.wait(60), Channel(find(B)): lambda: False}
+    lines = {BookieClient(find(A)): lambda: gate.wait(60), BookieClient(find(B)): lambda: False}
     assert list(ask_all(lines, Timeouts(60, grace_seconds=0.0), enough=1).values()) == [True, False]
 
 
 def test_whoever_asks_is_told_who_is_late(gate):
-    fan_out, late = FanOut(lambda member: Channel(find(member))), []
+    fan_out, late = FanOut(lambda member: BookieClient(find(member))), []
 
     def ask(member):
         return member == B or gate.wait(60)
@@ -283,7 +283,7 @@ def test_who_is_interrupted_leaves_no_question_behind_that_nobody_knows_of(gate)
     def interrupt(_value):
         raise KeyboardInterrupt
 
-    lines = {Channel(find(A)): lambda: gate.wait(60), Channel(find(B)): lambda: True}
+    lines = {BookieClient(find(A)): lambda: gate.wait(60), BookieClient(find(B)): lambda: True}
     with pytest.raises(KeyboardInterrupt):
         ask_all(lines, Timeouts(60), is_usable=interrupt)
-    assert len(environment.the_one(Trouble)._owed[find(A)]) == 1
+    assert len(environment.the_one(HangMemory)._owed[find(A)]) == 1

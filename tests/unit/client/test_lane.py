@@ -12,7 +12,7 @@ from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.handles import lane
 from bkspark.client.handles.lane import Broken, Framed, Lane
-from bkspark.client.trouble import Trouble
+from bkspark.client.hang_memory import HangMemory
 
 ADDRESS = BookieAddress("bookie-1", "a" * 32, "c" * 32, "memory://a")
 
@@ -46,7 +46,7 @@ def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.Mo
 
 
 def test_a_bookie_that_hung_for_others_is_not_waited_for() -> None:
-    environment.the_one(Trouble).gave_up(ADDRESS, Future())
+    environment.the_one(HangMemory).gave_up(ADDRESS, Future())
     events: list[Any] = []
     its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=events.append)
     [broken] = events
@@ -69,6 +69,6 @@ def test_a_lane_that_hangs_is_remembered(
     else:
         its_lane.stop()
         its_lane.end_within(0.01)
-    assert environment.the_one(Trouble).hangs(ADDRESS) == is_given_up
-    assert len(environment.the_one(Trouble)._owed[ADDRESS]) == 1
+    assert environment.the_one(HangMemory).hangs(ADDRESS) == is_given_up
+    assert len(environment.the_one(HangMemory)._owed[ADDRESS]) == 1
     gate.set()

@@ -1,4 +1,8 @@
-"""What this process remembers of storage that hung and of bookies that failed, whoever met them.
+"""Calls to storage that may hang, and what this process remembers of them, whoever made them.
+
+A system call on storage that hangs does not come back, and cannot be called off. So each question
+is asked by a task of its own, and whoever asks waits only so long. No answer in time is no answer:
+whoever asked knows nothing, and above all no absence.
 
 Rule 1. A place that was given up, because an answer did not come in all its time, is asked by
 nobody in this process until it has answered or ``ASK_AGAIN_SECONDS`` have passed: nobody waits for
@@ -12,12 +16,14 @@ other. It is no sign that the place hangs before it has had all its time, too.
 """
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from bkspark import environment
 from bkspark.protocol.quarantine import Quarantine
+
+T = TypeVar("T")
 
 ASK_AGAIN_SECONDS = 60.0
 """A disk that was taken away by force may be back, and its question never be answered."""
@@ -25,8 +31,32 @@ ASK_AGAIN_SECONDS = 60.0
 UNANSWERED_MAX = 8
 
 
-class Trouble:
-    """The memory of a process: ``environment.the_one(Trouble)``.
+class Answer(Future[T]):
+    """What comes of ``question``, which is asked from now on; whatever it raises is an answer too.
+
+    Questions may run on when nobody waits any more. So they change nothing that their asker uses;
+    what comes of them is their answer.
+    """
+
+    def __init__(self, question: Callable[[], T], name: str) -> None:
+        super().__init__()
+
+        def work() -> None:
+            try:
+                self.set_result(question())
+            except BaseException as error:
+                self.set_exception(error)
+
+        self._task = environment.start(work, name)
+
+    def is_there_within(self, seconds: float) -> bool:
+        """Wait for it so long at most; whether it has come."""
+        self._task.join(seconds)
+        return self.done()
+
+
+class HangMemory:
+    """The memory of a process: ``environment.the_one(HangMemory)``.
 
     A place is whatever its askers know it by.
     """

@@ -1,14 +1,14 @@
-"""A channel to one bookie: it is asked one thing at a time, and each question has its time.
+"""A client of one bookie: it asks one thing at a time, and each question has its time.
 
 Rule 1. Storage that hangs does not come back from a system call, and the call cannot be called off.
 So a bookie is asked on a task of its own, and whoever asks waits only so long. No answer in time is
 no answer: the bookie is unavailable, which proves no absence.
 
-Rule 2. All that is asked of bookies is asked through channels, and these share one memory of those
-that owe an answer (``trouble``): nobody waits for such a bookie twice, and few threads are left to
-hang.
+Rule 2. All that is asked of bookies is asked through these clients, which share one memory of those
+that owe an answer (``hang_memory``): nobody waits for such a bookie twice, and few threads are left
+to hang.
 
-Rule 3. What a question has opened belongs to the channel. It is closed when nobody uses it any
+Rule 3. What a question has opened belongs to the client. It is closed when nobody uses it any
 more, behind the last answer, however late that comes: a file that is closed under a call which
 hangs could become another file under it.
 """
@@ -21,8 +21,7 @@ from typing import Any, TypeVar
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.asking import Answer
-from bkspark.client.trouble import Trouble
+from bkspark.client.hang_memory import Answer, HangMemory
 from bkspark.errors import BookieUnavailableError
 
 T = TypeVar("T")
@@ -31,6 +30,9 @@ logger = logging.getLogger(__name__)
 
 READ_SECONDS = 10.0
 STORE_SECONDS = 10.0
+
+ANSWER_SECONDS = 5.0
+"""A bookie that needs longer to be opened would be no help to whoever looks for one."""
 
 SLOWEST_BYTES_PER_SECOND = 10 * 2**20
 """Storage that takes longer to read or store large pieces hangs."""
@@ -50,11 +52,11 @@ class NoAnswerError(BookieUnavailableError):
     """A bookie owes an answer."""
 
 
-class Channel:
+class BookieClient:
     """A bookie as one client sees it; for one thread at a time.
 
     Args:
-        is_patient: whether the bookie is asked also if it was given up lately (``trouble``).
+        is_patient: whether the bookie is asked also if it was given up lately (``hang_memory``).
         name: of the tasks that ask it.
 
     Attributes:
@@ -73,11 +75,11 @@ class Channel:
         """Ask ``question``; its ``answer`` is to be fetched before the next one.
 
         Raises:
-            NoAnswerError: the bookie owes answers to earlier ones. What a question of this channel
+            NoAnswerError: the bookie owes answers to earlier ones. What a question of this client
                 still works on, no other one touches.
         """
         is_busy = self._last is not None and not self._last.done()
-        memory = environment.the_one(Trouble)
+        memory = environment.the_one(HangMemory)
         if is_busy or memory.hangs(self.address, is_patient=self._is_patient):
             raise NoAnswerError(f"bookie {self.address.bookie_id} still does not answer")
         asked = Answer(question, self._name)
@@ -115,12 +117,12 @@ class Channel:
     def give_up(self) -> None:
         """Wait no more for the last answer: it has had all its time."""
         if self._last is not None:
-            environment.the_one(Trouble).gave_up(self.address, self._last)
+            environment.the_one(HangMemory).gave_up(self.address, self._last)
 
     def do_without(self) -> None:
         """Wait no more for the last answer: nobody needs it."""
         if self._last is not None:
-            environment.the_one(Trouble).did_without(self.address, self._last, READ_SECONDS)
+            environment.the_one(HangMemory).did_without(self.address, self._last, READ_SECONDS)
 
     def ask(self, question: Callable[[], T], seconds: float | None = None) -> T:
         """Ask ``question`` and wait for the answer; ``READ_SECONDS`` if nothing else is said.
@@ -175,9 +177,9 @@ class Channel:
         return environment.start(self.cleanup.close, "close")
 
 
-def close_all(channels: Collection[Channel]) -> None:
-    """Close all of ``channels`` at once; see ``Channel.close``."""
-    closing = [channel.begin_close() for channel in channels]
+def close_all(clients: Collection[BookieClient]) -> None:
+    """Close all of ``clients`` at once; see ``BookieClient.close``."""
+    closing = [client.begin_close() for client in clients]
     until = environment.monotonic() + READ_SECONDS
     for task in filter(None, closing):
         task.join(max(0.0, until - environment.monotonic()))
@@ -189,19 +191,19 @@ class TimedRoot:
     Whoever decodes what was read has as long as he likes.
     """
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+    def __init__(self, client: BookieClient) -> None:
+        self._client = client
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
         size = length
         if size is None:
             size = max(0, (self.size(name) or 0) - begin)
-        return self._channel.ask(
-            lambda: self._channel.root().read(name, begin, length), seconds_to_read(size)
+        return self._client.ask(
+            lambda: self._client.root().read(name, begin, length), seconds_to_read(size)
         )
 
     def size(self, name: str) -> int | None:
-        return self._channel.ask(lambda: self._channel.root().size(name))
+        return self._client.ask(lambda: self._client.root().size(name))
 
     def list(self, folder: str) -> list[str]:
-        return self._channel.ask(lambda: self._channel.root().list(folder))
+        return self._client.ask(lambda: self._client.root().list(folder))

@@ -8,8 +8,8 @@ from secrets import token_hex
 import pytest
 
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client import channel, trouble
-from bkspark.client.channel import Channel, seconds_to_store
+from bkspark.client import bookie_client, hang_memory
+from bkspark.client.bookie_client import BookieClient, seconds_to_store
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 
 from ...stopwatch import Stopwatch  # noqa: TID252
@@ -34,13 +34,13 @@ def wait_for(is_so: Callable[[], object]) -> None:
         time.sleep(0.002)
 
 
-def give_up(line: Channel, gate: threading.Event) -> None:
+def give_up(line: BookieClient, gate: threading.Event) -> None:
     with pytest.raises(BookieUnavailableError, match=r"bookie-1 gave no answer within 0\.05 s"):
         line.ask(lambda: gate.wait(60), 0.05)
 
 
 def test_an_answer_is_what_was_found_or_raised(address: BookieAddress) -> None:
-    line = Channel(address)
+    line = BookieClient(address)
     assert line.ask(lambda: 7) == 7
     for error in (CorruptDataError("bad"), TimeoutError("of the storage")):
 
@@ -57,7 +57,7 @@ def test_an_answer_is_what_was_found_or_raised(address: BookieAddress) -> None:
 def test_who_owes_an_answer_is_asked_again_when_it_has_come(
     address: BookieAddress, gate: threading.Event, caplog: pytest.LogCaptureFixture
 ) -> None:
-    line, other = Channel(address), Channel(address)
+    line, other = BookieClient(address), BookieClient(address)
     give_up(line, gate)
     assert "bookie-1 gave no answer within 0.05 s: it is given up" in caplog.text
     for each in (line, other):
@@ -72,9 +72,9 @@ def test_after_a_while_others_ask_again_but_never_the_channel_that_is_busy(
     address: BookieAddress, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it has open is in use by the call that hangs."""
-    line, other = Channel(address), Channel(address)
+    line, other = BookieClient(address), BookieClient(address)
     give_up(line, gate)
-    monkeypatch.setattr(trouble, "ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(hang_memory, "ASK_AGAIN_SECONDS", 0.0)
     assert other.ask(lambda: 2) == 2
     with pytest.raises(BookieUnavailableError):
         line.ask(lambda: 1)
@@ -90,7 +90,7 @@ def test_what_is_open_is_closed_behind_the_last_answer(
         gate.wait(60)
         line.cleanup.callback(closed.append, "late")
 
-    line = Channel(address)
+    line = BookieClient(address)
     with pytest.raises(BookieUnavailableError):
         line.ask(open_late, 0.05)
     line.close()
@@ -103,8 +103,8 @@ def test_what_is_open_is_closed_behind_the_last_answer(
 def test_closing_waits_only_so_long(
     address: BookieAddress, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(channel, "READ_SECONDS", 0.05)
-    line = Channel(address)
+    monkeypatch.setattr(bookie_client, "READ_SECONDS", 0.05)
+    line = BookieClient(address)
     line.close()
     line.ask(lambda: line.cleanup.callback(gate.wait, 10))
     watch = Stopwatch()
@@ -113,16 +113,16 @@ def test_closing_waits_only_so_long(
 
 
 def test_large_files_have_more_time() -> None:
-    assert seconds_to_store(0) == channel.STORE_SECONDS
-    assert seconds_to_store(100 * 2**20) == channel.STORE_SECONDS + 10
+    assert seconds_to_store(0) == bookie_client.STORE_SECONDS
+    assert seconds_to_store(100 * 2**20) == bookie_client.STORE_SECONDS + 10
 
 
 def test_to_decode_what_was_read_is_no_waiting(
     address: BookieAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only calls to storage have a time limit, and large reads have a longer one."""
-    monkeypatch.setattr(channel, "READ_SECONDS", 0.05)
-    monkeypatch.setattr(channel, "SLOWEST_BYTES_PER_SECOND", 10)
+    monkeypatch.setattr(bookie_client, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(bookie_client, "SLOWEST_BYTES_PER_SECOND", 10)
 
     class Root:
         def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
@@ -135,7 +135,7 @@ def test_to_decode_what_was_read_is_no_waiting(
         def list(self, folder: str) -> list[str]:
             return [folder]
 
-    line = Channel(address)
+    line = BookieClient(address)
     monkeypatch.setattr(line, "root", Root)
     storage = line.storage()
     assert storage.list("a") == ["a"]
