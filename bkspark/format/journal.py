@@ -140,6 +140,14 @@ def decode_journal(
     return JournalContent(tuple(frames), Tail.CLEAN, position + begin)
 
 
+def decode_frame(data: bytes, digester: Digester, *, ledger_id: int, position: int) -> Frame | None:
+    """The frame that ``data`` is, at byte ``position`` of its journal; None if it is not good."""
+    try:
+        return _decode_frame(data, 0, position, digester, ledger_id)[0]
+    except (_CutError, BookKeeperError):
+        return None
+
+
 def last_frame_length(data: bytes, end: int) -> int | None:
     """Length of the frame that ends at byte ``end`` of a journal; None if its trailer is damaged.
 

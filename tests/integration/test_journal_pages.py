@@ -11,8 +11,9 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.memory import MemoryFile, MemoryRoot
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA, encode_parts
-from bkspark.client.journals import journal_pages
+from bkspark.client.journals import journal_pages, journal_reader
 from bkspark.client.journals.journal_pages import JournalPages
+from bkspark.client.journals.journal_reader import JournalReader
 from bkspark.format import journal
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import DigestSpec
@@ -39,6 +40,7 @@ class Kept:
         self.frames: list[int] = []
         self.bytes_read = 0
         self.read_from: list[int] = []
+        self.sizes: list[int] = []
         real = MemoryRoot.read
 
         def counted(
@@ -47,6 +49,7 @@ class Kept:
             data = real(root, name, begin, length)
             self.bytes_read += len(data or b"")
             self.read_from.append(begin)
+            self.sizes.append(len(data or b""))
             return data
 
         monkeypatch.setattr(MemoryRoot, "read", counted)
@@ -93,7 +96,8 @@ def kept(memory_rig: Rig, monkeypatch: pytest.MonkeyPatch) -> Kept:
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_pages, "PAGE_BYTES", 4000)
-    monkeypatch.setattr(journal_pages, "WALK_BYTES", 1500)
+    monkeypatch.setattr(journal_reader, "CHUNK_BYTES", 1500)
+    monkeypatch.setattr(journal_reader, "CHUNK_BYTES_MAX", 4000)
 
 
 def filled(kept: Kept, seed: int) -> Kept:
@@ -112,7 +116,7 @@ def pages() -> JournalPages:
 
 def is_found(kept: Kept, found: JournalPages, entry_id: int) -> bool:
     page = found.page_of(kept.root(), entry_id)
-    group = page.group_of(entry_id) if page else None
+    group = page.record_of(entry_id) if page else None
     return group is not None and len(group.messages) == 1
 
 
@@ -139,9 +143,22 @@ def test_in_order_every_byte_is_read_about_once(kept: Kept) -> None:
         kept.append(1, 200)
     found, page = pages(), None
     for entry_id in range(kept.next):
-        if page is None or page.group_of(entry_id) is None:
+        if page is None or page.record_of(entry_id) is None:
             page = found.page_of(kept.root(), entry_id)
     assert kept.bytes_read < 1.5 * len(kept.file.data)
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_who_reads_on_is_given_more_at_once_and_no_more_than_so_much(kept: Kept) -> None:
+    for _ in range(300):
+        kept.append(1, 200)
+    for way in (JournalReader.frames, JournalReader.frames_back):
+        kept.sizes.clear()
+        found = list(way(JournalReader(kept.root(), NAME, DIGESTER, ledger_id=7)))
+        assert sorted(begin for begin, _ in found) == kept.frames
+        assert kept.sizes[:2] == [1500, 3000]
+        assert max(kept.sizes) == 4000
+        assert sum(kept.sizes) < 1.2 * len(kept.file.data)
 
 
 @pytest.mark.usefixtures("small_pages")
@@ -239,7 +256,7 @@ def test_a_record_that_is_being_appended_is_found_when_it_is_whole(cut: int, kep
     page = found.page_of(kept.root(), 2)
     assert page is not None
     assert page.is_cut
-    assert page.group_of(2) is None
+    assert page.record_of(2) is None
     kept.file.data[:] = whole
     assert is_found(kept, found, 2)
 
@@ -249,8 +266,8 @@ def test_a_walk_finds_marks_from_which_a_part_can_be_read(kept: Kept) -> None:
     filled(kept, 2)
     walked = pages()
     walked.walk(kept.root(), kept.next)
-    assert len(walked.marks) > 5
-    for mark in walked.marks:
+    assert len(walked.index) > 5
+    for mark in walked.index:
         assert mark.position in kept.frames
         found = JournalPages(NAME, DIGESTER, ledger_id=7, start=mark)
         kept.read_from.clear()

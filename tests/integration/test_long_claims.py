@@ -7,8 +7,9 @@ import pytest
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.journals import journal_pages
+from bkspark.client.journals import journal_reader
 from bkspark.client.journals.journal_pages import JournalPages
+from bkspark.client.journals.journal_reader import JournalReader
 from bkspark.client.recovery import journal_tail
 from bkspark.client.recovery.journal_tail import JournalTail, read_tail
 from bkspark.errors import CorruptDataError
@@ -107,17 +108,27 @@ def test_more_unconfirmed_rows_than_any_writer_has_are_doubted(
         tail_of(root, writer)
 
 
+@pytest.mark.parametrize(
+    ("passed_max", "problem"),
+    [(2 * MIB, "ends in bytes that are wrong"), (64 * MIB, "is damaged at byte")],
+    ids=["not passed", "passed"],
+)
 def test_a_reader_reads_no_record_that_only_claims_to_be_long(
+    passed_max: int,
+    problem: str,
     writer: HandWriter,
     root: BookieRoot,
     memory_rig: Rig,
     sizes: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(journal_pages, "CLAIMED_BYTES_MAX", 2 * MIB)
+    monkeypatch.setattr(journal_reader, "CLAIMED_BYTES_MAX", passed_max)
     claim(memory_rig, writer, 8 * MIB)
     pages = JournalPages(journal_of(writer), DIGESTER, ledger_id=writer.ledger_id)
     found = [page for entry_id in (11, 12, 40) if (page := pages.page_of(root, entry_id))]
-    assert any(page.group_of(11) for page in found)
-    assert found[-1].problem
+    assert any(page.record_of(11) for page in found)
+    assert problem in found[-1].problem
+    reader = JournalReader(root, journal_of(writer), DIGESTER, ledger_id=writer.ledger_id)
+    assert sum(reader.stored(*span) is not None for span in reader.frames()) == 12
     assert max(sizes) <= MIB
+    assert sum(sizes) < 4 * MIB

@@ -11,7 +11,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.journals import journal_reader
 from bkspark.client.journals.journal_end import JournalEnds
-from bkspark.client.journals.journal_reader import JournalName, JournalReader
+from bkspark.client.journals.journal_reader import JournalReader
 from bkspark.client.journals.member_end import MemberEnd, member_end
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import journal, layout
@@ -197,9 +197,10 @@ def test_a_long_journal_is_not_read_to_find_its_end(
         return found
 
     monkeypatch.setattr(MemoryRoot, "read", counting)
-    member = writer.metadata.last_fragment.ensemble[0]
-    name = JournalName(writer.ledger_id, member, journal_of(writer), DIGESTER)
-    assert JournalReader(root, name).last_in_front_of_damage() is None
+    name, ledger_id = journal_of(writer), writer.ledger_id
+    assert (
+        JournalReader(root, name, DIGESTER, ledger_id=ledger_id).last_in_front_of_damage() is None
+    )
     found = end_of(writer, root)
     assert (found.last_add_confirmed, found.is_sure(None)) == (4, False)
     assert max(sizes) <= journal_reader.CHUNK_BYTES_MAX + 100

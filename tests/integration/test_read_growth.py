@@ -12,7 +12,7 @@ from bkspark.bookie.memory import MemoryRoot
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import Cluster, init_cluster
 from bkspark.client.handles.settings import ReaderSettings
-from bkspark.client.journals import journal_pages
+from bkspark.client.journals import journal_pages, journal_reader
 from bkspark.client.password import Password
 from bkspark.client.reading.inline_slices import InlineSlice
 from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger
@@ -139,7 +139,8 @@ def test_tasks_that_share_a_ledger_read_each_its_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(journal_pages, "PAGE_BYTES", 20_000)
-    monkeypatch.setattr(journal_pages, "WALK_BYTES", 5_000)
+    monkeypatch.setattr(journal_reader, "CHUNK_BYTES", 5_000)
+    monkeypatch.setattr(journal_reader, "CHUNK_BYTES_MAX", 20_000)
     e, qw, qa = sizes
     with keeper.create_ledger(ensemble_size=e, write_quorum_size=qw, ack_quorum_size=qa) as handle:
         for group in range(400):
@@ -176,7 +177,7 @@ def test_where_parts_begin_is_not_looked_up_for_a_ledger_that_is_not_shared(
         ledger = cluster.ledger(handle.ledger_id).value
         [task] = plan_ledger(cluster, ledger, OffsetRange(0, 10), Password(), None)
     [piece] = pieces_of([task])
-    assert piece.marks == ()
+    assert piece.index == ()
 
 
 def test_a_slow_bookie_and_a_hedge_keep_memory_bounded_too(keeper: BookKeeper) -> None:

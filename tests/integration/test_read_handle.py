@@ -270,7 +270,8 @@ def test_2_4_4_a_bookie_that_failed_is_asked_last(
 ) -> None:
     monkeypatch.setattr("bkspark.client.handles.group_finder.CACHE_BYTES", 1)
     monkeypatch.setattr("bkspark.client.journals.journal_pages.PAGE_BYTES", 500)
-    monkeypatch.setattr("bkspark.client.journals.journal_pages.WALK_BYTES", 500)
+    monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES", 500)
+    monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES_MAX", 500)
     handle = written(keeper, 30, (3, 2, 2))
     failing = members(handle)[0]
     memory_rig.faults.down = {failing}
@@ -295,7 +296,8 @@ def test_2_4_5_after_a_fault_the_next_good_one_is_kept(
 ) -> None:
     monkeypatch.setattr("bkspark.client.handles.group_finder.CACHE_BYTES", 1)
     monkeypatch.setattr("bkspark.client.journals.journal_pages.PAGE_BYTES", 500)
-    monkeypatch.setattr("bkspark.client.journals.journal_pages.WALK_BYTES", 500)
+    monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES", 500)
+    monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES_MAX", 500)
     handle = written(keeper, 20)
     names = (members(handle) * 2)[handle.ledger_id % 3 :]
     reader = keeper.open_ledger(handle.ledger_id)

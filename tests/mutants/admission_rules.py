@@ -318,8 +318,8 @@ MUTANTS = (
     Mutant(
         "status reads journals whole",
         "client/admin/replication_check.py",
-        "        for page in pages.in_order(root):\n",
-        "        root.read(name)\n        for page in pages.in_order(root):\n",
+        "        for begin, end in reader.frames():\n",
+        "        root.read(name)\n        for begin, end in reader.frames():\n",
         (
             "tests/unit/client/test_replication_check.py"
             "::test_a_journal_that_claims_to_be_long_is_not_read_whole",
@@ -328,8 +328,8 @@ MUTANTS = (
     Mutant(
         "status takes a damaged journal for a short one",
         "client/admin/replication_check.py",
-        "            if page.problem and not page.is_cut:",
-        "            if page.problem and page.is_cut:",
+        "        if is_corrupt or reader.tail(CHUNK_BYTES_MAX) is Tail.CORRUPT:\n",
+        "        if reader.tail(CHUNK_BYTES_MAX) is Tail.INCOMPLETE:\n",
         (
             "tests/unit/client/test_replication_check.py"
             "::test_damage_in_a_journal_is_named_with_the_entries_behind_it",

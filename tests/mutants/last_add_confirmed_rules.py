@@ -92,8 +92,8 @@ MUTANTS = (
     Mutant(
         "what rows look like is a record",
         READER_FILE,
-        "self._is_by_its_writer(head.record) else None",
-        "head.record else None",
+        "return self._name == layout.journal(record.ledger_id, record.term, record.token)",
+        "return record.ledger_id >= 0",
         (f"{ENDS}::test_rows_that_look_like_a_record_are_none",),
     ),
     Mutant(
@@ -108,7 +108,10 @@ MUTANTS = (
         READER_FILE,
         "min(2 * self._chunk, CHUNK_BYTES_MAX)",
         "2 * self._chunk",
-        (f"{ENDS}::test_a_long_journal_is_not_read_to_find_its_end",),
+        (
+            "tests/integration/test_journal_pages.py"
+            "::test_who_reads_on_is_given_more_at_once_and_no_more_than_so_much",
+        ),
     ),
     Mutant(
         "bookies that differ are not asked again",
@@ -162,9 +165,16 @@ MUTANTS = (
     ),
     Mutant(
         "a reader takes a long record by its word",
-        "client/journals/journal_pages.py",
-        "        if length is None or length <= CLAIMED_BYTES_MAX:\n",
-        "        if True:\n",
-        (f"{CLAIMS}::test_a_reader_reads_no_record_that_only_claims_to_be_long",),
+        "client/journals/journal_reader.py",
+        "        if length > CLAIMED_BYTES_MAX and self._record(begin) is None:\n",
+        "        if length < 0:\n",
+        (f"{CLAIMS}::test_a_reader_reads_no_record_that_only_claims_to_be_long[not passed]",),
+    ),
+    Mutant(
+        "a long record is read whatever its head says",
+        "client/journals/journal_reader.py",
+        "(length > CHUNK_BYTES_MAX and not self._is_what_it_claims(begin)):",
+        "length < 0:",
+        (f"{CLAIMS}::test_a_reader_reads_no_record_that_only_claims_to_be_long[passed]",),
     ),
 )

@@ -359,8 +359,8 @@ MUTANTS = (
     Mutant(
         "a torn end hides the records in front of it",
         "client/journals/journal_end.py",
-        "    return found\n\n\ndef _last_records",
-        "    return () if problems else found\n\n\ndef _last_records",
+        "    return found\n\n\ndef _reader",
+        "    return () if problems else found\n\n\ndef _reader",
         (f"{FOLLOWING}::test_a_record_that_is_torn_behind_the_end_hides_nothing_in_front_of_it",),
     ),
     Mutant(

@@ -181,15 +181,15 @@ MUTANTS = (
     Mutant(
         "a torn end is not looked at again",
         PAGES_FILE,
-        "if self._blocked is not None and journal_size(root, self.name) == self._blocked[0]:",
-        "if self._blocked is not None:",
+        "while self._last < entry_id and self._blocked_size != reader.size:",
+        "while self._last < entry_id and self._blocked_size is None:",
         (f"{PAGES}::test_a_record_that_is_being_appended_is_found_when_it_is_whole",),
     ),
     Mutant(
         "the next good record is looked for in the same window only",
         PAGES_FILE,
-        "        while passed <= max(self._last, entry_id):\n",
-        "        if passed <= max(self._last, entry_id):\n",
+        "        for begin, _ in reader.frames(page.position if page else 0):\n",
+        "        for begin, _ in list(reader.frames(page.position if page else 0))[:2]:\n",
         (f"{PAGES}::test_a_gap_ends_at_the_next_good_record_however_far",),
     ),
     Mutant(
@@ -201,15 +201,11 @@ MUTANTS = (
     ),
     Mutant(
         "large records are read to pass them",
-        PAGES_FILE,
-        "                self._remember(self._head(data, 0))\n"
-        "                self._pass(self._last_head(data, frames), sum(frames[-1]))\n"
-        "            elif not self._pass_long_frame(root, data):\n"
-        "                return\n",
-        "                self._remember(self._head(data, 0))\n"
-        "                self._pass(self._last_head(data, frames), sum(frames[-1]))\n"
-        "            elif self._next_page(root) is None:\n"
-        "                return\n",
+        "client/journals/journal_reader.py",
+        "            length = self._length(self.end)\n            if length is None:\n",
+        "            length = self._length(self.end)\n"
+        "            length and self._read(self.end, self.end + length)\n"
+        "            if length is None:\n",
         (f"{PAGES}::test_large_records_are_passed_without_being_read",),
     ),
     Mutant(
@@ -222,8 +218,8 @@ MUTANTS = (
     Mutant(
         "tasks that share a ledger begin at its start",
         "client/reading/inline_slices.py",
-        "return replace(item, marks=tuple(last.values()))",
-        "return replace(item, marks=())",
+        "return replace(item, index=tuple(last.values()))",
+        "return replace(item, index=())",
         (f"{GROWTH}::test_tasks_that_share_a_ledger_read_each_its_part",),
     ),
     Mutant(

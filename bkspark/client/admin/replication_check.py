@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from bkspark.bookie.contract import ReadableRoot
 from bkspark.client.cluster import Cluster
 from bkspark.client.journals.journal_folder import find_journals
-from bkspark.client.journals.journal_pages import JournalPages
+from bkspark.client.journals.journal_reader import CHUNK_BYTES_MAX, JournalReader
 from bkspark.client.password import Password, make_digester
 from bkspark.client.reading.ledger_files import (
     OpenBookies,
@@ -22,6 +22,7 @@ from bkspark.client.reading.ledger_files import (
 from bkspark.errors import BookieUnavailableError, CorruptDataError, UnauthorizedError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
+from bkspark.format.journal import Tail
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.record import AddRecord
 
@@ -153,15 +154,18 @@ def _records_on(
 def _add_records(
     shown: _Shown, root: ReadableRoot, name: str, ledger: LedgerMetadata, digester: Digester
 ) -> None:
-    """What journal ``name`` shows, read page by page: it may be long, or claim to be."""
-    pages = JournalPages(name, digester, ledger_id=ledger.ledger_id)
+    """What journal ``name`` shows, one record after the other: it may be long, or claim to be."""
+    reader = JournalReader(root, name, digester, ledger_id=ledger.ledger_id)
     try:
-        for page in pages.in_order(root):
-            # What a killed writer or a power cut left half-written is nothing that is missing.
-            if page.problem and not page.is_cut:
-                shown.problem = f"journal {name} is corrupt"
-            for group in page.groups:
-                keep_newest(shown.records, group.record, ledger)
+        is_corrupt = False
+        for begin, end in reader.frames():
+            stored = reader.stored(begin, end)
+            is_corrupt = is_corrupt or stored is None
+            if stored is not None:
+                keep_newest(shown.records, stored.record, ledger)
+        # What a killed writer or a power cut left half-written is nothing that is missing.
+        if is_corrupt or reader.tail(CHUNK_BYTES_MAX) is Tail.CORRUPT:
+            shown.problem = f"journal {name} is corrupt"
     except CorruptDataError:
         shown.problem = f"journal {name} is gone"
 

@@ -16,7 +16,7 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.fan_out import FanOut
 from bkspark.client.handles.how_far import Answers, IsEnough
 from bkspark.client.handles.settings import USUAL_READS, ReaderSettings
-from bkspark.client.journals.journal_pages import Mark, Page, StoredGroup
+from bkspark.client.journals.journal_pages import IndexEntry, Page
 from bkspark.client.journals.member_end import MemberEnd
 from bkspark.client.journals.member_journals import MemberJournals, NamedPage
 from bkspark.client.stepping_over import BadCopy, step_over
@@ -53,7 +53,7 @@ class Group:
 
     def take(self, page: Page) -> None:
         """Add what ``page`` has of it; of two different records the later term's is the one."""
-        stored: StoredGroup | None = page.group_of(self.entry_id)
+        stored = page.record_of(self.entry_id)
         if stored is None or stored.record.term > self.term or stored.record in self.refused:
             return
         if self.record is None or stored.record.term > self.record.term:
@@ -66,7 +66,7 @@ class GroupFinder:
     """Finds groups of one ledger.
 
     Args:
-        marks: where to begin in some journals, by member; for a reader of a part of the ledger.
+        index: where to begin in some journals, by member; for a reader of a part of the ledger.
         turn: at which bookie to begin where all are alike, so that readers share the work.
 
     Attributes:
@@ -80,7 +80,7 @@ class GroupFinder:
         digester: Digester,
         *,
         settings: ReaderSettings = USUAL_READS,
-        marks: Sequence[tuple[Member, Mark]] = (),
+        index: Sequence[tuple[Member, IndexEntry]] = (),
         turn: int = 0,
     ) -> None:
         self.faults: dict[str, str] = {}
@@ -91,7 +91,7 @@ class GroupFinder:
         self._fan_out: FanOut[Member] = FanOut(
             lambda member: BookieClient(self._address(member)), self._progress
         )
-        self._marks = marks
+        self._index = index
         self._turn = turn
         self._addresses = cluster.addresses()
         self._journals: dict[Member, MemberJournals] = {}
@@ -135,7 +135,7 @@ class GroupFinder:
             group.take(page)
             if group.is_whole:
                 return group
-            if page.group_of(entry_id) is not None:
+            if page.record_of(entry_id) is not None:
                 asked_before.add(member)
 
         def accept(member: Member, pages: list[NamedPage] | None) -> bool:
@@ -143,7 +143,7 @@ class GroupFinder:
             for found in pages or ():
                 group.take(found.page)
                 self._keep(member, found.page)
-            if not any(found.page.group_of(entry_id) for found in pages or ()):
+            if not any(found.page.record_of(entry_id) for found in pages or ()):
                 self._note_problem(member)
             if group.is_whole:
                 self._favourite = member
@@ -164,7 +164,7 @@ class GroupFinder:
         """Step over ``record``, wherever it lies: other copies may hold what it should."""
         self._refused.append(record)
         for member, page in self._pages:
-            stored = page.group_of(record.first_entry_id)
+            stored = page.record_of(record.first_entry_id)
             if stored is not None and stored.record == record:
                 self._step_over(member, f"bookie {member.bookie_id}: {reason}")
 
@@ -179,17 +179,17 @@ class GroupFinder:
         self._note_faults()
         return min(found + [a for a in answers.values() if isinstance(a, int)], default=None)
 
-    def marks(self, ledger: LedgerMetadata, end: int) -> list[tuple[Member, Mark]]:
+    def index(self, ledger: LedgerMetadata, end: int) -> list[tuple[Member, IndexEntry]]:
         """Where pages begin in the journals of all members that answer, up to entry ``end``."""
         members = dict.fromkeys(m for f in ledger.fragments for m in f.ensemble)
         answers = self._fan_out.ask(
-            members, lambda member: self._member(member).marks(end), self._settings.all_at_once
+            members, lambda member: self._member(member).index(end), self._settings.all_at_once
         )
         return [
-            (member, mark)
-            for member, marks in answers.items()
-            if not isinstance(marks, BookieUnavailableError)
-            for mark in marks
+            (member, entry)
+            for member, index in answers.items()
+            if not isinstance(index, BookieUnavailableError)
+            for entry in index
         ]
 
     def _order(self, ledger: LedgerMetadata, entry_id: int) -> list[Member]:
@@ -212,7 +212,7 @@ class GroupFinder:
                 self._address,
                 self._digester,
                 ledger_id=self._ledger_id,
-                marks=[mark for owner, mark in self._marks if owner == member],
+                index=[entry for owner, entry in self._index if owner == member],
             )
         return self._journals[member]
 

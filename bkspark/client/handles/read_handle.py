@@ -18,7 +18,7 @@ from bkspark.client.handles.entries import VALUE_SCHEMA, decode_parts
 from bkspark.client.handles.group_finder import GroupFinder
 from bkspark.client.handles.how_far import Answers, IsEnough, look
 from bkspark.client.handles.settings import USUAL_READS, ReaderSettings
-from bkspark.client.journals.journal_pages import Mark
+from bkspark.client.journals.journal_pages import IndexEntry
 from bkspark.errors import (
     BookieUnavailableError,
     CorruptDataError,
@@ -60,7 +60,7 @@ class ReadHandle(BoundToProcess):
     Args:
         confirmed: a last-add-confirmed that is known already; none is looked for then.
         settings: how it treats its bookies.
-        marks, turn: see ``GroupFinder``.
+        index, turn: see ``GroupFinder``.
 
     Raises:
         BookieUnavailableError: the ledger is open, and too few bookies tell how far it may be read.
@@ -74,7 +74,7 @@ class ReadHandle(BoundToProcess):
         *,
         confirmed: int | None = None,
         settings: ReaderSettings = USUAL_READS,
-        marks: Sequence[tuple[Member, Mark]] = (),
+        index: Sequence[tuple[Member, IndexEntry]] = (),
         turn: int = 0,
     ) -> None:
         self.ledger_id = ledger_id
@@ -87,7 +87,7 @@ class ReadHandle(BoundToProcess):
             ledger_id,
             digester,
             settings=settings,
-            marks=marks,
+            index=index,
             turn=turn,
         )
         self._rows: _Rows | None = None

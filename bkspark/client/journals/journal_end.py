@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from bkspark.bookie.contract import ReadableRoot
 from bkspark.client.journals.journal_folder import journal_size
-from bkspark.client.journals.journal_reader import Head, JournalName, JournalReader
-from bkspark.format.journal import Tail
+from bkspark.client.journals.journal_reader import JournalName, JournalReader
 from bkspark.protocol.ledger import Member
 from bkspark.protocol.record import AddRecord
 
@@ -32,31 +31,36 @@ def records_after(
         CorruptDataError: there is no such journal.
         BookieUnavailableError: the bookie gives no sure answer.
     """
-    reader = JournalReader(root, source)
+    reader = _reader(root, source)
     found = _last_records(reader, begin) if begin > 0 else None
     if found is None:
         found = _first_records(reader)
-        if reader.tail is not Tail.CLEAN:
-            ends = reader.tail.value
+        if reader.is_blocked:
+            ends = reader.tail().value
             problems.append(f"the journal on bookie {source.member.bookie_id} ends {ends}")
     return found
+
+
+def _reader(root: ReadableRoot, source: JournalName, known: int = 0) -> JournalReader:
+    name, ledger_id = source.name, source.ledger_id
+    return JournalReader(root, name, source.digester, ledger_id=ledger_id, known=known)
 
 
 def _last_records(reader: JournalReader, begin: int) -> Records | None:
     """So many that entry ``begin`` is among them; None if the way back is blocked before."""
     found: list[AddRecord] = []
-    for head in reader.backwards():
+    for head in reader.backwards(reader.head):
         record = head.record
         if not record.is_confirmation:
             found.append(record)
             if record.parts or record.first_entry_id <= begin:
                 return found[::-1]
-    return found[::-1] if reader.tail is Tail.CLEAN else None
+    return None if reader.is_blocked else found[::-1]
 
 
 def _first_records(reader: JournalReader) -> Records:
     found: list[AddRecord] = []
-    for head in reader.forwards():
+    for head in reader.forwards(reader.head):
         if not head.record.is_confirmation:
             found.append(head.record)
             if head.record.parts:
@@ -97,25 +101,21 @@ class JournalEnds:
         known = self._known.get(key, JournalEnd())
         size = journal_size(root, source.name)
         if size != known.end:
-            known = self._known[key] = _looked(JournalReader(root, source, known.end), known)
+            known = self._known[key] = _looked(_reader(root, source, known.end), known)
         return known
 
 
 def _looked(reader: JournalReader, known: JournalEnd) -> JournalEnd:
     if reader.size < known.end:  # what was read of it is gone
         return JournalEnd(known.record, known.end, is_whole=False)
-    last = next(reader.backwards(), None)
+    last = next(reader.backwards(reader.head), None)
     if last is not None:
         return JournalEnd(last.record, last.end)
     # What a killed writer left, or a recovery's journal, whose records are by others.
     found = reader.last_in_front_of_damage()
-    for head in reader.forwards(known.end if found is None else found.end):
+    for head in reader.forwards(reader.head, known.end if found is None else found.end):
         found = head
-    return _end(found, known, reader)
-
-
-def _end(found: Head | None, known: JournalEnd, reader: JournalReader) -> JournalEnd:
-    is_whole = reader.tail is Tail.CLEAN
+    is_whole = not reader.is_blocked
     if found is None:
         return JournalEnd(known.record, known.end, is_whole)
     return JournalEnd(found.record, found.end, is_whole)

@@ -13,7 +13,7 @@ from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.journals.journal_end import JournalEnds
 from bkspark.client.journals.journal_folder import find_journals
-from bkspark.client.journals.journal_pages import JournalPages, Mark, Page
+from bkspark.client.journals.journal_pages import IndexEntry, JournalPages, Page
 from bkspark.client.journals.member_end import MemberEnd, member_end
 from bkspark.errors import CorruptDataError
 from bkspark.format.digest import Digester
@@ -35,7 +35,7 @@ class MemberJournals:
 
     Args:
         address: finds the member; raises ``BookieUnavailableError``.
-        marks: where to begin in some of the journals, for a reader of a part of the ledger.
+        index: where to begin in some of the journals, for a reader of a part of the ledger.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class MemberJournals:
         digester: Digester,
         *,
         ledger_id: int,
-        marks: Iterable[Mark] = (),
+        index: Iterable[IndexEntry] = (),
     ) -> None:
         self._member = member
         self._address = address
         self._digester = digester
         self._ledger_id = ledger_id
-        self._starts = {mark.name: mark for mark in marks}
+        self._starts = {entry.name: entry for entry in index}
         self._journals: dict[str, JournalPages] = {}
         self._ends = JournalEnds()
         self._problems: dict[str, str] = {}
@@ -79,7 +79,7 @@ class MemberJournals:
         """The pages that ``entry_id`` is on if it is here at all; None if there is no journal."""
         with self._root() as root:
             pages = self._pages(root, self._journals.values(), entry_id)
-            if not any(found.page.group_of(entry_id) for found in pages):
+            if not any(found.page.record_of(entry_id) for found in pages):
                 new = self._find_journals(root)
                 pages += self._pages(root, new, entry_id)
         return pages if self._journals else None
@@ -93,12 +93,12 @@ class MemberJournals:
             )
         return min((first for _, first in found if first is not None), default=None)
 
-    def marks(self, end: int) -> list[Mark]:
+    def index(self, end: int) -> list[IndexEntry]:
         """Where pages begin, up to entry ``end``."""
         with self._root() as root:
             self._find_journals(root)
             self._each(self._journals.values(), lambda pages: pages.walk(root, end))
-        return [mark for pages in self._journals.values() for mark in pages.marks]
+        return [entry for pages in self._journals.values() for entry in pages.index]
 
     def _pages(
         self, root: BookieRoot, journals: Iterable[JournalPages], entry_id: int

@@ -16,10 +16,10 @@ from bkspark.client.password import Password, make_digester
 from bkspark.protocol.ledger import LedgerMetadata, Member
 
 if TYPE_CHECKING:
-    from bkspark.client.journals.journal_pages import Mark
+    from bkspark.client.journals.journal_pages import IndexEntry
 
 T = TypeVar("T")
-Marks = Sequence[tuple[Member, "Mark"]]
+Index = Sequence[tuple[Member, "IndexEntry"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class InlineSlice:
 
     Attributes:
         turn: differs between neighbours, so that they read different bookies.
-        marks: where in the journals to begin, so that a task reads only its part.
+        index: where in the journals to begin, so that a task reads only its part.
     """
 
     ledger_id: int
@@ -37,7 +37,7 @@ class InlineSlice:
     length_bytes: int
     metadata_uri: str
     turn: int = 0
-    marks: tuple[tuple[Member, "Mark"], ...] = ()
+    index: tuple[tuple[Member, "IndexEntry"], ...] = ()
 
 
 def cut_inline(item: InlineSlice, room: int, share: int) -> Iterator[InlineSlice]:
@@ -53,21 +53,21 @@ def cut_inline(item: InlineSlice, room: int, share: int) -> Iterator[InlineSlice
         begin, limit = end, share
 
 
-def find_marks(cluster: Cluster, ledger: LedgerMetadata, end: int, password: Password) -> Marks:
+def find_index(cluster: Cluster, ledger: LedgerMetadata, end: int, password: Password) -> Index:
     """Where pages begin in the ledger's journals, up to entry ``end``, on bookies that answer."""
     from bkspark.client.handles.group_finder import GroupFinder
 
     digester = make_digester(ledger.digest, password)
-    return GroupFinder(cluster, ledger.ledger_id, digester).marks(ledger, end)
+    return GroupFinder(cluster, ledger.ledger_id, digester).index(ledger, end)
 
 
-def with_mark(item: T, marks: Mapping[int, Marks]) -> T:
-    """``item``, if it is inline with the last mark of each journal that is not behind its begin."""
+def with_index(item: T, index: Mapping[int, Index]) -> T:
+    """``item``; an inline one with the last entry of each journal that is not behind its begin."""
     if not isinstance(item, InlineSlice):
         return item
     last = {
-        (member, mark.name): (member, mark)
-        for member, mark in marks.get(item.ledger_id, ())
-        if mark.first_entry_id <= item.begin_entry
+        (member, entry.name): (member, entry)
+        for member, entry in index.get(item.ledger_id, ())
+        if entry.first_entry_id <= item.begin_entry
     }
-    return replace(item, marks=tuple(last.values()))
+    return replace(item, index=tuple(last.values()))

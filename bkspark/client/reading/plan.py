@@ -18,7 +18,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.client.cluster import Cluster
 from bkspark.client.password import Password
 from bkspark.client.reading.data_loss import explain_data_loss
-from bkspark.client.reading.inline_slices import InlineSlice, cut_inline, find_marks, with_mark
+from bkspark.client.reading.inline_slices import InlineSlice, cut_inline, find_index, with_index
 from bkspark.client.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.client.reading.log_view import LogView, view_of
 from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
@@ -259,13 +259,13 @@ class _Planner:
         pieces = [item for task in tasks for item in task.slices if isinstance(item, InlineSlice)]
         ends = {item.ledger_id: item.end_entry for item in pieces}
         firsts = {item.ledger_id: item.end_entry for item in reversed(pieces)}
-        marks = {
-            ledger_id: find_marks(self._cluster, self._inline[ledger_id], end, self._password)
+        index = {
+            ledger_id: find_index(self._cluster, self._inline[ledger_id], end, self._password)
             for ledger_id, end in ends.items()
             if firsts[ledger_id] != end
         }
         return [
-            replace(task, slices=tuple(with_mark(item, marks) for item in task.slices))
+            replace(task, slices=tuple(with_index(item, index) for item in task.slices))
             for task in tasks
         ]
 

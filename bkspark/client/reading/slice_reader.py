@@ -142,7 +142,7 @@ class SliceReader:
             item.ledger_id,
             digester,
             confirmed=last,
-            marks=item.marks,
+            index=item.index,
             turn=item.turn,
         )
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from bkspark.client.handles.group_finder import Group
-from bkspark.client.journals.journal_pages import Page, StoredGroup
+from bkspark.client.journals.journal_pages import Page
+from bkspark.client.journals.journal_reader import StoredRecord
 from bkspark.protocol.quorum import Quorum
 from bkspark.protocol.record import AddRecord, InlinePart
 
@@ -14,7 +15,7 @@ LATER = replace(FIRST, term=2, token="b" * 32)
 
 def page(record: AddRecord, *stripes: int) -> Page:
     messages = dict.fromkeys(stripes, b"%d" % record.term)
-    return Page((StoredGroup(record, messages),), 100)
+    return Page((StoredRecord(0, 100, record, messages),), 100)
 
 
 def test_parts_from_several_pages_make_a_group() -> None:
