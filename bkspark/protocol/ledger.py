@@ -99,7 +99,7 @@ class Standing:
     last_entry_id: int
     length_bytes: int
     record_count: int
-    transactions: Mapping[str, int] = field(default_factory=dict)
+    transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ class LedgerMetadata:
     digest: DigestSpec = DigestSpec()
     last_entry_id: int | None = None
     length_bytes: int | None = None
-    custom_metadata: Mapping[str, str] = field(default_factory=dict)
-    transactions: Mapping[str, int] = field(default_factory=dict)
+    custom_metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
     created_ms: int = 0
     laid_down: Standing | None = None
 

@@ -117,7 +117,7 @@ class AddRecord:
     length_bytes: int
     quorum: Quorum
     fragment_first_entry_id: int = 0
-    transactions: Mapping[str, int] = field(default_factory=dict)
+    transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
     attempts: tuple[AttemptLogs, ...] = ()
     parts: tuple[InlinePart, ...] = ()
     stored: tuple[int, ...] = ()

@@ -34,7 +34,7 @@ Rule 6. The ledger is never closed below a last-add-confirmed that was seen anyw
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from bkspark.protocol.quorum import Quorum
@@ -77,7 +77,7 @@ class MemberAnswer:
         doubt: None if what is not in ``records`` is surely not there.
     """
 
-    records: Mapping[int, tuple[AddRecord, frozenset[Piece]]]
+    records: Mapping[int, tuple[AddRecord, frozenset[Piece]]] = field(hash=False)
     doubt: Doubt | None = None
 
 

@@ -18,7 +18,6 @@ from bkspark.client.password import Password, make_digester
 from bkspark.client.post_check import post_check
 from bkspark.client.recovery.fencing import WriteBack
 from bkspark.client.recovery.recover import RecoveryReport, recover
-from bkspark.client.recovery.running import Failure
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,
@@ -29,6 +28,7 @@ from bkspark.format import journal, layout
 from bkspark.protocol.adding import PendingAdds
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.record import AddRecord, confirmation
+from bkspark.protocol.recovery_answers import Failure
 from bkspark.testing.faulty_cluster import Operation, StorageFaults
 
 from .rig import Rig

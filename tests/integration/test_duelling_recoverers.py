@@ -17,6 +17,7 @@ from bkspark.client.recovery import displacement
 from bkspark.client.recovery.fencing import WriteBack
 from bkspark.client.recovery.recover import recover
 from bkspark.errors import OutcomeUnknownError
+from bkspark.protocol import recovering
 from bkspark.protocol.ledger import LedgerState
 
 from ..thorough import always  # noqa: TID252
@@ -193,7 +194,7 @@ def test_one_that_is_displaced_for_ever_gives_up(memory_rig: Rig, pauses: list[f
     run = one_by_one(before=displaced_when_writing_back(writer, 10**6))
     with pytest.raises(OutcomeUnknownError, match="being recovered by somebody else"):
         writer.recover(run=run)
-    assert memory_rig.ledger(writer.ledger_id).term == 1 + 2 * displacement.TAKEOVERS_MAX
+    assert memory_rig.ledger(writer.ledger_id).term == 1 + 2 * recovering.TAKEOVERS_MAX
     assert pauses
     assert writer.recover().last_entry_id == 2
 

@@ -12,13 +12,14 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.client.recovery import fencing, journal_tail, running
 from bkspark.client.recovery.fencing import WriteBack
 from bkspark.client.recovery.journal_tail import JournalTail, newest_record, read_tail
-from bkspark.client.recovery.running import Beat, Silence, in_threads, unheard
+from bkspark.client.recovery.running import Beat, in_threads, unheard
 from bkspark.errors import NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.protocol.ledger import DigestSpec
 from bkspark.protocol.record import AddRecord, confirmation
+from bkspark.protocol.recovery_answers import Silence
 
 from .hand_writer import HandWriter, one_by_one, stop_at, stop_behind, violations
 from .rig import Rig

@@ -9,11 +9,11 @@ from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.handles import how_far
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.recovery.fencing import FenceAndRead
-from bkspark.client.recovery.member_tail import MemberTail, lost_data
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import DigestSpec, LedgerState
+from bkspark.protocol.member_tail import MemberTail, lost_data
 from bkspark.protocol.recovery import Doubt, MemberAnswer
 
 from .hand_writer import HandWriter, one_by_one, stop_behind

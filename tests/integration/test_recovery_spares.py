@@ -19,12 +19,13 @@ from bkspark.client.cluster import Cluster
 from bkspark.client.copying import copy_entry_log
 from bkspark.client.password import Password
 from bkspark.client.recovery import fencing
-from bkspark.client.recovery.fencing import Displaced, FenceAndRead, WriteBack, WrittenBack
+from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
 from bkspark.client.recovery.recover import recover
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.protocol.ledger import LedgerState
 from bkspark.protocol.record import EntryLog
+from bkspark.protocol.recovery_answers import Displaced, Failure, WrittenBack
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import crash_at
 from bkspark.testing.faulty_os import Crash
@@ -335,7 +336,7 @@ def _read_only(names: list[str], before: Any) -> Any:
         for instruction in instructions:
             before(instruction)
         if isinstance(instructions[0], WriteBack):
-            return [fencing.Failure("not now") for _ in instructions]
+            return [Failure("not now") for _ in instructions]
         return [instruction.run() for instruction in instructions]
 
     return run

@@ -14,10 +14,11 @@ from bkspark.client.ensembles import spares_of
 from bkspark.client.handles.settings import ReaderSettings, WriterSettings
 from bkspark.client.hang_memory import HangMemory
 from bkspark.client.recovery import running
-from bkspark.client.recovery.running import Silence, in_threads
+from bkspark.client.recovery.running import in_threads
 from bkspark.client.streams import plan as stream_plan
 from bkspark.errors import BookieUnavailableError
 from bkspark.protocol.quarantine import FAILURES_MAX
+from bkspark.protocol.recovery_answers import Silence
 
 from ..stopwatch import Stopwatch, patience  # noqa: TID252
 from .rig import Rig

@@ -17,9 +17,11 @@ from bkspark.client.journals.journal_folder import journal_size, read_journal
 from bkspark.client.password import Password
 from bkspark.client.reading.confirmed import readable
 from bkspark.client.reading.ledger_files import OpenBookies, find_records
-from bkspark.client.recovery import last_confirmed
+from bkspark.client.recovery import fencing
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
 from bkspark.format import layout
+from bkspark.protocol.record_search import RecordSearch
+from bkspark.protocol.recovery_steps import Answer
 
 from .hand_writer import HandWriter, one_by_one, violations
 from .rig import Rig
@@ -169,12 +171,19 @@ def test_a_bookie_with_something_strange_may_have_the_record_of_the_confirmed_en
     leave_stray(memory_rig, writer, 1)
     ledger = writer.cluster.ledger(writer.ledger_id).value
     ensemble = ledger.last_fragment.ensemble
-    newest, problems = last_confirmed._newest_on(
-        writer.cluster, ledger, Password(), ensemble, 2, one_by_one(lost=[writer.names[0]])
-    )
-    assert newest is not None
-    assert [member.bookie_id for member in problems] == list(writer.names[:2])
-    assert STRAY in problems[ensemble[1]]
+    known = writer.cluster.addresses()
+    search, asked = RecordSearch.of(ledger.fragments, 2, tuple(known), frozenset())
+    look_ups = [
+        fencing.LookUp(writer.ledger_id, known[to.member], ledger.digest, Password(), 2)
+        for to in asked
+    ]
+    for to, result in zip(asked, one_by_one(lost=[writer.names[0]])(look_ups), strict=True):
+        search, more = search.receive(Answer(to, result))
+        assert not more
+    assert search.is_over
+    assert search.newest is not None
+    assert [member.bookie_id for member, _ in search.problems] == list(writer.names[:2])
+    assert STRAY in dict(search.problems)[ensemble[1]]
 
 
 def test_readers_go_on_with_the_other_bookies_and_say_what_they_stepped_over(rig: Rig) -> None:

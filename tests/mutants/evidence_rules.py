@@ -74,7 +74,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that has lost data is no reason",
-        "client/recovery/explaining.py",
+        "protocol/recovery_messages.py",
         "unable = (Doubt.DAMAGED, Doubt.DATA_LOST)",
         "unable = (Doubt.DAMAGED,)",
         (f"{FOLDERS}::test_copies_that_it_gets_do_not_make_it_whole",),
@@ -82,9 +82,9 @@ MUTANTS = (
     # --- what records say that a bookie had ------------------------------------------------------
     Mutant(
         "what records say that a bookie had is not held against it",
-        "client/recovery/one_term.py",
-        "lost_data(tails, self._metadata).items()",
-        "list[tuple[int, MemberTail]]()",
+        "protocol/recovery_evidence.py",
+        "lost_data(self.tails, self.term.ledger)",
+        "dict[int, MemberTail]()",
         (
             f"{RECORDS}::test_what_a_record_elsewhere_says_that_it_had_is_missed[memory-1-None]",
             f"{RECORDS}::test_what_a_record_elsewhere_says_that_it_had_is_missed[file-2-1]",
@@ -110,7 +110,7 @@ MUTANTS = (
     ),
     Mutant(
         "who may be asked again is held to what records say",
-        "client/recovery/member_tail.py",
+        "protocol/member_tail.py",
         "if tail.answer.doubt in CAN_TELL}",
         "}",
         (
@@ -120,7 +120,7 @@ MUTANTS = (
     ),
     Mutant(
         "a torn end hides that more is gone",
-        "client/recovery/member_tail.py",
+        "protocol/member_tail.py",
         "if tail.answer.doubt in CAN_TELL}",
         "if tail.answer.doubt is None}",
         (f"{RECORDS}::test_a_torn_end_does_not_hide_that_more_is_gone",),
@@ -289,14 +289,14 @@ MUTANTS = (
     ),
     Mutant(
         "who took no fence is taken for fenced when it gets copies",
-        "client/recovery/member_tail.py",
+        "protocol/member_tail.py",
         "            is_fenced=doubt is not Doubt.UNFENCED,\n",
         "",
         (f"{READ_ONLY}::test_who_takes_copies_and_no_fence_holds_up_nobody",),
     ),
     Mutant(
         "what a bookie has lost is told nobody",
-        "client/recovery/member_tail.py",
+        "protocol/member_tail.py",
         "hidden=(*self.hidden, *hidden))",
         "hidden=self.hidden)",
         (f"{FOLDERS}::test_what_is_lost_beyond_the_promise_is_told",),

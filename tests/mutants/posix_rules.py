@@ -282,9 +282,9 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery looks below the last fragment",
-        "client/recovery/one_term.py",
-        "self._floor = metadata.last_fragment.first_entry_id - 1",
-        "self._floor = -1",
+        "protocol/recovery_evidence.py",
+        "return self.ledger.last_fragment.first_entry_id - 1",
+        "return -1",
         (f"{CASES}::test_rb_02_nothing_below_the_last_fragment_is_looked_for[True]",),
     ),
     Mutant(

@@ -38,15 +38,15 @@ MUTANTS = (
     ),
     Mutant(
         "a damaged file counts as written back",
-        "client/recovery/replication.py",
+        "protocol/replication.py",
         "if piece not in damaged]",
         "if True]",
         (f"{FILES}::test_a_file_with_one_good_copy_and_no_spare_closes_nothing",),
     ),
     Mutant(
         "nobody stands in for a bookie with a damaged file",
-        "client/recovery/replication.py",
-        "            failed += [index for index in owners if written.get(index)]\n",
+        "protocol/replication.py",
+        "        failed += [index for index in self._owners if written.get(index)]\n",
         "",
         (f"{FILES}::test_no_bookie_has_all_files_of_a_stripe",),
     ),
@@ -75,42 +75,42 @@ MUTANTS = (
     # --- writing back ----------------------------------------------------------------------------
     Mutant(
         "what recovery cannot write back it closes",
-        "client/recovery/replication.py",
-        "        for group in groups:\n            if not all(quorum.is_ack_quorum(",
-        "        for group in ():\n            if not all(quorum.is_ack_quorum(",
+        "protocol/replication.py",
+        "        for group in self.groups:\n            record = group.record\n",
+        "        for group in ():\n            record = group.record\n",
         (f"{BUGS}::test_rb_15_a_recovery_that_cannot_write_back_does_not_close",),
     ),
     Mutant(
         "a replacement is visible before the closing CAS",
-        "client/recovery/one_term.py",
-        "        self._placed = replication.ensemble\n",
-        "        self._placed = replication.ensemble\n"
-        "        if self._placed != self._ensemble:\n"
-        "            self._cluster.ledgers.update(\n"
-        "                str(self._metadata.ledger_id),\n"
-        "                lambda ledger: ledger.with_recovered_ensemble(\n"
-        "                    groups[0].first_entry_id, self._placed\n"
-        "                ),\n"
+        "client/recovery/recoverer.py",
+        '        """Step 5: one CAS."""\n        update = self._cluster.ledgers.update\n',
+        '        """Step 5: one CAS."""\n'
+        "        update = self._cluster.ledgers.update\n"
+        "        if close.ensemble:\n"
+        "            first, ensemble = close.first_entry_id, close.ensemble\n"
+        "            update(\n"
+        "                str(self._ledger_id),\n"
+        "                lambda ledger: ledger.with_recovered_ensemble(first, ensemble),\n"
         "            )\n",
         (f"{SPARES}::test_rb_04_the_new_ensemble_and_the_end_are_one_change",),
     ),
     Mutant(
         "the ledger is closed on the ensemble that failed",
-        "client/recovery/one_term.py",
-        "if self._placed != self._ensemble:",
+        "protocol/recovering.py",
+        "if self.ensemble and self.ensemble != self.term.ensemble:",
         "if False:",
         (f"{SPARES}::test_2_2_13_spares_stand_in_for_members_that_cannot_be_written",),
     ),
     Mutant(
         "a spare that failed is in the ensemble",
-        "client/recovery/replication.py",
-        "new if i in written else old",
+        "protocol/replication.py",
+        "new if index in written else old",
         "new",
         (f"{SPARES}::test_2_2_6_a_spare_that_fails_is_followed_by_another",),
     ),
     Mutant(
         "spares get their copies without markers",
-        "client/recovery/replication.py",
+        "protocol/replication.py",
         "must_fence=not is_fenced",
         "must_fence=False",
         (
@@ -120,14 +120,14 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie stands in",
-        "client/recovery/replication.py",
-        "        self._candidates = [c for c in self._candidates if c.member not in lost]\n",
+        "client/recovery/recoverer.py",
+        "        candidates = [c for c in candidates if c.member not in lost]\n",
         "",
         (f"{SPARES}::test_bookies_that_are_lost_or_read_only_stand_in_for_nobody[True]",),
     ),
     Mutant(
         "a read-only bookie stands in",
-        "client/recovery/replication.py",
+        "client/recovery/recoverer.py",
         "            if not record.is_read_only\n",
         "",
         (f"{SPARES}::test_bookies_that_are_lost_or_read_only_stand_in_for_nobody[False]",),
@@ -167,30 +167,30 @@ MUTANTS = (
     ),
     Mutant(
         "whoever is displaced takes the bookies for failed",
-        "client/recovery/replication.py",
-        "if isinstance(result, Displaced):",
-        "if False:",
+        "protocol/replication.py",
+        "            case Displaced():\n                return replace(self, outcome=result), []\n",
+        "",
         (f"{LIMBO}::test_rb_14_a_fence_that_is_lost_during_a_recovery[0-False]",),
     ),
     Mutant(
         "a displaced recovery does not notice when it closes",
-        "client/recovery/one_term.py",
-        "            self._require_mine(metadata)\n",
-        "",
+        "protocol/recovery_steps.py",
+        "if (metadata.term, metadata.token) != (self.term, self.token):",
+        "if False:",
         (f"{DUELS}::test_whoever_is_displaced_waits_longer_every_time",),
     ),
     Mutant(
         "one that cannot decide does not ask whether another has",
-        "client/recovery/recover.py",
-        "        work.require_current()\n",
-        "",
+        "protocol/recovering.py",
+        "        mine = self.term.ledger\n",
+        "        mine = self.term.ledger\n        event = LedgerSeen(mine)\n",
         (f"{DUELS}::test_one_that_cannot_decide_adopts_what_another_decided_meanwhile",),
     ),
     Mutant(
         "a stuck recovery leaves no reason",
-        "client/recovery/recover.py",
-        "        work.leave_reason(error)\n",
-        "",
+        "protocol/recovering.py",
+        "(LeaveReason(mine.term, self.stuck), Fail(error))",
+        "(Fail(error),)",
         (f"{LOST}::test_a_stuck_recovery_is_told_by_status_until_it_is_done",),
     ),
     Mutant(
@@ -224,9 +224,9 @@ MUTANTS = (
     ),
     Mutant(
         "one that was waited for in vain is asked to take copies",
-        "client/recovery/replication.py",
-        "turn = [index for index in owners if index not in silent]",
-        "turn = owners",
+        "protocol/replication.py",
+        "turn = [index for index in self._owners if index not in silent]",
+        "turn = self._owners",
         (f"{HANGING}::test_a_recovery_goes_on_without_a_bookie_that_hangs[open_root]",),
     ),
     Mutant(
@@ -269,13 +269,12 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery writes back only to those that lack what it keeps",
-        "client/recovery/replication.py",
-        "        before, written = self.ensemble, dict[int, Collection[Piece]]()\n"
-        "        turn = [index for index in owners if index not in silent]\n",
-        "        kept = {group.first_entry_id for group in groups}\n"
-        "        show = [i for i, tail in tails.items() if kept <= set(tail.answer.records)]\n"
-        "        before, written = self.ensemble, {i: list[Piece]() for i in show}\n"
-        "        turn = [index for index in owners if index not in silent and index not in show]\n",
+        "protocol/recovering.py",
+        "    begun, writes = replication.begun(evidence.silent)\n",
+        "    kept = {record.first_entry_id for record in decision.kept}\n"
+        "    show = {i for i, tail in evidence.tails.items() if kept <= set(tail.answer.records)}\n"
+        "    replication = replace(replication, written=tuple((i, frozenset()) for i in show))\n"
+        "    begun, writes = replication.begun(evidence.silent | show)\n",
         (
             "tests/integration/test_recovery.py::"
             "test_what_is_kept_is_written_back_also_to_those_that_show_it",

@@ -69,15 +69,15 @@ MUTANTS = (
     Mutant(
         "a recoverer forgets what it took over",
         "tests/simulation/exhaustive/milestones.py",
-        '        go_on(("has taken over", _found_by(work)))\n',
-        '        go_on("has taken over")\n',
+        'go_on(("has taken over", state))',
+        'go_on("has taken over")',
         (f"{FORGETTING}[2/2/2, one entry, one ensemble change, 1 recoverer]",),
     ),
     Mutant(
         "what was seen unfenced is forgotten",
         "tests/simulation/exhaustive/milestones.py",
-        "        decided(work._metadata)\n",
-        "",
+        "decided((state if isinstance(state, Closing) else state.closing).term.ledger)",
+        "pass",
         (f"{STATES}::test_what_was_seen_unfenced_is_noticed_before_it_is_forgotten",),
     ),
     Mutant(

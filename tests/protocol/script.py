@@ -1,7 +1,8 @@
-"""Scripts of a writer: events in, instructions out, as text that a person can check.
+"""Scripts of a machine: events in, instructions out, as text that a person can check.
 
-A line that begins with ``>`` is an event; the lines behind it are what the writer does then, in
-this order. ``#`` begins a remark. The first line of a scene names the sizes and the members:
+A line that begins with ``>`` is an event; the lines behind it are what the machine does then, in
+this order. ``#`` begins a remark. The first line of a scene of a writer names the sizes and the
+members; ``recovery_scene`` says how that of a recovery reads:
 
     ledger 3/3/2 of a b c [with delay] [behind entry N]
 
@@ -46,6 +47,7 @@ from bkspark.protocol.writing_steps import (
     TimedOut,
     WarnOfGaps,
 )
+from tests.protocol.recovery_scene import RecoveryScene
 
 TOKEN = "c" * 32
 
@@ -161,13 +163,20 @@ def _of(error: BookKeeperError | None) -> str:
     return "" if error is None else f" by {type(error).__name__}"
 
 
+SCENES: dict[str, type[Scene] | type[RecoveryScene]] = {
+    "ledger": Scene,
+    "recovery": RecoveryScene,
+}
+
+
 def played(text: str) -> Iterator[str]:
-    """The lines of a script, with what the writer really does."""
-    scene: Scene | None = None
+    """The lines of a script, with what the machine really does."""
+    scene: Scene | RecoveryScene | None = None
     for line in text.splitlines():
-        if line.startswith("ledger "):
-            scene = Scene(line)
-        if line.startswith(("ledger ", "#", ">")) or not line:
+        kind = line.partition(" ")[0]
+        if kind in SCENES:
+            scene = SCENES[kind](line)
+        if kind in SCENES or line.startswith(("#", ">")) or not line:
             yield line
         if line.startswith(">"):
             assert scene is not None, "a script begins with a ledger"

@@ -1,4 +1,4 @@
-"""Every script says what the writer does."""
+"""Every script says what its machine does."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ SCRIPTS = sorted(Path(__file__).parent.glob("*.txt"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_the_writer_does_what_the_script_says(script: Path) -> None:
+def test_the_machine_does_what_the_script_says(script: Path) -> None:
     text = script.read_text()
     assert list(played(text)) == text.splitlines()
 

@@ -12,13 +12,14 @@ from typing import Any
 
 from bkspark.bookie import memory
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.cluster import Cluster
 from bkspark.client.handles import lane
-from bkspark.client.recovery import fencing, one_term, recover
+from bkspark.client.recovery import fencing
+from bkspark.client.recovery.recoverer import Recoverer
 from bkspark.errors import LedgerFencedError
 from bkspark.format import layout
 from bkspark.protocol import recovery
 from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.recovery_steps import TakenOver
 
 from .mutants import LOSSES, MUTANTS, NO_COOKIES, NO_METADATA_CHECK, Change, only_read
 from .scripted import Do, Happens, Line, Settle, Silent
@@ -89,16 +90,15 @@ def check_for_a_fence_only(
             raise LedgerFencedError("fenced")
 
 
-def take_over_as_read_before(
-    cluster: Cluster, ledger_id: int, password: Any, run: Any, note: Any
-) -> Any:
-    before = cluster.ledger(ledger_id).value
-    taken = REAL_TAKE_OVER(cluster, ledger_id, password, run, note)._metadata
-    stale = replace(taken, fragments=before.fragments)
-    return one_term.Recovery(cluster, stale, password, run, note)
+def take_over_as_read_before(self: Recoverer) -> Any:
+    before = self._cluster.ledger(self._ledger_id).value
+    taken = REAL_TAKE_OVER(self)
+    assert isinstance(taken, TakenOver)
+    self._ledger = replace(taken.metadata, fragments=before.fragments)
+    return replace(taken, metadata=self._ledger)
 
 
-REAL_TAKE_OVER = recover._take_over
+REAL_TAKE_OVER = Recoverer.take_over
 
 CHANGE: tuple[Line, ...] = (Do(W, 3, "put_new"), Do(W, None, "put"))
 """The only spare takes the place of a bookie."""
@@ -201,7 +201,7 @@ EXAMPLES: dict[str, Counterexample] = {
             *(checks(0), *CHANGE, TAKE_OVER, Silent(W, 1), Silent(W, 2), Silent(W, 3)),
             *(fences(0), lists(0), fences(1), lists(1), Silent(R, 2), CLOSE),
         ],
-        ((recover, "_take_over", take_over_as_read_before),),
+        ((Recoverer, "take_over", take_over_as_read_before),),
         setting={"spares": 1},
     ),
     "M17 no write-back before the close": Counterexample(

@@ -16,8 +16,6 @@ from bkspark.client.handles.lane import Framed, Lane
 from bkspark.client.password import make_digester
 from bkspark.client.records import Records
 from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
-from bkspark.client.recovery.one_term import Recovery
-from bkspark.client.recovery.running import Failure
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
@@ -27,6 +25,8 @@ from bkspark.protocol.ledger import Fragment, Member
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.quorum import Coverage, Quorum
 from bkspark.protocol.record import AddRecord
+from bkspark.protocol.recovery_answers import Failure
+from bkspark.protocol.replication import Replicated, Replication
 
 Change = tuple[object, str, object]
 
@@ -43,6 +43,10 @@ def changed(*changes: Change) -> Iterator[None]:
 
 def nothing(*_: object, **__: object) -> None:
     """In place of a check."""
+
+
+def already_replicated(self: Replication, _silent: object) -> Any:
+    return replace(self, outcome=Replicated(self.ensemble)), ()
 
 
 def always(*_: object, **__: object) -> bool:
@@ -234,7 +238,7 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "replacement counted without CAS": ((Ensemble, "replace", replace_without_cas),),
     "torn record is absent": ((recovery, "_is_absent", torn_is_absent),),
     "cookie not checked": NO_COOKIES,
-    "close without write-back": ((Recovery, "write_back", nothing),),
+    "close without write-back": ((Replication, "begun", already_replicated),),
     "write-back under its own LAC": ((WriteBack, "_write_records", write_with_own_lac(nothing)),),
     "update without compare": ((Records, "_put", put_without_version),),
     "a reader believes whoever answers": ((how_far, "confirmed", highest_said),),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bkspark.client.recovery.displacement import DisplacedError
-from bkspark.client.recovery.one_term import Recovery
+from bkspark.client.recovery.recoverer import Recoverer
 from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.recovery_answers import Displaced
 from tests.simulation.__main__ import main
 from tests.simulation.exhaustive import lesson as exhaust_lesson
 from tests.simulation.exhaustive import pictures as exhaust_pictures
@@ -183,11 +183,11 @@ def test_a_broken_rule_is_noticed_in_some_state(name: str, scope: Scope) -> None
 
 
 def test_what_was_seen_unfenced_is_noticed_before_it_is_forgotten() -> None:
-    def lose(*_: object) -> None:
-        raise DisplacedError("somebody else was faster (made up)")
+    def lose(*_: object) -> Displaced:
+        return Displaced("somebody else was faster (made up)")
 
     unfenced = mutants.MUTANTS["fence after read"]
-    with mutants.changed(*unfenced, (Recovery, "close", lose)):
+    with mutants.changed(*unfenced, (Recoverer, "close", lose)):
         result = cover(Scope(ONE))
     assert result.failed is not None
     assert "(R16)" in result.failed.violation

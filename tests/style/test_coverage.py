@@ -13,7 +13,7 @@ def test_every_branch_of_the_protocol_is_taken(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider"]
     command += [f"--basetemp={tmp_path / 'tests'}", "--cov=bkspark.protocol", "--cov-branch"]
-    command += [f"--cov-report=json:{report}", "tests/unit/protocol"]
+    command += [f"--cov-report=json:{report}", "tests/unit/protocol", "tests/protocol"]
     environment = os.environ | {"COVERAGE_FILE": str(tmp_path / "data"), "PYTEST_ADDOPTS": ""}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False

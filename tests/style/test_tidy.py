@@ -31,7 +31,7 @@ COMPARES = {
 }
 STAMPS = {
     *("client/admission.py", "client/cluster.py", "client/creating.py"),
-    *("client/recovery/one_term.py", "client/logs/creating.py"),
+    *("client/recovery/recoverer.py", "client/logs/creating.py"),
     *("client/logs/cursors.py", "client/logs/log_handle.py"),
     *("client/logs/log_writer.py", "client/logs/opening.py", "client/logs/settling.py"),
 }

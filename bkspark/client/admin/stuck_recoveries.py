@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from bkspark.client.cluster import Cluster
-from bkspark.client.recovery import explaining
 from bkspark.format.recovery import StuckRecovery
+from bkspark.protocol import recovery_messages
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 
 STUCK_SCHEMA = pa.schema(
@@ -63,8 +63,8 @@ def _without_lost(cluster: Cluster, ledger: LedgerMetadata, stuck: StuckRecovery
     if not lost:
         return stuck
     silent = [member for member in waiting if member not in all_lost]
-    reason, hint = explaining.since_lost(
-        ledger.ledger_id, stuck.entry_id, lost, silent, cluster.bookies()
+    reason, hint = recovery_messages.since_lost(
+        ledger.ledger_id, stuck.entry_id, lost, silent, cluster.addresses()
     )
     names = tuple(member.bookie_id for member in silent)
     return replace(stuck, waiting_for=names, reason=reason, hint=hint)

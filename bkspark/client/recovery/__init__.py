@@ -1,6 +1,6 @@
 """Taking over from somebody else.
 
-recover (who begins, and again) -> one_term (the steps) -> fencing and replication (what is done on
-bookies), which running carries out; journal_tail and last_confirmed read ends, and explaining says
-why it is stuck.
+``protocol.recovering`` says what is done in which order; recover (what callers get) -> recoverer
+(carries it out) -> fencing (what is done on one bookie), by threads (running) or by Spark's tasks;
+journal_tail reads ends, displacement waits for others, and notes are what people are told.
 """

@@ -8,18 +8,10 @@ Waiting is about getting done; nothing is decided by it.
 
 from bkspark import environment
 from bkspark.client.cluster import Cluster
-from bkspark.errors import OutcomeUnknownError
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState
-
-TAKEOVERS_MAX = 8
-"""Terms that one call takes; with the waits in between that is about a minute."""
 
 _LOOKS = 8
 _FIRST_PAUSE_SECONDS = 0.02
-
-
-class DisplacedError(OutcomeUnknownError):
-    """Another recovery took the ledger over from this one."""
 
 
 def wait_for_others(cluster: Cluster, ledger_id: int, displaced_before: int) -> LedgerMetadata:

@@ -18,8 +18,7 @@ from bkspark.client.entry_log_reader import EntryLogFile, NoGoodSourceError
 from bkspark.client.journals.journal_folder import find_journals
 from bkspark.client.password import Password, make_digester
 from bkspark.client.recovery.journal_tail import StoredRecord, later, newest_record, read_tail
-from bkspark.client.recovery.member_tail import MemberTail
-from bkspark.client.recovery.running import Beat, Failure, unheard
+from bkspark.client.recovery.running import Beat, unheard
 from bkspark.client.recovery.writer import Writer
 from bkspark.client.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFencedError
@@ -29,8 +28,16 @@ from bkspark.format.journal import Tail
 from bkspark.protocol import evidence
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, DigestSpec
 from bkspark.protocol.losses import Span, not_shown
+from bkspark.protocol.member_tail import MemberTail
 from bkspark.protocol.record import AddRecord, EntryLog, Piece
 from bkspark.protocol.recovery import Doubt, MemberAnswer
+from bkspark.protocol.recovery_answers import (
+    Displaced,
+    Failure,
+    Shown,
+    Unreadable,
+    WrittenBack,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -170,18 +177,6 @@ class FenceAndRead:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The newest record that a bookie shows up to some entry; None if it shows none.
-
-    Attributes:
-        problem: why there may be another one, in one line; empty if there surely is none.
-    """
-
-    record: AddRecord | None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class LookUp:
     """Find the newest record that ends at ``entry_id`` or in front of it; changes nothing."""
 
@@ -230,32 +225,6 @@ class RecoveredGroup:
     record: AddRecord
     parts: Mapping[int, bytes]
     sources: tuple[BookieAddress, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenBack:
-    """Every group given is durable on this bookie, but for what is damaged there.
-
-    Attributes:
-        damaged: entry logs of which it has a damaged copy, each with the reason in one line.
-    """
-
-    group_count: int
-    damaged: tuple[tuple[Piece, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Displaced:
-    """What this recovery has decided does not hold any more, in one line."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """No holder of an entry log gives it any more, in one line; the target is not to blame."""
-
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

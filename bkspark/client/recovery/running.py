@@ -9,13 +9,13 @@ long at work is waited for, and storage that hangs is not.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.bookie_client import BookieClient, NoAnswerError
 from bkspark.client.fan_out import FanOut, Timeouts
 from bkspark.errors import BookieUnavailableError
+from bkspark.protocol.recovery_answers import Silence
 
 R = TypeVar("R", covariant=True)
 
@@ -27,21 +27,6 @@ TELL_SECONDS = 5.0
 
 TELLS_MAX = 12
 """A bookie of which nothing was heard between so many of them is silent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a bookie gave no sure answer, in one line."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return self.reason
-
-
-@dataclass(frozen=True, slots=True)
-class Silence(Failure):
-    """It gave none at all in all the time that it was waited for."""
 
 
 class Instruction(Protocol[R]):

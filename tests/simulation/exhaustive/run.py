@@ -14,8 +14,8 @@ from random import Random
 from typing import Protocol
 
 from bkspark import environment
-from bkspark.client.recovery import recover
 from bkspark.metadata import memory as metadata_memory
+from bkspark.protocol import recovering
 from bkspark.protocol.ledger import LedgerMetadata, Member
 from bkspark.protocol.quorum import Quorum
 from tests.simulation.clients import Clients
@@ -160,7 +160,7 @@ class ScopeRun:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        once = [(recover, "TAKEOVERS_MAX", 1), *milestones(self._go_on, self._decided)]
+        once = [(recovering, "TAKEOVERS_MAX", 1), *milestones(self._go_on, self._decided)]
         with (
             environment.use(self._environment),
             self.storage.installed(),

@@ -4,14 +4,14 @@ Stuck recoveries that explain nothing are the oldest complaint about systems of 
 sentence names the entry, the bookies and the command.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from bkspark.errors import NotEnoughBookiesError
-from bkspark.format.cluster import BookieRecord
 from bkspark.protocol.ledger import LedgerMetadata, Member
 from bkspark.protocol.losses import Loss, given_up
 from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import AddRecord
 from bkspark.protocol.recovery import Doubt, GroupDecision, MemberAnswer, Verdict
+from bkspark.protocol.recovery_steps import Stuck
 
 
 def entries(first: int, last: int) -> str:
@@ -19,7 +19,7 @@ def entries(first: int, last: int) -> str:
     return f"entry {last}" if first == last else f"entries {first} to {last}"
 
 
-def bring_back(silent: Iterable[Member], known: Mapping[str, BookieRecord]) -> str:
+def bring_back(silent: Iterable[Member], known: Collection[Member]) -> str:
     """The hint where bookies are waited for."""
     return (
         "bring back one of these bookies, then recover again; one that is gone: "
@@ -27,13 +27,12 @@ def bring_back(silent: Iterable[Member], known: Mapping[str, BookieRecord]) -> s
     )
 
 
-def _lost_commands(members: Iterable[Member], known: Mapping[str, BookieRecord]) -> str:
+def _lost_commands(members: Iterable[Member], known: Collection[Member]) -> str:
     return ", ".join(_lost_command(member, known) for member in members)
 
 
-def _lost_command(member: Member, known: Mapping[str, BookieRecord]) -> str:
-    record = known.get(member.bookie_id)
-    is_older = record is not None and record.incarnation != member.incarnation
+def _lost_command(member: Member, known: Collection[Member]) -> str:
+    is_older = member not in known and any(m.bookie_id == member.bookie_id for m in known)
     which = f" --incarnation {member.incarnation}" if is_older else ""
     return f"`bkspark bookie lost {member.bookie_id}{which}`"
 
@@ -95,9 +94,9 @@ def stuck(
     decision: GroupDecision,
     answers: Mapping[int, MemberAnswer],
     problems: Mapping[int, str],
-    known: Mapping[str, BookieRecord],
-) -> NotEnoughBookiesError:
-    """Why the ledger cannot be closed.
+    known: Collection[Member],
+) -> Stuck:
+    """Why the ledger cannot be closed, but for whom it waits for.
 
     Args:
         problems: by ensemble index, in one line each.
@@ -105,20 +104,21 @@ def stuck(
     first = decision.first_entry_id
     what = "not all its rows are found" if decision.record else "it may have been acknowledged"
     in_doubt = f"ledger {ledger.ledger_id} cannot be closed yet: entry {first} is in doubt ({what})"
-    members = [ledger.last_fragment.ensemble[index] for index in decision.waiting_for]
-    names = ", ".join(member.bookie_id for member in members)
+    ensemble = ledger.last_fragment.ensemble
     if decision.verdict is Verdict.LOST:
-        why = why_nobody_tells(decision, answers, problems)
-        return NotEnoughBookiesError(
-            f"{in_doubt}, and only {names} could tell ({why})",
-            hint=accept(ledger.ledger_id, unconfirmed_loss(decision, answers, ledger.quorum)),
+        return Stuck(
+            f"{in_doubt}, and {only_they_could_tell(decision, ensemble, answers, problems)}",
+            accept(ledger.ledger_id, unconfirmed_loss(decision, answers, ledger.quorum)),
+            first,
         )
+    names = _names(ensemble[index] for index in decision.waiting_for)
     reasons = [problems.get(index, "it is silent") for index in decision.waiting_for]
     unable = (Doubt.DAMAGED, Doubt.DATA_LOST)
     reasons += [problems[i] for i, answer in answers.items() if answer.doubt in unable]
-    return NotEnoughBookiesError(
+    return Stuck(
         f"{in_doubt}, no sure answer from {names} ({'; '.join(reasons)})",
-        hint=_next_step(decision, ledger, answers, known),
+        _next_step(decision, ledger, answers, known),
+        first,
     )
 
 
@@ -126,7 +126,7 @@ def _next_step(
     decision: GroupDecision,
     ledger: LedgerMetadata,
     answers: Mapping[int, MemberAnswer],
-    known: Mapping[str, BookieRecord],
+    known: Collection[Member],
 ) -> str:
     """The hint where silent bookies are waited for, or what is strange on others."""
     ensemble = ledger.last_fragment.ensemble
@@ -153,7 +153,7 @@ def since_lost(
     entry_id: int | None,
     lost: Iterable[Member],
     silent: Collection[Member],
-    known: Mapping[str, BookieRecord],
+    known: Collection[Member],
 ) -> tuple[str, str]:
     """Reason and hint of a recovery that waited for bookies which were declared lost since.
 
@@ -177,10 +177,13 @@ def _names(members: Iterable[Member]) -> str:
     return ", ".join(member.bookie_id for member in members)
 
 
-def why_nobody_tells(
-    decision: GroupDecision, answers: Mapping[int, MemberAnswer], problems: Mapping[int, str]
+def only_they_could_tell(
+    decision: GroupDecision,
+    ensemble: Sequence[Member],
+    answers: Mapping[int, MemberAnswer],
+    problems: Mapping[int, str],
 ) -> str:
-    """Of a group that is lost: why none of these bookies will ever decide."""
+    """Of a group that is lost: who could decide, and why none of these bookies ever will."""
 
     def why(index: int) -> str:
         if decision.first_entry_id in answers[index].records:
@@ -189,4 +192,62 @@ def why_nobody_tells(
             return "declared lost"
         return problems[index]
 
-    return "; ".join(dict.fromkeys(why(index) for index in decision.waiting_for))
+    reasons = "; ".join(dict.fromkeys(why(index) for index in decision.waiting_for))
+    names = _names(ensemble[index] for index in decision.waiting_for)
+    return f"only {names} could tell ({reasons})"
+
+
+def no_record(
+    ledger: LedgerMetadata, entry_id: int, silent: Mapping[Member, str], known: Collection[Member]
+) -> Stuck:
+    """Why the record of the last confirmed entry is waited for.
+
+    Args:
+        silent: who may have it, and why in one line.
+    """
+    return Stuck(
+        f"ledger {ledger.ledger_id}: no bookie shows the record of the confirmed entry {entry_id} "
+        f"({'; '.join(silent.values())})",
+        bring_back(silent, known),
+        waiting_for=tuple(silent),
+    )
+
+
+def record_is_lost(
+    ledger: LedgerMetadata, entry_id: int, loss: str, waiting_for: tuple[Member, ...]
+) -> Stuck:
+    """Why the operator's word is needed, where no bookie that is left has that record."""
+    return Stuck(
+        f"ledger {ledger.ledger_id} cannot be closed yet: no bookie that is left has the record "
+        f"of the confirmed entry {entry_id}",
+        accept(ledger.ledger_id, loss),
+        waiting_for=waiting_for,
+    )
+
+
+def confirmed_is_gone(loss: Loss) -> str:
+    """The warning about confirmed entries that are, or may be, lost."""
+    line = f"DATA LOSS: {loss_with_bookies(loss)}"
+    return line if loss.is_certain else f"POSSIBLE {line}; reading them tells"
+
+
+def too_few(ledger: LedgerMetadata, group: AddRecord, problems: Iterable[str]) -> Stuck:
+    """Why what was found cannot be written back."""
+    what = entries(group.first_entry_id, group.last_entry_id)
+    verb = "was" if group.entry_count == 1 else "were"
+    return Stuck(
+        f"ledger {ledger.ledger_id} cannot be closed yet: {what} {verb} found but cannot be "
+        f"written to {ledger.quorum.ack_quorum_size} bookies ({'; '.join(problems)})",
+        "bring back one of these bookies, or add one (`bkspark bookie add URL`), then recover "
+        "again",
+    )
+
+
+def cannot_be_read(ledger: LedgerMetadata, group: AddRecord, reason: str) -> Stuck:
+    """Why what was found cannot be copied any more."""
+    what = entries(group.first_entry_id, group.last_entry_id)
+    return Stuck(
+        f"ledger {ledger.ledger_id} cannot be closed yet: {what} could be read a moment ago, and "
+        f"now {reason}",
+        "bring back one of these bookies, then recover again: it decides anew",
+    )

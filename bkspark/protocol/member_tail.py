@@ -27,14 +27,14 @@ class MemberTail:
     """
 
     answer: MemberAnswer
-    parts: Mapping[int, Mapping[int, bytes]]
+    parts: Mapping[int, Mapping[int, bytes]] = field(hash=False)
     last_add_confirmed: int
     confirmed: AddRecord | None
     problem: str = ""
     hidden: tuple[Span, ...] = ()
     is_fenced: bool = True
     reached: int = INVALID_ENTRY_ID
-    had: Stored = field(default_factory=dict)
+    had: Stored = field(default_factory=dict, hash=False)
 
     def doubted(self, doubt: Doubt, problem: str) -> "MemberTail":
         """The same with another doubt, one that takes in those that it has."""

@@ -1,0 +1,225 @@
+"""Scenes of a recovery, for scripts; see ``script``.
+
+The first line names the sizes, the members of the last fragment and where that begins, and other
+bookies that are registered:
+
+    recovery 3/3/2 of a b c [from ENTRY behind d e f] [beside g h]
+
+``a shows 0 1-2@0`` is the answer of a member that has the records of entry 0 and of the entries 1
+and 2, where the latter says that 0 is confirmed; ``3!`` is a record whose rows are bad there.
+Behind that may stand why the answer is in doubt.
+"""
+
+from bkspark.protocol.ledger import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.member_tail import MemberTail
+from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.record import AddRecord, InlinePart, stripes_of_range
+from bkspark.protocol.recovering import LedgerRecovery
+from bkspark.protocol.recovery import Doubt, MemberAnswer
+from bkspark.protocol.recovery_answers import (
+    Displaced,
+    Failure,
+    Shown,
+    Silence,
+    Unreadable,
+    WrittenBack,
+)
+from bkspark.protocol.recovery_steps import (
+    Answer,
+    Ask,
+    ChooseSpares,
+    Close,
+    Closed,
+    Consent,
+    DeclaredLost,
+    End,
+    Event,
+    Fail,
+    Fence,
+    Instruction,
+    LeaveReason,
+    LedgerSeen,
+    ListLost,
+    LookUp,
+    Note,
+    ReadLedger,
+    Spares,
+    TakenOver,
+    TakeOver,
+    WaitForOthers,
+    WriteBack,
+)
+
+WRITER, OWN, OTHER = "a" * 32, "b" * 32, "c" * 32
+_DOUBTS = {doubt.name.lower(): doubt for doubt in Doubt}
+
+
+def member(name: str) -> Member:
+    return Member(name, "1" * 32)
+
+
+def record_of(quorum: Quorum, first: int, last: int, confirmed: int = -1) -> AddRecord:
+    """An add record, ten bytes for an entry."""
+    stripes = stripes_of_range(first, last, quorum.stripe_count)
+    parts = tuple(InlinePart(stripe, 10, "00000000") for stripe in stripes)
+    length = 10 * (last + 1)
+    return AddRecord(7, 1, WRITER, first, last, confirmed, length, quorum, parts=parts)
+
+
+def tail_of(index: int, records: list[tuple[AddRecord, bool]], doubt: Doubt | None) -> MemberTail:
+    """What the member at ``index`` answers that has ``records``, each with good rows or not."""
+    confirmed = max((record.last_add_confirmed for record, _ in records), default=-1)
+    done = [record for record, _ in records if record.last_entry_id <= confirmed]
+    shown: dict[int, tuple[AddRecord, frozenset[tuple[str, int]]]] = {}
+    parts: dict[int, dict[int, bytes]] = {}
+    for record, is_good in records:
+        if record.last_entry_id > confirmed:
+            stripes = [part.stripe for part in record.parts_of(index) if is_good]
+            pieces = frozenset(("", stripe) for stripe in stripes)
+            shown[record.first_entry_id] = (record, pieces)
+            parts[record.first_entry_id] = dict.fromkeys(stripes, b"rows")
+    answer = MemberAnswer(shown, doubt)
+    tail = MemberTail(answer, parts, confirmed, done[-1] if done else None)
+    return tail if doubt is None else tail.doubted(doubt, f"it is {doubt.name.lower()}")
+
+
+class RecoveryScene:
+    """One recovery, and what the text calls things."""
+
+    def __init__(self, line: str) -> None:
+        words = line.split()
+        quorum = Quorum(*map(int, words[1].split("/")))
+        size = quorum.ensemble_size
+        names, behind, beside = words[3 : 3 + size], list[str](), list[str]()
+        fragments = (Fragment(0, 1, tuple(map(member, names)), WRITER),)
+        if "from" in words:
+            at = words.index("from")
+            behind = words[at + 3 : at + 3 + size]
+            older = Fragment(0, 1, tuple(map(member, behind)), WRITER)
+            fragments = (older, Fragment(int(words[at + 1]), 1, fragments[0].ensemble, WRITER))
+        if "beside" in words:
+            beside = words[words.index("beside") + 1 :]
+        self.ledger = LedgerMetadata(7, quorum, LedgerState.OPEN, 1, WRITER, fragments)
+        self.recovery = LedgerRecovery()
+        self._known = tuple(map(member, dict.fromkeys([*names, *behind, *beside])))
+        self._asked: dict[str, Fence | LookUp | WriteBack] = {}
+        self._close: Close | None = None
+
+    def receive(self, line: str) -> list[str]:
+        """What the recovery does when the event of ``line`` happens."""
+        return [self._shown(step) for step in self.recovery.receive(self._event(line.split()))]
+
+    def _event(self, words: list[str]) -> Event:
+        match words:
+            case ["seen"]:
+                return LedgerSeen(self.ledger)
+            case ["seen", "taken", "over", "by", "another"]:
+                return LedgerSeen(self.ledger.in_recovery(OTHER))
+            case ["seen", "closed", "at", end]:
+                return LedgerSeen(self._closed_by_another(int(end)))
+            case ["taken", "over", *rest]:
+                self.ledger = self.ledger.in_recovery(OWN)
+                anew = rest[1:]
+                known = (one for one in self._known if one.bookie_id not in anew)
+                return TakenOver(self.ledger, tuple(known))
+            case ["lost", *names]:
+                return DeclaredLost(frozenset(map(member, names)) - {member("nobody")})
+            case ["consent"] | ["no", "consent"]:
+                return Consent(words == ["consent"])
+            case ["spares", *names]:
+                return Spares(tuple(member(name) for name in names if name != "nobody"))
+            case ["closed"]:
+                assert self._close is not None
+                self.ledger = self._close.applied_to(self.ledger)
+                return Closed(self.ledger)
+            case ["closed", "by", "another", "at", end]:
+                return Closed(self._closed_by_another(int(end)))
+            case ["displaced"]:
+                return Displaced("another was faster")
+            case [name, *rest]:
+                return Answer(self._asked.pop(name), self._result(name, rest))
+        raise ValueError(f"no event: {words}")
+
+    def _closed_by_another(self, end: int) -> LedgerMetadata:
+        taken = self.ledger.in_recovery(OTHER)
+        length = 10 * (end + 1)
+        return taken.closed(last_entry_id=end, length_bytes=length, term=taken.term, token=OTHER)
+
+    def _result(
+        self, name: str, words: list[str]
+    ) -> MemberTail | Shown | WrittenBack | Unreadable | Displaced | Failure:
+        match words:
+            case ["shows", *shown]:
+                doubt = _DOUBTS.get(shown[-1])
+                names = [bookie.bookie_id for bookie in self.ledger.last_fragment.ensemble]
+                records = [self._record(text) for text in shown if text[0].isdigit()]
+                return tail_of(names.index(name), records, doubt)
+            case ["has", "nothing"]:
+                return Shown(None)
+            case ["has", text]:
+                return Shown(self._record(text)[0])
+            case ["fails"]:
+                return Failure(f"bookie {name} fails")
+            case ["is", "silent"]:
+                return Silence(f"bookie {name} does not answer")
+            case ["took", "it"]:
+                return WrittenBack(1)
+            case ["found", "nobody", "to", "copy", "from"]:
+                return Unreadable("nobody has it")
+            case ["took", "another", "in"]:
+                return Displaced(f"bookie {name} knows a later one")
+        raise ValueError(f"no answer: {words}")
+
+    def _record(self, text: str) -> tuple[AddRecord, bool]:
+        ids, _, confirmed = text.rstrip("!").partition("@")
+        first, _, last = ids.partition("-")
+        quorum = self.ledger.quorum
+        record = record_of(quorum, int(first), int(last or first), int(confirmed or -1))
+        return record, not text.endswith("!")
+
+    def _shown(self, step: Instruction) -> str:
+        match step:
+            case Note(line, is_warning):
+                return f"{'warn' if is_warning else 'note'}: {line}"
+            case TakeOver():
+                return "take over"
+            case Fence(_, bookie, after):
+                self._asked[bookie.bookie_id] = step
+                return f"fence {bookie.bookie_id} and read what is behind {after}"
+            case ListLost():
+                return "list the lost"
+            case Ask(loss):
+                return f"ask: {loss}"
+            case LookUp(bookie, entry_id):
+                self._asked[bookie.bookie_id] = step
+                return f"look on {bookie.bookie_id} for the record of {entry_id}"
+            case WriteBack(_, bookie, groups, must_fence):
+                self._asked[bookie.bookie_id] = step
+                firsts = " ".join(str(group.record.first_entry_id) for group in groups)
+                fence = "fence and " if must_fence else ""
+                return f"{fence}write {firsts} to {bookie.bookie_id}"
+            case ChooseSpares(count, exclude, near):
+                apart = f", apart from {_names(near)}" if near else ""
+                return f"choose {count}, not {' '.join(sorted(exclude))}{apart}"
+            case Close():
+                self._close = step
+                length = step.last.length_bytes if step.last is not None else 0
+                names = " ".join(bookie.bookie_id for bookie in step.ensemble)
+                moved = f" with {names} from {step.first_entry_id} on" if names else ""
+                return f"close at {step.last_entry_id}, {length} bytes{moved}"
+            case ReadLedger():
+                return "look at the ledger"
+            case WaitForOthers(count):
+                return f"wait for others, displaced before: {count}"
+            case LeaveReason(_, stuck):
+                names = " ".join(bookie.bookie_id for bookie in stuck.waiting_for) or "nobody"
+                return f"leave the reason: {stuck.reason}; waiting for {names}"
+            case Fail(error):
+                return f"fail with {type(error).__name__}"
+            case End(last, kept, lost_from):
+                lost = "" if lost_from is None else f", lost from {lost_from} on"
+                return f"end at {last}, kept {kept}{lost}"
+
+
+def _names(members: frozenset[Member]) -> str:
+    return " ".join(sorted(bookie.bookie_id for bookie in members))
