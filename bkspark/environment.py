@@ -1,4 +1,4 @@
-"""All that a process gets from around it: time, chance, and tasks that go on beside each other.
+"""All that a process gets from around it: time, chance, tasks beside each other, and storage.
 
 Rule 1. Nothing else in the product looks at a clock, sleeps, draws or starts a thread. What it
 needs of these it asks this module for, and this module asks the environment: the real one, unless
@@ -28,6 +28,9 @@ IDLE_SECONDS = 10.0
 """A thread without work ends after so long."""
 
 Empty = queue.Empty
+
+METADATA = "metadata"
+"""The place of the metadata store, as bookies have their ids."""
 
 
 class Task(Protocol):
@@ -68,6 +71,8 @@ class Environment(Protocol):
     def inbox(self) -> Inbox[Any]: ...
 
     def lock(self) -> AbstractContextManager[object]: ...
+
+    def opened(self, place: str, storage: Any) -> Any: ...
 
     def the_one(self, kind: type[Any]) -> Any: ...
 
@@ -112,6 +117,16 @@ def inbox() -> Inbox[Any]:
 def lock() -> AbstractContextManager[object]:
     """What one task at a time may hold, more than once, while it does slow things."""
     return _here.environment.lock()
+
+
+def opened(place: str, storage: T) -> T:
+    """What clients get for ``storage``: itself, or what an environment has put before it.
+
+    Args:
+        place: a bookie's id, or ``METADATA``.
+    """
+    found: T = _here.environment.opened(place, storage)
+    return found
 
 
 def the_one(kind: type[T]) -> T:
@@ -224,6 +239,10 @@ class RealEnvironment:
 
     def lock(self) -> AbstractContextManager[object]:
         return threading.RLock()
+
+    def opened(self, place: str, storage: Any) -> Any:
+        del place
+        return storage
 
     def the_one(self, kind: type[Any]) -> Any:
         found = self._shared.get(kind)

@@ -6,6 +6,7 @@ that Spark starts would load it.
 
 from collections.abc import Callable
 
+from bkspark import environment
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieStorage
 from bkspark.bookie.posix import PosixBookie
 from bkspark.bookie.posix_storage import PosixStorage
@@ -51,7 +52,7 @@ _STORAGES: dict[str, Callable[[str], BookieStorage]] = {
 
 def open_bookie(address: BookieAddress) -> Bookie:
     """The bookie at ``address``; nothing is looked up yet."""
-    return _BOOKIES[_scheme(address.url)](address)
+    return environment.opened(address.bookie_id, _BOOKIES[_scheme(address.url)](address))
 
 
 def storage(url: str) -> BookieStorage:

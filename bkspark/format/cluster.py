@@ -5,6 +5,7 @@ bookie itself the cookie says the same (``cookie``). Only where both agree is a 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from bkspark.errors import CorruptDataError
@@ -58,6 +59,7 @@ def encode_cluster(record: ClusterRecord, nonce: str) -> bytes:
     return envelope.encode(CLUSTER_KIND, layout.CLUSTER_KEY, value)
 
 
+@lru_cache(16)
 def decode_cluster(data: bytes) -> ClusterRecord:
     fields = envelope.decode(CLUSTER_KIND, layout.CLUSTER_KEY, data)
     return ClusterRecord(
@@ -80,6 +82,7 @@ def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
     return envelope.encode(BOOKIE_KIND, layout.bookie_key(record.bookie_id), value)
 
 
+@lru_cache(1024)  # whoever places a ledger, or follows one, looks at all of them again
 def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
     fields = envelope.decode(BOOKIE_KIND, layout.bookie_key(bookie_id), data)
     if fields.take("id", str) != bookie_id:

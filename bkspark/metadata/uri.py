@@ -6,6 +6,7 @@ named: each process that Spark starts would load them all.
 
 from typing import TYPE_CHECKING
 
+from bkspark import environment
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata import names
 from bkspark.metadata.contract import MetadataStore
@@ -22,7 +23,8 @@ _SUPPORTED = "file:///directory, s3://bucket/prefix, zk://host:port/path or memo
 
 def open_store(uri: str) -> MetadataStore:
     """The store at ``uri``, which must have been formatted by the time it is used."""
-    return _store(uri)
+    store: MetadataStore = _store(uri)
+    return environment.opened(environment.METADATA, store)
 
 
 def format_store(uri: str) -> MetadataStore:

@@ -16,8 +16,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from bkspark import environment
 from bkspark.bookie import uri as bookies
 from bkspark.bookie.contract import Bookie, BookieAddress
 from bkspark.errors import BookieUnavailableError, OutcomeUnknownError
@@ -28,7 +29,7 @@ from bkspark.testing.faulty_os import Crash
 
 T = TypeVar("T")
 
-METADATA = "metadata"
+METADATA = environment.METADATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +76,22 @@ class StorageFaults:
         """The faults of one place."""
         return Faults(lambda _number, call, name: self._decide(Operation(place, call, name)))
 
+    def before(self, place: str, storage: Any) -> Any:
+        """``storage`` of ``place``, with its faults; for an environment of one's own."""
+        kind = FaultyMetadataStore if place == METADATA else FaultyBookie
+        return kind(storage, self.at(place))
+
     @contextmanager
     def installed(self) -> Iterator["StorageFaults"]:
         """Let everything that is opened from now on go through these faults."""
         kinds, open_store = dict(bookies._BOOKIES), metadata_stores.open_store
 
         def faulty(kind: Callable[[BookieAddress], Bookie]) -> Callable[[BookieAddress], Bookie]:
-            return lambda address: FaultyBookie(kind(address), self.at(address.bookie_id))
+            return lambda address: self.before(address.bookie_id, kind(address))
 
         def open_faulty_store(uri: str) -> MetadataStore:
-            return FaultyMetadataStore(open_store(uri), self.at(METADATA))
+            found: MetadataStore = self.before(METADATA, open_store(uri))
+            return found
 
         bookies._BOOKIES.update({scheme: faulty(kind) for scheme, kind in kinds.items()})
         metadata_stores.open_store = open_faulty_store

@@ -7,15 +7,12 @@ Rule: nothing in a schedule may depend on the machine. Clients get all that coul
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import count
 from random import Random
 from typing import Any
 
 from bkspark.client.recovery.running import Instruction
 from bkspark.environment import Empty
-from bkspark.format import add_record, ledger_metadata, strict_json
-from bkspark.format import cluster as cluster_format
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.scheduler import Process, Scheduler, Task
 
@@ -33,6 +30,9 @@ class SimulatedEnvironment:
         chance: where the chance of whoever runs now comes from.
         has_time: whether seconds are steps. If not, sleep takes none, and a microsecond passes
             between two looks at the clock.
+
+    Attributes:
+        before: what is put before the storage of a place, when it is opened.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class SimulatedEnvironment:
         self._chance = chance
         self._has_time = has_time
         self._ticks = count()
+        self.before: Callable[[str, Any], Any] = lambda _place, storage: storage
         self._shared: dict[tuple[Process | None, type[Any]], Any] = {}
 
     def monotonic(self) -> float:
@@ -72,6 +73,9 @@ class SimulatedEnvironment:
 
     def lock(self) -> "SimulatedLock":
         return SimulatedLock(self._scheduler)
+
+    def opened(self, place: str, storage: Any) -> Any:
+        return self.before(place, storage)
 
     def the_one(self, kind: type[Any]) -> Any:
         """Of each simulated process."""
@@ -196,16 +200,3 @@ def replaced(replacements: Sequence[tuple[object, str, object]]) -> Iterator[Non
     finally:
         for owner, key, value in before:
             setattr(owner, key, value)
-
-
-REMEMBERED: list[tuple[object, str, object]] = [
-    (owner, name, lru_cache(4096)(getattr(owner, name)))
-    for owner, name in (
-        (strict_json, "loads"),
-        (add_record, "from_json"),
-        (ledger_metadata, "decode"),
-        (cluster_format, "decode_bookie"),
-        (cluster_format, "decode_cluster"),
-    )
-]
-"""The same small records are decoded again and again; decoding is pure, what comes out frozen."""

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from bkspark import environment
 from bkspark.protocol.quorum import Quorum
-from tests.simulation.environment import REMEMBERED, SimulatedEnvironment, replaced
+from tests.simulation.environment import SimulatedEnvironment
 from tests.simulation.faults import Chance, Kind
 from tests.simulation.oracle import Oracle
 from tests.simulation.scheduler import STEPS_MAX, Policy, Scheduler, Violation
@@ -103,6 +103,7 @@ class Run(ABC, Generic[Watcher]):
         self.environment = SimulatedEnvironment(self.scheduler, lambda: of_clients)
         with environment.use(self.environment):
             self.storage = Storage(self.scheduler, chance, oracle, quorum.ensemble_size + spares)
+        self.environment.before = self.storage.before
         how = "uniform" if is_uniform else f"priorities, changed at {sorted(changes)}"
         self.setting = (
             f"E/Qw/Qa {quorum.ensemble_size}/{quorum.write_quorum_size}/"
@@ -119,7 +120,7 @@ class Run(ABC, Generic[Watcher]):
 
     def surroundings(self) -> Iterable[AbstractContextManager[object]]:
         """What holds while it is played."""
-        return environment.use(self.environment), self.storage.installed(), replaced(REMEMBERED)
+        return (environment.use(self.environment),)
 
     def heal(self) -> bool:
         """No more faults; returns whether no bookie has lost anything."""

@@ -129,20 +129,21 @@ def play(
     scheduler = Scheduler(script)
     oracle = Oracle(URI, checks_reasons=False)
     of_clients = Random("client 0")
-    with environment.use(SimulatedEnvironment(scheduler, lambda: of_clients)):
+    simulated = SimulatedEnvironment(scheduler, lambda: of_clients)
+    with environment.use(simulated):
         chance = Chance(Random(0), losses_left=0, is_over=True)
         storage = Storage(scheduler, chance, oracle, quorum.ensemble_size + spares)
+        simulated.before = storage.before
         try:
-            with storage.installed():
-                seen = make_ledger(quorum, oracle)
-                first = [member.bookie_id for member in seen.value.last_fragment.ensemble]
-                script.storage, script.lines = storage, list(lines)
-                script.places = first + [one for one in storage.disks if one not in first]
-                clients = Clients(scheduler, oracle, Random(0), URI)
-                clients.write_one("writer", seen, closes=closes, count=entries)
-                for number in range(recoverers):
-                    clients.recover(f"recovery-{number + 1}", 0, tries=1, delays=(0,))
-                scheduler.run()
+            seen = make_ledger(quorum, oracle)
+            first = [member.bookie_id for member in seen.value.last_fragment.ensemble]
+            script.storage, script.lines = storage, list(lines)
+            script.places = first + [one for one in storage.disks if one not in first]
+            clients = Clients(scheduler, oracle, Random(0), URI)
+            clients.write_one("writer", seen, closes=closes, count=entries)
+            for number in range(recoverers):
+                clients.recover(f"recovery-{number + 1}", 0, tries=1, delays=(0,))
+            scheduler.run()
         except Violation as violation:
             return str(violation)
         finally:

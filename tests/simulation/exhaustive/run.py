@@ -20,7 +20,7 @@ from bkspark.protocol.ledger import LedgerMetadata, Member
 from bkspark.protocol.quorum import Quorum
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
-from tests.simulation.environment import REMEMBERED, SimulatedEnvironment, replaced
+from tests.simulation.environment import SimulatedEnvironment, replaced
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.exhaustive.explorer import RedundantError
 from tests.simulation.exhaustive.knowledge import ToldStorage
@@ -149,6 +149,7 @@ class ScopeRun:
                 self.oracle,
                 scope.quorum.ensemble_size + scope.changes,
             )
+        self._environment.before = self.storage.before
         self._clients = Clients(self.scheduler, self.oracle, Random(0), URI)
         self.ledger_id = -1
         self.goes_on: Callable[[str, object], None] = lambda _task, _value: None
@@ -163,8 +164,7 @@ class ScopeRun:
         once = [(recovering, "TAKEOVERS_MAX", 1), *milestones(self._go_on, self._decided)]
         with (
             environment.use(self._environment),
-            self.storage.installed(),
-            replaced([*once, *REMEMBERED]),
+            replaced(once),
         ):
             try:
                 yield
