@@ -321,7 +321,7 @@ MUTANTS = (
         "        for begin, end in reader.frames():\n",
         "        root.read(name)\n        for begin, end in reader.frames():\n",
         (
-            "tests/unit/client/test_replication_check.py"
+            "tests/unit/client/admin/test_replication_check.py"
             "::test_a_journal_that_claims_to_be_long_is_not_read_whole",
         ),
     ),
@@ -331,7 +331,7 @@ MUTANTS = (
         "        if is_corrupt or reader.tail(CHUNK_BYTES_MAX) is Tail.CORRUPT:\n",
         "        if reader.tail(CHUNK_BYTES_MAX) is Tail.INCOMPLETE:\n",
         (
-            "tests/unit/client/test_replication_check.py"
+            "tests/unit/client/admin/test_replication_check.py"
             "::test_damage_in_a_journal_is_named_with_the_entries_behind_it",
         ),
     ),

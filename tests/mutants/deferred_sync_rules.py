@@ -2,7 +2,7 @@
 
 from .mutant import Mutant
 
-DEFERRED = "tests/integration/test_deferred_sync.py"
+DEFERRED = "tests/integration/ledger/test_deferred_sync.py"
 
 MUTANTS = (
     Mutant(

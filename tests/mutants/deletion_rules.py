@@ -2,9 +2,9 @@
 
 from .mutant import Mutant
 
-DELETIONS = "tests/integration/test_interrupted_deletions.py"
+DELETIONS = "tests/integration/log/test_interrupted_deletions.py"
 GENERATIONS = "tests/unit/protocol/test_log_generations.py"
-PRESSURE = "tests/integration/test_log_back_pressure.py"
+PRESSURE = "tests/integration/log/test_log_back_pressure.py"
 
 MUTANTS = (
     # --- who meant the log as it was -------------------------------------------------------------

@@ -3,14 +3,14 @@
 from .mutant import Mutant
 
 CALLS = "tests/unit/bookie/test_posix_calls.py"
-CHANGES = "tests/integration/test_ensemble_changes.py"
-COPIES = "tests/integration/test_durable_copies.py"
+CHANGES = "tests/integration/ledger/test_ensemble_changes.py"
+COPIES = "tests/integration/ledger/test_durable_copies.py"
 FILES = "tests/unit/metadata/test_files.py"
-HANDING = "tests/integration/test_stream_handing_over.py"
+HANDING = "tests/integration/stream/test_stream_handing_over.py"
 LOG = "tests/unit/protocol/test_log.py"
-LOGS = "tests/integration/test_logs.py"
-LOSSES = "tests/integration/test_recovery_losses.py"
-OPENINGS = "tests/integration/test_log_openings.py"
+LOGS = "tests/integration/log/test_logs.py"
+LOSSES = "tests/integration/recovery/test_recovery_losses.py"
+OPENINGS = "tests/integration/log/test_log_openings.py"
 
 MUTANTS = (
     Mutant(

@@ -2,11 +2,11 @@
 
 from .mutant import Mutant
 
-BUGS = "tests/integration/test_recovery_bugs.py"
-FOLDERS = "tests/integration/test_lost_folders.py"
+BUGS = "tests/integration/document/test_recovery_bugs.py"
+FOLDERS = "tests/integration/recovery/test_lost_folders.py"
 POST_CHECK = "tests/unit/client/test_post_check.py"
-RECORDS = "tests/integration/test_lost_records.py"
-READ_ONLY = "tests/integration/test_read_only_bookies.py"
+RECORDS = "tests/integration/recovery/test_lost_records.py"
+READ_ONLY = "tests/integration/recovery/test_read_only_bookies.py"
 UNIT = "tests/unit/protocol/test_recovery.py"
 
 FENCE = '            root.put_new(self.writer.fence, b"")\n        except'
@@ -223,7 +223,7 @@ MUTANTS = (
         "if root.size(self.writer.fence) is None:",
         "if False:",
         (
-            "tests/integration/test_recovery_spares.py::"
+            "tests/integration/recovery/test_recovery_spares.py::"
             "test_a_recovery_whose_fence_was_lost_sees_it_when_it_writes_back[memory]",
         ),
     ),

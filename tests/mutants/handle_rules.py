@@ -3,19 +3,19 @@
 from .mutant import Mutant
 
 ADDING = "tests/unit/protocol/test_adding.py"
-LAC = "tests/integration/test_explicit_lac.py"
-HANDLES = "tests/integration/test_handles.py"
-CALLBACKS = "tests/integration/test_callbacks.py"
-HANGING = "tests/integration/test_hanging_bookies.py"
-PRESSURE = "tests/integration/test_log_back_pressure.py"
-CHANGES = "tests/integration/test_ensemble_changes.py"
-DEFERRED = "tests/integration/test_deferred_sync.py"
-PROMISE = "tests/unit/client/test_promise.py"
+LAC = "tests/integration/ledger/test_explicit_lac.py"
+HANDLES = "tests/integration/ledger/test_handles.py"
+CALLBACKS = "tests/integration/ledger/test_callbacks.py"
+HANGING = "tests/integration/faults/test_hanging_bookies.py"
+PRESSURE = "tests/integration/log/test_log_back_pressure.py"
+CHANGES = "tests/integration/ledger/test_ensemble_changes.py"
+DEFERRED = "tests/integration/ledger/test_deferred_sync.py"
+PROMISE = "tests/unit/client/handles/test_promise.py"
 CHANGE = "tests/unit/protocol/test_ensemble_change.py"
 PLACEMENT = "tests/unit/protocol/test_placement.py"
 QUARANTINE = "tests/unit/protocol/test_quarantine.py"
 LEDGERS = "tests/unit/client/test_ledger_requests.py"
-START = "tests/unit/client/test_start_of_handles.py"
+START = "tests/unit/client/handles/test_start_of_handles.py"
 SMALL = "tests/unit/format/test_small_records.py"
 
 MUTANTS = (

@@ -3,12 +3,12 @@
 from .mutant import Mutant
 
 HANG_MEMORY = "tests/unit/client/test_hang_memory.py"
-METADATA = "tests/integration/test_hanging_metadata.py"
-REMEMBERED = "tests/integration/test_remembered_hangs.py"
-LANE = "tests/unit/client/test_lane.py"
+METADATA = "tests/integration/faults/test_hanging_metadata.py"
+REMEMBERED = "tests/integration/faults/test_remembered_hangs.py"
+LANE = "tests/unit/client/handles/test_lane.py"
 FAN_OUT = "tests/unit/client/test_fan_out.py"
-DROPPED = "tests/integration/test_dropped_handles.py"
-HANDLES = "tests/integration/test_hanging_bookies.py"
+DROPPED = "tests/integration/ledger/test_dropped_handles.py"
+HANDLES = "tests/integration/faults/test_hanging_bookies.py"
 
 MUTANTS = (
     # --- what is remembered of them --------------------------------------------------------------

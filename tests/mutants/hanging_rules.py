@@ -2,20 +2,20 @@
 
 from .mutant import Mutant
 
-HANGING = "tests/integration/test_hanging_batches.py"
-HANDLES = "tests/integration/test_hanging_bookies.py"
+HANGING = "tests/integration/faults/test_hanging_batches.py"
+HANDLES = "tests/integration/faults/test_hanging_bookies.py"
 LARGE = "test_a_large_record_may_take_long_and_so_may_one_behind_it"
 ENDED = "tests/simulation/test_simulation.py::test_a_signal_ends_it_behind_the_schedule_under_way"
-LATE = "tests/integration/test_late_bookies.py"
+LATE = "tests/integration/ledger/test_late_bookies.py"
 JOB = "tests/unit/spark/test_job.py"
 CLIENT = "tests/unit/client/test_bookie_client.py"
 FAN_OUT = "tests/unit/client/test_fan_out.py"
 HANG_MEMORY = "tests/unit/client/test_hang_memory.py"
-REMEMBERED = "tests/integration/test_remembered_hangs.py"
-LANE = "tests/unit/client/test_lane.py"
+REMEMBERED = "tests/integration/faults/test_remembered_hangs.py"
+LANE = "tests/unit/client/handles/test_lane.py"
 ENVIRONMENT = "tests/unit/test_environment.py"
 REPLICAS = (
-    "tests/integration/test_recovery_spares.py"
+    "tests/integration/recovery/test_recovery_spares.py"
     "::test_a_source_that_is_no_good_is_not_blamed_on_the_bookie_that_needs_a_copy"
 )
 

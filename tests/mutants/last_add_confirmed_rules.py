@@ -3,9 +3,9 @@
 from .mutant import Mutant
 
 RULE = "tests/unit/protocol/test_confirmed.py"
-ENDS = "tests/integration/test_member_ends.py"
-TAILS = "tests/integration/test_open_tails.py"
-CLAIMS = "tests/integration/test_long_claims.py"
+ENDS = "tests/integration/journals/test_member_ends.py"
+TAILS = "tests/integration/log/test_open_tails.py"
+CLAIMS = "tests/integration/journals/test_long_claims.py"
 RULE_FILE = "protocol/confirmed.py"
 LOOK_FILE = "client/handles/how_far.py"
 MEMBER_FILE = "client/journals/member_end.py"
@@ -109,7 +109,7 @@ MUTANTS = (
         "min(2 * self._chunk, CHUNK_BYTES_MAX)",
         "2 * self._chunk",
         (
-            "tests/integration/test_journal_pages.py"
+            "tests/integration/journals/test_journal_pages.py"
             "::test_who_reads_on_is_given_more_at_once_and_no_more_than_so_much",
         ),
     ),

@@ -3,14 +3,14 @@
 from .mutant import Mutant
 
 TAIL = "tests/unit/protocol/test_log_tail.py"
-HANDLES = "tests/integration/test_log_handles.py"
-TAKEOVERS = "tests/integration/test_log_takeovers.py"
-OPENINGS = "tests/integration/test_log_openings.py"
-UPKEEP = "tests/integration/test_log_upkeep.py"
-KEPT = "tests/integration/test_log_retention.py"
-PRESSURE = "tests/integration/test_log_back_pressure.py"
-REJOINING = "tests/integration/test_log_rejoining.py"
-FOLLOWING = "tests/integration/test_log_following.py"
+HANDLES = "tests/integration/log/test_log_handles.py"
+TAKEOVERS = "tests/integration/log/test_log_takeovers.py"
+OPENINGS = "tests/integration/log/test_log_openings.py"
+UPKEEP = "tests/integration/log/test_log_upkeep.py"
+KEPT = "tests/integration/log/test_log_retention.py"
+PRESSURE = "tests/integration/log/test_log_back_pressure.py"
+REJOINING = "tests/integration/log/test_log_rejoining.py"
+FOLLOWING = "tests/integration/log/test_log_following.py"
 FRONT = "tests/unit/client/test_bookkeeper.py"
 COMMANDS = "tests/unit/cli/test_log_commands.py"
 
@@ -23,7 +23,7 @@ STILL_LISTED = (
     "            if seen is None or cluster.logs.is_current(log_name, seen):\n"
     "                raise\n"
 )
-EMPTY = "tests/integration/test_empty_ledgers.py"
+EMPTY = "tests/integration/log/test_empty_ledgers.py"
 
 MUTANTS = (
     Mutant(

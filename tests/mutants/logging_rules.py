@@ -2,8 +2,8 @@
 
 from .mutant import Mutant
 
-LOGGED = "tests/integration/test_what_is_logged.py"
-STEPPED = "tests/integration/test_what_is_stepped_over.py"
+LOGGED = "tests/integration/faults/test_what_is_logged.py"
+STEPPED = "tests/integration/faults/test_what_is_stepped_over.py"
 ONCE = "tests/unit/client/test_stepping_over.py"
 STEPS_IN = (
     f"{LOGGED}::test_a_bookie_that_fails_under_a_handle_is_told_of_and_so_is_who_takes_its_place"

@@ -2,14 +2,14 @@
 
 from .mutant import Mutant
 
-LOSSES = "tests/integration/test_recovery_losses.py"
+LOSSES = "tests/integration/recovery/test_recovery_losses.py"
 LOST = "tests/unit/cli/test_lost.py"
 LOGS = "tests/unit/cli/test_log_commands.py"
 STREAMS = "tests/unit/spark/test_stream_reader.py"
 USES = "tests/unit/spark/test_option_uses.py"
 TAKEN = "test_an_option_is_taken_where_it_belongs_and_refused_elsewhere"
 MERGES = (
-    "tests/unit/client/test_log_schema.py"
+    "tests/unit/client/logs/test_log_schema.py"
     "::test_merge_schema_is_named_only_where_it_would_take_the_rows"
 )
 ELSEWHERE = "tests/unit/spark/test_elsewhere.py"
@@ -20,7 +20,7 @@ SINCE = f"{LOST}::test_status_says_what_a_recovery_waits_for_after_bookies_were_
 CAME_BACK = f"{LOST}::test_a_lost_bookie_that_came_back_is_told_what_it_is_and_what_to_do"
 TWO_WORDS = f"{LOST}::test_entries_are_given_up_by_two_words_of_the_operator_and_named"
 NO_RECORD = (
-    "tests/integration/test_recovery.py"
+    "tests/integration/recovery/test_recovery.py"
     "::test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_behind_it"
 )
 COUNTED = f"{LOGS}::test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told"

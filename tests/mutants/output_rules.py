@@ -6,7 +6,7 @@ BOUND = "tests/unit/client/test_bound.py"
 FAILURES = "tests/unit/cli/test_failures.py"
 DOCUMENT = f"{FAILURES}::test_with_json_the_document_is_the_error"
 NEXT = "tests/unit/cli/test_completion.py::test_what_may_come_next"
-HISTORY = "tests/unit/client/test_views.py"
+HISTORY = "tests/unit/client/admin/test_views.py"
 
 MUTANTS = (
     Mutant(

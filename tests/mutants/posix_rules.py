@@ -3,7 +3,7 @@
 from .mutant import Mutant
 
 CALLS = "tests/unit/bookie/test_posix_calls.py"
-CASES = "tests/integration/test_recovery_bugs.py"
+CASES = "tests/integration/document/test_recovery_bugs.py"
 CRASHES = f"{CALLS}::test_error_at_every_call_of_a_write"
 POST_CHECK = "tests/unit/bookie/test_posix_post_check.py"
 PINNED = "tests/unit/bookie/test_posix_pinned.py"
@@ -300,7 +300,7 @@ MUTANTS = (
         "        if first < 0 or last > self._confirmed:\n",
         "        if first < 0:\n",
         (
-            "tests/integration/test_read_handle.py::"
+            "tests/integration/ledger/test_read_handle.py::"
             "test_2_3_8_unconfirmed_entries_are_read_only_by_name",
         ),
     ),

@@ -2,14 +2,14 @@
 
 from .mutant import Mutant
 
-HANDLE = "tests/integration/test_read_handle.py"
-CHANGING = "tests/integration/test_readers_of_changing_ledgers.py"
-PAGES = "tests/integration/test_journal_pages.py"
-GROWTH = "tests/integration/test_read_growth.py"
-ADV = "tests/integration/test_adv_handle.py"
+HANDLE = "tests/integration/ledger/test_read_handle.py"
+CHANGING = "tests/integration/ledger/test_readers_of_changing_ledgers.py"
+PAGES = "tests/integration/journals/test_journal_pages.py"
+GROWTH = "tests/integration/dataframe/test_read_growth.py"
+ADV = "tests/integration/ledger/test_adv_handle.py"
 HEADS = "tests/unit/format/test_journal_heads.py"
 LEDGERS = "tests/unit/client/test_ledger_requests.py"
-GROUP = "tests/unit/client/test_group.py"
+GROUP = "tests/unit/client/handles/test_group.py"
 FAN_OUT = "tests/unit/client/test_fan_out.py"
 
 FAN_OUT_FILE = "client/fan_out.py"
@@ -92,7 +92,7 @@ MUTANTS = (
         "waited.late + 1",
         (
             f"{FAN_OUT}::test_one_that_gets_on_is_waited_for",
-            "tests/integration/test_journal_tails.py::test_one_that_is_long_at_work_is_waited_for_and_one_that_hangs_is_not",
+            "tests/integration/journals/test_journal_tails.py::test_one_that_is_long_at_work_is_waited_for_and_one_that_hangs_is_not",
         ),
     ),
     Mutant(

@@ -3,17 +3,17 @@
 from .mutant import Mutant
 
 UNIT = "tests/unit/protocol/test_recovery.py"
-BUGS = "tests/integration/test_recovery_bugs.py"
-LOSSES = "tests/integration/test_recovery_losses.py"
+BUGS = "tests/integration/document/test_recovery_bugs.py"
+LOSSES = "tests/integration/recovery/test_recovery_losses.py"
 LOST = "tests/unit/cli/test_lost.py"
 LOSS_UNIT = "tests/unit/protocol/test_losses.py"
-LAID_DOWN = "tests/integration/test_laid_down_journals.py"
-TAILS = "tests/integration/test_journal_tails.py"
-STRANGE = "tests/integration/test_strange_journals.py"
+LAID_DOWN = "tests/integration/journals/test_laid_down_journals.py"
+TAILS = "tests/integration/journals/test_journal_tails.py"
+STRANGE = "tests/integration/journals/test_strange_journals.py"
 
 IS_LOST = f"{UNIT}::test_a_lost_member_has_answered_but_proves_nothing"
 NO_RECORD = (
-    "tests/integration/test_recovery.py"
+    "tests/integration/recovery/test_recovery.py"
     "::test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_behind_it"
 )
 NAMED_LOSSES = f"{LOSSES}::test_confirmed_entries_whose_bookies_are_gone_are_named"

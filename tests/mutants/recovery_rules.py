@@ -2,14 +2,14 @@
 
 from .mutant import Mutant
 
-BUGS = "tests/integration/test_recovery_bugs.py"
-DUELS = "tests/integration/test_duelling_recoverers.py"
-LIMBO = "tests/integration/test_recovery_bugs_limbo.py"
-HANGING = "tests/integration/test_hanging_bookies.py"
+BUGS = "tests/integration/document/test_recovery_bugs.py"
+DUELS = "tests/integration/recovery/test_duelling_recoverers.py"
+LIMBO = "tests/integration/document/test_recovery_bugs_limbo.py"
+HANGING = "tests/integration/faults/test_hanging_bookies.py"
 LOST = "tests/unit/cli/test_lost.py"
-SPARES = "tests/integration/test_recovery_spares.py"
-TAILS = "tests/integration/test_journal_tails.py"
-FILES = "tests/integration/test_recovery_damaged_files.py"
+SPARES = "tests/integration/recovery/test_recovery_spares.py"
+TAILS = "tests/integration/journals/test_journal_tails.py"
+FILES = "tests/integration/recovery/test_recovery_damaged_files.py"
 RECOVERY_RULES = "tests/unit/protocol/test_recovery.py"
 
 MUTANTS = (
@@ -276,7 +276,7 @@ MUTANTS = (
         "    replication = replace(replication, written=tuple((i, frozenset()) for i in show))\n"
         "    begun, writes = replication.begun(evidence.silent | show)\n",
         (
-            "tests/integration/test_recovery.py::"
+            "tests/integration/recovery/test_recovery.py::"
             "test_what_is_kept_is_written_back_also_to_those_that_show_it",
         ),
     ),

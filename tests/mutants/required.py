@@ -8,7 +8,7 @@ there yet, so that the rule has nothing to hold for.
 
 Killer = tuple[str, str]
 
-_BUGS = "tests/integration/test_recovery_bugs.py::"
+_BUGS = "tests/integration/document/test_recovery_bugs.py::"
 _POSIX = "tests/unit/bookie/test_posix_calls.py::"
 
 REQUIRED: dict[int, tuple[str, tuple[Killer, ...]]] = {
@@ -154,7 +154,7 @@ REQUIRED: dict[int, tuple[str, tuple[Killer, ...]]] = {
         (
             (
                 "test",
-                "tests/integration/test_ensemble_changes.py"
+                "tests/integration/ledger/test_ensemble_changes.py"
                 "::test_rb_43_a_bookie_that_fails_behind_the_ack_is_replaced_all_the_same",
             ),
         ),

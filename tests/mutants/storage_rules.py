@@ -2,7 +2,7 @@
 
 from .mutant import Mutant
 
-LEFTOVERS = "tests/integration/test_leftovers.py"
+LEFTOVERS = "tests/integration/faults/test_leftovers.py"
 CONFLICTS = "tests/conformance/test_conflicts.py"
 POSIX = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
 FILES = "tests/unit/metadata/test_files.py"

@@ -2,14 +2,14 @@
 
 from .mutant import Mutant
 
-SINK = "tests/integration/test_stream_sink.py"
-INTERRUPTED = "tests/integration/test_interrupted_streams.py"
+SINK = "tests/integration/stream/test_stream_sink.py"
+INTERRUPTED = "tests/integration/stream/test_interrupted_streams.py"
 
 FOUND = f"{SINK}::test_a_batch_that_is_in_the_log_is_not_written_again[memory]"
 ONE_LEDGER = f"{SINK}::test_batches_of_a_run_go_into_one_ledger"
 MOVED = f"{SINK}::test_a_new_process_takes_over_and_copies_what_the_tasks_wrote"
-DELETIONS = "tests/integration/test_stream_deletions.py"
-HANDING = "tests/integration/test_stream_handing_over.py"
+DELETIONS = "tests/integration/stream/test_stream_deletions.py"
+HANDING = "tests/integration/stream/test_stream_handing_over.py"
 LAID_DOWN = "tests/unit/protocol/test_laid_down.py"
 
 MUTANTS = (

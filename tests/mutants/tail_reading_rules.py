@@ -2,14 +2,14 @@
 
 from .mutant import Mutant
 
-TAILS = "tests/integration/test_open_tails.py"
-JOURNALS = "tests/integration/test_journal_ends.py"
+TAILS = "tests/integration/log/test_open_tails.py"
+JOURNALS = "tests/integration/journals/test_journal_ends.py"
 SOURCE = "tests/unit/spark/test_stream_reader.py"
 LOSSES = "tests/unit/spark/test_stream_losses.py"
 FRONT = "tests/unit/client/test_bookkeeper.py"
 POSITION = "tests/unit/protocol/test_stream_position.py"
 USES = "tests/unit/spark/test_option_uses.py"
-PLANNING = "tests/unit/client/test_planning.py"
+PLANNING = "tests/unit/client/reading/test_planning.py"
 BESIDE = "tests/unit/spark/test_readers_beside_retention.py"
 
 MUTANTS = (
@@ -74,7 +74,7 @@ MUTANTS = (
         "        return -1\n",
         (
             f"{TAILS}::test_entries_in_front_of_the_last_fragment_are_confirmed_by_it",
-            "tests/integration/test_read_handle.py::"
+            "tests/integration/ledger/test_read_handle.py::"
             "test_2_3_10_what_lies_in_front_of_the_last_fragment_is_confirmed",
         ),
     ),

@@ -2,7 +2,7 @@
 
 from .mutant import Mutant
 
-STEERING = "tests/unit/cli/test_steering.py"
+STEERING = "tests/unit/cli/test_terminal_escapes.py"
 SHOWN = f"{STEERING}::test_text_is_shown_by_escapes"
 JSON = f"{STEERING}::test_json_escapes_and_means_the_same"
 EACH = f"{STEERING}::test_each_character_that_steers_has_an_escape"

@@ -6,10 +6,10 @@ TAIL = "tests/unit/protocol/test_log_tail.py"
 RETENTION = "tests/unit/protocol/test_retention.py"
 DATA_LOSS = "tests/unit/protocol/test_data_loss.py"
 CURSOR = "tests/unit/protocol/test_cursor.py"
-TAKEOVERS = "tests/integration/test_log_takeovers.py"
-DELETION = "tests/integration/test_log_deletion.py"
-KEPT = "tests/integration/test_log_retention.py"
-UPKEEP = "tests/integration/test_log_upkeep.py"
+TAKEOVERS = "tests/integration/log/test_log_takeovers.py"
+DELETION = "tests/integration/log/test_log_deletion.py"
+KEPT = "tests/integration/log/test_log_retention.py"
+UPKEEP = "tests/integration/log/test_log_upkeep.py"
 
 MUTANTS = (
     Mutant(

@@ -2,8 +2,8 @@
 
     BKSPARK_SOAK_SECONDS=7200 pytest -s -n0 -m thorough tests/spark/test_stream_volume.py
 
-goes on for so long, or to 10,000 batches; tests/integration/test_stream_volume.py has as many
-without Spark's triggers.
+goes on for so long, or to 10,000 batches; tests/integration/stream/test_stream_volume.py has as
+many without Spark's triggers.
 """
 
 import os

@@ -1,0 +1,23 @@
+"""What the history of a log says about streams and batches that write to it in turns."""
+
+from bkspark.client.admin import views
+from bkspark.client.cluster import Cluster
+from tests.integration.rig import Rig, partitions_of
+from tests.integration.stream_driver import Driver
+
+
+def test_history_tells_what_a_stream_wrote(memory_rig: Rig) -> None:
+    Driver(memory_rig).run(0)
+    Driver(memory_rig).run(1, 2)
+    memory_rig.write(partitions_of(3))
+    with Cluster(memory_rig.uri) as cluster:
+        found = views.history(cluster, memory_rig.log_name)
+    assert [(row["version"], row["operation"], row["entries"]) for row in found] == [
+        (0, "stream", 10),
+        (1, "stream", 20),
+        (2, "append", 3),
+    ]
+    Driver(memory_rig).run(3)
+    with Cluster(memory_rig.uri) as cluster:
+        last = views.history(cluster, memory_rig.log_name)[-1]
+    assert (last["version"], last["operation"], last["entries"]) == (None, "stream", None)
