@@ -184,6 +184,13 @@ def confirmation(
     )
 
 
+def later(one: AddRecord | None, other: AddRecord | None) -> AddRecord | None:
+    """The record that ends later, if there is any."""
+    if one is None or other is None:
+        return one or other
+    return other if other.last_entry_id > one.last_entry_id else one
+
+
 def stripes_of_range(first_entry_id: int, last_entry_id: int, stripe_count: int) -> list[int]:
     """Stripes that the entries ``[first, last]`` fall on, ascending."""
     count = min(last_entry_id - first_entry_id + 1, stripe_count)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, Fragment, Member
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.record import AddRecord, later
 from bkspark.protocol.recovery_answers import Shown
 from bkspark.protocol.recovery_steps import Answer, Event, LookUp
 
@@ -100,10 +100,3 @@ class RecordSearch:
 
 
 Step = tuple[RecordSearch, tuple[LookUp, ...]]
-
-
-def later(one: AddRecord | None, other: AddRecord | None) -> AddRecord | None:
-    """The record that ends later, if there is any."""
-    if one is None or other is None:
-        return one or other
-    return other if other.last_entry_id > one.last_entry_id else one

@@ -7,8 +7,11 @@ bookies that are registered:
 
 ``a shows 0 1-2@0`` is the answer of a member that has the records of entry 0 and of the entries 1
 and 2, where the latter says that 0 is confirmed; ``3!`` is a record whose rows are bad there.
-Behind that may stand why the answer is in doubt.
+Behind that may stand why the answer is in doubt, the entry that damage hides (``hidden 0``), or
+what the records say that another member had (``and saw 1 on b``).
 """
+
+from dataclasses import replace
 
 from bkspark.protocol.ledger import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.member_tail import MemberTail
@@ -79,7 +82,8 @@ def tail_of(index: int, records: list[tuple[AddRecord, bool]], doubt: Doubt | No
             shown[record.first_entry_id] = (record, pieces)
             parts[record.first_entry_id] = dict.fromkeys(stripes, b"rows")
     answer = MemberAnswer(shown, doubt)
-    tail = MemberTail(answer, parts, confirmed, done[-1] if done else None)
+    reached = max((record.last_entry_id for record, _ in records), default=-1)
+    tail = MemberTail(answer, parts, confirmed, done[-1] if done else None, reached=reached)
     return tail if doubt is None else tail.doubted(doubt, f"it is {doubt.name.lower()}")
 
 
@@ -149,11 +153,14 @@ class RecoveryScene:
         self, name: str, words: list[str]
     ) -> MemberTail | Shown | WrittenBack | Unreadable | Displaced | Failure:
         match words:
+            case ["shows", *shown, "hidden", entry_id]:
+                tail = self._tail(name, shown)
+                return replace(tail, hidden=((int(entry_id), int(entry_id)),))
+            case ["shows", *shown, "and", "saw", entry_id, "on", other]:
+                had = {self._index_of(other): int(entry_id)}
+                return replace(self._tail(name, shown), had=had)
             case ["shows", *shown]:
-                doubt = _DOUBTS.get(shown[-1])
-                names = [bookie.bookie_id for bookie in self.ledger.last_fragment.ensemble]
-                records = [self._record(text) for text in shown if text[0].isdigit()]
-                return tail_of(names.index(name), records, doubt)
+                return self._tail(name, shown)
             case ["has", "nothing"]:
                 return Shown(None)
             case ["has", text]:
@@ -169,6 +176,14 @@ class RecoveryScene:
             case ["took", "another", "in"]:
                 return Displaced(f"bookie {name} knows a later one")
         raise ValueError(f"no answer: {words}")
+
+    def _index_of(self, name: str) -> int:
+        return self.ledger.last_fragment.ensemble.index(member(name))
+
+    def _tail(self, name: str, shown: list[str]) -> MemberTail:
+        doubt = _DOUBTS.get(shown[-1])
+        records = [self._record(text) for text in shown if text[0].isdigit()]
+        return tail_of(self._index_of(name), records, doubt)
 
     def _record(self, text: str) -> tuple[AddRecord, bool]:
         ids, _, confirmed = text.rstrip("!").partition("@")

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bkspark.errors import NotEnoughBookiesError
+from bkspark.protocol import recovery_messages as say
 from bkspark.protocol.ledger import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.member_tail import MemberTail
 from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.record import AddRecord, AttemptLogs, EntryLog
 from bkspark.protocol.recovering import TAKEOVERS_MAX, Ended, LedgerRecovery
 from bkspark.protocol.recovery import Doubt
 from bkspark.protocol.recovery_answers import (
@@ -35,18 +36,21 @@ from bkspark.protocol.recovery_steps import (
     Fail,
     Fence,
     Instruction,
+    KeptGroup,
     LedgerSeen,
     ListLost,
     LookUp,
     ReadLedger,
     Spares,
+    Stuck,
     TakenOver,
     TakeOver,
     WaitForOthers,
     WriteBack,
 )
+from bkspark.protocol.replication import Replicated, Replication
 
-from .recovery_scene import OWN, WRITER, member, record_of, tail_of
+from .recovery_scene import OWN, WRITER, RecoveryScene, member, record_of, tail_of
 
 SIZES = [(1, 1, 1), (2, 2, 1), (2, 2, 2), (3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 3)]
 SURE, SILENT, LOST, BACK = "sure", "silent", "declared lost", "declared lost, and back"
@@ -253,5 +257,90 @@ def test_one_that_is_displaced_for_ever_ends() -> None:
     assert isinstance(fail, Fail)
     assert isinstance(fail.error, DisplacedError)
     assert waits == list(range(TAKEOVERS_MAX))
+
+
+@pytest.mark.parametrize("count", range(5))
+def test_an_event_that_nobody_awaits_is_a_mistake_and_nothing_happens(count: int) -> None:
+    """Looking, asked, deciding, writing back, and at the end."""
+    scene = RecoveryScene("recovery 2/2/2 of a b")
+    way = ["seen", "taken over", "a shows 0", "b shows 0", "lost nobody", "a took it", "b took it"]
+    for line in [*way, "closed"][: (1, 2, 4, 5, 8)[count]]:
+        scene.receive(line)
+    before = scene.recovery.state
+    for event in (Closed(scene.ledger), Consent(is_given=True)):
+        with pytest.raises(AssertionError):
+            scene.recovery.receive(event)
+    assert scene.recovery.state == before
+
+
+def test_who_looks_for_a_record_awaits_nothing_else() -> None:
+    scene = RecoveryScene("recovery 2/2/2 of a b from 4 behind c d")
+    for line in ("seen", "taken over", "a shows nothing", "b shows nothing", "lost nobody"):
+        scene.receive(line)
     with pytest.raises(AssertionError):
-        recovery.receive(LedgerSeen(ledger))
+        scene.recovery.receive(Spares(()))
+
+
+def test_who_cannot_close_awaits_the_newest_metadata() -> None:
+    scene = RecoveryScene("recovery 1/1/1 of a")
+    for line in ("seen", "taken over", "a is silent", "lost nobody"):
+        scene.receive(line)
+    with pytest.raises(AssertionError):
+        scene.recovery.receive(Spares(()))
+
+
+def test_the_closing_change_is_made_once_and_by_the_newest_recovery() -> None:
+    """RB-17, H26, RB-04."""
+    quorum, members = Quorum(1, 1, 1), (member("a"),)
+    open_ = LedgerMetadata(7, quorum, LedgerState.OPEN, 1, WRITER, (Fragment(0, 1, members),))
+    taken = open_.in_recovery(OWN)
+    close = Close(taken.term, OWN, 3, record_of(quorum, 2, 3), 2, (member("d"),))
+    closed = close.applied_to(taken)
+    assert (closed.last_entry_id, closed.length_bytes) == (3, 40)
+    assert [f.ensemble for f in closed.fragments] == [members, (member("d"),)]
+    assert close.applied_to(closed) == closed
+    assert Close(9, OWN, 0).applied_to(closed) == closed
+    with pytest.raises(DisplacedError):
+        close.applied_to(taken.in_recovery("d" * 32))
+
+
+def test_a_stuck_recovery_is_told_anew_when_bookies_were_declared_lost_since() -> None:
+    lost, silent = [member("a")], [member("b")]
+    reason, hint = say.since_lost(7, 3, lost, silent, [member("b")])
+    assert reason == (
+        "ledger 7 cannot be closed yet: entry 3 is in doubt, no sure answer from b "
+        "(declared lost since: a)"
+    )
+    assert "`bkspark bookie lost b`" in hint
+    reason, hint = say.since_lost(7, 3, lost, [], [])
+    assert "`bkspark ledger recover 7`" in hint
+    assert say.since_lost(7, None, lost, silent, []) == (reason, hint)
+
+
+def test_damaged_copies_count_file_by_file() -> None:
+    """Each of two entry logs has Qa good copies, though no two members have both."""
+    quorum = Quorum(3, 3, 2)
+    logs = tuple(EntryLog(name, 0, 1, 10, 5, "00000000") for name in ("e" * 32, "f" * 32))
+    attempts = tuple(AttemptLogs(n, 1, (log,)) for n, log in enumerate(logs))
+    record = AddRecord(7, 1, WRITER, 0, 1, -1, 20, quorum, attempts=attempts)
+    ensemble = tuple(map(member, "abc"))
+    fragments = (Fragment(0, 1, ensemble, WRITER),)
+    ledger = LedgerMetadata(7, quorum, LedgerState.OPEN, 1, WRITER, fragments).in_recovery(OWN)
+    kept = KeptGroup(record, {}, ensemble)
+    start = Replication(ledger, ensemble, (kept,), frozenset({0, 1, 2}), ensemble)
+
+    def written(*damaged: tuple[int, ...]) -> Replication:
+        state, writes = start.begun(())
+        for write, numbers in zip(writes, damaged, strict=True):
+            pieces = tuple(((logs[number].attempt_id, 0), "damaged") for number in numbers)
+            assert isinstance(write, WriteBack)
+            state, _ = state.receive(Answer(write, WrittenBack(1, pieces)))
+        return state
+
+    assert written((0,), (1,), ()).outcome == Replicated(ensemble)
+    short = written((0,), (0,), ())
+    assert not short.is_over
+    with pytest.raises(AssertionError):
+        short.receive(Consent(is_given=True))
+    stopped, _ = short.receive(Spares(()))
+    assert isinstance(stopped.outcome, Stuck)

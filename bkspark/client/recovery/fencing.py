@@ -17,7 +17,7 @@ from bkspark.client.copying import DamagedInPlaceError, copy_entry_log
 from bkspark.client.entry_log_reader import EntryLogFile, NoGoodSourceError
 from bkspark.client.journals.journal_folder import find_journals
 from bkspark.client.password import Password, make_digester
-from bkspark.client.recovery.journal_tail import StoredRecord, later, newest_record, read_tail
+from bkspark.client.recovery.journal_tail import StoredRecord, newest_record, read_tail
 from bkspark.client.recovery.running import Beat, unheard
 from bkspark.client.recovery.writer import Writer
 from bkspark.client.stepping_over import BadCopy, step_over
@@ -29,7 +29,7 @@ from bkspark.protocol import evidence
 from bkspark.protocol.ledger import INVALID_ENTRY_ID, DigestSpec
 from bkspark.protocol.losses import Span, not_shown
 from bkspark.protocol.member_tail import MemberTail
-from bkspark.protocol.record import AddRecord, EntryLog, Piece
+from bkspark.protocol.record import AddRecord, EntryLog, Piece, later
 from bkspark.protocol.recovery import Doubt, MemberAnswer
 from bkspark.protocol.recovery_answers import (
     Displaced,

@@ -24,7 +24,7 @@ from bkspark.format.journal import JournalContent, Tail
 from bkspark.protocol import evidence
 from bkspark.protocol.evidence import Stored
 from bkspark.protocol.ledger import INVALID_ENTRY_ID
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.record import AddRecord, later
 
 _CHUNK_BYTES = 64 * 1024
 _PIECE_BYTES = 8 * 2**20
@@ -151,13 +151,6 @@ def newest_record(
         if piece.stored.record.last_entry_id <= entry_id:
             newest = later(newest, piece.stored.record)
     return newest
-
-
-def later(one: AddRecord | None, other: AddRecord | None) -> AddRecord | None:
-    """The record that ends later, if there is any."""
-    if one is None or other is None:
-        return one or other
-    return other if other.last_entry_id > one.last_entry_id else one
 
 
 def _begin_of_tail(source: "_Journal", after: int) -> _Begin:

@@ -218,6 +218,8 @@ def test_a_ledger_that_was_overwritten_does_not_come_back() -> None:
 def test_a_vacant_name_is_created_with_the_settings_of_the_first_ledger() -> None:
     vacant = LogRecord.vacant("events", Quorum(3, 3, 2))
     assert (vacant.is_vacant, vacant.generation) == (True, 0)
+    assert LogRecord.of(None, "events", Quorum(3, 3, 2)) == vacant
+    assert LogRecord.of(vacant, "events", Quorum(1, 1, 1)) is vacant
     after = splice(vacant, ledger(4), 1, overwrite=True)
     assert (after.is_vacant, after.generation) == (False, 1)
     assert (after.quorum, after.digest) == (ledger(4).quorum, ledger(4).digest)

@@ -10,6 +10,7 @@ from bkspark.protocol.record import (
     InlinePart,
     confirmation,
     first_entry_of,
+    later,
     stripe_row_count,
     stripes_of_range,
 )
@@ -75,3 +76,10 @@ def test_a_small_add_needs_the_write_sets_of_its_own_stripes() -> None:
 def test_a_record_of_one_entry_is_no_confirmation() -> None:
     record = AddRecord(7, 1, "a" * 32, 0, 0, -1, 1, Quorum(3, 3, 2))
     assert (record.is_confirmation, record.entry_count) == (False, 1)
+
+
+def test_which_record_ends_later() -> None:
+    one, other = (AddRecord(0, 1, "0" * 32, 0, last, -1, 1, Quorum(1, 1, 1)) for last in (0, 1))
+    assert later(one, other) is later(other, one) is other
+    assert later(None, one) is later(one, None) is one
+    assert later(None, None) is None
