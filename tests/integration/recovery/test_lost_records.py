@@ -5,8 +5,8 @@ Records that others have say what it had before them. What nobody has said yet i
 
 import pytest
 
+from bkspark import environment
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import how_far
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.recovery.fencing import FenceAndRead
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError, OutcomeUnknownError
@@ -230,7 +230,7 @@ def test_a_reader_is_shown_no_end_by_a_bookie_that_has_lost_more(
         assert before.last_add_confirmed == 4
         keep(memory_rig, striped, 0, 1)
         looks: list[object] = []
-        monkeypatch.setattr(how_far.time, "sleep", looks.append)
+        monkeypatch.setattr(environment, "sleep", looks.append)
         with pytest.raises(BookieUnavailableError, match="has lost data: it had entry 3"):
             keeper.open_ledger(striped.ledger_id, recovery=False)
     assert len(looks) == 1, "who has lost data does not get it by being asked again"
