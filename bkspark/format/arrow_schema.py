@@ -1,5 +1,6 @@
 """Arrow schemas: stored, compared, merged, and put on batches without touching their data."""
 
+from collections import Counter
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -37,7 +38,7 @@ def require_storable(schema: pa.Schema) -> None:
         InvalidRequestError: it says why.
     """
     names = schema.names
-    doubled = sorted({name for name in names if names.count(name) > 1})
+    doubled = sorted(name for name, count in Counter(names).items() if count > 1)
     if not names or doubled:
         raise InvalidRequestError(
             f"column names must differ, but {', '.join(map(repr, doubled))} is there twice"
@@ -147,14 +148,15 @@ def merged(base: pa.Schema, added: pa.Schema) -> pa.Schema:
         InvalidRequestError: a column of ``base`` is missing or of another type in ``added``, or a
             new column is not nullable.
     """
-    new = [field for field in added if field.name not in base.names]
+    names = set(base.names)
+    new = [field for field in added if field.name not in names]
     strict = [field.name for field in new if not field.nullable]
     if strict:
         raise InvalidRequestError(
             f"new columns must be nullable, but {', '.join(strict)} is not",
             hint="rows already in the log have no value for them",
         )
-    known = pa.schema([field for field in added if field.name in base.names])
+    known = pa.schema([field for field in added if field.name in names])
     if not are_alike(_sorted(base), _sorted(known)):
         raise InvalidRequestError(
             f"mergeSchema can only add columns: {difference(base, known)}",

@@ -8,6 +8,7 @@ FAILING = "tests/integration/dataframe/test_failing_bookies.py"
 INTERRUPTED = "tests/integration/dataframe/test_interrupted_commits.py"
 KEPT = "tests/integration/log/test_log_retention.py"
 LOGS = "tests/integration/log/test_logs.py"
+WIDE = "tests/integration/dataframe/test_wide_rows.py::test_wide_rows_take_as_long_as_many_columns"
 READS = "tests/integration/dataframe/test_reads_with_faults.py"
 SINK = "tests/integration/stream/test_stream_sink.py"
 WRITES = "tests/integration/dataframe/test_write_and_read.py"
@@ -296,6 +297,20 @@ MUTANTS = (
         "                        done += 1\n",
         "                        done += 0\n",
         (f"{READS}::test_a_replica_that_turns_bad_in_the_middle_is_followed_by_another",),
+    ),
+    Mutant(
+        "each column that is read is looked for among all",
+        "client/reading/slice_reader.py",
+        "for name in self.schema.names if name in places]",
+        "for name in self.schema.names if name in list(stored.names)]",
+        (WIDE,),
+    ),
+    Mutant(
+        "each column that is written is looked for among all",
+        "format/arrow_schema.py",
+        "sorted(name for name, count in Counter(names).items() if count > 1)",
+        "sorted({name for name in names if names.count(name) > 1})",
+        (WIDE,),
     ),
     Mutant(
         "rows that no replica gives are left out in silence",

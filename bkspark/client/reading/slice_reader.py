@@ -160,9 +160,8 @@ class SliceReader:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of ``item`` in each block that has some, without the first ``done`` blocks."""
         stored = arrow_schema.decode(ledger.schema)
-        columns = [
-            stored.get_field_index(name) for name in self.schema.names if name in stored.names
-        ]
+        places = {name: place for place, name in enumerate(stored.names)}
+        columns = [places[name] for name in self.schema.names if name in places]
         for block, begin, end in list(_wanted(item, file))[done:]:
             # Without columns the index alone tells how many rows there are.
             rows = file.block_rows(block, stored, columns) if columns else None
@@ -174,20 +173,21 @@ class SliceReader:
         self, rows: pa.RecordBatch | None, ledger: LedgerToRead, first: int, count: int
     ) -> pa.RecordBatch:
         """``count`` rows, from entry ``first`` on, with exactly the columns asked for."""
-        arrays = [self._column(rows, wanted, ledger, first, count) for wanted in self.schema]
+        stored = {} if rows is None else dict(zip(rows.schema.names, rows.columns, strict=True))
+        arrays = [self._column(stored, wanted, ledger, first, count) for wanted in self.schema]
         batch = pa.RecordBatch.from_arrays(arrays, names=self.schema.names)
         return arrow_schema.relabel(batch, self.schema)
 
     def _column(
         self,
-        rows: pa.RecordBatch | None,
+        stored: dict[str, pa.Array],
         wanted: pa.Field,
         ledger: LedgerToRead,
         first: int,
         count: int,
     ) -> pa.Array:
-        if rows is not None and wanted.name in rows.schema.names:
-            return rows.column(wanted.name)
+        if wanted.name in stored:
+            return stored[wanted.name]
         if wanted.name == LEDGER_COLUMN:
             return pa.repeat(pa.scalar(ledger.ledger_id, pa.int64()), count)
         if wanted.name in (OFFSET_COLUMN, ENTRY_COLUMN):
