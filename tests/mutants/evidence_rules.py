@@ -104,7 +104,7 @@ MUTANTS = (
     Mutant(
         "copies of a recovery make a bookie whole",
         "client/recovery/journal_tail.py",
-        "for stored in found if source.is_by_its_writer(stored.record))",
+        "for stored in found if reader.is_by_its_writer(stored.record))",
         "for stored in found)",
         (f"{RECORDS}::test_copies_that_it_gets_do_not_make_it_whole",),
     ),

@@ -358,7 +358,7 @@ MUTANTS = (
     Mutant(
         "intact records behind damage are given up",
         "client/recovery/journal_tail.py",
-        "        found += [piece.stored for piece in behind]\n",
+        "        found += behind\n",
         "",
         (
             f"{LOSSES}::test_intact_records_behind_damage_are_kept_where_another_bookie_fills_the_"

@@ -16,8 +16,9 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.client.copying import DamagedInPlaceError, copy_entry_log
 from bkspark.client.entry_log_reader import EntryLogFile, NoGoodSourceError
 from bkspark.client.journals.journal_folder import find_journals
+from bkspark.client.journals.journal_reader import StoredRecord
 from bkspark.client.password import Password, make_digester
-from bkspark.client.recovery.journal_tail import StoredRecord, newest_record, read_tail
+from bkspark.client.recovery.journal_tail import newest_record, read_tail
 from bkspark.client.recovery.running import Beat, unheard
 from bkspark.client.recovery.writer import Writer
 from bkspark.client.stepping_over import BadCopy, step_over
@@ -137,7 +138,7 @@ class FenceAndRead:
                 first = stored.record.first_entry_id
                 good = self._good_pieces(root, stored, digester, beat)
                 records[first] = (stored.record, good)
-                parts[first] = stored.parts
+                parts[first] = stored.messages
         if unclear:
             doubt, problem = Doubt.UNCLEAR, "; ".join([*unclear, *([problem] if problem else [])])
         answer = MemberAnswer(records, doubt)
@@ -159,7 +160,7 @@ class FenceAndRead:
         """What this bookie has of the record's rows, every byte checked."""
         logs = _entry_logs(stored.record)
         good = [log for log in logs if self._is_good(root, log, digester, beat)]
-        inline = (("", stripe) for stripe in stored.parts)
+        inline = (("", stripe) for stripe in stored.messages)
         return frozenset([*inline, *((log.attempt_id, log.stripe) for log in good)])
 
     def _is_good(self, root: BookieRoot, log: EntryLog, digester: Digester, beat: Beat) -> bool:

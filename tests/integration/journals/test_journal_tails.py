@@ -9,7 +9,8 @@ import pytest
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.recovery import fencing, journal_tail, running
+from bkspark.client.journals import journal_reader
+from bkspark.client.recovery import fencing, running
 from bkspark.client.recovery.fencing import WriteBack
 from bkspark.client.recovery.journal_tail import JournalTail, newest_record, read_tail
 from bkspark.client.recovery.running import Beat, in_threads, unheard
@@ -74,7 +75,7 @@ def test_a_journal_cut_at_any_byte_is_read_from_its_end_as_from_its_start(
     memory_rig: Rig,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(journal_tail, "_CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(journal_reader, "CHUNK_BYTES", chunk_bytes)
     name, whole = writer.names[0], memory_rig.file_bytes(writer.names[0], journal_of(writer))
     step = 1 if chunk_bytes > 40 else 17
     for length in range(0, len(whole) + 1, step):
@@ -180,7 +181,8 @@ def test_a_long_journal_is_read_in_pieces_with_a_sign_of_life_behind_each(
 ) -> None:
     """A journal that takes longer than a bookie may be silent is no bookie that hangs."""
     expected = tail_of(root, writer)
-    monkeypatch.setattr(journal_tail, "_PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(journal_reader, "CHUNK_BYTES", min(piece_bytes, 64 * 1024))
+    monkeypatch.setattr(journal_reader, "CHUNK_BYTES_MAX", piece_bytes)
     beats: list[int] = []
     found = read_tail(
         root,
@@ -191,7 +193,7 @@ def test_a_long_journal_is_read_in_pieces_with_a_sign_of_life_behind_each(
         beat=lambda: beats.append(1),
     )
     assert found == expected
-    size = sum(len(part) for stored in found.records for part in stored.parts.values())
+    size = sum(len(part) for stored in found.records for part in stored.messages.values())
     assert len(beats) > size // piece_bytes
     beats.clear()
     newest_of(root, writer, 5, lambda: beats.append(1))

@@ -154,7 +154,8 @@ def test_bookies_that_differ_are_asked_again_until_they_agree(
     writer: HandWriter, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was being appended to one of two that answer has arrived by the next look."""
-    whole = cut(memory_rig, writer, 0)
+    ends = ends_of_frames(memory_rig.file_bytes(writer.names[0], journal_of(writer)), 0)
+    whole = cut(memory_rig, writer, ends[4])
     memory_rig.lose(writer.names[2])
     pauses = []
 
