@@ -24,6 +24,7 @@ from typing import Any, Generic, TypeVar
 
 from bkspark import environment
 from bkspark.client.bookie_client import BookieClient
+from bkspark.client.hang_memory import Answer
 from bkspark.errors import BookieUnavailableError
 
 M = TypeVar("M", bound=Hashable)
@@ -116,6 +117,7 @@ class FanOut(Generic[M]):
         try:
             while asked.goes_on:
                 until = asked.begin()
+                asked.sleep(until)
                 event = self._next(until)
                 if event is not None:
                     asked.take(*event)
@@ -220,6 +222,14 @@ class _Asked(Generic[M, T]):
                 self._ask(member)
         ends = [waited.until for waited in self.waited.values()]
         return min([*ends, self._next_at] if self._turn else ends)
+
+    def sleep(self, until: float) -> None:
+        """Where every answer is waited for anyway, to wake up for each would cost for nothing."""
+        answers = [waited.own for waited in self.waited.values()]
+        if self._quota.enough == math.inf and not self._turn and None not in answers:
+            for answer in answers:
+                if isinstance(answer, Answer):
+                    answer.is_there_within(max(0.0, until - environment.monotonic()))
 
     def take(self, member: M, answer: Future[T]) -> None:
         """``answer`` has come; if that is to an older question, ask this one."""

@@ -241,7 +241,7 @@ def test_those_that_are_needed_have_more_time(gate):
     lines = {BookieClient(find(member)): lambda: gate.wait(60) for member in (A, B)}
     lines[BookieClient(find(C))] = lambda: True
     threading.Timer(0.4, gate.set).start()
-    assert all(end is True for end in ask_all(lines, Timeouts(0.2, 100), needed=2).values())
+    assert all(end is True for end in ask_all(lines, Timeouts(0.2, 100), needed=3).values())
 
 
 def test_nobody_who_is_not_needed_has_more_time(gate):
