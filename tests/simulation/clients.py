@@ -73,10 +73,14 @@ class Clients:
 
         return self._scheduler.spawn(process, "main", contained)
 
-    def write(self, name: str, seen: Seen[LedgerMetadata], count: int) -> Task:
+    def write(
+        self, name: str, seen: Seen[LedgerMetadata], count: int, *, one_by_one: bool = False
+    ) -> Task:
         """Append ``count`` entries, in bursts, then close the ledger or leave it open."""
         bursts = _cut(count, self._random)
         patience = self._random.choice((0.0, 0.2, 0.6))
+        if one_by_one:
+            bursts, patience = [range(number, number + 1) for number in range(count)], 1.0
         waits = [self._random.random() < patience for _ in bursts]
         rest = self._random.choice((0.0, 0.0, _REST_SECONDS))
         closes = self._random.random() < 0.7

@@ -5,7 +5,6 @@ what is written to it later.
 """
 
 import re
-from collections.abc import Collection
 
 from bkspark.format import journal
 from bkspark.format.digest import Digester
@@ -45,31 +44,3 @@ def _groups(data: bytes, digester: Digester, ledger_id: int) -> set[str]:
     return {
         str(frame.record.first_entry_id) for frame in frames if not frame.record.is_confirmation
     }
-
-
-def goes_back_cleanly(data: bytes, digester: Digester, name: str) -> bool:
-    """Whether a journal that is cut to ``data`` looks as it did some records ago.
-
-    Nothing tells such a bookie from one that never got those records, unless a record elsewhere
-    says that it had them: what no promise covers.
-    """
-    match = NAME.fullmatch(name)
-    if match is None or match[2] != "journal":
-        return False
-    content = journal.decode_journal(data, digester, ledger_id=int(match[1], 16))
-    return content.tail is journal.Tail.CLEAN
-
-
-def shows(gone: Collection[str], names: Collection[str]) -> bool:
-    """Whether it shows on a bookie with ``names`` that it has lost those that are ``gone``.
-
-    A journal that is gone as a whole is like one that never was, as long as the permission of its
-    ledger's writer is there: what no promise covers either.
-    """
-    left = set(names).difference(gone)
-    journals = [match for name in gone if (match := NAME.fullmatch(name)) and match[2] == "journal"]
-    return not any(
-        name.startswith(f"{match.string.partition('/journal/')[0]}/terms/") and "-" in name
-        for match in journals
-        for name in left
-    )

@@ -3,21 +3,23 @@
 Rule: whatever is done to a disk, the oracle is told at once, so that it knows what is lost.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
 from bkspark.bookie import memory
 from bkspark.client.cluster import Cluster
 from bkspark.format import cluster as cluster_format
 from bkspark.format import cookie as cookie_format
-from bkspark.format.digest import Digester
+from bkspark.format import journal
 from bkspark.format.layout import COOKIE
-from bkspark.protocol.ledger import DigestSpec
-from tests.simulation.damage import goes_back_cleanly, shows
 from tests.simulation.oracle import Oracle
 
 URI = "memory://simulation"
-_DIGESTER = Digester(DigestSpec(), None)
+_TRIES = 4
+_PASTS_TRIED = 20
+
+Lengths = Mapping[str, int | None]
+"""How many bytes are kept of files, by name; None of one that is gone."""
 
 
 class Disks:
@@ -31,6 +33,7 @@ class Disks:
         self.urls = {f"bookie-{n}": f"memory://simulated-{n}" for n in range(1, bookie_count + 1)}
         self._oracle = oracle
         self._random = random
+        self._past: dict[str, list[Lengths]] = {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.urls)
@@ -89,39 +92,87 @@ class Disks:
 
     def lose_file(self, bookie_id: str) -> bool:
         """Take away a file, any but the cookie; False if there is none."""
-        names = self._names(bookie_id)
-        able = [name for name in names if shows([name], names)]
-        if able:
-            self._remove(bookie_id, [self._random.choice(able)])
-        return bool(able)
+        return self._lose_any(bookie_id, [{name: None} for name in self._names(bookie_id)])
 
     def lose_folder(self, bookie_id: str) -> bool:
         """Take away a folder with all that is in it; False if there is none."""
         names = self._names(bookie_id)
         folders = sorted({name[: at + 1] for name in names for at in _slashes(name)})
         contents = [[name for name in names if name.startswith(folder)] for folder in folders]
-        able = [within for within in contents if shows(within, names)]
-        if able:
-            self._remove(bookie_id, self._random.choice(able))
-        return bool(able)
+        return self._lose_any(bookie_id, [dict.fromkeys(within) for within in contents])
 
     def shorten(self, bookie_id: str) -> bool:
-        """Cut a file off anywhere; False if there is none that has bytes."""
-        files = self.at(bookie_id).files
-        names = [name for name in self._names(bookie_id) if files[name].data]
-        if names:
-            name = self._random.choice(names)
-            anywhere = self._random.randrange(len(files[name].data))
-            self.cut_to(bookie_id, name, self._random.choice((0, anywhere)))
-        return bool(names)
+        """Cut a file off anywhere, or a journal behind a record; False if none has bytes."""
+        files, choices = self.at(bookie_id).files, list[Lengths]()
+        for name in self._names(bookie_id):
+            if data := bytes(files[name].data):
+                anywhere = self._random.randrange(len(data))
+                ends = journal.frame_begins(data, 0) if "/journal/" in name else []
+                choices.append({name: self._random.choice((0, anywhere, *ends))})
+        return self._lose_any(bookie_id, choices)
 
-    def cut_to(self, bookie_id: str, name: str, length: int) -> None:
-        """Keep ``length`` bytes of a file; others where a journal would go back cleanly."""
-        data = self.at(bookie_id).files[name].data
-        if goes_back_cleanly(bytes(data[:length]), _DIGESTER, name):
-            length = max(1, length - 1)
-        del data[length:]
-        self._oracle.damaged(bookie_id, name, keeps_start=True)
+    def remember(self, bookie_id: str) -> None:
+        """What is on the disk now is something that it may go back to."""
+        files = self.at(bookie_id).files
+        past = {name: len(files[name].data) for name in self._names(bookie_id)}
+        self._past.setdefault(bookie_id, []).append(past)
+
+    def go_back(self, bookie_id: str) -> bool:
+        """Leave what a disk held some time ago, with its cookie; False if it held as much."""
+        return self._lose_any(bookie_id, self._pasts(bookie_id))
+
+    def go_back_unseen(self, bookie_id: str) -> bool:
+        """As ``go_back``, to where only what records say tells of it; False if that is nowhere."""
+        pasts = self._pasts(bookie_id)
+        tried = self._random.sample(pasts, min(len(pasts), _PASTS_TRIED))
+        telling = (past for past in tried if self._would(bookie_id, past, self._tells))
+        return any(self.cut_to(bookie_id, past) for past in telling)
+
+    def _pasts(self, bookie_id: str) -> list[Lengths]:
+        files, choices = self.at(bookie_id).files, list[Lengths]()
+        for past in self._past.get(bookie_id, []):
+            lengths = {name: past.get(name) for name in self._names(bookie_id)}
+            less = {n: end for n, end in lengths.items() if end is None or end < len(files[n].data)}
+            if less:
+                choices.append(less)
+        return choices
+
+    def _lose_any(self, bookie_id: str, choices: Sequence[Lengths]) -> bool:
+        """Make one of ``choices`` true, one whose losses can be known; False if there is none."""
+        tried = self._random.sample(choices, min(len(choices), _TRIES))
+        return any(self.cut_to(bookie_id, lengths) for lengths in tried)
+
+    def _tells(self) -> bool:
+        """Whether only what records say of a bookie tells what it has lost."""
+        return self._oracle.who_must_be_silent() is not None
+
+    def cut_to(self, bookie_id: str, lengths: Lengths) -> bool:
+        """Keep so many bytes of files, if it can be known what is lost; returns whether it can."""
+        if not self._would(bookie_id, lengths, self._oracle.are_losses_knowable):
+            return False
+        self._keep(bookie_id, lengths)
+        for name in lengths:
+            self._oracle.damaged(bookie_id, name, keeps_start=True)
+        return True
+
+    def _would(self, bookie_id: str, lengths: Lengths, be_so: Callable[[], bool]) -> bool:
+        """Whether it would be so with only so many bytes left; nothing changes."""
+        files = self.at(bookie_id).files
+        before = {name: (files[name], bytes(files[name].data)) for name in lengths}
+        self._keep(bookie_id, lengths)
+        found = be_so()
+        for name, (file, data) in before.items():
+            file.data[:] = data
+            files[name] = file
+        return found
+
+    def _keep(self, bookie_id: str, lengths: Lengths) -> None:
+        files = self.at(bookie_id).files
+        for name, length in lengths.items():
+            if length is None:
+                del files[name]
+            else:
+                del files[name].data[length:]
 
     def leave_unsynced(self, bookie_id: str, name: str, effect: Callable[[], object]) -> None:
         """Let ``effect`` write to a file, and all of that be lost when the power is."""
@@ -142,11 +193,6 @@ class Disks:
 
     def _names(self, bookie_id: str) -> list[str]:
         return sorted(name for name in self.at(bookie_id).files if name != COOKIE)
-
-    def _remove(self, bookie_id: str, names: Sequence[str]) -> None:
-        for name in names:
-            del self.at(bookie_id).files[name]
-            self._oracle.damaged(bookie_id, name)
 
     def lose(self, bookie_id: str, *, is_replaced: bool = False) -> None:
         """Put an empty disk in its place, or one with a cookie of its own."""

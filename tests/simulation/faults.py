@@ -33,6 +33,7 @@ class Kind(Enum):
     FILE_LOST = "a bookie loses a file"
     FOLDER_LOST = "a bookie loses a folder"
     SHORTENED = "a bookie loses the end of a file"
+    WENT_BACK = "a bookie goes back to what it held some time ago"
     FLIPPED = "a bit of a file turns over"
     READ_ONLY = "a bookie cannot be written to for a while"
     POWER_CUT = "a bookie loses what was not durable"
@@ -52,7 +53,7 @@ CRASHES = frozenset(
 AFTER = frozenset({Kind.ANSWER_LOST, Kind.CRASH_AFTER})
 LATER = frozenset({Kind.LATE, Kind.CRASH_LATE})
 HALF = frozenset({Kind.TORN, Kind.CRASH_TORN})
-PARTIAL = frozenset({Kind.FILE_LOST, Kind.FOLDER_LOST, Kind.SHORTENED})
+PARTIAL = frozenset({Kind.FILE_LOST, Kind.FOLDER_LOST, Kind.SHORTENED, Kind.WENT_BACK})
 """Losses that leave the cookie intact; only in schedules that are asked to lose files."""
 POWER = UNSYNCED | {Kind.POWER_CUT}
 """What was written may not be durable."""

@@ -24,7 +24,6 @@ from tests.simulation.storage import Storage
 Watcher = TypeVar("Watcher", bound=Oracle)
 
 _TIME_OUT_RATES = (0.0, 0.0, 0.0, 0.001)
-_SPARES_MAX = 2
 
 
 @dataclass
@@ -66,6 +65,7 @@ class Shape:
         has_priorities: whether the next task is never chosen uniformly.
         loses_files: whether bookies lose single files and folders, cookies intact.
         loses_power: whether they lose what is not durable.
+        spares_max: bookies that no ledger needs, at most.
     """
 
     quorum: Quorum
@@ -75,6 +75,7 @@ class Shape:
     steps_max: int = STEPS_MAX
     loses_files: bool = False
     loses_power: bool = False
+    spares_max: int = 2
 
 
 class Run(ABC, Generic[Watcher]):
@@ -86,7 +87,7 @@ class Run(ABC, Generic[Watcher]):
         is_uniform = random.random() < 0.5 and not shape.has_priorities
         length, change_count = random.choice(shape.lengths), random.randint(1, shape.changes_max)
         changes = frozenset(random.randrange(length) for _ in range(change_count))
-        spares = random.randint(0, _SPARES_MAX)
+        spares = random.randint(0, shape.spares_max)
         self.scheduler = Scheduler(
             Policy(random, None if is_uniform else changes),
             time_out_rate=random.choice(_TIME_OUT_RATES),

@@ -7,7 +7,7 @@ worked out here once more, not with the functions of the client.
 from dataclasses import dataclass, field
 
 from bkspark.bookie.memory import MemoryDisk
-from bkspark.protocol.ledger import LedgerMetadata
+from bkspark.protocol.ledger import LedgerMetadata, LedgerState
 from bkspark.protocol.record import AddRecord
 
 Copy = tuple[str, ...]
@@ -33,6 +33,15 @@ class Place:
     damaged: set[str] = field(default_factory=set)
     withheld: dict[str, list[tuple[int, Copy]]] = field(default_factory=dict)
 
+    @property
+    def durable(self) -> dict[str, bytes]:
+        """What a power cut would leave."""
+        disk = self.disk
+        lengths = {
+            name: disk.unsynced.get(name, len(file.data)) for name, file in disk.files.items()
+        }
+        return {n: bytes(disk.files[n].data[:end]) for n, end in lengths.items() if end is not None}
+
 
 @dataclass
 class Ledger:
@@ -44,6 +53,7 @@ class Ledger:
         checked: (first entry, bookie id) -> the step of the post-check that makes it count.
         acked: the last acknowledged entry.
         shown: the highest LAC that a reader was given.
+        left_open: the step in which it was taken over or closed; None if it was not.
     """
 
     metadata: LedgerMetadata
@@ -54,6 +64,12 @@ class Ledger:
     checked: dict[tuple[int, str], int] = field(default_factory=dict)
     acked: int = -1
     shown: int = -1
+    left_open: int | None = None
+
+    def note_state(self, step: int) -> None:
+        """The metadata was changed in this step."""
+        if self.left_open is None and self.metadata.state is not LedgerState.OPEN:
+            self.left_open = step
 
     def group_of(self, entry_id: int) -> AddRecord | None:
         found = self.groups.get(entry_id)

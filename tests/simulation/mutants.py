@@ -19,7 +19,7 @@ from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.protocol import confirmed, recovery
+from bkspark.protocol import confirmed, recovery, recovery_evidence
 from bkspark.protocol.adding import PendingAdd, PendingAdds
 from bkspark.protocol.ledger import Fragment, Member
 from bkspark.protocol.log import LogRecord
@@ -287,9 +287,17 @@ def fence_with_permission(self: FenceAndRead, root: Any) -> str:
 
 REAL_FENCE = FenceAndRead._fence
 
+
+def nobody_lacks(*_: object) -> dict[int, Any]:
+    return {}
+
+
 UNSHOWN: dict[str, tuple[Change, ...]] = {
     "a bookie that lost data proves absences": NO_EVIDENCE,
     "what shows a loss is made anew": ((FenceAndRead, "_fence", fence_with_permission),),
     "what shows a loss is looked for first": ((FenceAndRead, "run", read_in_front_of_evidence),),
+    "what records say is not held against a bookie": (
+        (recovery_evidence, "lost_data", nobody_lacks),
+    ),
 }
-"""Noticed where bookies lose files and folders."""
+"""Noticed where bookies lose files and folders, and journals go back in time."""

@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from bkspark.bookie.memory import MemoryDisk
 from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.format import journal, ledger_metadata
+from bkspark.format import journal, layout, ledger_metadata
 from bkspark.format.digest import Digester
 from bkspark.metadata.memory import MemoryMetadataStore
 from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
 from bkspark.protocol.record import AddRecord
 from tests.simulation.damage import NAME, damage
 from tests.simulation.fence_watch import FenceWatch
+from tests.simulation.knowable import is_knowable, who_must_be_silent
 from tests.simulation.known import Copy, Ledger, Place, payload, stripe_count
 from tests.simulation.log_watch import LogWatch
 from tests.simulation.scheduler import Violation
@@ -78,6 +79,22 @@ class Oracle:
         member = (bookie_id, place.incarnation)
         good = left if keeps_start else b""
         damage(self.ledgers, self._digester, member, name, before, good)
+
+    def are_losses_knowable(self) -> bool:
+        """Whether it can be known of every ledger what its bookies have lost by now."""
+        return all(is_knowable(ledger, self._disks()) for ledger in self.ledgers.values())
+
+    def who_must_be_silent(self) -> frozenset[str] | None:
+        """See ``knowable``: of any ledger."""
+        found = (who_must_be_silent(one, self._disks()) for one in self.ledgers.values())
+        return next((silent for silent in found if silent is not None), None)
+
+    def _disks(self) -> dict[tuple[str, str], dict[str, bytes]]:
+        return {
+            (bookie_id, place.incarnation): place.durable
+            for bookie_id, place in self._places.items()
+            if layout.COOKIE in place.disk.files
+        }
 
     def lost_power(self, bookie_id: str, name: str) -> None:
         """The file ``name`` has only its durable bytes left; no good copy was anywhere else."""
@@ -264,6 +281,8 @@ class Oracle:
             self._current[process, ledger_id] = step
         elif call == "put":
             self.see(process, ledger_id)
+            if ledger_id in self.ledgers:
+                self.ledgers[ledger_id].note_state(step)
 
     def see(self, process: str, ledger_id: int) -> None:
         """Look at the newest version of a ledger's metadata."""

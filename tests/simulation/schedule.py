@@ -5,6 +5,7 @@ may fail. Then the faults end, and it must be possible to recover the ledger and
 DataFrame's, to read every entry of it.
 """
 
+from dataclasses import replace
 from itertools import count
 from random import Random
 
@@ -34,6 +35,13 @@ _CROWD_SHARE = 0.25
 _CROWD_LOOKS = 6
 _CROWD_DELAYS = (10, 30, 60, 90)
 _ENTRY_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8)
+_MISFORTUNE_SHARE = 0.3
+_WIDE_QUORUMS = ((3, 3, 2), (3, 3, 2), (4, 3, 2), (4, 4, 2), (5, 5, 3))
+"""Where one bookie alone proves no absence."""
+_MORE_ENTRIES = 6
+_PATIENCE_SECONDS = 5.0
+_PAUSE_SECONDS = 0.02
+_STRIKES_MAX = 20
 _LENGTHS = (60, 150, 400)
 _CHANGES_MAX = 4
 _STEPS_MAX = 20_000
@@ -59,11 +67,15 @@ class _Run(Run[Oracle]):
         random = Random(seed)
         quorum = Quorum(*random.choice(_QUORUMS))
         shape = Shape(quorum, _LENGTHS, _CHANGES_MAX, steps_max=_STEPS_MAX, **losses)
+        own = Random(f"misfortune {seed}")
+        self._has_misfortune = shape.loses_files and own.random() < _MISFORTUNE_SHARE
+        if self._has_misfortune:
+            shape = replace(shape, quorum=Quorum(*own.choice(_WIDE_QUORUMS)), spares_max=0)
         super().__init__(seed, random, shape, oracle)
         self._clients = Clients(self.scheduler, oracle, random, URI)
 
     def play(self) -> None:
-        if self.random.random() < _BATCH_SHARE:
+        if self.random.random() < _BATCH_SHARE and not self._has_misfortune:
             self._play_batch()
         else:
             self._play_appends()
@@ -76,7 +88,10 @@ class _Run(Run[Oracle]):
         self.storage.on_loss = lambda: clients.recover(
             f"recovery-after-loss-{next(numbers)}", ledger_id
         )
-        clients.write("writer", seen, self.random.choice(_ENTRY_COUNTS))
+        entry_count = self.random.choice(_ENTRY_COUNTS)
+        if self._has_misfortune:
+            entry_count += _MORE_ENTRIES
+        clients.write("writer", seen, entry_count, one_by_one=self._has_misfortune)
         for number in range(self.random.choice((0, 0, 1, 1, 2, 2))):
             clients.recover(f"recovery-{number + 1}", ledger_id)
         for number in range(self.random.choice((0, 1, 1, 2))):
@@ -84,6 +99,8 @@ class _Run(Run[Oracle]):
         if self.random.random() < _DELETED_SHARE:
             clients.delete("deleter", ledger_id)
         self._start_crowd(ledger_id)
+        if self._has_misfortune:
+            self._start_misfortune(ledger_id)
         self.scheduler.run()
         if self.oracle.is_deleted(ledger_id):
             return
@@ -100,6 +117,28 @@ class _Run(Run[Oracle]):
                 self._clients.read(
                     f"watcher-{number + 1}", ledger_id, looks=_CROWD_LOOKS, delays=delays
                 )
+
+    def _start_misfortune(self, ledger_id: int) -> None:
+        """One bookie falls behind, and then one that did not goes back in time."""
+        ledger, own = self.oracle.ledgers[ledger_id], Random(f"{self.random.getstate()}")
+        lags = own.choice(ledger.metadata.last_fragment.ensemble).bookie_id
+        falls_behind, strikes = own.choice((2, 3, 4)), own.choice((0, 0, 1, 2))
+
+        def has_acked(count: int) -> bool:
+            return self.scheduler.pause(lambda: ledger.acked + 1 >= count, _PATIENCE_SECONDS)
+
+        def work() -> None:
+            if not has_acked(falls_behind):
+                return
+            self.storage.silent.add(("writer", lags))
+            if not has_acked(falls_behind + strikes + 1):
+                return
+            for _ in range(_STRIKES_MAX):
+                if self.storage.go_back_unseen():
+                    return
+                self.scheduler.sleep(_PAUSE_SECONDS)
+
+        self._clients.start("misfortune", work)
 
     def _play_batch(self) -> None:
         targets = [self._make_target() for _ in range(self.random.choice((1, 2, 2)))]

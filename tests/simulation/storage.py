@@ -72,6 +72,7 @@ class Storage(StorageFaults):
             Kind.FILE_LOST: self.disks.lose_file,
             Kind.FOLDER_LOST: self.disks.lose_folder,
             Kind.SHORTENED: self.disks.shorten,
+            Kind.WENT_BACK: self.disks.go_back,
         }
         self.clear()
         init_cluster(URI, list(self.disks.urls.values()))
@@ -146,6 +147,8 @@ class Storage(StorageFaults):
             self._touch(process, place, call, name, has_changed=False)
             raise
         self._touch(process, place, call, name, has_changed=result is not False)
+        if self.chance.loses_files and call in _WRITES and place in self.disks.urls:
+            self.disks.remember(place)
         shown = f"{len(result)} bytes" if isinstance(result, bytes) else result
         if isinstance(result, int | bytes | None):
             self._scheduler.note(f"{what}: {shown}")
@@ -268,15 +271,30 @@ class Storage(StorageFaults):
         able = (one for one in (bookie_id, *self.disks) if self.chance.may_hit(one))
         return next((one for one in able if damage(one)), None)
 
+    def go_back_unseen(self) -> bool:
+        """A bookie goes back to where only what others' records say tells of it, if any can."""
+        able = [one for one in self.disks if self.chance.may_hit(one)]
+        hit = next(filter(self.disks.go_back_unseen, able), None)
+        if self.chance.is_over or hit is None:
+            return False
+        self._scheduler.note(f"{hit}: {Kind.WENT_BACK.value}, which records alone tell")
+        self.chance.counts[Kind.WENT_BACK] += 1
+        self._silence_others(hit)
+        return True
+
     def _silence_others(self, bookie_id: str) -> None:
         """A loss shows while those that could make up for it do not answer."""
         self.chance.note_hit(bookie_id)
         source = self.chance.random
         until = self._scheduler.step + source.choice((0, 40, 150, 400))
+        silent = self._oracle.who_must_be_silent() if self.chance.loses_files else None
         for other in self.disks:
-            if other != bookie_id and source.random() < 0.6:
+            is_silent = source.random() < 0.6 if silent is None else other in silent
+            if other != bookie_id and is_silent:
                 self._down_until[other] = until
-        if source.random() < 0.6:
+            elif silent is not None:
+                self._down_until.pop(other, None)
+        if silent is not None or source.random() < 0.6:
             self.on_loss()
 
     def _is_read_only(self, place: str) -> bool:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -11,12 +12,11 @@ import pytest
 from bkspark.bookie.memory import MemoryFile
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.cluster import init_cluster
-from bkspark.format import journal, layout
+from bkspark.format import journal
 from bkspark.format.digest import Digester
 from bkspark.format.layout import COOKIE
 from bkspark.metadata import memory as metadata_memory
-from bkspark.protocol.ledger import DigestSpec
-from tests.simulation.damage import shows
+from bkspark.protocol.ledger import DigestSpec, LedgerState
 from tests.simulation.disks import URI, Disks
 from tests.simulation.faults import PARTIAL, Chance, Kind
 from tests.simulation.many import run_many
@@ -114,7 +114,7 @@ def test_a_folder_is_lost_with_all_in_it_and_never_the_cookie(damaged: Damaged) 
         assert damaged.lost == damaged.entries_in(gone)
 
 
-def test_a_file_keeps_any_start_of_it_but_none_that_could_be_its_past(damaged: Damaged) -> None:
+def test_a_file_keeps_any_start_of_it(damaged: Damaged) -> None:
     ledger_id = damaged.ledger.metadata.ledger_id
     for before in damaged.again():
         assert damaged.disks.shorten(BOOKIE)
@@ -122,26 +122,58 @@ def test_a_file_keeps_any_start_of_it_but_none_that_could_be_its_past(damaged: D
         left = damaged.contents[name]
         assert before[name].startswith(left)
         content = journal.decode_journal(left, DIGESTER, ledger_id=ledger_id)
-        assert not left or content.tail is journal.Tail.INCOMPLETE
         if "/journal/" in name:
             assert damaged.lost == set(range(len(content.frames), ENTRIES))
 
 
-def test_a_journal_never_ends_behind_a_record_of_it(damaged: Damaged) -> None:
-    (before, *_) = damaged.again()
-    name = next(name for name in before if "/journal/" in name)
-    second = journal.frame_begins(before[name], 0)[1]
-    damaged.disks.cut_to(BOOKIE, name, second)
-    assert len(damaged.contents[name]) == second - 1
-    assert damaged.lost == set(range(ENTRIES))
+def test_a_disk_goes_back_to_what_it_held(damaged: Damaged) -> None:
+    for before in damaged.again():
+        assert not damaged.disks.go_back(BOOKIE), "it held nothing else yet"
+        name = next(name for name in before if "/journal/" in name)
+        second = journal.frame_begins(before[name], 0)[1]
+        files = damaged.disks.at(BOOKIE).files
+        whole = bytes(files[name].data)
+        del files[name].data[second:]
+        damaged.disks.remember(BOOKIE)
+        files[name].data[:] = whole
+        assert damaged.disks.go_back(BOOKIE)
+        assert damaged.contents[name] == whole[:second]
+        assert damaged.lost == set(range(1, ENTRIES))
 
 
-def test_a_journal_keeps_some_of_its_bytes(damaged: Damaged) -> None:
+@pytest.mark.parametrize(
+    ("records_left", "is_done"),
+    [(1, False), (2, True), (ENTRIES, True)],
+    ids=["says nothing", "says that it had the first", "has all"],
+)
+def test_what_cannot_be_known_is_not_lost(
+    records_left: int, is_done: bool, damaged: Damaged
+) -> None:
+    """A bookie without its journal, a second one of which others wait, and one that lags."""
     (before, *_) = damaged.again()
     name = next(name for name in before if "/journal/" in name)
-    damaged.disks.cut_to(BOOKIE, name, 0)
-    assert len(damaged.contents[name]) == 1
-    assert damaged.lost == set(range(ENTRIES))
+    ledger, members = damaged.ledger, damaged.ledger.metadata.last_fragment.ensemble
+    others = [member.bookie_id for member in members if member.bookie_id != BOOKIE]
+    lagging = damaged.disks.at(others[1]).files[name]
+    whole, closed = bytes(lagging.data), ledger.metadata
+    counts = {BOOKIE: ENTRIES, others[0]: ENTRIES, others[1]: records_left}
+    ledger.metadata = replace(closed, state=LedgerState.OPEN, last_entry_id=None, length_bytes=None)
+    ledger.checked = {(n, one): n for one, count in counts.items() for n in range(count)}
+    incarnations = {member.bookie_id: member.incarnation for member in members}
+    ledger.copies |= {(("record", str(n)), one, incarnations[one]) for n, one in ledger.checked}
+    for member in members:
+        disk = damaged.disks.at(member.bookie_id)
+        damaged.oracle.place(member.bookie_id, member.incarnation, disk)
+    try:
+        ends = [*journal.frame_begins(whole, 0), len(whole)]
+        del lagging.data[ends[records_left] :]
+        assert damaged.disks.cut_to(BOOKIE, {name: None}) is is_done
+        assert (name in damaged.contents) is not is_done
+        silent = damaged.oracle.who_must_be_silent()
+        assert silent == (frozenset(others[:1]) if records_left == 2 else None)
+    finally:
+        ledger.metadata, lagging.data[:] = closed, whole
+        ledger.checked.clear()
 
 
 def test_what_is_written_behind_a_loss_is_a_good_copy(damaged: Damaged) -> None:
@@ -177,18 +209,6 @@ def test_a_schedule_that_may_lose_files_is_another_one() -> None:
     losing = run_schedule(3, loses_files=True)
     assert losing.digest != run_schedule(3).digest
     assert losing.digest == run_schedule(3, loses_files=True).digest
-
-
-def test_a_journal_is_not_lost_while_nothing_shows_it() -> None:
-    """Alone it would be like one that never was; with what its ledger's members took it shows."""
-    folder = layout.ledger_folder(7)
-    own = [layout.journal(7, 1, "a" * 32), layout.permission(7, 1, "a" * 32)]
-    names = [*own, layout.term_marker(7, 2), layout.permission(8, 1, "b" * 32), COOKIE]
-    assert not shows(own[:1], names)
-    assert shows(own[1:], names)
-    assert shows(own, names)
-    assert shows(own[:1], [name for name in names if name not in own[1:]])
-    assert all(name.startswith(folder) for name in own)
 
 
 def test_files_are_not_lost_without_end() -> None:
