@@ -106,7 +106,8 @@ def member_end(
                 ends[name] = _believed(known.look(root, source), ledger)
             except CorruptDataError as error:
                 problem = problem or f"bookie {member.bookie_id}: {error.args[0]}"
-    if not ends and not problem:
+    has_own = any(layout.journal_term(name.rpartition("/")[2]) == base for name in ends)
+    if not has_own and not problem:
         problem = _lost(root, member, ledger)
     return MemberEnd(ends, problem)
 
@@ -127,7 +128,10 @@ def permission_of(ledger: LedgerMetadata) -> str:
 
 
 def _lost(root: ReadableRoot, member: Member, ledger: LedgerMetadata) -> str:
-    """Why a bookie without journals may have had some: its marker was there before they were."""
+    """Why a bookie without the writer's journal may have had it: his marker was there before.
+
+    What it has got of a recovery since then are copies, and do not show all that it had.
+    """
     if root.size(permission_of(ledger)) is not None:
         return ""
     return f"bookie {member.bookie_id} has lost what it had of ledger {ledger.ledger_id}"

@@ -16,6 +16,7 @@ from bkspark.protocol.ledger import DigestSpec, LedgerState
 from bkspark.protocol.member_tail import MemberTail, lost_data
 from bkspark.protocol.recovery import Doubt, MemberAnswer
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind
+from tests.integration.recovery.test_lost_folders import lose_folder
 from tests.integration.rig import Rig, flat
 from tests.integration.stream_driver import Driver, rows_of, the_log
 from tests.integration.waiting import wait_until
@@ -220,6 +221,23 @@ def striped(memory_rig: Rig) -> HandWriter:
         writer.add(entry_id % 3, (entry_id + 1) % 3, acknowledges=True)
     writer.add(0)
     return writer
+
+
+def test_copies_of_a_recovery_make_no_bookie_whole_for_readers(memory_rig: Rig) -> None:
+    """2/2/2: the one bookie that says how far entries are confirmed loses the ledger's folder."""
+    writer = HandWriter(memory_rig, (2, 2, 2))
+    for _ in range(2):
+        writer.add(0, 1, acknowledges=True)
+    writer.confirm(0)
+    with BookKeeper(memory_rig.uri) as keeper:
+        before = keeper.open_ledger(writer.ledger_id, recovery=False)
+        assert before.last_add_confirmed == 1
+        lose_folder(memory_rig, writer, 0)
+        with pytest.raises(OutcomeUnknownError):
+            writer.recover(run=one_by_one(before=stop_behind(1)))
+        assert any("/journal/" in name for name in memory_rig.names(writer.names[0]))
+        with pytest.raises(BookieUnavailableError, match="has lost what it had"):
+            keeper.open_ledger(writer.ledger_id, recovery=False)
 
 
 def test_a_reader_is_shown_no_end_by_a_bookie_that_has_lost_more(
