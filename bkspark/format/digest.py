@@ -3,22 +3,23 @@
 A digest covers a *context* (what the bytes are supposed to be: ledger, attempt, position) and the
 bytes, so that bytes found in the wrong place fail. It is checked before anything is parsed: Arrow
 alone reads nine in ten single-bit flips as other data without a word.
-
-Two CRC32C libraries serve, whichever is installed: fastcrc (MIT, 80 GB/s here) is a dependency of
-this package, crc32c is accepted where a cluster has only that.
 """
 
 import hashlib
 import hmac
 import json
 import re
-from collections.abc import Callable
+
+from fastcrc.crc32 import iscsi
 
 from bkspark import environment
-from bkspark.errors import BookKeeperError, InvalidRequestError, UnauthorizedError
+from bkspark.errors import InvalidRequestError, UnauthorizedError
 from bkspark.protocol.ledger import DigestSpec
 
 Buffer = bytes | bytearray | memoryview
+
+crc32c = iscsi
+"""``crc32c(data, initial) -> int``"""
 
 CRC32C = "CRC32C"
 MAC = "MAC"
@@ -30,27 +31,6 @@ _HOW_TO_GIVE_IT = (
     "give the password of the ledger: password=… in Python, passwordFile or passwordEnv in Spark, "
     "--password-file or --password-env on a shell"
 )
-
-
-def _load_crc32c() -> tuple[str, Callable[[Buffer, int], int]]:
-    try:
-        from fastcrc.crc32 import iscsi
-
-        return "fastcrc", iscsi
-    except ImportError:
-        pass
-    try:
-        from crc32c import crc32c
-
-        return "crc32c", crc32c
-    except ImportError:
-        raise BookKeeperError(
-            "no CRC32C library is installed", hint="run: pip install fastcrc"
-        ) from None
-
-
-CRC32C_LIBRARY, crc32c = _load_crc32c()
-"""Name of the library, and ``crc32c(data, initial) -> int``."""
 
 
 class Digester:

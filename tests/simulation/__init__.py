@@ -10,10 +10,10 @@ after every step.
     python -m tests.simulation --logs --seconds 60 --jobs 2
     python -m tests.simulation --exhaust 3/3/2 --recoverers 1 --change
 
-Who is who: ``schedule`` (one, by chance), ``many`` and ``exhaust`` (all of a small scope, through
-``explorer``, ``bounded`` and ``dependence``) drive a ``scheduler``; ``clients`` run on ``runtime``
-against ``storage`` and its ``disks``, with ``faults``; ``oracle``, ``known`` and ``log_watch`` look
-on; ``story`` tells what happened. Logs of ledgers have schedules of their own, in the same
-``frame``: ``log_schedule`` starts ``log_clients``, ``log_holders`` and ``log_batches``, on
-``log_runtime``, and ``log_oracle`` looks on, with what ``log_told`` remembers.
+Who is who: ``schedule`` (one, by chance), ``many`` and ``exhaustive`` (all of a small scope) drive
+a ``scheduler``. Its ``environment`` is where ``clients`` have time, chance, tasks and ``storage``,
+with ``disks`` and ``faults``; ``oracle``, ``known`` and ``log_watch`` look on; ``story`` tells
+what happened. Logs of ledgers have schedules of their own, in the same ``frame``: ``log_schedule``
+starts ``log_clients``, ``log_holders`` and ``log_batches``, and ``log_oracle`` looks on, with what
+``log_witness`` tells it and ``log_told`` remembers.
 """

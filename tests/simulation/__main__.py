@@ -30,10 +30,7 @@ from tests.simulation.story import told
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if options.states and options.interruptions is not None:
-        parser.error("--states looks at all of them, --interruptions counts along schedules")
+    options = _parser().parse_args(arguments)
     if options.exhaust:
         return _exhaust(options)
     count = options.schedules or (None if options.seconds else 1000)
@@ -67,7 +64,6 @@ def _exhaust(options: argparse.Namespace) -> int:
         dies=options.crashes > 0,
         changes=options.change,
         closes=options.close,
-        interruptions=options.interruptions,
     )
     began = time.perf_counter()
     search = cover if options.states else exhaust
@@ -99,7 +95,6 @@ def _parser() -> argparse.ArgumentParser:
     small.add_argument("--change", action="store_true", help="the writer changes its ensemble")
     small.add_argument("--close", action="store_true", help="the writer closes the ledger")
     small.add_argument("--states", action="store_true", help="each state once, for more clients")
-    small.add_argument("--interruptions", type=int, help="not every schedule, but so far only")
     small.add_argument("--all-names", action="store_true", help="also what differs in names only")
     small.add_argument("--limit", type=int, help="end after so many schedules, or states")
     return parser

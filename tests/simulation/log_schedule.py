@@ -27,7 +27,7 @@ from tests.simulation.log_batches import Batches
 from tests.simulation.log_clients import LOG, LeaderPlan, LogClients
 from tests.simulation.log_holders import Holders
 from tests.simulation.log_oracle import LogOracle
-from tests.simulation.log_runtime import watched
+from tests.simulation.log_witness import watched
 from tests.simulation.scheduler import Violation
 
 _QUORUMS = ((3, 3, 2), (2, 2, 2), (2, 2, 1), (3, 2, 2))

@@ -29,12 +29,6 @@ ALIKE = (
 )
 """Bookies or recoverers that are alike, and few enough schedules to run all for all names."""
 
-BOUNDED = (
-    Scope(Quorum(3, 3, 2), recoverers=2, changes=True, interruptions=1),
-    Scope(Quorum(4, 3, 2), recoverers=2, changes=True, interruptions=1),
-)
-"""All of these take too long here; the command ``--exhaust`` has the time."""
-
 BROKEN = (
     ("ack at Qa - 1", Scope(Quorum(2, 2, 2))),
     ("post-check skipped", Scope(Quorum(2, 2, 2))),
@@ -50,7 +44,7 @@ BROKEN = (
 )
 
 
-@pytest.mark.parametrize("scope", always(WHOLE[:4], [*WHOLE, *BOUNDED]), ids=str)
+@pytest.mark.parametrize("scope", always(WHOLE[:4], WHOLE), ids=str)
 def test_no_schedule_of_a_small_scope_breaks_a_promise(
     scope: Scope, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,6 @@ from random import Random
 
 import pytest
 
-from tests.simulation.exhaustive.bounded import BoundedExplorer
 from tests.simulation.exhaustive.dependence import Access, commute
 from tests.simulation.exhaustive.explorer import Explorer
 
@@ -38,10 +37,8 @@ def all_schedules(program: Program) -> Iterator[tuple[str, ...]]:
     return following(())
 
 
-def runner(
-    program: Program, schedules: list[tuple[str, ...]]
-) -> Callable[[Explorer | BoundedExplorer], None]:
-    def execute(explorer: Explorer | BoundedExplorer) -> None:
+def runner(program: Program, schedules: list[tuple[str, ...]]) -> Callable[[Explorer], None]:
+    def execute(explorer: Explorer) -> None:
         done: list[str] = []
         while able := [task for task in program if done.count(task) < len(program[task])]:
             task = explorer.choose(able)
@@ -102,20 +99,3 @@ def test_a_program_that_does_other_things_the_second_time_is_found() -> None:
 
     with pytest.raises(AssertionError, match="instead of"):
         Explorer(fickle).run()
-
-
-@pytest.mark.parametrize(("bound", "count"), [(0, 2), (1, 6), (2, 14), (9, 20)])
-def test_within_a_bound_of_interruptions_every_schedule_is_run_once(bound: int, count: int) -> None:
-    program: Program = {"a/main": [{}] * 3, "b/main": [{}] * 3}
-    schedules: list[tuple[str, ...]] = []
-    assert BoundedExplorer(runner(program, schedules), bound).run()
-
-    def interruptions(schedule: tuple[str, ...]) -> int:
-        return sum(
-            before != after and before in schedule[at:]
-            for at, (before, after) in enumerate(zip(schedule, schedule[1:]), start=1)
-        )
-
-    expected = {s for s in all_schedules(program) if interruptions(s) <= bound}
-    assert set(schedules) == expected
-    assert len(schedules) == len(expected) == count

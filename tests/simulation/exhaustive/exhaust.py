@@ -1,12 +1,11 @@
 """All schedules of a small scope, each of them run.
 
 Behind each end that was not seen before a last recovery must close the ledger, and a reader must
-read all of it. ``exhaust_states`` does the same for scopes with too many schedules.
+read all of it. ``states`` does the same for scopes with too many schedules.
 """
 
 from dataclasses import dataclass
 
-from tests.simulation.exhaustive.bounded import BoundedExplorer
 from tests.simulation.exhaustive.explorer import Explorer
 from tests.simulation.exhaustive.run import FATE_TASK, Exhausted, Scope, ScopeRun
 from tests.simulation.scheduler import Violation
@@ -35,15 +34,13 @@ def exhaust(scope: Scope, limit: int | None = None, *, uses_symmetry: bool = Tru
     """Run every schedule of ``scope``, or the first ``limit``; ends at the first violation.
 
     Args:
-        uses_symmetry: one stands for all that are the same but for names (``symmetry``); never
-            where interruptions are counted.
+        uses_symmetry: one stands for all that are the same but for names (``symmetry``).
     """
     result = Exhaustion(scope)
     seen: set[bytes] = set()
 
-    def execute(explorer: Explorer | BoundedExplorer) -> None:
-        is_bounded = scope.interruptions is not None
-        run = ScopeRun(scope, explorer, uses_symmetry=uses_symmetry and not is_bounded)
+    def execute(explorer: Explorer) -> None:
+        run = ScopeRun(scope, explorer, uses_symmetry=uses_symmetry)
         try:
             with run.in_place():
                 run.play()
@@ -58,11 +55,7 @@ def exhaust(scope: Scope, limit: int | None = None, *, uses_symmetry: bool = Tru
         finally:
             result.operations += run.storage.operations
 
-    explorer: Explorer | BoundedExplorer
-    if scope.interruptions is None:
-        explorer = Explorer(execute, frozenset({FATE_TASK}))
-    else:
-        explorer = BoundedExplorer(execute, scope.interruptions)
+    explorer = Explorer(execute, frozenset({FATE_TASK}))
     try:
         result.is_complete = explorer.run(limit)
     except Violation:

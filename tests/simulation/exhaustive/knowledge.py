@@ -9,13 +9,13 @@ yet, is its whole state. Its history is not in it, nor what is over:
 - what another task found out counts as its result alone, once it has ended;
 - a recovery's task begins with its instruction, however its starter came to give it;
 - what was taken from an inbox, and tasks that have ended, are forgotten;
-- so is what cannot make a difference any more to a recoverer (``exhaust_milestones``), and whether
+- so is what cannot make a difference any more to a recoverer (``milestones``), and whether
   a marker was there before it was put, which nobody asks;
 - what a process draws by chance follows from what it goes on with, or has seen of the metadata,
   and not from how often it drew before;
 - a process that has ended, or is dead, is just that.
 
-Where one state leads on is learnt from schedules that were run (``exhaust_programs``), and each run
+Where one state leads on is learnt from schedules that were run (``programs``), and each run
 that comes by again checks it.
 """
 

@@ -1,4 +1,4 @@
-"""A schedule that is run to learn from it what its clients do (``exhaust_programs``)."""
+"""A schedule that is run to learn from it what its clients do (``programs``)."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
 """What can be done next in a state, and what comes of it, found once for each client's state.
 
 The inner loop of a search of many million states: everything here could be asked from
-``exhaust_programs`` again at each of them, which keeps it by its meaning and not by where it is
+``programs`` again at each of them, which keeps it by its meaning and not by where it is
 needed. A state is a row of numbers here: what each process knows, then what is at each place.
 """
 

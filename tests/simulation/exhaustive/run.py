@@ -50,7 +50,6 @@ class Scope:
         dies: whether the writer may die, anywhere.
         changes: whether the first bookie swallows the writer's answer, and there is a spare.
         closes: whether the writer closes the ledger.
-        interruptions: how often processes may interrupt one another; None for every schedule.
     """
 
     quorum: Quorum
@@ -58,7 +57,6 @@ class Scope:
     dies: bool = False
     changes: bool = False
     closes: bool = False
-    interruptions: int | None = None
 
     def __str__(self) -> str:
         q = self.quorum
@@ -67,7 +65,6 @@ class Scope:
         parts += ["closed by its writer"] * self.closes
         parts += ["the writer dies anywhere"] * self.dies
         parts.append(f"{self.recoverers} recoverer" + "s" * (self.recoverers != 1))
-        parts += [f"at most {self.interruptions} interruptions"] * (self.interruptions is not None)
         return ", ".join(parts)
 
     @property

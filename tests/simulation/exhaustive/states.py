@@ -1,7 +1,7 @@
 """All states of a small scope: what all its schedules come through, each state once.
 
 A state is what lies in storage together with what each client knows; steps are learnt from runs of
-the real code (``exhaust_programs``), and whatever comes after a state was looked at once. So two
+the real code (``programs``), and whatever comes after a state was looked at once. So two
 orders cost one of them if they come to the same, also where their steps do not commute: two looks
 at what did not change meanwhile, two refusals, two ways to find out one thing.
 
@@ -16,12 +16,12 @@ What is left out, and why nothing is lost with it:
 - A step that nobody else sees is made at once: the begin and the end of a task, what it takes from
   its inbox, a look at what never changes.
 - Names, as in ``symmetry``.
-- Of a state a fingerprint of 64 bits is kept, as in TLC (``exhaust_memory`` has the odds, and the
+- Of a state a fingerprint of 64 bits is kept, as in TLC (``memory`` has the odds, and the
   result says them): a state that is taken for another by chance is not looked at.
 
 The path to each end that differs is run for real and must lead there, a last recovery must close
 the ledger behind it, and a reader must read all of it. Promises about what is there are checked in
-each state (``exhaust_pictures``); those about how a client came to it (J4, R16) in the schedules
+each state (``pictures``); those about how a client came to it (J4, R16) in the schedules
 that were run, of which every step that differs is in one.
 """
 

@@ -1,8 +1,4 @@
-"""Everything that client code does on threads, done by tasks of the simulated process.
-
-Rule: clients of logs are run as their users run them. Whatever they start on threads of their own
-begins as a task of the process that starts it, so it crashes and pauses with it.
-"""
+"""What clients of logs are shown, acknowledge and copy: the oracle is told in that moment."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
