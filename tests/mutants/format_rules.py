@@ -76,7 +76,7 @@ MUTANTS = (
     Mutant(
         "a record whose rows are none is not stepped over",
         "client/handles/read_handle.py",
-        "                self._finder.refuse(record, str(error))\n                continue",
+        "                self._entry_reader.refuse(record, str(error))\n                continue",
         "                raise",
         (f"{FORGED}::test_what_holds_no_rows_of_the_ledger_is_stepped_over",),
     ),

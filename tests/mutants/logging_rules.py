@@ -69,7 +69,7 @@ MUTANTS = (
     ),
     Mutant(
         "a handle steps over a copy in silence",
-        "client/handles/group_finder.py",
+        "client/handles/entry_reader.py",
         "        step_over(logger, BadCopy(self._cluster.cluster_id",
         "        (lambda *_: None)(logger, BadCopy(self._cluster.cluster_id",
         (HANDLE, TAIL),

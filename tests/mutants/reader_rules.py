@@ -9,11 +9,11 @@ GROWTH = "tests/integration/dataframe/test_read_growth.py"
 ADV = "tests/integration/ledger/test_adv_handle.py"
 HEADS = "tests/unit/format/test_journal_heads.py"
 LEDGERS = "tests/unit/client/test_ledger_requests.py"
-GROUP = "tests/unit/client/handles/test_group.py"
+GROUP = "tests/unit/client/handles/test_record_replies.py"
 FAN_OUT = "tests/unit/client/test_fan_out.py"
 
 FAN_OUT_FILE = "client/fan_out.py"
-FINDER_FILE = "client/handles/group_finder.py"
+ENTRY_READER_FILE = "client/handles/entry_reader.py"
 S3_BOOKIE = "tests/conformance/test_s3_bookie.py::TestS3Bookie"
 PAGES_FILE = "client/journals/journal_pages.py"
 READER_FILE = "client/handles/read_handle.py"
@@ -44,35 +44,35 @@ MUTANTS = (
     ),
     Mutant(
         "a last add confirmed needs the answer of everybody",
-        FINDER_FILE,
+        ENTRY_READER_FILE,
         "            return is_enough(ends)\n",
         "            return False\n",
         (f"{HANDLE}::test_2_3_2_the_last_add_confirmed_needs_no_answer_of_a_bookie_that_hangs",),
     ),
     Mutant(
         "a last add confirmed needs one answer",
-        FINDER_FILE,
+        ENTRY_READER_FILE,
         "            return is_enough(ends)\n",
         "            return True\n",
         (f"{HANDLE}::test_2_3_2_it_waits_for_enough_of_every_write_set",),
     ),
     Mutant(
         "a reader does not keep to a good bookie",
-        FINDER_FILE,
+        ENTRY_READER_FILE,
         "            order.sort(key=lambda member: member != self._favourite)\n",
         "",
         (f"{HANDLE}::test_2_4_5_after_a_fault_the_next_good_one_is_kept",),
     ),
     Mutant(
         "a reader is sticky although it must not",
-        FINDER_FILE,
+        ENTRY_READER_FILE,
         "if holds_all and self._settings.is_sticky:",
         "if holds_all:",
         (f"{HANDLE}::test_2_4_5_reads_may_be_spread_over_the_write_sets[sizes0]",),
     ),
     Mutant(
         "a bookie that failed is asked first again",
-        FINDER_FILE,
+        ENTRY_READER_FILE,
         "return sorted(order, key=self._fan_out.faults.__contains__)",
         "return order",
         (f"{HANDLE}::test_2_4_4_a_bookie_that_failed_is_asked_last",),
@@ -105,14 +105,14 @@ MUTANTS = (
     # --- what to believe -------------------------------------------------------------------------
     Mutant(
         "parts of two records are put together",
-        FINDER_FILE,
+        ENTRY_READER_FILE,
         "if stored.record == self.record:",
         "if True:",
         (f"{GROUP}::test_of_two_records_the_later_terms_is_the_one_and_parts_are_not_mixed",),
     ),
     Mutant(
         "a record of a term that is not open is read",
-        FINDER_FILE,
+        ENTRY_READER_FILE,
         "if stored is None or stored.record.term > self.term or stored.record in self.refused:",
         "if stored is None or stored.record in self.refused:",
         (f"{GROUP}::test_a_record_of_a_term_that_is_not_open_is_none",),
@@ -210,7 +210,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reader keeps all it has read",
-        FINDER_FILE,
+        ENTRY_READER_FILE,
         "while len(self._pages) > 1 and (size > CACHE_BYTES or len(self._pages) > CACHE_PAGES):",
         "while False:",
         (f"{GROWTH}::test_a_ledger_of_200_megabytes_needs_no_more_memory_than_one_of_10",),

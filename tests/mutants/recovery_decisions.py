@@ -155,7 +155,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reader does not say what is strange",
-        "client/handles/group_finder.py",
+        "client/handles/entry_reader.py",
         "            self._step_over(member, problem)\n",
         "            pass\n",
         (MISSING_BESIDE,),

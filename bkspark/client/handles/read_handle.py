@@ -15,7 +15,7 @@ from bkspark.client import arguments
 from bkspark.client.bound import BoundToProcess
 from bkspark.client.cluster import Cluster
 from bkspark.client.handles.entries import VALUE_SCHEMA, decode_parts
-from bkspark.client.handles.group_finder import GroupFinder
+from bkspark.client.handles.entry_reader import EntryReader
 from bkspark.client.handles.how_far import Answers, IsEnough, look
 from bkspark.client.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.client.journals.journal_pages import IndexEntry
@@ -60,7 +60,7 @@ class ReadHandle(BoundToProcess):
     Args:
         confirmed: a last-add-confirmed that is known already; none is looked for then.
         settings: how it treats its bookies.
-        index, turn: see ``GroupFinder``.
+        index, turn: see ``EntryReader``.
 
     Raises:
         BookieUnavailableError: the ledger is open, and too few bookies tell how far it may be read.
@@ -82,7 +82,7 @@ class ReadHandle(BoundToProcess):
         self._metadata = cluster.ledger(ledger_id).value
         self._schema = arrow_schema.decode(self._metadata.schema)
         self._confirmed = INVALID_ENTRY_ID if confirmed is None else confirmed
-        self._finder = GroupFinder(
+        self._entry_reader = EntryReader(
             cluster,
             ledger_id,
             digester,
@@ -102,7 +102,7 @@ class ReadHandle(BoundToProcess):
     @property
     def faults(self) -> dict[str, str]:
         """Bookies that had to be stepped over so far, each with the reason in one line."""
-        return self._finder.faults
+        return self._entry_reader.faults
 
     @property
     def metadata(self) -> LedgerMetadata:
@@ -264,7 +264,7 @@ class ReadHandle(BoundToProcess):
 
     def _look(self, timeout: float | None) -> None:
         def ask(ledger: LedgerMetadata, is_enough: IsEnough) -> Answers:
-            return self._finder.ends(ledger, is_enough, timeout)
+            return self._entry_reader.ends(ledger, is_enough, timeout)
 
         found = look(self._cluster, self.ledger_id, ask)
         self._metadata = found.ledger
@@ -292,26 +292,26 @@ class ReadHandle(BoundToProcess):
         before, self._metadata = self._metadata, self._cluster.ledger(self.ledger_id).value
         if before.fragments == self._metadata.fragments:
             return None
-        self._finder.refresh_addresses()
+        self._entry_reader.refresh_addresses()
         return self._found(entry_id)
 
     def _found(self, entry_id: int) -> _Rows | None:
         while True:  # each record that is refused is one fewer
-            group = self._finder.find(self._metadata, entry_id)
-            record = group.record
-            if record is None or not group.is_whole:
+            replies = self._entry_reader.find(self._metadata, entry_id)
+            record = replies.record
+            if record is None or not replies.is_whole:
                 return None
             self._require_inline(record)
             try:
                 batch = decode_parts(
-                    group.messages,
+                    replies.messages,
                     self._schema,
                     first_entry_id=record.first_entry_id,
                     last_entry_id=record.last_entry_id,
                     quorum=record.quorum,
                 )
             except CorruptDataError as error:
-                self._finder.refuse(record, str(error))
+                self._entry_reader.refuse(record, str(error))
                 continue
             return _Rows(record.first_entry_id, record.last_entry_id, batch)
 
@@ -324,11 +324,11 @@ class ReadHandle(BoundToProcess):
 
     def _end_of_gap(self, entry_id: int, last: int) -> int:
         """The last entry, up to ``last``, of those from ``entry_id`` on that no bookie gives."""
-        following = self._finder.first_after(self._metadata, entry_id)
+        following = self._entry_reader.first_after(self._metadata, entry_id)
         while following is not None and following <= last:
-            if self._finder.find(self._metadata, following).is_whole:
+            if self._entry_reader.find(self._metadata, following).is_whole:
                 return following - 1
-            following = self._finder.first_after(self._metadata, following)
+            following = self._entry_reader.first_after(self._metadata, following)
         return last
 
 

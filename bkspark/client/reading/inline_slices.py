@@ -55,10 +55,10 @@ def cut_inline(item: InlineSlice, room: int, share: int) -> Iterator[InlineSlice
 
 def find_index(cluster: Cluster, ledger: LedgerMetadata, end: int, password: Password) -> Index:
     """Where pages begin in the ledger's journals, up to entry ``end``, on bookies that answer."""
-    from bkspark.client.handles.group_finder import GroupFinder
+    from bkspark.client.handles.entry_reader import EntryReader
 
     digester = make_digester(ledger.digest, password)
-    return GroupFinder(cluster, ledger.ledger_id, digester).index(ledger, end)
+    return EntryReader(cluster, ledger.ledger_id, digester).index(ledger, end)
 
 
 def with_index(item: T, index: Mapping[int, Index]) -> T:

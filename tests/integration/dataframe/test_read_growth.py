@@ -187,6 +187,6 @@ def test_a_slow_bookie_and_a_hedge_keep_memory_bounded_too(keeper: BookKeeper) -
     settings = ReaderSettings(speculative_read_ms=0.001)
     reader = keeper.open_ledger(handle.ledger_id, settings=settings)
     assert sum(len(entry.value) for entry in reader.read()) == 5_000_000
-    kept = [page for _, page in reader._finder._pages]
+    kept = [page for _, page in reader._entry_reader._pages]
     assert len(kept) <= 64
     assert sum(page.byte_count for page in kept) <= 2 * 16 * MEGABYTE

@@ -267,7 +267,7 @@ def test_when_all_hang_the_reader_fails_in_time_and_later_goes_on(
 def test_2_4_4_a_bookie_that_failed_is_asked_last(
     memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bkspark.client.handles.group_finder.CACHE_BYTES", 1)
+    monkeypatch.setattr("bkspark.client.handles.entry_reader.CACHE_BYTES", 1)
     monkeypatch.setattr("bkspark.client.journals.journal_pages.PAGE_BYTES", 500)
     monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES", 500)
     monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES_MAX", 500)
@@ -293,7 +293,7 @@ def test_2_4_5_one_bookie_is_kept_where_all_are_alike(memory_rig: Rig, keeper: B
 def test_2_4_5_after_a_fault_the_next_good_one_is_kept(
     memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bkspark.client.handles.group_finder.CACHE_BYTES", 1)
+    monkeypatch.setattr("bkspark.client.handles.entry_reader.CACHE_BYTES", 1)
     monkeypatch.setattr("bkspark.client.journals.journal_pages.PAGE_BYTES", 500)
     monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES", 500)
     monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES_MAX", 500)

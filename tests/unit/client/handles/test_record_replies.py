@@ -1,8 +1,8 @@
-"""One group put together from several pages: never from two different records."""
+"""One record put together from several pages: never from two different records."""
 
 from dataclasses import replace
 
-from bkspark.client.handles.group_finder import Group
+from bkspark.client.handles.entry_reader import RecordReplies
 from bkspark.client.journals.journal_pages import Page
 from bkspark.client.journals.journal_reader import StoredRecord
 from bkspark.protocol.quorum import Quorum
@@ -18,32 +18,32 @@ def page(record: AddRecord, *stripes: int) -> Page:
     return Page((StoredRecord(0, 100, record, messages),), 100)
 
 
-def test_parts_from_several_pages_make_a_group() -> None:
-    group = Group(5, term=2)
-    group.take(page(FIRST, 0))
-    assert not group.is_whole
-    group.take(page(FIRST, 1))
-    assert group.is_whole
+def test_parts_from_several_pages_make_a_record() -> None:
+    replies = RecordReplies(5, term=2)
+    replies.take(page(FIRST, 0))
+    assert not replies.is_whole
+    replies.take(page(FIRST, 1))
+    assert replies.is_whole
 
 
 def test_of_two_records_the_later_terms_is_the_one_and_parts_are_not_mixed() -> None:
     for order in ((FIRST, LATER), (LATER, FIRST)):
-        group = Group(5, term=2)
+        replies = RecordReplies(5, term=2)
         for record, stripe in zip(order, (0, 1), strict=True):
-            group.take(page(record, stripe))
-        assert group.record == LATER
-        assert not group.is_whole
-        assert set(group.messages.values()) == {b"2"}
+            replies.take(page(record, stripe))
+        assert replies.record == LATER
+        assert not replies.is_whole
+        assert set(replies.messages.values()) == {b"2"}
 
 
 def test_a_record_of_a_term_that_is_not_open_is_none() -> None:
-    group = Group(5, term=1)
-    group.take(page(LATER, 0, 1))
-    assert group.record is None
+    replies = RecordReplies(5, term=1)
+    replies.take(page(LATER, 0, 1))
+    assert replies.record is None
 
 
-def test_an_entry_behind_the_group_is_not_in_it() -> None:
+def test_an_entry_behind_the_record_is_not_in_it() -> None:
     for entry_id in (3, 6):
-        group = Group(entry_id, term=2)
-        group.take(page(FIRST, 0, 1))
-        assert group.record is None
+        replies = RecordReplies(entry_id, term=2)
+        replies.take(page(FIRST, 0, 1))
+        assert replies.record is None

@@ -1,4 +1,4 @@
-"""Finds the groups of a ledger: record and rows, from whichever bookies give them good.
+"""Reads the records of a ledger, with their rows, from whichever bookies give them good.
 
 Of what was read, a bounded amount is kept, because neighbours are mostly wanted next. A damaged or
 missing copy, a bookie that is away and one that hangs are stepped over, and remembered with the
@@ -34,7 +34,7 @@ CACHE_PAGES = 64
 
 
 @dataclass(slots=True)
-class Group:
+class RecordReplies:
     """A record that has an entry, and the messages of its parts found so far, by stripe.
 
     Attributes:
@@ -62,8 +62,8 @@ class Group:
             self.messages.update(stored.messages)
 
 
-class GroupFinder:
-    """Finds groups of one ledger.
+class EntryReader:
+    """Reads the records of one ledger.
 
     Args:
         index: where to begin in some journals, by member; for a reader of a part of the ledger.
@@ -127,27 +127,27 @@ class GroupFinder:
         faults = self._fan_out.faults
         return Answers(ends, {m: faults[m] for m in ensemble if m in faults and m not in ends})
 
-    def find(self, ledger: LedgerMetadata, entry_id: int) -> Group:
-        """The group with ``entry_id``, whole if the bookies that answer give all of it."""
-        group = Group(entry_id, ledger.term, self._refused)
+    def find(self, ledger: LedgerMetadata, entry_id: int) -> RecordReplies:
+        """The record with ``entry_id``, whole if the bookies that answer give all of it."""
+        replies = RecordReplies(entry_id, ledger.term, self._refused)
         asked_before = set()
         for member, page in self._pages:
-            group.take(page)
-            if group.is_whole:
-                return group
+            replies.take(page)
+            if replies.is_whole:
+                return replies
             if page.record_of(entry_id) is not None:
                 asked_before.add(member)
 
         def accept(member: Member, pages: list[NamedPage] | None) -> bool:
             self._look_at(ledger, member, pages)
             for found in pages or ():
-                group.take(found.page)
+                replies.take(found.page)
                 self._keep(member, found.page)
             if not any(found.page.record_of(entry_id) for found in pages or ()):
                 self._note_problem(member)
-            if group.is_whole:
+            if replies.is_whole:
                 self._favourite = member
-            return group.is_whole
+            return replies.is_whole
 
         members = sorted(self._order(ledger, entry_id), key=asked_before.__contains__)
         self._fan_out.ask(
@@ -158,7 +158,7 @@ class GroupFinder:
             enough=1,
         )
         self._note_faults()
-        return group
+        return replies
 
     def refuse(self, record: AddRecord, reason: str) -> None:
         """Step over ``record``, wherever it lies: other copies may hold what it should."""
@@ -169,7 +169,7 @@ class GroupFinder:
                 self._step_over(member, f"bookie {member.bookie_id}: {reason}")
 
     def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
-        """The first entry of the next group of which any bookie that answers has anything."""
+        """The first entry of the next record of which any bookie that answers has anything."""
         found = [f.first_entry_id for f in ledger.fragments if f.first_entry_id > entry_id][:1]
         answers = self._fan_out.ask(
             self._order(ledger, entry_id),
