@@ -10,6 +10,7 @@ LOST = "tests/unit/cli/test_lost.py"
 SPARES = "tests/integration/recovery/test_recovery_spares.py"
 TAILS = "tests/integration/journals/test_journal_tails.py"
 FILES = "tests/integration/recovery/test_recovery_damaged_files.py"
+SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 RECOVERY_RULES = "tests/unit/protocol/test_recovery.py"
 
 MUTANTS = (
@@ -279,5 +280,24 @@ MUTANTS = (
             "tests/integration/recovery/test_recovery.py::"
             "test_what_is_kept_is_written_back_also_to_those_that_show_it",
         ),
+    ),
+    # --- the order of steps ----------------------------------------------------------------------
+    Mutant(
+        "a recovery decides before all have answered",
+        "protocol/recovering.py",
+        "        if None in self.evidence.heard:\n",
+        "        if not self.evidence.tails:\n",
+        (
+            f"{SCRIPTS}[recovery_decisions]",
+            "tests/protocol/test_recovery.py"
+            "::test_it_decides_while_no_write_set_has_qa_silent_members",
+        ),
+    ),
+    Mutant(
+        "spares are looked for while members are written to",
+        "protocol/replication.py",
+        "        if self.awaited or self.outcome is not None:\n",
+        "        if self.outcome is not None:\n",
+        (f"{SCRIPTS}[recovery_write_back]",),
     ),
 )
