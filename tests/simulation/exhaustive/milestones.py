@@ -17,7 +17,6 @@ is known of those who remember everything be compared with those of whoever has 
 
 from collections.abc import Callable
 
-from bkspark.client import records
 from bkspark.client.cluster import Cluster
 from bkspark.client.recovery import recoverer
 from bkspark.protocol.ledger import LedgerMetadata
@@ -33,7 +32,7 @@ Decided = Callable[[LedgerMetadata], None]
 
 def milestones(go_on: GoOn, decided: Decided) -> list[tuple[object, str, object]]:
     """Replacements of parts of the client that do the same, and tell ``go_on`` and ``decided``."""
-    receive, back_off = LedgerRecovery.receive, records.back_off
+    receive = LedgerRecovery.receive
 
     def told_receive(machine: LedgerRecovery, event: Event) -> tuple[Instruction, ...]:
         before, instructions = machine.state, receive(machine, event)
@@ -55,13 +54,7 @@ def milestones(go_on: GoOn, decided: Decided) -> list[tuple[object, str, object]
         go_on("is displaced")
         return cluster.ledger(ledger_id).value
 
-    def told_back_off(attempt: int) -> None:
-        """Others get ahead of nothing but the ledger's metadata, when it takes over or closes."""
-        back_off(attempt)
-        go_on(None)
-
     return [
         (LedgerRecovery, "receive", told_receive),
         (recoverer, "wait_for_others", look_once),
-        (records, "back_off", told_back_off),
     ]
