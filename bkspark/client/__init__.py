@@ -5,7 +5,7 @@
     cluster  records            typed records under compare-and-set: ledgers, logs, bookies
     ensembles  post_check       choosing bookies; what makes a record on one of them countable
     password copying            secrets by reference; checked copies
-    striping entry_log_file     which entry lies where; an entry log's blocks, checked
+    striping entry_log_reader   which entry lies where; an entry log, from any good replica
     creating deleting           of ledgers, and of logs with theirs
 
 And one folder for each thing that is done with them, those above from those below::
@@ -17,5 +17,5 @@ And one folder for each thing that is done with them, those above from those bel
     recovery   taking over:          recover -> fencing -> journal_tail
     reading    a read of many rows:  plan (ledger_files) -> slice_reader
     handles    a ledger from Python: write_handle -> committer -> ensemble -> lane; read_handle
-    journals   looking into them:    journal_end, journal_pages, member_journals
+    journals   looking into them:    journal_reader -> journal_end, journal_pages -> member_journals
 """

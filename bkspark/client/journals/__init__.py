@@ -1,1 +1,1 @@
-"""Looking into journals, however long they are: from their ends, by pages, all of one bookie's."""
+"""Looking into journals, however long they are; ``journal_reader`` alone walks through them."""
