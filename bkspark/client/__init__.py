@@ -16,6 +16,6 @@ And one folder for each thing that is done with them, those above from those bel
     logs       a row of ledgers:     log_handle, log_writer -> opening -> settling
     recovery   taking over:          recover -> fencing -> journal_tail
     reading    a read of many rows:  plan (ledger_files) -> slice_reader
-    handles    a ledger from Python: write_handle -> committer -> ensemble -> lane; read_handle
+    handles    a ledger from Python: write_handle -> writer -> lanes -> lane; read_handle
     journals   looking into them:    journal_reader -> journal_end, journal_pages -> member_journals
 """

@@ -137,4 +137,7 @@ def _key_check(key: bytes) -> str:
 
 def canonical_json(value: object) -> bytes:
     """The one spelling of ``value`` that digests are taken of."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    return _CANONICAL.encode(value).encode()
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

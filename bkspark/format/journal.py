@@ -16,7 +16,7 @@ cut), and corrupt. Neither of the last two ever counts as an absence.
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
@@ -88,12 +88,12 @@ class EncodedRecord:
     header: bytes
     parts: Mapping[int, Buffer]
     digester: Digester
+    _sealed: dict[int, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def frame(self, ensemble_index: int, position: int) -> list[Buffer]:
         """What the bookie at ``ensemble_index`` appends at byte ``position``, in pieces."""
         owned = self.record.parts_of(ensemble_index)
-        digest = self.digester.digest(_context(self.record.ledger_id, position), self.header)
-        header = self.header + digest.encode()
+        header = self._sealed.get(position) or self._seal(position)
         length = sum(part.length_bytes for part in owned)
         version = add_record.version(self.record)
         prefix = _PREFIX.pack(_MAGIC, version, 0, ensemble_index, len(header), length, 0)[:-4]
@@ -102,6 +102,12 @@ class EncodedRecord:
             *(self.parts[part.stripe] for part in owned),
             _trailer(_PREFIX.size + len(header) + length + _TRAILER.size, position),
         ]
+
+    def _seal(self, position: int) -> bytes:
+        """The header with its digest: most bookies have the record at one position."""
+        digest = self.digester.digest(_context(self.record.ledger_id, position), self.header)
+        sealed = self._sealed[position] = self.header + digest.encode()
+        return sealed
 
 
 def encode(

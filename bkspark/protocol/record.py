@@ -140,6 +140,8 @@ class AddRecord:
 
     def parts_of(self, ensemble_index: int) -> tuple[InlinePart, ...]:
         """The parts that the bookie at ``ensemble_index`` stores, in stripe order."""
+        if self.quorum.stripe_count == 1:
+            return self.parts
         return tuple(
             part for part in self.parts if ensemble_index in self.quorum.write_set(part.stripe)
         )

@@ -88,6 +88,8 @@ class LedgerWriter:
     Attributes:
         failed: indexes of members that failed and were not replaced.
         failures: every bookie that failed, with the reason.
+        is_stopping: whether nothing more is submitted.
+        has_ended: whether it does nothing any more.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class LedgerWriter:
         self.failures: dict[str, str] = {}
         self.has_ended = False
         self._is_change_delayed = is_change_delayed
-        self._is_stopping = False
+        self.is_stopping = False
         self._checking: CheckTicket | None = None
         self._change: _Change | None = None
         self._vacant: tuple[int, ...] = ()
@@ -119,14 +121,20 @@ class LedgerWriter:
         return (
             *(mine.ledger_id, mine.term, mine.token, mine.last_fragment),
             *(self.pending.state, self.failed, tuple(self.failures.items())),
-            *(self.has_ended, self._is_stopping, self._checking),
+            *(self.has_ended, self.is_stopping, self._checking),
             *(self._change, self._vacant, self._changes),
         )
 
     @property
+    def is_changing(self) -> bool:
+        """Whether somebody is to take the place of another."""
+        return self._change is not None or bool(self._vacant)
+
+    @property
     def may_submit(self) -> bool:
         """Whether another record may be sent now."""
-        return len(self.pending) < ADDS_IN_FLIGHT_MAX and not self._is_stopping
+        may_grow = len(self.pending) < ADDS_IN_FLIGHT_MAX
+        return may_grow and not self.is_stopping and not self.has_ended
 
     def receive(self, event: Event) -> tuple[Instruction, ...]:
         """What to do now, in this order."""
@@ -136,22 +144,23 @@ class LedgerWriter:
         try:
             found += self._react(event)
             found += self._check()
-            found += self._look_for_a_bookie()
-            self._require_hope()
+            if self.failed:
+                found += self._look_for_a_bookie()
+                self._require_hope()
         except BookKeeperError as error:
             self.has_ended = True
             return (*found, End(error))
-        if self._is_stopping and not self.pending:
+        if self.is_stopping and not self.pending:
             self.has_ended = True
             found.append(End(None))
         return tuple(found)
 
     def _react(self, event: Event) -> list[Instruction]:
         match event:
-            case Submitted():
-                return self._send(event)
             case Stored():
                 self._count(event)
+            case Submitted():
+                return self._send(event)
             case Failed():
                 return self._release(event)
             case Enlisted():
@@ -167,7 +176,7 @@ class LedgerWriter:
             case Stop():
                 if event.error is not None:
                     raise event.error
-                self._is_stopping = True
+                self.is_stopping = True
         return []
 
     # --- adds ------------------------------------------------------------------------------------
@@ -188,8 +197,10 @@ class LedgerWriter:
 
     def _check(self) -> list[Instruction]:
         """Rule 2: begin a check that could acknowledge something; not during a change."""
+        if self._checking is not None or self._is_swapping:
+            return []
         ticket = self.pending.ticket()
-        if ticket is None or self._checking is not None or self._is_swapping:
+        if ticket is None:
             return []
         self._checking = ticket
         return [CheckMetadata(ticket)]
@@ -308,7 +319,7 @@ class LedgerWriter:
 
     def _gaps(self) -> list[Instruction]:
         """What is lacking, when nobody is looked for any more."""
-        if not self.failed or self._vacant or self._change is not None:
+        if not self.failed or self.is_changing:
             return []
         ensemble = self.metadata.last_fragment.ensemble
         names = [ensemble[index].bookie_id for index in sorted(self.failed)]
@@ -317,7 +328,7 @@ class LedgerWriter:
 
     def _require_hope(self) -> None:
         """Rule 5: fail at once what can no longer be acknowledged, unless somebody may step in."""
-        if not self.failed or self._change is not None:
+        if self._change is not None:
             return
         quorum = self.metadata.quorum
         live = self._live(range(quorum.ensemble_size))

@@ -23,4 +23,4 @@ def wait_for_all_copies(handle: WriteHandle) -> None:
 
     Of what has no acknowledgement nothing is known: it may not even have been sent.
     """
-    wait_until(lambda: handle._committer._ensemble.slowest() is None)
+    wait_until(lambda: handle._writer._lanes.has_nothing_to_do)

@@ -36,6 +36,7 @@ from . import (
     tail_reading_rules,
     terminal_escape_rules,
     truncation_rules,
+    writer_rules,
 )
 from .mutant import Mutant
 
@@ -55,6 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *log_rules.MUTANTS,
     *logging_rules.MUTANTS,
     *truncation_rules.MUTANTS,
+    *writer_rules.MUTANTS,
     *reader_rules.MUTANTS,
     *tail_reading_rules.MUTANTS,
     *deletion_rules.MUTANTS,

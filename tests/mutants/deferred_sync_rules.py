@@ -17,9 +17,9 @@ MUTANTS = (
     ),
     Mutant(
         "a deferred append is given the id of another entry",
-        "client/handles/committer.py",
-        "            self.last_taken += submitted.row_count\n",
-        "            self.last_taken += 1\n",
+        "client/handles/backlog.py",
+        "        self.last_taken += submitted.row_count\n",
+        "        self.last_taken += 1\n",
         (f"{DEFERRED}::test_2_1_7_an_append_is_answered_although_no_bookie_has_it",),
     ),
     Mutant(
@@ -35,16 +35,16 @@ MUTANTS = (
     ),
     Mutant(
         "force leaves what is held where it is",
-        "client/handles/committer.py",
-        "            case Force():\n                self._gathered.let_go()\n",
-        "            case Force():\n                pass\n",
+        "client/handles/writer.py",
+        "            self.backlog.gathered.let_go()\n",
+        "",
         (f"{DEFERRED}::test_force_writes_few_records",),
     ),
     Mutant(
         "the end of a writer leaves what is held where it is",
-        "client/handles/committer.py",
-        "                self._is_stopping = True\n                self._gathered.hold_no_more()\n",
-        "                self._is_stopping = True\n",
+        "client/handles/writer.py",
+        "            self.backlog.gathered.hold_no_more()\n",
+        "",
         (f"{DEFERRED}::test_the_end_of_a_writer_writes_what_it_took",),
     ),
     Mutant(
@@ -70,9 +70,9 @@ MUTANTS = (
     ),
     Mutant(
         "a writer that goes on never tells what was forced",
-        "client/handles/committer.py",
-        "return self._acknowledged_at + self._settings",
-        "return environment.monotonic() + self._settings",
+        "client/handles/deadlines.py",
+        "at = self._acknowledged_at + self._settings",
+        "at = environment.monotonic() + self._settings",
         (f"{DEFERRED}::test_readers_learn_of_a_force_although_the_writer_goes_on",),
     ),
 )

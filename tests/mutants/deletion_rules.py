@@ -94,9 +94,9 @@ MUTANTS = (
     ),
     Mutant(
         "force covers the first of what was added",
-        "client/handles/committer.py",
-        "            self._last_promise = submitted.promise\n",
-        "            self._last_promise = self._last_promise or submitted.promise\n",
+        "client/handles/backlog.py",
+        "        self.last_promise = submitted.promise\n",
+        "        self.last_promise = self.last_promise or submitted.promise\n",
         (f"{PRESSURE}::test_force_covers_what_another_thread_has_added",),
     ),
     Mutant(

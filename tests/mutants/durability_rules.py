@@ -82,9 +82,9 @@ MUTANTS = (
     ),
     Mutant(
         "two bad disks are swapped for each other",
-        "client/handles/ensemble.py",
-        " | set(self.failures),",
-        ",",
+        "protocol/writing.py",
+        " | self.failures.keys()\n",
+        "\n",
         (f"{CHANGES}::test_bookies_that_failed_are_never_swapped_for_one_another",),
     ),
     Mutant(

@@ -127,8 +127,8 @@ MUTANTS = (
     ),
     Mutant(
         "a handle does not say what bookies had",
-        "client/handles/committer.py",
-        "            parts=parts,\n            stored=self.pending.stored,\n",
+        "client/handles/record_encoder.py",
+        "            parts=parts,\n            stored=add.stored,\n",
         "            parts=parts,\n",
         (f"{RECORDS}::test_each_record_of_a_handle_says_it_and_so_does_a_confirmation",),
     ),

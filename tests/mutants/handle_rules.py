@@ -7,10 +7,13 @@ LAC = "tests/integration/ledger/test_explicit_lac.py"
 HANDLES = "tests/integration/ledger/test_handles.py"
 CALLBACKS = "tests/integration/ledger/test_callbacks.py"
 HANGING = "tests/integration/faults/test_hanging_bookies.py"
+METADATA = "tests/integration/faults/test_hanging_metadata.py"
 PRESSURE = "tests/integration/log/test_log_back_pressure.py"
 CHANGES = "tests/integration/ledger/test_ensemble_changes.py"
 DEFERRED = "tests/integration/ledger/test_deferred_sync.py"
+LANE = "tests/unit/client/handles/test_lane.py"
 PROMISE = "tests/unit/client/handles/test_promise.py"
+SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 CHANGE = "tests/unit/protocol/test_ensemble_change.py"
 PLACEMENT = "tests/unit/protocol/test_placement.py"
 QUARANTINE = "tests/unit/protocol/test_quarantine.py"
@@ -41,9 +44,9 @@ MUTANTS = (
     ),
     Mutant(
         "a confirmation goes to no bookie",
-        "protocol/record.py",
-        "if self.attempts or self.is_confirmation:",
-        "if self.attempts:",
+        "protocol/writing.py",
+        "return [Confirm(self._live(range(self.metadata.quorum.ensemble_size)))]",
+        "return [Confirm(())]",
         (f"{LAC}::test_it_is_told_once_to_every_bookie_of_the_ensemble",),
     ),
     Mutant(
@@ -83,25 +86,28 @@ MUTANTS = (
     ),
     Mutant(
         "nothing is sent before callers fall silent",
-        "client/handles/committer.py",
-        "        for _ in range(GROUP_ENTRIES_MAX):\n",
-        "        while True:\n",
+        "client/handles/writer.py",
+        "            if self._may_send:\n                self._leave(self._turn())\n",
+        "",
         (f"{HANDLES}::test_callers_that_never_fall_silent_get_their_acknowledgements",),
     ),
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "a bookie may hang for ever",
-        "client/handles/committer.py",
-        "if due is None or limit < due:",
+        "client/handles/deadlines.py",
+        "if due is None or lane.since + limit < due.at:",
         "if False:",
         (f"{HANGING}::test_bookies_that_hang_are_replaced[1-append]",),
     ),
     Mutant(
         "a late answer of a bookie that was replaced counts",
-        "client/handles/committer.py",
-        "if not self._ensemble.has(stored.ensemble_index, stored.bookie_id):",
-        "if False:",
-        (f"{HANGING}::test_a_late_answer_of_a_bookie_that_was_replaced_counts_for_nothing",),
+        "protocol/writing.py",
+        "if self._is_member(event.ensemble_index, event.bookie_id):",
+        "if True:",
+        (
+            f"{HANGING}::test_a_late_answer_of_a_bookie_that_was_replaced_counts_for_nothing",
+            f"{SCRIPTS}[ensemble_changes]",
+        ),
     ),
     Mutant(
         "answers do not end the wait for a bookie",
@@ -112,57 +118,65 @@ MUTANTS = (
     ),
     Mutant(
         "what waits for a slow bookie fills the memory",
-        "client/handles/committer.py",
-        "len(self._groups) < GROUPS_IN_FLIGHT_MAX and not self._ensemble.is_congested",
-        "len(self._groups) < GROUPS_IN_FLIGHT_MAX",
+        "client/handles/writer.py",
+        "not self._teller.is_busy and not self._lanes.is_congested",
+        "not self._teller.is_busy",
         (f"{HANGING}::test_a_slow_bookie_slows_its_writer_down_and_does_not_fill_the_memory",),
     ),
     Mutant(
         "a caller waits for ever for room",
-        "client/handles/committer.py",
-        "            self._settings.wait_seconds_max,\n        ):",
-        "            None,\n        ):",
-        (f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_room",),
+        "client/handles/backlog.py",
+        "self._room.wait_for(lambda: not self.is_full, seconds)",
+        "self._room.wait_for(lambda: not self.is_full)",
+        (f"{CALLBACKS}::test_a_caller_does_not_wait_for_ever_for_a_callback[room]",),
     ),
     Mutant(
         "a caller waits for ever for an acknowledgement",
         "client/handles/write_handle.py",
         "return future.result(self._settings.wait_seconds_max)",
         "return future.result()",
-        (
-            f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[append]",
-        ),
+        (f"{CALLBACKS}::test_a_caller_does_not_wait_for_ever_for_a_callback[append]",),
     ),
     Mutant(
         "closing waits for ever for the writer",
         "client/handles/write_handle.py",
         "self._task.join(self._settings.wait_seconds_max)",
         "self._task.join()",
-        (
-            f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[close]",
-        ),
+        (f"{CALLBACKS}::test_a_caller_does_not_wait_for_ever_for_a_callback[close]",),
     ),
     Mutant(
         "a ledger is sealed although its writer has not ended",
         "client/handles/write_handle.py",
         "if self._task.is_alive():\n            raise",
         "if False:\n            raise",
-        (
-            f"{HANGING}::test_a_caller_does_not_wait_for_ever_for_a_metadata_store_that_hangs[close]",
-        ),
+        (f"{CALLBACKS}::test_a_caller_does_not_wait_for_ever_for_a_callback[close]",),
+    ),
+    Mutant(
+        "a bookie is slow while its lane does something else",
+        "client/handles/lanes.py",
+        "if not lane.is_away and lane.since",
+        "if lane.since",
+        (f"{METADATA}::test_a_metadata_store_that_hangs_is_no_bookie_that_hangs",),
+    ),
+    Mutant(
+        "a bookie has no time for what was sent while its lane did something else",
+        "client/handles/lane.py",
+        "(first, size, now, extra) for first, size, _, extra in self._sent",
+        "self._sent",
+        (f"{LANE}::test_what_was_sent_while_its_task_was_away_is_begun_when_it_comes_back",),
     ),
     # --- callbacks -------------------------------------------------------------------------------
     Mutant(
         "a callback waits for room",
-        "client/handles/committer.py",
-        "if self._outstanding >= OUTSTANDING_BYTES_MAX and not self.is_telling_here:",
-        "if self._outstanding >= OUTSTANDING_BYTES_MAX:",
+        "client/handles/write_handle.py",
+        "if self._writer.backlog.is_full and not self._writer.is_telling_here:",
+        "if self._writer.backlog.is_full:",
         (f"{CALLBACKS}::test_a_callback_may_append_too",),
     ),
     Mutant(
         "a callback may wait for itself",
         "client/handles/write_handle.py",
-        "if self._committer.is_telling_here:",
+        "if self._writer.is_telling_here:",
         "if False:",
         (f"{CALLBACKS}::test_what_would_wait_for_itself_in_a_callback_is_refused[append]",),
     ),
@@ -232,9 +246,9 @@ MUTANTS = (
     ),
     Mutant(
         "a writer hopes for bookies that it does not have",
-        "client/handles/committer.py",
-        "        if not failed:\n            return\n",
-        "        if failed or not failed:\n            return\n",
+        "protocol/writing.py",
+        "        if self._change is not None:\n            return\n        quorum",
+        "        if True:\n            return\n        quorum",
         (f"{DEFERRED}::test_force_without_enough_bookies_fails_and_so_does_the_next_append",),
     ),
     # --- what an append takes --------------------------------------------------------------------
@@ -290,9 +304,9 @@ MUTANTS = (
     ),
     Mutant(
         "with delay only the last that failed is replaced",
-        "client/handles/committer.py",
-        "            self._ensemble.failed,\n",
-        "            {broken.ensemble_index},\n",
+        "protocol/writing.py",
+        "self.metadata.quorum, self.failed, is_delayed",
+        "self.metadata.quorum, {index}, is_delayed",
         (
             f"{CHANGES}::"
             "test_with_delay_nobody_is_replaced_while_every_entry_reaches_its_ack_quorum",
@@ -300,8 +314,8 @@ MUTANTS = (
     ),
     Mutant(
         "failures are not noted",
-        "client/handles/ensemble.py",
-        "            self._cluster.note_failure(member)\n",
+        "client/handles/membership.py",
+        "        self._cluster.note_failure(step.member)\n",
         "",
         (f"{CHANGES}::test_a_failure_is_noted_with_the_bookie",),
     ),

@@ -183,7 +183,7 @@ MUTANTS = (
     Mutant(
         "a handle that is dropped goes on for ever",
         "client/handles/write_handle.py",
-        "environment.dropped(self, repr(self), lambda: self._committer.inbox.put(Stop()))",
+        "environment.dropped(self, repr(self), self._writer.stop)",
         "environment.dropped(self, repr(self), lambda: None)",
         (
             f"{DROPPED}::test_many_that_are_dropped_leave_no_descriptors_and_no_threads",
@@ -216,9 +216,9 @@ MUTANTS = (
     ),
     Mutant(
         "what a writer acknowledged last holds it for ever",
-        "client/handles/committer.py",
-        "                self._last_promise = None  # its",
-        "                pass  # its",
+        "client/handles/backlog.py",
+        "            self.last_promise = None\n",
+        "            pass\n",
         (f"{DROPPED}::test_a_log_writer_that_is_dropped_leaves_nothing[False]",),
     ),
     Mutant(

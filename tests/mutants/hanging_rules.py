@@ -94,7 +94,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie has no more time for a large record than for a small one",
-        "client/handles/committer.py",
+        "client/handles/deadlines.py",
         "self._settings.add_entry_timeout_seconds + lane.extra_seconds",
         "self._settings.add_entry_timeout_seconds",
         (f"{HANDLES}::{LARGE}",),
@@ -108,8 +108,8 @@ MUTANTS = (
     ),
     Mutant(
         "a large group must be acknowledged as soon as a small one",
-        "client/handles/committer.py",
-        "        extra = seconds_for(length_bytes - self.length_bytes)\n",
+        "client/handles/deadlines.py",
+        "        extra = seconds_for(length_bytes - self._machine.pending.length_bytes)\n",
         "        extra = 0.0\n",
         (f"{HANDLES}::{LARGE}",),
     ),

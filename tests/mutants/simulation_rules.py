@@ -17,8 +17,8 @@ MUTANTS = (
     Mutant(
         "every answer has a turn",
         "tests/simulation/exhaustive/symmetry.py",
-        "        if rank >= self._answered:\n",
-        "        if True:\n",
+        "if rank is not None and rank >= self._answered:",
+        "if rank is not None:",
         (f"{SYMMETRY}::test_the_second_answer_has_no_turn",),
     ),
     Mutant(
@@ -29,16 +29,16 @@ MUTANTS = (
         (f"{SYMMETRY}::test_nobody_else_waits_and_nothing_else_is_waited_for",),
     ),
     Mutant(
-        "whatever is written is an answer",
+        "whatever is waited for is an answer",
         "tests/simulation/exhaustive/symmetry.py",
-        ' and thing.startswith("inbox of ") and "," not in thing',
+        ' and thing.startswith("lock")',
         "",
         (f"{SYMMETRY}::test_nobody_else_waits_and_nothing_else_is_waited_for",),
     ),
     Mutant(
-        "whoever reads its inbox answers",
+        "whoever lets go of a lock answers",
         "tests/simulation/exhaustive/symmetry.py",
-        "is_answer = access is Access.WRITE and thing",
+        "is_answer = access is Access.WAIT and thing",
         "is_answer = thing",
         (f"{SYMMETRY}::test_nobody_else_waits_and_nothing_else_is_waited_for",),
     ),

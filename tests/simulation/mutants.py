@@ -10,9 +10,9 @@ from bkspark.bookie import memory
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.batch import record_writer
 from bkspark.client.batch.record_writer import RecordWriter
-from bkspark.client.handles import committer, how_far, lane
-from bkspark.client.handles.ensemble import Ensemble
+from bkspark.client.handles import how_far, lane, record_encoder
 from bkspark.client.handles.lane import Framed, Lane
+from bkspark.client.handles.membership import Membership, News
 from bkspark.client.password import make_digester
 from bkspark.client.records import Records
 from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
@@ -20,13 +20,14 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.protocol import confirmed, recovery, recovery_evidence
-from bkspark.protocol.adding import PendingAdd, PendingAdds
-from bkspark.protocol.ledger import Fragment, Member
+from bkspark.protocol.adding import CheckTicket, PendingAdd, PendingAdds
+from bkspark.protocol.ledger import Fragment
 from bkspark.protocol.log import LogRecord
 from bkspark.protocol.quorum import Coverage, Quorum
 from bkspark.protocol.record import AddRecord
 from bkspark.protocol.recovery_answers import Failure
 from bkspark.protocol.replication import Replicated, Replication
+from bkspark.protocol.writing_steps import Checked, Swap, Swapped
 
 Change = tuple[object, str, object]
 
@@ -47,6 +48,10 @@ def nothing(*_: object, **__: object) -> None:
 
 def already_replicated(self: Replication, _silent: object) -> Any:
     return replace(self, outcome=Replicated(self.ensemble)), ()
+
+
+def checked(_self: Membership, ticket: CheckTicket, _seen: object) -> News:
+    return Checked(ticket), None
 
 
 def always(*_: object, **__: object) -> bool:
@@ -130,21 +135,12 @@ def torn_is_absent(
     return quorum.is_absent(write_set, [i for i in write_set if i in answers and i not in holders])
 
 
-def replace_without_cas(self: Ensemble, index: int, reason: str, first_entry_id: int) -> bool:
-    ensemble = self.seen.value.last_fragment.ensemble
-    self.failures[ensemble[index].bookie_id] = reason
-    address = self._choose()
-    if address is None:
-        self._lanes[index] = None
-        return False
-    member = Member(address.bookie_id, address.incarnation)
-    fragment = Fragment(
-        first_entry_id, self._term, (*ensemble[:index], member, *ensemble[index + 1 :]), self._token
-    )
-    kept = [f for f in self.seen.value.fragments if f.first_entry_id < first_entry_id]
-    self.seen = replace(self.seen, value=replace(self.seen.value, fragments=(*kept, fragment)))
-    self._lanes[index] = self._lane(index, address)
-    return True
+def swap_in_memory(self: Membership, step: Swap) -> News:
+    mine = self.seen.value
+    kept = [f for f in mine.fragments if f.first_entry_id < step.first_entry_id]
+    fragment = Fragment(step.first_entry_id, step.term, step.ensemble, step.token)
+    swapped = replace(self.seen, value=replace(mine, fragments=(*kept, fragment)))
+    return Swapped(swapped.value), swapped
 
 
 def write_with_own_lac(real: Callable[..., None]) -> Callable[..., None]:
@@ -190,7 +186,7 @@ NO_POST_CHECK: tuple[Change, ...] = (
     (record_writer, "post_check", nothing),
 )
 NO_METADATA_CHECK: tuple[Change, ...] = (
-    (Ensemble, "require_current", nothing),
+    (Membership, "check", checked),
     (RecordWriter, "require_current", nothing),
 )
 
@@ -229,13 +225,13 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "a bookie that has nothing is not fenced": ((FenceAndRead, "run", fence_where_something_is),),
     "a log is changed without compare": ((Records, "_put", put_log_without_version),),
     "digests are not checked": ((Digester, "matches", always),),
-    "a record confirms itself": ((committer, "AddRecord", confirming_itself),),
+    "a record confirms itself": ((record_encoder, "AddRecord", confirming_itself),),
     "absence from Qw - Qa answers": ((Quorum, "is_absent", absent_one_early),),
     "silence counts as absence": ((recovery, "_is_absent", silent_is_absent),),
     "ack at Qa - 1": ((PendingAdd, "is_complete", complete_one_early),),
     "metadata check skipped": NO_METADATA_CHECK,
     "acks of a replaced bookie kept": ((PendingAdds, "replace_members", uncounted_replacement),),
-    "replacement counted without CAS": ((Ensemble, "replace", replace_without_cas),),
+    "replacement counted without CAS": ((Membership, "swap", swap_in_memory),),
     "torn record is absent": ((recovery, "_is_absent", torn_is_absent),),
     "cookie not checked": NO_COOKIES,
     "close without write-back": ((Replication, "begun", already_replicated),),

@@ -22,7 +22,7 @@ from tests.simulation.exhaustive.symmetry import Turns, is_too_early
 from tests.simulation.scheduler import Process, Scheduler, Task
 
 BOOKIES = ("b1", "b2", "b3")
-INBOX = "inbox of writer/main"
+LOCK = "lock"
 TAKEOVER = (METADATA, "put", "ledgers/1")
 
 
@@ -36,14 +36,14 @@ class LastFirst:
         return tasks[-1]
 
 
-def answered(process: str, *, thing: str = INBOX, access: Access = Access.WRITE) -> Sequence[str]:
+def answered(process: str, *, thing: str = LOCK, access: Access = Access.WAIT) -> Sequence[str]:
     """In which order three lanes of a process touch ``thing``, twice each."""
     scheduler, done = Scheduler(LastFirst()), []
     turns = Turns(scheduler, "writer", BOOKIES)
 
     def lane(bookie_id: str) -> None:
         for _ in range(2):
-            turns.before(thing, access)
+            turns.wait(thing, access)
             done.append(bookie_id)
             scheduler.pause()
 
@@ -66,10 +66,11 @@ def test_the_second_answer_has_no_turn() -> None:
 @pytest.mark.parametrize(
     ("process", "thing", "access"),
     [
-        ("recoverer", INBOX, Access.WRITE),
-        ("writer", f"{INBOX}, item 0", Access.WRITE),
-        ("writer", "lock", Access.WRITE),
-        ("writer", INBOX, Access.READ),
+        ("recoverer", LOCK, Access.WAIT),
+        ("writer", "inbox of writer/main", Access.WRITE),
+        ("writer", "inbox of writer/main", Access.WAIT),
+        ("writer", LOCK, Access.WRITE),
+        ("writer", LOCK, Access.READ),
     ],
 )
 def test_nobody_else_waits_and_nothing_else_is_waited_for(

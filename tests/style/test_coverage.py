@@ -1,4 +1,4 @@
-"""Every branch of the protocol is taken by its own unit tests."""
+"""Every branch of the protocol is taken by its own tests."""
 
 import json
 import os

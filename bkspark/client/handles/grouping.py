@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from bkspark.client.handles.promise import Promise, settle
+from bkspark.client.handles.promise import Promise
 from bkspark.format import journal, plain_arrays
 from bkspark.protocol.adding import PendingAdd
 
@@ -29,28 +29,28 @@ class Submitted:
     promise: Promise
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Group:
     """A record on its way and the submissions it holds.
 
     Attributes:
         deadline: when it must be acknowledged, in monotonic seconds.
+        seconds: so long it may take.
+        record: None as long as it was not sent.
     """
 
     add: PendingAdd
-    record: journal.EncodedRecord
     submitted: list[Submitted]
     deadline: float
+    seconds: float
+    record: journal.EncodedRecord | None = None
 
     @property
     def byte_count(self) -> int:
         return sum(submitted.byte_count for submitted in self.submitted)
 
-    def complete(self) -> None:
-        """Tell everybody the id of his last entry, in entry order."""
-        settle(self._last_ids())
-
-    def _last_ids(self) -> Iterator[tuple[Promise, int]]:
+    def last_ids(self) -> Iterator[tuple[Promise, int]]:
+        """For everybody the id of his last entry, in entry order."""
         entry_id = self.add.first_entry_id - 1
         for submitted in self.submitted:
             entry_id += submitted.row_count

@@ -1,7 +1,8 @@
 """A lane: everything one writer sends to one bookie, one record behind the other.
 
 A lane has a task of its own, a thread, so that a slow bookie delays nobody but itself. It appends,
-makes the post-check and reports; whether that counts is not its business.
+makes the post-check and reports; whether that counts is not its business. Whoever reports also does
+what follows from it, and a lane that has nothing else to do may even check the metadata.
 """
 
 import math
@@ -19,24 +20,7 @@ from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format import layout
 from bkspark.format.journal import EncodedRecord
 from bkspark.protocol.record import AddRecord
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """The record that begins at ``first_entry_id`` is durable and passed the post-check."""
-
-    ensemble_index: int
-    bookie_id: str
-    first_entry_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """The lane ended; nothing more comes from it."""
-
-    ensemble_index: int
-    bookie_id: str
-    error: BookKeeperError
+from bkspark.protocol.writing_steps import Failed, Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +31,7 @@ class Framed:
     frame: Sequence[Buffer]
 
 
-Report = Callable[[Stored | Broken], None]
+Report = Callable[[Stored | Failed], None]
 
 _NOTHING_SENT = (0, 0, math.inf, 0.0)
 
@@ -68,6 +52,7 @@ class Lane:
         since: when the oldest of it was sent, in monotonic seconds; infinite if there is none.
         extra_seconds: how much longer than a small record the oldest may take, for its own bytes
             and those that were sent before it.
+        is_away: its task does something for the writer, and the bookie has all its time behind it.
 
     All but ``_work``, which is the lane's own task, belongs to whoever sends.
     """
@@ -90,6 +75,7 @@ class Lane:
         self._name = layout.journal(ledger_id, term, token)
         self._report = report
         self.waiting_bytes = 0
+        self.is_away = False
         self._sent: deque[tuple[int, int, float, float]] = deque()
         self._look_at_oldest()
         self._waiting: environment.Inbox[Framed | None] = environment.inbox()
@@ -99,7 +85,7 @@ class Lane:
         try:
             self._channel.begin(self._work)
         except BookieUnavailableError as error:
-            report(Broken(ensemble_index, address.bookie_id, error))
+            report(Failed(ensemble_index, address.bookie_id, error))
 
     def framed(self, record: EncodedRecord) -> Framed:
         """``record`` as it comes behind everything that was framed before; it must be sent next.
@@ -127,6 +113,18 @@ class Lane:
             self.waiting_bytes -= self._sent.popleft()[1]
         self._look_at_oldest()
 
+    @property
+    def has_nothing_to_do(self) -> bool:
+        """Whether all that was sent was answered."""
+        return not self._sent and self._waiting.empty()
+
+    def come_back(self) -> None:
+        """What was sent while its task was away is begun now."""
+        self.is_away = False
+        now = environment.monotonic()
+        self._sent = deque((first, size, now, extra) for first, size, _, extra in self._sent)
+        self._look_at_oldest()
+
     def stop(self) -> None:
         """End the lane after what was sent; does not wait."""
         self._waiting.put(None)
@@ -141,7 +139,7 @@ class Lane:
 
     def end_within(self, seconds: float) -> None:
         """Wait so long at most for its end, and then do without it."""
-        if not self._channel.has_answered_within(seconds):
+        if not self.is_away and not self._channel.has_answered_within(seconds):
             self._channel.do_without()
 
     def _look_at_oldest(self) -> None:
@@ -155,10 +153,10 @@ class Lane:
                 if not framed.record.is_confirmation:  # it would be taken for the add behind it
                     self._report(Stored(self.ensemble_index, self.address.bookie_id, first))
         except BookKeeperError as error:
-            self._report(Broken(self.ensemble_index, self.address.bookie_id, error))
+            self._report(Failed(self.ensemble_index, self.address.bookie_id, error))
         except Exception as error:
             wrapped = BookieUnavailableError(f"bookie {self.address.bookie_id}: {error!r}")
-            self._report(Broken(self.ensemble_index, self.address.bookie_id, wrapped))
+            self._report(Failed(self.ensemble_index, self.address.bookie_id, wrapped))
         finally:
             if self._journal is not None:
                 self._journal.close()

@@ -9,8 +9,9 @@ other.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
+from itertools import chain
 from typing import Any
 
 _RUNNING, _FINISHED = "RUNNING", "FINISHED"
@@ -44,6 +45,11 @@ class Promise(Future[int]):
         """Whether somebody has looked at it, and must be told."""
         return "_condition" in self.__dict__
 
+    @property
+    def has_callbacks(self) -> bool:
+        """Whether something of the user runs when it is settled."""
+        return bool(self.__dict__.get("_done_callbacks"))
+
     def result(self, timeout: float | None = None) -> int:
         """As of any future; without a lock once it is there."""
         if self._state == _FINISHED and self._result is not None:
@@ -65,6 +71,27 @@ def settle(results: Iterable[tuple[Promise, int]]) -> None:
     while (awaited := _settle_unawaited(left)) is not None:
         promise, result = awaited
         promise.set_result(result)
+
+
+def settle_in_silence(
+    results: Iterable[tuple[Promise, int]],
+) -> Iterator[tuple[Promise, int]] | None:
+    """Like ``settle``, up to the first promise with a callback: from there on what is left.
+
+    So whoever settles runs nothing that is not his own.
+    """
+    left = iter(results)
+    while (awaited := _settle_unawaited(left)) is not None:
+        promise, result = awaited
+        with promise._condition:
+            if promise._done_callbacks:
+                return chain([awaited], left)
+            promise._result = result
+            promise._state = _FINISHED
+            for waiter in promise._waiters:
+                waiter.add_result(promise)
+            promise._condition.notify_all()
+    return None
 
 
 def _settle_unawaited(left: Iterable[tuple[Promise, int]]) -> tuple[Promise, int] | None:

@@ -1,7 +1,7 @@
 """The write handle: how one writer adds entries to an open ledger, from a driver, without Spark.
 
 While one group of entries is being stored, the next one gathers (group commit). What is decided,
-and when, is in ``committer``.
+and when, is in ``protocol.writing``; ``writer`` carries it out.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,13 +11,12 @@ import pyarrow as pa
 
 from bkspark import environment
 from bkspark.client.cluster import Cluster
-from bkspark.client.handles.committer import Committer
 from bkspark.client.handles.entries import VALUE_SCHEMA, count_of
-from bkspark.client.handles.events import Stop
 from bkspark.client.handles.grouping import Submitted
 from bkspark.client.handles.promise import Promise, kept
 from bkspark.client.handles.settings import USUAL, WriterSettings
 from bkspark.client.handles.with_block import ClosedAtEnd
+from bkspark.client.handles.writer import Writer
 from bkspark.client.hang_memory import Answer
 from bkspark.client.records import Seen
 from bkspark.errors import InvalidRequestError, LedgerFencedError, OutcomeUnknownError
@@ -63,15 +62,15 @@ class WriteHandle(ClosedAtEnd):
         self._cluster = cluster
         self._settings = settings
         self._schema = arrow_schema.decode(seen.value.schema)
-        self._committer = Committer(cluster, seen, digester, self._schema, settings)
+        self._writer = Writer(cluster, seen, digester, self._schema, settings)
         self._is_of_bytes = self._schema == VALUE_SCHEMA
         self._is_sealed = False
-        self._task = environment.start(self._committer.run, f"ledger-{self.ledger_id}")
+        self._task = environment.start(self._writer.run, f"ledger-{self.ledger_id}")
         self._is_let_go = False
 
     def __del__(self) -> None:
         if not self._is_let_go and self.is_of_this_process:
-            environment.dropped(self, repr(self), lambda: self._committer.inbox.put(Stop()))
+            environment.dropped(self, repr(self), self._writer.stop)
 
     def __repr__(self) -> str:
         return f"WriteHandle(ledger {self.ledger_id}, last_add_confirmed {self.last_add_confirmed})"
@@ -79,24 +78,24 @@ class WriteHandle(ClosedAtEnd):
     @property
     def last_add_confirmed(self) -> int:
         """The last acknowledged entry, -1 if there is none."""
-        return self._committer.pending.last_add_confirmed
+        return self._writer.machine.pending.last_add_confirmed
 
     @property
     def last_add_pushed(self) -> int:
         """The last entry that was given an id, -1 if there is none."""
         if self._settings.is_sync_deferred:
-            return self._committer.last_taken
-        return self._committer.pending.last_add_pushed
+            return self._writer.backlog.last_taken
+        return self._writer.machine.pending.last_add_pushed
 
     @property
     def metadata(self) -> LedgerMetadata:
         """The ledger's metadata as this writer knows it."""
-        return self._committer.metadata
+        return self._writer.metadata
 
     @property
     def faults(self) -> dict[str, str]:
         """Bookies that this writer has given up so far, each with the reason in one line."""
-        return self._committer.faults
+        return self._writer.faults
 
     def append(self, value: bytes) -> int:
         """Add one entry and return its id once it is durable on an ack quorum.
@@ -139,13 +138,16 @@ class WriteHandle(ClosedAtEnd):
         return self.append_at_once(entries)
 
     def wait_for_room(self) -> None:
-        """Wait while too much is not acknowledged; hold no lock that callbacks take.
+        """Wait while too much is not acknowledged, but never in a callback.
+
+        Who waits must hold no lock that callbacks take: room is made behind them.
 
         Raises:
             NotEnoughBookiesError: nothing was acknowledged for so long that it was given up.
         """
         self.require_own_process()
-        self._committer.wait_for_room()
+        if self._writer.backlog.is_full and not self._writer.is_telling_here:
+            self._writer.backlog.wait_for_room(self._settings.wait_seconds_max)
 
     def append_at_once(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
         """Like ``append_many_async``, for who has waited for room already, or must not wait."""
@@ -171,7 +173,7 @@ class WriteHandle(ClosedAtEnd):
                 nothing is known, until recovery decides.
         """
         self._require_may_wait("force")
-        last = self._committer.force()
+        last = self._writer.force()
         if last is not None:
             self._wait_for(last)
 
@@ -187,13 +189,13 @@ class WriteHandle(ClosedAtEnd):
             BookKeeperError: what ended the writer; the ledger is left to recovery.
         """
         self.release()
-        if self._committer.error is not None:
-            raise self._committer.error
+        if self._writer.error is not None:
+            raise self._writer.error
         if self._is_sealed:
             return
         if self._task.is_alive():
             raise self._no_end("the writer")
-        ledger = self._committer.metadata
+        ledger = self._writer.metadata
         sealing = Answer(
             lambda: self._seal(ledger.term, ledger.token),
             f"ledger-{self.ledger_id}-close",
@@ -208,7 +210,7 @@ class WriteHandle(ClosedAtEnd):
         self._require_may_wait("close")
         self._is_let_go = True
         if self._task.is_alive():
-            self._committer.inbox.put(Stop())
+            self._writer.stop()
         self._task.join(self._settings.wait_seconds_max)
 
     def _submit(
@@ -216,12 +218,12 @@ class WriteHandle(ClosedAtEnd):
     ) -> "Future[int]":
         self.require_own_process()
         promise = Promise()
-        last = self._committer.submit(Submitted(rows, row_count, byte_count, promise))
+        last = self._writer.submit(Submitted(rows, row_count, byte_count, promise))
         return kept(last) if self._settings.is_sync_deferred else promise
 
     def _require_may_wait(self, what: str) -> None:
         self.require_own_process()
-        if self._committer.is_telling_here:
+        if self._writer.is_telling_here:
             raise InvalidRequestError(
                 f"{what} in a callback of ledger {self.ledger_id} would wait for itself",
                 hint="use append_async there, or hand over to another thread",
@@ -257,7 +259,7 @@ class WriteHandle(ClosedAtEnd):
                 raise LedgerFencedError(f"ledger {self.ledger_id} is gone")
             return metadata.closed(
                 last_entry_id=self.last_add_confirmed,
-                length_bytes=self._committer.length_bytes,
+                length_bytes=self._writer.machine.pending.length_bytes,
                 term=term,
                 token=token,
             )

@@ -84,7 +84,6 @@ def append(line: Line, order: Order) -> None:
         handle = keeper.create_ledger(settings=NEVER_IDLE)
         line.say(ledger=handle.ledger_id)
         threads = {thread.name: thread.native_id for thread in threading.enumerate()}
-        line.hold("committer", threads[f"ledger-{handle.ledger_id}"])
         for member in handle.metadata.last_fragment.ensemble:
             name = f"ledger-{handle.ledger_id}-{member.bookie_id}"
             line.hold(member.bookie_id, threads[name])

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -14,8 +15,9 @@ from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.logs.log_writer import LogWriter
 from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
 from bkspark.testing.faulty_cluster import METADATA
-from tests.integration.faults.test_hanging_bookies import Gates
+from tests.integration.faults.test_hanging_bookies import QUICK, Gates, names_of
 from tests.integration.rig import Rig
+from tests.integration.waiting import wait_for_all_copies, wait_until
 from tests.stopwatch import Stopwatch, patience
 
 IMPATIENT = WriterSettings(add_entry_quorum_timeout_seconds=patience(0.5))
@@ -54,7 +56,9 @@ def hang(gates: Gates, *calls: str) -> None:
     gates.closed = {(METADATA, call) for call in calls or CALLS}
 
 
-def in_time(call: Callable[[], object], pattern: str = "no answer|still does not") -> None:
+def in_time(
+    call: Callable[[], object], pattern: str = "no answer|not acknowledged within|still does not"
+) -> None:
     watch = Stopwatch()
     with pytest.raises(OutcomeUnknownError, match=pattern):
         call()
@@ -113,6 +117,24 @@ def test_what_waits_for_a_ledger_to_close_is_answered(writer: LogWriter, gates: 
 def test_what_is_undecided_is_told(writer: LogWriter, gates: Gates) -> None:
     hang(gates, "is_current")
     in_time(lambda: writer.append(b"1"), r"no answer within [\d.]+ s; in log wal offset 1 is undec")
+
+
+def test_a_metadata_store_that_hangs_is_no_bookie_that_hangs(
+    keeper: BookKeeper, gates: Gates
+) -> None:
+    """A lane makes the check, and what is sent to its bookie meanwhile waits for it."""
+    handle = keeper.create_ledger(settings=QUICK)
+    members = names_of(handle)
+    gates.closed = {(METADATA, "is_current")}
+    first = handle.append_async(b"0")
+    wait_until(lambda: any(lane.is_away for lane in handle._writer._lanes._lanes.values()))
+    second = handle.append_async(b"1")
+    time.sleep(2 * QUICK.add_entry_timeout_seconds)
+    gates.open()
+    assert [first.result(120), second.result(120)] == [0, 1]
+    wait_for_all_copies(handle)
+    handle.close()
+    assert (names_of(handle), handle.faults) == (members, {})
 
 
 # --- everybody else ------------------------------------------------------------------------------

@@ -215,6 +215,6 @@ def test_loggers_are_named_like_their_subsystems(
         handle.append(b"late")
     with memory_keeper.create_log("wal").writer():
         pass
-    wait_until(lambda: "bkspark.client.handles.committer" in {r.name for r in caplog.records})
+    wait_until(lambda: "bkspark.client.handles.writer" in {r.name for r in caplog.records})
     names = {".".join(record.name.split(".")[:3]) for record in caplog.records}
     assert {"bkspark.client.recovery", "bkspark.client.handles", "bkspark.client.logs"} <= names

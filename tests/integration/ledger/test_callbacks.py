@@ -7,10 +7,12 @@ from concurrent.futures import Future
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import committer
-from bkspark.errors import InvalidRequestError
+from bkspark.client.handles import backlog, settings
+from bkspark.client.handles.settings import WriterSettings
+from bkspark.errors import BookKeeperError, InvalidRequestError
 from tests.integration.hand_writer import Gate
 from tests.integration.rig import Rig
+from tests.stopwatch import patience
 
 
 def values(keeper: BookKeeper, ledger_id: int) -> list[bytes]:
@@ -19,7 +21,7 @@ def values(keeper: BookKeeper, ledger_id: int) -> list[bytes]:
 
 def test_a_callback_may_append_too(memory_rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even where others would have to wait for room: all acknowledgements wait for the callback."""
-    monkeypatch.setattr(committer, "OUTSTANDING_BYTES_MAX", 2)
+    monkeypatch.setattr(backlog, "OUTSTANDING_BYTES_MAX", 2)
     gate, ids, many = Gate(memory_rig.faults), list[int](), threading.Event()
     with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
         with keeper.create_ledger() as handle:
@@ -64,3 +66,37 @@ def test_what_would_wait_for_itself_in_a_callback_is_refused(what: str, memory_r
             assert handle.append(b"c") == 1
         assert refused == [what]
         assert values(keeper, handle.ledger_id) == [b"a", b"c"]
+
+
+@pytest.mark.parametrize("what", ["room", "append", "append_many", "force", "close"])
+def test_a_caller_does_not_wait_for_ever_for_a_callback(
+    what: str, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is sent, nothing told and nothing closed behind a callback that does not return."""
+    monkeypatch.setattr(backlog, "OUTSTANDING_BYTES_MAX", 10)
+    monkeypatch.setattr(settings, "GRACE_SECONDS", patience(0.2))
+    is_told, may_go_on = threading.Event(), threading.Event()
+
+    def stay(_done: "Future[int]") -> None:
+        is_told.set()
+        may_go_on.wait(patience(6))
+
+    impatient = WriterSettings(add_entry_quorum_timeout_seconds=patience(0.5))
+    with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
+        handle = keeper.create_ledger(settings=impatient)
+        handle.append_async(b"0").add_done_callback(stay)
+        assert is_told.wait(120)
+        second = handle.append_async(b"0123456789" if what == "room" else b"1")
+        calls: dict[str, Callable[[], object]] = {
+            "room": lambda: handle.append(b"2"),
+            "append": lambda: handle.append(b"2"),
+            "append_many": lambda: handle.append_many([b"2"]),
+            "force": handle.force,
+            "close": handle.close,
+        }
+        expected = "was not taken" if what == "room" else "no answer within"
+        with pytest.raises(BookKeeperError, match=expected):
+            calls[what]()
+        may_go_on.set()
+        assert second.result(120) == 1
+        handle.close()

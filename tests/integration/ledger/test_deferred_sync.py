@@ -13,7 +13,6 @@ import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
 from bkspark.client.handles import grouping
-from bkspark.client.handles.lane import Stored
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.errors import (
@@ -47,12 +46,8 @@ def appends_of(rig: Rig) -> int:
 
 def last_sent(handle: WriteHandle) -> int:
     """The last entry in a record, when the writer has decided about all that was appended."""
-    inbox = handle._committer.inbox
-    for _ in range(2):  # the second is looked at behind all decisions about the first
-        inbox.put(Stored(0, "nobody", 0))
-        while not inbox.empty():
-            time.sleep(0.001)
-    return handle._committer.pending.last_add_pushed
+    with handle._writer._lock:
+        return handle._writer.machine.pending.last_add_pushed
 
 
 def wait_until_told(keeper: BookKeeper, ledger_id: int, entry_id: int) -> None:
@@ -224,7 +219,7 @@ def test_a_caller_waits_where_even_that_cannot_be_written(
     memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grouping, "HELD_BYTES_MAX", 50)
-    monkeypatch.setattr("bkspark.client.handles.committer.OUTSTANDING_BYTES_MAX", 100)
+    monkeypatch.setattr("bkspark.client.handles.backlog.OUTSTANDING_BYTES_MAX", 100)
     gate = Gate(memory_rig.faults)
     handle = keeper.create_ledger(settings=DEFERRED)
     gate.close(*memory_rig.urls)

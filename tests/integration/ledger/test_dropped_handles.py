@@ -125,7 +125,7 @@ def test_a_forked_process_ends_nothing_of_its_parent(rig: Rig) -> None:
         child = os.fork()
         if not child:
             put: list[object] = []
-            handle._committer.inbox = type("Inbox", (), {"put": put.append})()
+            handle._writer._own_work = type("Inbox", (), {"put": put.append})()
             del handle
             os._exit(len(put))
         assert os.waitpid(child, 0)[1] == 0

@@ -11,17 +11,22 @@ import pytest
 
 from bkspark.bookie.uri import open_bookie
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import ensemble
-from bkspark.client.handles.ensemble import Ensemble
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.records import Records, Seen
-from bkspark.errors import LedgerFencedError, NotEnoughBookiesError, OutcomeUnknownError
+from bkspark.errors import (
+    BookieUnavailableError,
+    LedgerFencedError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
 from bkspark.format import layout
+from bkspark.protocol import writing
 from bkspark.protocol.adding import PendingAdds
 from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.quarantine import FAILURES_MAX
 from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.writing_steps import Failed, Stored
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.hand_writer import Gate, violations
@@ -41,6 +46,14 @@ def names_of(handle: WriteHandle) -> list[str]:
 
 def appends(rig: Rig, name: str) -> int:
     return sum(o.place == name and o.call == "append" for o in rig.faults.trace)
+
+
+def replace_by_failing(handle: WriteHandle, index: int) -> bool:
+    """Let a bookie fail; whether another one has its place then."""
+    name, error = names_of(handle)[index], BookieUnavailableError("it failed")
+    handle._writer._report(Failed(index, name, error))
+    wait_until(lambda: not handle._writer.machine.is_changing)
+    return names_of(handle)[index] != name
 
 
 def test_a_bookie_that_fails_is_replaced_from_the_first_entry_without_an_ack(
@@ -117,7 +130,7 @@ def test_rb_07_what_a_replaced_bookie_had_counted_is_taken_back(
     gate.close(*(name for name in memory_rig.urls if name != before[0]))
     first = handle.append_async(b"0")
     wait_until(lambda: appends(memory_rig, before[0]) == 1)
-    wait_until(lambda: handle._committer.pending._pending[0].counted)
+    wait_until(lambda: next(iter(handle._writer.machine.pending)).counted)
     memory_rig.faults.down = {before[0]}
     handle.append_async(b"1")
     wait_until(lambda: names_of(handle) != before)
@@ -137,11 +150,16 @@ def test_rb_07_a_late_report_of_a_replaced_bookie_counts_for_nothing(
     memory_rig: Rig, keeper: BookKeeper
 ) -> None:
     handle = keeper.create_ledger()
-    lanes, before = handle._committer._ensemble, names_of(handle)
-    assert lanes.has(1, before[1])
-    assert lanes.replace(1, "it failed", 0)
-    assert not lanes.has(1, before[1])
-    assert lanes.has(1, names_of(handle)[1])
+    before = names_of(handle)
+    assert replace_by_failing(handle, 1)
+    gate = Gate(memory_rig.faults)
+    gate.close(*memory_rig.urls)
+    waiting = handle.append_async(b"0")
+    handle._writer._report(Stored(1, before[1], 0))
+    (add,) = handle._writer.machine.pending
+    assert not add.counted
+    gate.open()
+    assert waiting.result(120) == 0
     handle.release()
 
 
@@ -303,11 +321,10 @@ def test_rb_22_a_reader_follows_the_ledger_to_its_new_bookies(
 def test_a_writer_that_changed_too_often_gives_up(
     keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ensemble, "CHANGES_MAX", 1)
+    monkeypatch.setattr(writing, "CHANGES_MAX", 1)
     handle = keeper.create_ledger()
-    bookies: Ensemble = handle._committer._ensemble
-    assert bookies.replace(0, "it failed", 0)
-    assert not bookies.replace(1, "it failed", 0)
+    assert replace_by_failing(handle, 0)
+    assert not replace_by_failing(handle, 1)
     handle.release()
 
 
@@ -315,10 +332,9 @@ def test_bookies_that_failed_are_never_swapped_for_one_another(
     memory_rig: Rig, keeper: BookKeeper
 ) -> None:
     handle = keeper.create_ledger()
-    bookies: Ensemble = handle._committer._ensemble
     others, had = names_of(handle)[1:], names_of(handle)[:1]
-    while bookies.replace(0, "it failed", 0):
-        had.append(bookies.seen.value.last_fragment.ensemble[0].bookie_id)
+    while replace_by_failing(handle, 0):
+        had.append(names_of(handle)[0])
         assert len(had) <= len(memory_rig.urls)
     assert sorted(others + had) == sorted(memory_rig.urls)
     handle.release()
@@ -338,8 +354,8 @@ def test_with_delay_nobody_is_replaced_while_every_entry_reaches_its_ack_quorum(
     assert (names_of(handle), len(handle.metadata.fragments)) == (before, 1)
     memory_rig.faults.down = {before[0], before[1]}
     sent[handle.append(b"5")] = b"5"
-    assert not {before[0], before[1]} & set(names_of(handle))
-    assert (names_of(handle)[2], handle.metadata.last_fragment.first_entry_id) == (before[2], 5)
+    wait_until(lambda: not {before[0], before[1]} & set(names_of(handle)))
+    assert (names_of(handle)[2], handle.metadata.fragments[1].first_entry_id) == (before[2], 5)
     handle.close()
     memory_rig.faults.forget()
     assert not violations(memory_rig, handle.ledger_id, sent, list(sent))
@@ -351,18 +367,17 @@ def test_bookies_that_keep_failing_are_chosen_last(memory_rig: Rig, keeper: Book
     (member,) = [m for m in keeper._cluster.addresses() if m.bookie_id == bad]
     for _ in range(FAILURES_MAX):
         handle = keeper.create_ledger(settings=WriterSettings(explicit_lac_ms=0))
-        lanes: Ensemble = handle._committer._ensemble
         index = names_of(handle).index(bad) if bad in names_of(handle) else None
         if index is None:
             keeper._cluster.note_failure(member)
         else:
-            lanes.drop(index, "it failed")
+            replace_by_failing(handle, index)
         handle.release()
     assert keeper._cluster.suspects() == {bad}
     for _ in range(6):
         with keeper.create_ledger() as handle:
             assert bad not in names_of(handle)
-            assert handle._committer._ensemble.replace(0, "it failed", 0)
+            assert replace_by_failing(handle, 0)
             assert bad not in names_of(handle)
     with keeper.create_ledger(ensemble_size=len(memory_rig.urls)) as handle:
         assert bad in names_of(handle)
@@ -374,6 +389,6 @@ def test_a_failure_is_noted_with_the_bookie(memory_rig: Rig, keeper: BookKeeper)
         handle = keeper.create_ledger(ensemble_size=len(memory_rig.urls))
         memory_rig.faults.down = {"bookie-2"}
         handle.append_many([b"%d" % n for n in range(6)])
-        wait_until(lambda handle=handle: handle._committer._ensemble.failed)
+        wait_until(lambda handle=handle: handle._writer.machine.failed)
         handle.release()
     assert keeper._cluster.suspects() == {"bookie-2"}

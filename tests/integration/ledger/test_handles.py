@@ -1,5 +1,6 @@
 """Write and read handles: what a caller is told, in which order, and how a ledger ends."""
 
+import itertools
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -9,10 +10,8 @@ import pyarrow as pa
 import pytest
 
 from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import committer
-from bkspark.client.handles.committer import Committer, Event
-from bkspark.client.handles.grouping import Submitted
-from bkspark.client.handles.promise import Promise
+from bkspark.client.handles import backlog
+from bkspark.client.handles.lanes import Lanes
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.errors import (
@@ -95,7 +94,7 @@ def test_a_request_that_makes_no_sense_leaves_the_writer_alone(keeper: BookKeepe
 
 
 def test_callers_wait_while_too_much_has_no_ack(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committer, "OUTSTANDING_BYTES_MAX", 10)
+    monkeypatch.setattr(backlog, "OUTSTANDING_BYTES_MAX", 10)
     gate = Gate(rig.faults)
     with rig.faults.installed(), BookKeeper(rig.uri) as keeper, keeper.create_ledger() as handle:
         gate.close(*rig.urls)
@@ -111,23 +110,33 @@ def test_callers_wait_while_too_much_has_no_ack(rig: Rig, monkeypatch: pytest.Mo
         assert last == [1]
 
 
-def test_callers_that_never_fall_silent_get_their_acknowledgements(
+def test_callers_that_never_fall_silent_get_their_acknowledgements(keeper: BookKeeper) -> None:
+    with keeper.create_ledger() as handle:
+        first = handle.append_async(b"a")
+        others = itertools.takewhile(lambda _: not first.done(), range(1_000_000))
+        assert sum(handle.append_async(b"x") == 0 for _ in others) == 0
+        assert first.result(0) == 0
+
+
+def test_an_interrupted_append_ends_the_writer(
     keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committer, "GROUP_ENTRIES_MAX", 10)
-    take, others = Committer._handle, iter(range(100_000))
+    """Whoever appends runs the writer: what he had half sent nobody goes on with."""
 
-    def take_and_get_another(self: Committer, event: Event) -> None:
-        take(self, event)
-        if isinstance(event, Submitted) and not first.done() and next(others, None) is not None:
-            handle.append_async(b"x")
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
 
-    with keeper.create_ledger() as handle:
-        first: Future[int] = Promise()
-        monkeypatch.setattr(Committer, "_handle", take_and_get_another)
-        first = handle.append_async(b"a")
-        assert first.result(120) == 0
-        assert next(others, None) is not None
+    handle = keeper.create_ledger()
+    handle.append(b"a")
+    with monkeypatch.context() as patch:
+        patch.setattr(Lanes, "send", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            handle.append(b"b")
+    for work in (lambda: handle.append(b"c"), handle.close):
+        with pytest.raises(OutcomeUnknownError, match="KeyboardInterrupt"):
+            work()
+    assert handle.last_add_confirmed == 0
+    assert values(keeper, handle.ledger_id) == [b"a"]
 
 
 @pytest.mark.parametrize("is_ended_by_error", [True, False])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bkspark.client.handles import committer, settings
+from bkspark.client.handles import backlog, settings
 from bkspark.client.handles.settings import WriterSettings
 from bkspark.client.handles.write_handle import WriteHandle
 from bkspark.client.logs import log_writer
@@ -111,7 +111,7 @@ def test_a_callback_does_not_wait_for_what_waits_for_it(rolling) -> None:
 def test_room_is_not_waited_for_under_the_lock_that_callbacks_take(
     memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committer, "OUTSTANDING_BYTES_MAX", 10)
+    monkeypatch.setattr(backlog, "OUTSTANDING_BYTES_MAX", 10)
     told = threading.Event()
     added: list[Future[int]] = []
 
@@ -157,7 +157,7 @@ def test_what_waited_for_a_ledger_to_close_does_not_wait_for_room_again(
 ) -> None:
     writer, held, first = rolling
     taken = [writer.append_async(b"x" * 100) for _ in range(3)]
-    monkeypatch.setattr(committer, "OUTSTANDING_BYTES_MAX", 10)
+    monkeypatch.setattr(backlog, "OUTSTANDING_BYTES_MAX", 10)
     assert_lock_is_free_behind_the_roll(writer, held, memory_rig)
     assert [future.result(120) for future in (first, *taken)] == [0, 1, 2, 3]
 
@@ -216,7 +216,7 @@ def test_a_callback_of_what_a_roll_cannot_send_does_not_wait_for_room(
     taken = writer.append_async(b"as much as has room")
     wrong = writer.append_async(5)  # type: ignore[arg-type]
     wrong.add_done_callback(lambda _wrong: added.append(writer.append_async(b"in its place")))
-    monkeypatch.setattr(committer, "OUTSTANDING_BYTES_MAX", 10)
+    monkeypatch.setattr(backlog, "OUTSTANDING_BYTES_MAX", 10)
     assert_lock_is_free_behind_the_roll(writer, held, memory_rig)
     with pytest.raises(InvalidRequestError):
         wrong.result(120)

@@ -136,7 +136,7 @@ def test_each_record_of_a_handle_says_it_and_so_does_a_confirmation(memory_rig: 
         ledger = keeper.create_ledger(ack_quorum_size=3, settings=settings)
         for _ in range(2):
             ledger.append(b"entry")
-            wait_until(lambda: ledger._committer.pending._said == ledger.last_add_confirmed)
+            wait_until(lambda: ledger._writer.machine.pending._said == ledger.last_add_confirmed)
         ledger.close()
     found = stored_by(memory_rig, ledger.ledger_id)
     assert found == [(-1, -1, -1), (0, 0, 0), (0, 0, 0), (1, 1, 1)]

@@ -224,7 +224,8 @@ class ScopeRun:
         touch = self.scheduler.touch
 
         def touch_in_turn(thing: str, access: Access) -> None:
-            touch(thing, Access.ADD if turns.before(thing, access) else access)
+            turns.wait(thing, access)
+            touch(thing, access)
 
         self.scheduler.touch = touch_in_turn
         ranks = self.scope.ranks

@@ -35,23 +35,19 @@ class Turns:
         self._ranks = {bookie_id: rank for rank, bookie_id in enumerate(bookie_ids)}
         self._answered = 0
 
-    def before(self, thing: str, access: Access) -> bool:
+    def wait(self, thing: str, access: Access) -> None:
         """Wait, if whoever is about to touch ``thing`` must not answer yet.
 
-        Returns whether it is an answer of one of the bookies. Those come in one order only, so
-        among themselves they do not race.
+        An answer is brought to the writer under its lock.
         """
-        is_answer = access is Access.WRITE and thing.startswith("inbox of ") and "," not in thing
+        is_answer = access is Access.WAIT and thing.startswith("lock")
         rank = self._rank(self._scheduler.current) if is_answer else None
-        if rank is None:
-            return False
-        if rank >= self._answered:
+        if rank is not None and rank >= self._answered:
             if rank:
                 self._scheduler.pause(lambda: self._answered == rank)
                 self._scheduler.touch(f"turn {rank}", Access.WAIT)
             self._answered = rank + 1
             self._scheduler.touch(f"turn {self._answered}", Access.WRITE)
-        return True
 
     def _rank(self, task: Task | None) -> int | None:
         """Of the bookie that ``task`` works on for the writer."""

@@ -11,8 +11,9 @@ import pytest
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.client.handles import lane
-from bkspark.client.handles.lane import Broken, Framed, Lane
+from bkspark.client.handles.lane import Framed, Lane
 from bkspark.client.hang_memory import HangMemory
+from bkspark.protocol.writing_steps import Failed
 
 ADDRESS = BookieAddress("bookie-1", "a" * 32, "c" * 32, "memory://a")
 
@@ -50,7 +51,7 @@ def test_a_bookie_that_hung_for_others_is_not_waited_for() -> None:
     events: list[Any] = []
     its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=events.append)
     [broken] = events
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, Failed)
     assert "still does not answer" in str(broken.error)
     its_lane.abandon()
     its_lane.end_within(0)
@@ -72,3 +73,16 @@ def test_a_lane_that_hangs_is_remembered(
     assert environment.the_one(HangMemory).hangs(ADDRESS) == is_given_up
     assert len(environment.the_one(HangMemory)._owed[ADDRESS]) == 1
     gate.set()
+
+
+def test_what_was_sent_while_its_task_was_away_is_begun_when_it_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(environment, "start", lambda *_: None)
+    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None)
+    its_lane.is_away = True
+    its_lane.send(framed(0, 10))
+    now = its_lane.since + 100
+    monkeypatch.setattr(environment, "monotonic", lambda: now)
+    its_lane.come_back()
+    assert (its_lane.is_away, its_lane.since) == (False, now)
