@@ -78,18 +78,20 @@ MUTANTS = (
     Mutant(
         "a bookie that lost the ledger's folder is empty",
         MEMBER_FILE,
-        "    if not has_own and not problem:\n",
-        "    if not has_own and problem:\n",
+        "    if not problem:\n        problem = _lost",
+        "    if not ends and problem:\n        problem = _lost",
         (f"{ENDS}::test_a_bookie_that_lost_the_ledgers_folder_is_not_empty",),
     ),
     Mutant(
         "copies of a recovery make a bookie whole for readers",
         MEMBER_FILE,
-        "    if not has_own and not problem:\n",
-        "    if not ends and not problem:\n",
+        "    if not problem:\n        problem = _lost",
+        "    if not ends and not problem:\n        problem = _lost",
         (
             "tests/integration/recovery/test_lost_records.py::"
             "test_copies_of_a_recovery_make_no_bookie_whole_for_readers",
+            "tests/integration/recovery/test_lost_records.py::"
+            "test_a_reader_takes_no_bookie_without_its_marker_for_whole",
         ),
     ),
     Mutant(

@@ -106,8 +106,7 @@ def member_end(
                 ends[name] = _believed(known.look(root, source), ledger)
             except CorruptDataError as error:
                 problem = problem or f"bookie {member.bookie_id}: {error.args[0]}"
-    has_own = any(layout.journal_term(name.rpartition("/")[2]) == base for name in ends)
-    if not has_own and not problem:
+    if not problem:
         problem = _lost(root, member, ledger)
     return MemberEnd(ends, problem)
 
@@ -128,9 +127,10 @@ def permission_of(ledger: LedgerMetadata) -> str:
 
 
 def _lost(root: ReadableRoot, member: Member, ledger: LedgerMetadata) -> str:
-    """Why a bookie without the writer's journal may have had it: his marker was there before.
+    """Why a bookie may have had more than it shows: the marker was there before anything else.
 
-    What it has got of a recovery since then are copies, and do not show all that it had.
+    What it has got of a recovery since then are copies, and do not show all that it had; and a
+    journal that is there still may have lost its end with the marker (R18).
     """
     if root.size(permission_of(ledger)) is not None:
         return ""

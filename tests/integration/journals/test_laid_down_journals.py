@@ -71,7 +71,7 @@ def test_a_follower_asks_for_the_journals_of_the_last_term_only(rig: Rig) -> Non
         assert watch.look().end_offset == 60
         rig.faults.forget()
         assert watch.look().end_offset == 60
-        sizes = [found for found in rig.faults.trace if found.call == "size"]
+        sizes = [o for o in rig.faults.trace if o.call == "size" and "/journal/" in o.name]
     assert len(sizes) == len(rig.urls)
 
 

@@ -240,6 +240,20 @@ def test_copies_of_a_recovery_make_no_bookie_whole_for_readers(memory_rig: Rig) 
             keeper.open_ledger(writer.ledger_id, recovery=False)
 
 
+def test_a_reader_takes_no_bookie_without_its_marker_for_whole(memory_rig: Rig) -> None:
+    """Its journal is there, without a record of which nobody knows; its marker is not."""
+    writer = HandWriter(memory_rig)
+    writer.add(0, 1, acknowledges=True)
+    writer.add(0, 1, acknowledges=True)
+    with BookKeeper(memory_rig.uri) as keeper:
+        before = keeper.open_ledger(writer.ledger_id, recovery=False)
+        assert before.last_add_confirmed == 0
+        memory_rig.replace_file(writer.names[0], writer.permission, None)
+        keep(memory_rig, writer, 0, 1)
+        with pytest.raises(BookieUnavailableError, match="has lost what it had"):
+            keeper.open_ledger(writer.ledger_id, recovery=False)
+
+
 def test_a_reader_is_shown_no_end_by_a_bookie_that_has_lost_more(
     memory_rig: Rig, striped: HandWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
