@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from bkspark.client.bookkeeper import BookKeeper
-    from bkspark.client.handles.adv_handle import AdvWriteHandle
-    from bkspark.client.handles.read_handle import Entry, ReadHandle
-    from bkspark.client.handles.settings import ReaderSettings, WriterSettings
-    from bkspark.client.handles.write_handle import WriteHandle
-    from bkspark.client.logs.log_handle import LogEntry, LogHandle
-    from bkspark.client.logs.log_writer import LogWriter
-    from bkspark.client.recovery.recover import RecoveryReport
+    from bkspark.bookkeeper import BookKeeper
+    from bkspark.ledger.handles.adv_handle import AdvWriteHandle
+    from bkspark.ledger.handles.read_handle import Entry, ReadHandle
+    from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
+    from bkspark.ledger.handles.write_handle import WriteHandle
+    from bkspark.ledger.recovery.recover import RecoveryReport
+    from bkspark.log.log_handle import LogEntry, LogHandle
+    from bkspark.log.log_writer import LogWriter
 
 _LOADED_WHEN_ASKED_FOR = {
-    "AdvWriteHandle": "bkspark.client.handles.adv_handle",
-    "BookKeeper": "bkspark.client.bookkeeper",
-    "Entry": "bkspark.client.handles.read_handle",
-    "LogEntry": "bkspark.client.logs.log_handle",
-    "LogHandle": "bkspark.client.logs.log_handle",
-    "LogWriter": "bkspark.client.logs.log_writer",
-    "ReadHandle": "bkspark.client.handles.read_handle",
-    "ReaderSettings": "bkspark.client.handles.settings",
-    "RecoveryReport": "bkspark.client.recovery.recover",
-    "WriteHandle": "bkspark.client.handles.write_handle",
-    "WriterSettings": "bkspark.client.handles.settings",
+    "AdvWriteHandle": "bkspark.ledger.handles.adv_handle",
+    "BookKeeper": "bkspark.bookkeeper",
+    "Entry": "bkspark.ledger.handles.read_handle",
+    "LogEntry": "bkspark.log.log_handle",
+    "LogHandle": "bkspark.log.log_handle",
+    "LogWriter": "bkspark.log.log_writer",
+    "ReadHandle": "bkspark.ledger.handles.read_handle",
+    "ReaderSettings": "bkspark.ledger.handles.settings",
+    "RecoveryReport": "bkspark.ledger.recovery.recover",
+    "WriteHandle": "bkspark.ledger.handles.write_handle",
+    "WriterSettings": "bkspark.ledger.handles.settings",
 }
 """They need pyarrow, which takes longer to import than all the rest."""
 
@@ -85,8 +85,8 @@ def recover_ledger(
     Raises:
         InvalidRequestError: ``spark`` is a session of Spark Connect.
     """
-    from bkspark.client import arguments
-    from bkspark.client.password import Password
+    from bkspark.cluster import arguments
+    from bkspark.cluster.password import Password
     from bkspark.spark.connect import require_own_driver
 
     require_own_driver(spark)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import bkspark
 from bkspark.cli.output import note
-from bkspark.client.cluster import Cluster
+from bkspark.cluster.cluster import Cluster
 from bkspark.spark.job import run_job
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bkspark.format.digest import Buffer as Buffer
-from bkspark.protocol.ledger import Member
+from bkspark.protocol.ledger.metadata import Member
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class BookieRoot(ReadableRoot, Protocol):
         """Remove what writers that died in mid-file left right under ``folder``; how many files.
 
         No look-up ever asks for such a name, so this is safe at any time; but a writer that lives
-        gets an error for the file it loses. ``bkspark.client.admin.leftovers`` says where to.
+        gets an error for the file it loses. ``bkspark.admin.leftovers`` says where to.
         """
         ...
 

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterator
 
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
-from bkspark.client.admission import require_apart
-from bkspark.client.cluster import BookieStatus, Cluster
+from bkspark.cluster.admission import require_apart
+from bkspark.cluster.cluster import BookieStatus, Cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.ledger import LedgerState, Member
-from bkspark.protocol.placement import Candidate, shared_domains
-from bkspark.protocol.quorum import DEFAULT_QUORUM
+from bkspark.protocol.ledger.metadata import LedgerState, Member
+from bkspark.protocol.ledger.placement import Candidate, shared_domains
+from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 
 
 def risk_findings(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
+from bkspark.admin.leftovers import sweep_leftovers
+from bkspark.admin.lost_bookies import declare_lost
 from bkspark.cli.output import Column, note, plural, print_done, print_rows
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
-from bkspark.client.admin.leftovers import sweep_leftovers
-from bkspark.client.admin.lost_bookies import declare_lost
 
 
 def add_to(app: typer.Typer) -> None:

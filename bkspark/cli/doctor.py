@@ -18,13 +18,13 @@ from importlib import metadata
 from pathlib import Path
 
 from bkspark._version import VERSION
+from bkspark.admin.survey import Survey
 from bkspark.cli import bookie_health, health
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
-from bkspark.client.admin.survey import Survey
-from bkspark.client.admission import storage_risk
-from bkspark.client.arguments import METADATA_URI_VARIABLE
-from bkspark.client.cluster import BookieStatus, Cluster
+from bkspark.cluster.admission import storage_risk
+from bkspark.cluster.arguments import METADATA_URI_VARIABLE
+from bkspark.cluster.cluster import BookieStatus, Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.storage.shown import shown_url
 

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bkspark.admin import views
+from bkspark.admin.survey import Survey
 from bkspark.cli import bookie_health
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
-from bkspark.client.admin import views
-from bkspark.client.admin.survey import Survey
-from bkspark.client.cluster import BookieStatus, Cluster
-from bkspark.protocol.ledger import LedgerState, Member
+from bkspark.cluster.cluster import BookieStatus, Cluster
+from bkspark.protocol.ledger.metadata import LedgerState, Member
 
 _PROBLEMS_SHOWN_MAX = 5
 _NOT_CLOSED = (LedgerState.OPEN.value, LedgerState.IN_RECOVERY.value)

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from bkspark.admin import views
 from bkspark.cli.output import Column, note, print_done, print_json, print_pairs, print_rows
 from bkspark.cli.rows import (
     Format,
@@ -22,12 +23,11 @@ from bkspark.cli.session import (
     require_consent,
     session_of,
 )
-from bkspark.client import deleting
-from bkspark.client.admin import views
-from bkspark.client.reading.ordered_read import read_ledger_in_order
-from bkspark.client.recovery.recover import recover as recover_ledger
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState
+from bkspark.ledger import deleting
+from bkspark.ledger.recovery.recover import recover as recover_ledger
+from bkspark.log.reading.ordered_read import read_ledger_in_order
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
 LedgerId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The ledger's id.")]
 

@@ -7,12 +7,12 @@ import typer
 from bkspark.cli.output import Column, plural, print_done, print_rows
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, Session, password_of, require_consent, session_of
-from bkspark.client.logs import cursors as log_cursors
-from bkspark.client.logs import truncation
-from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.logs.truncation import Truncation
-from bkspark.client.password import Password
+from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
+from bkspark.log import cursors as log_cursors
+from bkspark.log import truncation
+from bkspark.log.log_handle import LogHandle
+from bkspark.log.truncation import Truncation
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.filesize import decimal
 
+from bkspark.admin import views
 from bkspark.cli import log_upkeep
 from bkspark.cli.output import Column, plural, print_done, print_json, print_pairs, print_rows
 from bkspark.cli.rows import (
@@ -24,15 +25,14 @@ from bkspark.cli.session import (
     require_consent,
     session_of,
 )
-from bkspark.client import deleting
-from bkspark.client.admin import views
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.logs.creating import create_log
-from bkspark.client.reading.log_view import look_at
-from bkspark.client.reading.ordered_read import read_view_in_order
+from bkspark.cluster.cluster import Cluster
 from bkspark.format import digest
-from bkspark.protocol.quorum import DEFAULT_QUORUM, Quorum
+from bkspark.ledger import deleting
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+from bkspark.log.creating import create_log
+from bkspark.log.reading.log_view import look_at
+from bkspark.log.reading.ordered_read import read_view_in_order
+from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
 EnsembleSizeOption = Annotated[int, typer.Option(help="Bookies of a ledger.")]

@@ -19,7 +19,7 @@ from bkspark._version import VERSION
 from bkspark.cli import bookies, cluster, failures, ledgers, logs
 from bkspark.cli.output import note, outputs_for_people
 from bkspark.cli.session import Session
-from bkspark.client.arguments import METADATA_URI_VARIABLE
+from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.errors import InvalidRequestError
 
 app = typer.Typer(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from bkspark.cli.output import Column, json_line, note, print_table
-from bkspark.client.reading.ordered_read import InlineRead, OrderedRead
+from bkspark.log.reading.ordered_read import InlineRead, OrderedRead
 
 TABLE_ROWS_DEFAULT = 20
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from bkspark.admin.survey import Survey
 from bkspark.cli.output import note
-from bkspark.client.admin.survey import Survey
-from bkspark.client.arguments import METADATA_URI_VARIABLE
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
+from bkspark.cluster.arguments import METADATA_URI_VARIABLE
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.storage.shown import shown_url
 

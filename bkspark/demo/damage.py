@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.reading.ledger_files import OpenBookies, find_records, placed_logs
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerMetadata
+from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from bkspark.client.reading.slice_reader import ReplicaFault
 from bkspark.demo.damage import Damage
-from bkspark.protocol.ledger import LedgerMetadata
+from bkspark.log.reading.slice_reader import ReplicaFault
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 ENTRIES_DRAWN = 10
 _BAR_WIDTH = 40

@@ -15,17 +15,17 @@ from rich.console import Console
 from rich.text import Text
 
 from bkspark import environment
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.password import Password
-from bkspark.client.reading.plan import OffsetRange, plan_log
-from bkspark.client.reading.slice_reader import ReplicaFault, SliceReader
+from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.password import Password
 from bkspark.demo import damage as damage_module
 from bkspark.demo import drawing, flights
 from bkspark.demo.damage import Damage
 from bkspark.demo.narrator import Narrator
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.format.arrow_schema import OFFSET_COLUMN
-from bkspark.protocol.ledger import LedgerMetadata
+from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.slice_reader import ReplicaFault, SliceReader
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,8 +5,8 @@ from typing import Any
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.format.strict_json import Fields
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import (
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import (
     AddRecord,
     AttemptLogs,
     EntryLog,

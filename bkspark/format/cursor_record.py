@@ -2,7 +2,7 @@
 
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
-from bkspark.protocol.cursor import CursorRecord
+from bkspark.protocol.log.cursor import CursorRecord
 
 KIND = "cursor"
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import arrow_message
 from bkspark.format.digest import Buffer, Digester
-from bkspark.protocol.record import EntryLog
+from bkspark.protocol.ledger.record import EntryLog
 
 COMPRESSIONS = ("none", "lz4", "zstd")
 

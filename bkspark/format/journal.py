@@ -23,7 +23,7 @@ from types import MappingProxyType
 from bkspark.errors import BookKeeperError, CorruptDataError
 from bkspark.format import add_record, strict_json
 from bkspark.format.digest import Buffer, Digester, canonical_json, crc32c
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.ledger.record import AddRecord
 
 HEADER_BYTES_MAX = 256 * 2**20
 

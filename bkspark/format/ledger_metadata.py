@@ -11,7 +11,7 @@ from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
 from bkspark.format.digest import checked_spec, encode_spec
 from bkspark.format.strict_json import Fields
-from bkspark.protocol.ledger import (
+from bkspark.protocol.ledger.metadata import (
     INVALID_ENTRY_ID,
     DigestSpec,
     Fragment,
@@ -20,7 +20,7 @@ from bkspark.protocol.ledger import (
     Member,
     Standing,
 )
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.quorum import Quorum
 
 KIND = "ledger"
 

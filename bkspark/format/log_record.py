@@ -13,9 +13,9 @@ from bkspark.format.ledger_metadata import (
     encode_quorum,
 )
 from bkspark.format.strict_json import Fields
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.log_contents import LoggedLedger
-from bkspark.protocol.stream_run import Streams
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.stream_run import Streams
 
 KIND = "log"
 

@@ -1,6 +1,6 @@
 """Recovery as a Spark action: bookies are fenced, read and written to where they are mounted.
 
-The decisions are those of ``bkspark.client.recovery.recover`` and are made on the driver. Only its
+The decisions are those of ``bkspark.ledger.recovery.recover`` and are made on the driver. Only its
 instructions travel: each is a partition of its own, and each step is one job.
 """
 
@@ -18,12 +18,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bkspark import environment
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery import running
-from bkspark.client.recovery.recover import RecoveryReport, recover
-from bkspark.client.recovery.running import Instruction, in_threads, still_waiting
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
+from bkspark.ledger.recovery import running
+from bkspark.ledger.recovery.recover import RecoveryReport, recover
+from bkspark.ledger.recovery.running import Instruction, in_threads, still_waiting
 
 Numbered = tuple[int, Instruction[Any]]
 

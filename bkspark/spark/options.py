@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass
 from typing import TypeVar
 
-from bkspark.client.arguments import METADATA_URI_VARIABLE
-from bkspark.client.batch.target import BlockSettings
-from bkspark.client.password import Password
+from bkspark.cluster.arguments import METADATA_URI_VARIABLE
+from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS
-from bkspark.protocol.quorum import DEFAULT_QUORUM, Quorum
-from bkspark.protocol.record import Transaction
+from bkspark.log.batch.target import BlockSettings
+from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
+from bkspark.protocol.ledger.record import Transaction
 from bkspark.spark.elsewhere import unknown
 from bkspark.spark.option_uses import Use, belonging, misplaced
 from bkspark.spark.tables import NO_TABLES

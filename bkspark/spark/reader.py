@@ -4,7 +4,7 @@ Partitions are planned once per DataFrame, from one version of the log, so every
 the same rows. Ranges come from options: filters are not pushed down, because a pushed filter leaks
 into other queries on the same DataFrame in Spark 4.1 to 4.3.
 
-Rows come in the order of the plan (see ``bkspark.client.reading.plan``), which is not that of their
+Rows come in the order of the plan (see ``bkspark.log.reading.plan``), which is not that of their
 offsets: order by ``_offset`` for the log's.
 """
 
@@ -18,16 +18,16 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.reading.confirmed import readable
-from bkspark.client.reading.ledger_files import OpenBookies
-from bkspark.client.reading.log_view import LogView, look_at
-from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
-from bkspark.client.reading.slice_reader import SliceReader
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema, layout
-from bkspark.protocol.data_loss import LogGeneration, truncated
-from bkspark.protocol.log import LogRecord
+from bkspark.log.reading.confirmed import readable
+from bkspark.log.reading.ledger_files import OpenBookies
+from bkspark.log.reading.log_view import LogView, look_at
+from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
+from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.protocol.log.data_loss import LogGeneration, truncated
+from bkspark.protocol.log.record import LogRecord
 from bkspark.spark.options import Options
 from bkspark.spark.schema import (
     expected_by_spark,
@@ -109,7 +109,7 @@ class BookKeeperReader(DataSourceReader):
         """Runs on: driver. Never empty, because Spark would make up a partition."""
         with Cluster(self._options.metadata_uri) as cluster:
             if self._options.view:
-                from bkspark.client.admin import views
+                from bkspark.admin import views
 
                 log_name = self._options.log_name or None
                 return [TaskPartition(views.table(self._options.view, cluster, log_name))]
@@ -128,7 +128,7 @@ class BookKeeperReader(DataSourceReader):
 def schema_there(options: Options) -> StructType:
     """The columns of a log, a ledger or a view, without metadata columns."""
     if options.view:
-        from bkspark.client.admin import views
+        from bkspark.admin import views
 
         return from_arrow_schema(views.VIEWS[options.view].schema)
     with Cluster(options.metadata_uri) as cluster:

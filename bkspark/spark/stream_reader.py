@@ -26,12 +26,12 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.reading.log_view import LogView, LogWatch
-from bkspark.client.reading.plan import OffsetRange, plan_view
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema, layout
-from bkspark.protocol.stream_position import (
+from bkspark.log.reading.log_view import LogView, LogWatch
+from bkspark.log.reading.plan import OffsetRange, plan_view
+from bkspark.protocol.log.stream_position import (
     Extent,
     Position,
     Resumption,

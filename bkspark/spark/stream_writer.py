@@ -16,14 +16,14 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.batch.plan import WriteRequest
-from bkspark.client.batch.target import BatchTarget
-from bkspark.client.streams import plan as stream_plan
-from bkspark.client.streams.commit import TAIL_WRITERS, abort
-from bkspark.client.streams.micro_batch import StagingLedger, StreamPart, gathered
 from bkspark.errors import BookKeeperError, InvalidRequestError
-from bkspark.protocol.stream_run import StreamRun
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.plan import WriteRequest
+from bkspark.log.batch.target import BatchTarget
+from bkspark.log.streams import plan as stream_plan
+from bkspark.log.streams.commit import TAIL_WRITERS, abort
+from bkspark.log.streams.micro_batch import StagingLedger, StreamPart, gathered
+from bkspark.protocol.log.stream_run import StreamRun
 from bkspark.spark.options import Options
 from bkspark.spark.schema import to_stored
 

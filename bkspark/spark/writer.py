@@ -2,7 +2,7 @@
 
 Spark calls, each in another process: the constructor once when the write is planned, ``write`` for
 every task attempt, then ``commit`` once, or ``abort``, or both (a ``commit`` that raised is
-followed by ``abort``). All correctness rests on the commit; see ``bkspark.client.batch.commit``.
+followed by ``abort``). All correctness rests on the commit; see ``bkspark.log.batch.commit``.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.batch.plan import WriteRequest, prepare
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.batch import AttemptReport
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.plan import WriteRequest, prepare
+from bkspark.protocol.log.batch import AttemptReport
 from bkspark.spark.options import Options
 from bkspark.spark.schema import to_stored
 from bkspark.spark.tables import require_no_new_table

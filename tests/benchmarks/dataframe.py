@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from bkspark.client.cluster import Cluster, init_cluster
+from bkspark.cluster.cluster import Cluster, init_cluster
 from tests.benchmarks.bare_pipe import BarePipe
 from tests.benchmarks.stage import stage
 

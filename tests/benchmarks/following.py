@@ -24,11 +24,11 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from rich.console import Console
 from rich.table import Table
 
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.password import Password
-from bkspark.client.reading.log_view import LogWatch
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.log_contents import LoggedLedger
+from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.password import Password
+from bkspark.log.reading.log_view import LogWatch
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.record import LogRecord
 from tests.benchmarks.bare_pipe import SCHEMA, BarePipe
 from tests.benchmarks.stage import stage
 

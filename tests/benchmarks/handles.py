@@ -27,9 +27,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import init_cluster
-from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import init_cluster
+from bkspark.ledger.handles.write_handle import WriteHandle
 
 VALUE = os.urandom(1024)
 SINGLE_APPENDS = 300

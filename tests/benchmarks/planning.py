@@ -18,13 +18,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.batch.commit import commit
-from bkspark.client.batch.plan import WriteRequest, prepare
-from bkspark.client.batch.target import BlockSettings
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.password import Password
-from bkspark.client.reading.plan import OffsetRange, plan_log
+from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.password import Password
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.commit import commit
+from bkspark.log.batch.plan import WriteRequest, prepare
+from bkspark.log.batch.target import BlockSettings
+from bkspark.log.reading.plan import OffsetRange, plan_log
 
 SECONDS_MAX = 2.0
 BATCH = pa.record_batch({"id": pa.array(range(10)), "text": pa.array(["ten rows"] * 10)})

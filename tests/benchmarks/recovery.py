@@ -28,9 +28,9 @@ from rich.table import Table
 
 import bkspark
 from bkspark.bookie.posix import PosixRoot
-from bkspark.client.cluster import init_cluster
+from bkspark.cluster.cluster import init_cluster
 from bkspark.format import layout
-from bkspark.protocol.ledger import Fragment
+from bkspark.protocol.ledger.metadata import Fragment
 
 RATIO_MAX = 1.5
 _VALUE = b"x" * 100

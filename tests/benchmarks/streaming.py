@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from bkspark.client.cluster import Cluster, init_cluster
+from bkspark.cluster.cluster import Cluster, init_cluster
 from tests.benchmarks.stage import stage
 
 TARGET = 1.5

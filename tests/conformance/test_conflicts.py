@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client.records import Records
+from bkspark.cluster.records import Records
 from bkspark.errors import (
     LedgerExistsError,
     MetadataVersionError,

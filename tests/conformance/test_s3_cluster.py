@@ -8,17 +8,17 @@ import boto3
 import pyarrow as pa
 import pytest
 
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.batch.commit import commit
-from bkspark.client.batch.plan import WriteRequest, prepare
-from bkspark.client.batch.target import BatchTarget, BlockSettings
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.password import Password
-from bkspark.client.reading.plan import OffsetRange, plan_log
-from bkspark.client.reading.slice_reader import SliceReader
+from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.batch import AttemptReport
-from bkspark.protocol.quorum import Quorum
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.commit import commit
+from bkspark.log.batch.plan import WriteRequest, prepare
+from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.batch import AttemptReport
 from bkspark.testing.s3 import S3Server
 
 LOG = "numbers"

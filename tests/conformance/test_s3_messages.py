@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bkspark.bookie import uri
-from bkspark.client.cluster import init_cluster
+from bkspark.cluster.cluster import init_cluster
 from bkspark.errors import BookieUnavailableError, BookKeeperError, OutcomeUnknownError
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.storage import connection

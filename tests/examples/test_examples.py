@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client.cluster import init_cluster
+from bkspark.cluster.cluster import init_cluster
 
 from ..quick_starts import ARCHIVING  # noqa: TID252
 from ..thorough import always  # noqa: TID252

@@ -7,11 +7,11 @@ Waits until a line comes on its standard input, so that all begin together.
 
 import sys
 
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.batch.plan import WriteRequest, prepare
-from bkspark.client.password import Password
-from bkspark.protocol.quorum import Quorum
+from bkspark.cluster.password import Password
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.plan import WriteRequest, prepare
+from bkspark.protocol.ledger.quorum import Quorum
 from tests.integration.rig import BLOCKS, LOG, SCHEMA, rows_from
 
 ROWS = 3

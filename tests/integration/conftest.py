@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
+from bkspark.bookkeeper import BookKeeper
 
 from .rig import Rig
 

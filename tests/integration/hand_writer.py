@@ -10,14 +10,11 @@ import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.ensembles import take_permission
-from bkspark.client.handles.entries import VALUE_SCHEMA, encode_parts
-from bkspark.client.password import Password, make_digester
-from bkspark.client.post_check import post_check
-from bkspark.client.recovery.fencing import WriteBack
-from bkspark.client.recovery.recover import RecoveryReport, recover
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.ensembles import take_permission
+from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.post_check import post_check
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,
@@ -25,10 +22,13 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import journal, layout
-from bkspark.protocol.adding import PendingAdds
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.record import AddRecord, confirmation
-from bkspark.protocol.recovery_answers import Failure
+from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
+from bkspark.ledger.recovery.fencing import WriteBack
+from bkspark.ledger.recovery.recover import RecoveryReport, recover
+from bkspark.protocol.ledger.adding import PendingAdds
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.record import AddRecord, confirmation
+from bkspark.protocol.ledger.recovery_answers import Failure
 from bkspark.testing.faulty_cluster import Operation, StorageFaults
 
 from .rig import Rig

@@ -8,7 +8,7 @@ Waits until a line comes on its standard input. Says each offset it was given, a
 import json
 import sys
 
-from bkspark.client.bookkeeper import BookKeeper
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import LedgerClosedError, OutcomeUnknownError
 
 STEPS = 8

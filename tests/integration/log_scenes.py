@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.logs.log_writer import LogWriter
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.log.log_handle import LogHandle
+from bkspark.log.log_writer import LogWriter
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty_cluster import Operation
 
 from .rig import Rig

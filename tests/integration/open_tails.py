@@ -2,18 +2,18 @@
 
 import pyarrow as pa
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.logs.log_writer import LogWriter
-from bkspark.client.password import Password, make_digester
-from bkspark.client.reading.log_view import LogView, look_at
-from bkspark.client.reading.plan import OffsetRange, plan_view
-from bkspark.client.reading.slice_reader import SliceReader
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
 from bkspark.format import arrow_schema
-from bkspark.protocol.ledger import DigestSpec
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.quorum import Quorum
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.log.log_writer import LogWriter
+from bkspark.log.reading.log_view import LogView, look_at
+from bkspark.log.reading.plan import OffsetRange, plan_view
+from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.record import LogRecord
 
 from .rig import LOG, SCHEMA, rows_from
 

@@ -12,24 +12,24 @@ from typing import Any
 import pyarrow as pa
 
 from bkspark.bookie import memory, posix
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch import plan as batch_plan
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.batch.commit import CommitResult
-from bkspark.client.batch.plan import WriteRequest
-from bkspark.client.batch.target import BatchTarget, BlockSettings
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.entry_log_reader import EntryLogFile
-from bkspark.client.password import Password, make_digester
-from bkspark.client.reading.ledger_files import OpenBookies, find_records, placed_logs
-from bkspark.client.reading.plan import OffsetRange, plan_log
-from bkspark.client.reading.slice_reader import SliceReader
+from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NoSuchLedgerError
 from bkspark.format import arrow_schema
-from bkspark.protocol.batch import AttemptReport
-from bkspark.protocol.ledger import LedgerMetadata
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.quorum import Quorum
+from bkspark.ledger.entry_log_reader import EntryLogFile
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch import plan as batch_plan
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.commit import CommitResult
+from bkspark.log.batch.plan import WriteRequest
+from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
+from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.batch import AttemptReport
+from bkspark.protocol.log.record import LogRecord
 from bkspark.testing.faulty_cluster import StorageFaults
 
 LOG = "events"

@@ -7,16 +7,16 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.cluster import Cluster
-from bkspark.client.logs.rolling import RollPolicy
-from bkspark.client.logs.settling import settle
-from bkspark.client.streams import plan as stream_plan
-from bkspark.client.streams.commit import TailWriterCache
-from bkspark.client.streams.micro_batch import MicroBatch, StreamPart, gathered
-from bkspark.client.streams.tail_writer import SINK_POLICY
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.stream_run import StreamRun
+from bkspark.cluster.cluster import Cluster
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.rolling import RollPolicy
+from bkspark.log.settling import settle
+from bkspark.log.streams import plan as stream_plan
+from bkspark.log.streams.commit import TailWriterCache
+from bkspark.log.streams.micro_batch import MicroBatch, StreamPart, gathered
+from bkspark.log.streams.tail_writer import SINK_POLICY
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.stream_run import StreamRun
 
 from .rig import Rig, Row, flat, partitions_of
 

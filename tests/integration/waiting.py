@@ -6,7 +6,7 @@ An acknowledgement needs an ack quorum. The other copies may be written, and che
 import time
 from collections.abc import Callable
 
-from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.ledger.handles.write_handle import WriteHandle
 
 SECONDS_MAX = 120.0
 

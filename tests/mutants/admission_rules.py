@@ -5,26 +5,26 @@ from .mutant import Mutant
 WRITABILITY = "tests/unit/cli/test_writability.py"
 SHOWN = "tests/unit/storage/test_shown.py"
 DAMAGED = "tests/unit/cli/test_damaged_records.py"
-ADMISSION = "tests/unit/client/test_admission.py"
+ADMISSION = "tests/unit/cluster/test_admission.py"
 
 MUTANTS = (
     Mutant(
         "an init that was killed cannot go on",
-        "client/cluster.py",
+        "cluster/cluster.py",
         "    if not left or not urls.items() <= wanted.items():",
         "    if urls or not urls.items() <= wanted.items():",
         (f"{ADMISSION}::test_init_that_was_killed_anywhere_is_finished_by_the_same_command",),
     ),
     Mutant(
         "an init goes on with the cluster of another one",
-        "client/cluster.py",
+        "cluster/cluster.py",
         "    if not left or not urls.items() <= wanted.items():",
         "    if not left:",
         (f"{ADMISSION}::test_init_over_another_init_is_refused_before_anything_is_made",),
     ),
     Mutant(
         "an init makes the metadata store before it has looked at all bookies",
-        "client/cluster.py",
+        "cluster/cluster.py",
         "        site = Site(record.cluster_id, store_uri, {})\n        new = [",
         "        site = Site(record.cluster_id, store_uri, {})\n"
         "        _make_cluster(metadata_uri, record)\n        new = [",
@@ -78,42 +78,42 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie of another cluster is one that was begun",
-        "client/admission.py",
+        "cluster/admission.py",
         "    if found.cluster_id != site.cluster_id:",
         "    if not site.cluster_id:",
         (f"{ADMISSION}::test_somebody_elses_bookie_is_refused",),
     ),
     Mutant(
         "what was begun takes an id that is another bookie's by now",
-        "client/admission.py",
+        "cluster/admission.py",
         "    if registered is not None:\n        raise",
         "    if registered is found:\n        raise",
         (f"{ADMISSION}::test_an_id_that_was_taken_since_is_refused",),
     ),
     Mutant(
         "what was begun is finished under another id",
-        "client/admission.py",
+        "cluster/admission.py",
         '    if bookie_id not in ("", found.bookie_id):',
         "    if bookie_id == found:",
         (f"{ADMISSION}::test_another_id_than_was_begun_is_refused_and_the_right_one_named",),
     ),
     Mutant(
         "a place may lie inside one that was given later",
-        "client/admission.py",
+        "cluster/admission.py",
         "(url, other) if len(place) > len(there) else (other, url)",
         "(url, other)",
         (f"{ADMISSION}::test_no_place_may_lie_inside_another_and_nothing_is_made",),
     ),
     Mutant(
         "links lead out of a place",
-        "client/admission.py",
+        "cluster/admission.py",
         "Path(os.path.realpath(path_of(url)))",
         "Path(path_of(url))",
         (f"{ADMISSION}::test_no_place_may_lie_inside_another_and_nothing_is_made",),
     ),
     Mutant(
         "what is inside a place is told by how its name begins",
-        "client/admission.py",
+        "cluster/admission.py",
         '            return ("file", *Path(os.path.realpath(path_of(url))).parts)',
         '            return ("file", *os.path.realpath(path_of(url)))',
         (f"{ADMISSION}::test_places_beside_one_another_may_begin_alike",),
@@ -127,7 +127,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is added inside another place of its cluster",
-        "client/admission.py",
+        "cluster/admission.py",
         "    _require_outside(url, [site.metadata_uri, *",
         "    _require_outside(url, [*",
         (f"{ADMISSION}::test_no_bookie_is_added_inside_another_place",),
@@ -162,35 +162,35 @@ MUTANTS = (
     ),
     Mutant(
         "who is short of bookies is not told which ones failed",
-        "client/ensembles.py",
+        "cluster/ensembles.py",
         "        if not refused:\n            raise\n",
         "        if refused:\n            raise\n",
         (f"{WRITABILITY}::test_one_that_only_a_write_shows_is_named_by_the_error",),
     ),
     Mutant(
         "a bookie that cannot be written to gets into an ensemble",
-        "client/cluster.py",
+        "cluster/cluster.py",
         "        return not (self.problem or self.write_problem or self.record.is_read_only)",
         "        return not (self.problem or self.record.is_read_only)",
         (f"{WRITABILITY}::test_it_is_not_chosen_and_the_error_points_to_where_it_is_shown",),
     ),
     Mutant(
         "a password that is no UTF-8 is used",
-        "client/password.py",
+        "cluster/password.py",
         "        if not _is_utf8(secret):",
         "        if not secret:",
         (
-            "tests/unit/client/test_password.py"
+            "tests/unit/cluster/test_password.py"
             "::test_a_password_that_is_no_utf8_is_refused_without_being_shown",
         ),
     ),
     Mutant(
         "what a password file holds is a password, however long",
-        "client/password.py",
+        "cluster/password.py",
         "        if len(data) > _FILE_BYTES_MAX:",
         "        if False:",
         (
-            "tests/unit/client/test_password.py"
+            "tests/unit/cluster/test_password.py"
             "::test_a_password_file_without_an_end_is_refused_and_a_pipe_is_not",
         ),
     ),
@@ -251,14 +251,14 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is added whose path cannot be shown",
-        "client/admission.py",
+        "cluster/admission.py",
         "    require_fit(unquote(url))\n    place",
         "    place",
         (f"{ADMISSION}::test_a_path_that_cannot_be_shown_is_refused_before_anything_is_made",),
     ),
     Mutant(
         "a cluster is made in a path that cannot be shown",
-        "client/admission.py",
+        "cluster/admission.py",
         "        require_fit(unquote(url))\n        _require",
         "        _require",
         (f"{ADMISSION}::test_a_path_that_cannot_be_shown_is_refused_before_anything_is_made",),
@@ -272,7 +272,7 @@ MUTANTS = (
     ),
     Mutant(
         "a damaged record hides all others from who shows",
-        "client/admin/survey.py",
+        "admin/survey.py",
         "            records.step_over = self._note",
         "            records.step_over = None",
         (
@@ -282,21 +282,21 @@ MUTANTS = (
     ),
     Mutant(
         "all is well though no ledger can be given an id",
-        "client/admin/survey.py",
+        "admin/survey.py",
         "        self._counters.get(layout.LEDGER_COUNTER_KEY)\n",
         "",
         (f"{DAMAGED}::test_a_damaged_record_is_named_by_the_checks_and_the_rest_is_shown",),
     ),
     Mutant(
         "who decides steps over damaged records",
-        "client/records.py",
+        "cluster/records.py",
         "            if self.step_over is None:\n                raise\n",
         "            if self.step_over is None:\n                return None\n",
         (f"{DAMAGED}::test_nothing_is_decided_by_what_could_not_be_read",),
     ),
     Mutant(
         "a name that is no record's hides all records",
-        "client/admin/survey.py",
+        "admin/survey.py",
         "            except InvalidRequestError as error:",
         "            except ZeroDivisionError as error:",
         (f"{DAMAGED}::test_a_name_that_is_no_records_is_named",),
@@ -317,21 +317,21 @@ MUTANTS = (
     ),
     Mutant(
         "status reads journals whole",
-        "client/admin/replication_check.py",
+        "admin/replication_check.py",
         "        for begin, end in reader.frames():\n",
         "        root.read(name)\n        for begin, end in reader.frames():\n",
         (
-            "tests/unit/client/admin/test_replication_check.py"
+            "tests/unit/admin/test_replication_check.py"
             "::test_a_journal_that_claims_to_be_long_is_not_read_whole",
         ),
     ),
     Mutant(
         "status takes a damaged journal for a short one",
-        "client/admin/replication_check.py",
+        "admin/replication_check.py",
         "        if is_corrupt or reader.tail(CHUNK_BYTES_MAX) is Tail.CORRUPT:\n",
         "        if reader.tail(CHUNK_BYTES_MAX) is Tail.INCOMPLETE:\n",
         (
-            "tests/unit/client/admin/test_replication_check.py"
+            "tests/unit/admin/test_replication_check.py"
             "::test_damage_in_a_journal_is_named_with_the_entries_behind_it",
         ),
     ),
@@ -344,7 +344,7 @@ MUTANTS = (
     ),
     Mutant(
         "a damaged ledger has no row",
-        "client/admin/views/ledger_views.py",
+        "admin/views/ledger_views.py",
         "    if log_name is None:\n        rows +=",
         "    if log_name is places:\n        rows +=",
         (f"{DAMAGED}::test_a_damaged_ledger_is_a_row_and_hides_no_other",),

@@ -2,8 +2,8 @@
 
 from .mutant import Mutant
 
-FRONT = "tests/unit/client/test_bookkeeper.py"
-LEDGERS = "tests/unit/client/test_ledger_requests.py"
+FRONT = "tests/unit/test_bookkeeper.py"
+LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
 S3_MESSAGES = "tests/conformance/test_s3_messages.py"
 START_UP = "tests/unit/spark/test_start_up.py"
 TABLES = "tests/unit/spark/test_tables.py"
@@ -18,42 +18,42 @@ MUTANTS = (
     ),
     Mutant(
         "rows are written with a password that protects nothing",
-        "client/batch/plan.py",
+        "log/batch/plan.py",
         "    require_of_use(log, request.password)\n",
         "",
         (f"{FRONT}::test_nothing_is_written_with_a_password_that_protects_nothing",),
     ),
     Mutant(
         "a writer opens a log with a password that protects nothing",
-        "client/logs/log_handle.py",
+        "log/log_handle.py",
         "        require_of_use(self.record, self._password)\n",
         "",
         (f"{FRONT}::test_nothing_is_written_with_a_password_that_protects_nothing",),
     ),
     Mutant(
         "a closed BookKeeper goes on",
-        "client/bookkeeper.py",
+        "bookkeeper.py",
         "        if self._is_closed:\n            raise",
         "        if False:\n            raise",
         (f"{FRONT}::test_a_closed_one_is_not_used",),
     ),
     Mutant(
         "a deleted cursor is said to have moved",
-        "client/logs/cursors.py",
+        "log/cursors.py",
         "            self._require_existing()\n",
         "",
         (f"{FRONT}::test_a_deleted_cursor_says_so",),
     ),
     Mutant(
         "a log is truncated below 0",
-        "client/logs/log_handle.py",
+        "log/log_handle.py",
         '"before_offset", before_offset, least=0)',
         '"before_offset", before_offset)',
         (f"{FRONT}::test_what_is_below_0_is_refused",),
     ),
     Mutant(
         "a log that is gone is listed",
-        "client/bookkeeper.py",
+        "bookkeeper.py",
         "if seen is not None and not seen.value.is_vacant]",
         "if seen is not None]",
         (f"{FRONT}::test_logs_are_listed_and_deleted",),
@@ -61,7 +61,7 @@ MUTANTS = (
     # --- new ledgers -----------------------------------------------------------------------------
     Mutant(
         "a ledger is made whose rows cannot be read back",
-        "client/creating.py",
+        "ledger/creating.py",
         "    arrow_schema.require_storable(arrow_schema.decode(schema))\n",
         "",
         (f"{LEDGERS}::test_a_schema_that_could_not_be_read_back_makes_no_ledger",),
@@ -75,28 +75,28 @@ MUTANTS = (
     ),
     Mutant(
         "a schema of another kind makes a ledger of bytes",
-        "client/bookkeeper.py",
+        "bookkeeper.py",
         "    if given is None:\n        return VALUE_SCHEMA\n",
         "    if not given:\n        return VALUE_SCHEMA\n",
         (f"{LEDGERS}::test_a_schema_is_one_of_arrow",),
     ),
     Mutant(
         "custom metadata may hold anything",
-        "client/arguments.py",
+        "cluster/arguments.py",
         "isinstance(text, str) for pair in given.items() for text in pair",
         "True for pair in given.items() for text in pair",
         (f"{LEDGERS}::test_custom_metadata_is_text_by_text",),
     ),
     Mutant(
         "custom metadata may say that a ledger is of a log",
-        "client/arguments.py",
+        "cluster/arguments.py",
         "    if taken in given:\n",
         "    if False:\n",
         (f"{LEDGERS}::test_custom_metadata_does_not_say_which_log_a_ledger_is_of",),
     ),
     Mutant(
         "a limit may be infinite",
-        "client/arguments.py",
+        "cluster/arguments.py",
         "if not (isfinite(number) and is_in_range):",
         "if not is_in_range:",
         (
@@ -106,14 +106,14 @@ MUTANTS = (
     ),
     Mutant(
         "a limit may be 0 where that makes no sense",
-        "client/arguments.py",
+        "cluster/arguments.py",
         "is_in_range = number >= 0 if may_be_0 else number > 0",
         "is_in_range = number >= 0",
         (f"{LEDGERS}::test_0_is_only_what_can_be_off",),
     ),
     Mutant(
         "what waits for a missing entry may be bounded by anything",
-        "client/bookkeeper.py",
+        "bookkeeper.py",
         'arguments.whole_number("waiting_bytes_max", waiting_bytes_max, least=1)',
         "waiting_bytes_max",
         (f"{LEDGERS}::test_limits_of_waiting_are_numbers",),

@@ -2,8 +2,8 @@
 
 from .mutant import Mutant
 
-POST_CHECK = "tests/unit/client/test_post_check.py"
-RECORDS = "tests/unit/client/test_records.py"
+POST_CHECK = "tests/unit/cluster/test_post_check.py"
+RECORDS = "tests/unit/cluster/test_records.py"
 FAILING = "tests/integration/dataframe/test_failing_bookies.py"
 INTERRUPTED = "tests/integration/dataframe/test_interrupted_commits.py"
 KEPT = "tests/integration/log/test_log_retention.py"
@@ -53,14 +53,14 @@ MUTANTS = (
     # --- post-check ------------------------------------------------------------------------------
     Mutant(
         "there is no post-check",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "        post_check(address, file, ",
         "        (lambda *_, **__: None)(address, file, ",
         (ORDER,),
     ),
     Mutant(
         "the post-check believes whatever it is told",
-        "client/post_check.py",
+        "cluster/post_check.py",
         "    if not open_bookie(address).post_check(",
         "    if None is open_bookie(address).post_check(",
         (
@@ -70,7 +70,7 @@ MUTANTS = (
     ),
     Mutant(
         "the post-check does not look for the next term",
-        "client/post_check.py",
+        "cluster/post_check.py",
         "layout.term_marker(ledger_id, term + 1)",
         "layout.term_marker(ledger_id, term + 2)",
         (
@@ -118,21 +118,21 @@ MUTANTS = (
     # --- commit ----------------------------------------------------------------------------------
     Mutant(
         "there is no metadata check",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "        self.require_current()\n        self._pending.acknowledge(ticket)\n",
         "        self._pending.acknowledge(ticket)\n",
         (ORDER,),
     ),
     Mutant(
         "the metadata check believes any newer version",
-        "client/metadata_check.py",
+        "cluster/metadata_check.py",
         "if not is_mine or newest.value.last_fragment != mine.last_fragment:",
         "if False:",
-        ("tests/unit/client/test_metadata_check.py::test_one_that_does_not_is_the_end[ensemble]",),
+        ("tests/unit/cluster/test_metadata_check.py::test_one_that_does_not_is_the_end[ensemble]",),
     ),
     Mutant(
         "a new ensemble is counted on before it is in the metadata",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "        self._seen = self._cluster.ledgers.update(\n"
         "            str(self._ledger_id), "
         "lambda metadata: self._changed(metadata, ensemble)\n"
@@ -144,28 +144,28 @@ MUTANTS = (
     ),
     Mutant(
         "a spare joins without its markers",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         " - enlist(joining, permission)",
         " - {address.bookie_id for address in joining}",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),
     Mutant(
         "a marker whose outcome is unknown is there",
-        "client/ensembles.py",
+        "cluster/ensembles.py",
         "    except BookieUnavailableError:\n        return False\n",
         "    except BookieUnavailableError:\n        return True\n",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),
     Mutant(
         "missing copies are not made",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "news = self._make_copies(plan.copies) or self._change_ensemble(plan.ensemble)",
         "news = self._change_ensemble(plan.ensemble)",
         (SPARES,),
     ),
     Mutant(
         "the record is written before the missing copies are made",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "news = self._make_copies(plan.copies) or self._change_ensemble(plan.ensemble)\n"
         "            if not news:\n"
         "                add = add or self._push(plan, transaction)\n"
@@ -178,21 +178,21 @@ MUTANTS = (
     ),
     Mutant(
         "a failed bookie is not replaced although there is a spare",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "if news and self._has_spare(failed | news):",
         "if False:",
         (f"{FAILING}::test_a_wiped_bookie_is_neither_counted_nor_believed[memory]",),
     ),
     Mutant(
         "copies are not checked on the way",
-        "client/entry_log_reader.py",
+        "ledger/entry_log_reader.py",
         "yield self.block_bytes(block)",
         "yield self.read(block.offset, block.length)",
         (f"{FAILING}::test_a_copy_is_made_from_a_good_replica_only[flip]",),
     ),
     Mutant(
         "the first replica of an entry log is the only one",
-        "client/entry_log_reader.py",
+        "ledger/entry_log_reader.py",
         "                self._step_over(address, str(error), is_open=is_open)\n",
         "                raise NoGoodSourceError(address.bookie_id, {}) from error\n",
         (
@@ -203,14 +203,14 @@ MUTANTS = (
     ),
     Mutant(
         "abort does nothing",
-        "client/batch/commit.py",
+        "log/batch/commit.py",
         "        exclude(cluster, target.log_name, target.ledger_id, target.quorum)\n",
         "        pass\n",
         (f"{LOGS}::test_an_aborted_write_never_joins[memory]",),
     ),
     Mutant(
         "abort deletes the files of the write",
-        "client/batch/commit.py",
+        "log/batch/commit.py",
         "    with Cluster(target.metadata_uri) as cluster:\n        exclude(",
         "    from bkspark.bookie.uri import open_bookie\n"
         "    from bkspark.format import layout\n"
@@ -224,21 +224,21 @@ MUTANTS = (
     ),
     Mutant(
         "a write that was done before counts its rows again",
-        "client/batch/commit.py",
+        "log/batch/commit.py",
         "plan.row_count if has_joined else 0",
         "plan.row_count",
         (f"{LOGS}::test_of_two_writes_of_one_transaction_at_a_time_one_joins[memory]",),
     ),
     Mutant(
         "the change of another is taken for one's own",
-        "client/records.py",
+        "cluster/records.py",
         "if found is None or found.value != data:",
         "if found is None:",
         (f"{RECORDS}::test_the_change_of_another_is_not_taken_for_one_s_own",),
     ),
     Mutant(
         "one's own change is not recognised",
-        "client/records.py",
+        "cluster/records.py",
         "if found is None or found.value != data:",
         "if True:",
         (f"{RECORDS}::test_a_change_whose_answer_was_lost_is_recognised",),
@@ -253,21 +253,21 @@ MUTANTS = (
     # --- tasks -----------------------------------------------------------------------------------
     Mutant(
         "a task counts bookies that failed it",
-        "client/batch/attempt_writer.py",
+        "log/batch/attempt_writer.py",
         "holders = [bookie_id for bookie_id in window if bookie_id not in self.failures]",
         "holders = list(window)",
         (f"{FAILING}::test_a_bookie_that_dies_after_some_writes_leaves_no_half_file[0]",),
     ),
     Mutant(
         "a task does not look for what it wrote",
-        "client/batch/attempt_writer.py",
+        "log/batch/attempt_writer.py",
         "if root.size(self._name(stripe)) is None:",
         "if False:",
         (f"{FAILING}::test_a_bookie_that_hides_what_was_written_is_not_counted_in_a_task",),
     ),
     Mutant(
         "a task goes on writing to a bookie that failed it",
-        "client/batch/attempt_writer.py",
+        "log/batch/attempt_writer.py",
         "            self._await(address.bookie_id)\n"
         "            if address.bookie_id not in self.failures:\n",
         "            if address.bookie_id not in self.failures:\n"
@@ -277,7 +277,7 @@ MUTANTS = (
     # --- reading ---------------------------------------------------------------------------------
     Mutant(
         "the reader does not check digests",
-        "client/entry_log_reader.py",
+        "ledger/entry_log_reader.py",
         "        entry_log_format.check_block(\n"
         "            data, block, self._digester, self._log, ledger_id=self._ledger_id\n"
         "        )\n",
@@ -286,21 +286,21 @@ MUTANTS = (
     ),
     Mutant(
         "a bad file of ledger 0 condemns its bookie",
-        "client/reading/slice_reader.py",
+        "log/reading/slice_reader.py",
         "f.ledger_id is None for f in self.faults",
         "not f.ledger_id for f in self.faults",
         (f"{READS}::test_one_bad_file_of_the_first_ledger_does_not_condemn_its_bookie",),
     ),
     Mutant(
         "the next replica begins from the start",
-        "client/entry_log_reader.py",
+        "ledger/entry_log_reader.py",
         "                        done += 1\n",
         "                        done += 0\n",
         (f"{READS}::test_a_replica_that_turns_bad_in_the_middle_is_followed_by_another",),
     ),
     Mutant(
         "each column that is read is looked for among all",
-        "client/reading/slice_reader.py",
+        "log/reading/slice_reader.py",
         "for name in self.schema.names if name in places]",
         "for name in self.schema.names if name in list(stored.names)]",
         (WIDE,),
@@ -314,35 +314,35 @@ MUTANTS = (
     ),
     Mutant(
         "rows that no replica gives are left out in silence",
-        "client/reading/slice_reader.py",
+        "log/reading/slice_reader.py",
         "if self.fails_on_loss:\n            raise Corrupt",
         "if False:\n            raise Corrupt",
         (f"{READS}::test_without_a_good_replica_the_error_names_offset_and_reasons[memory]",),
     ),
     Mutant(
         "a cursor is made and the log does not show it",
-        "client/logs/cursors.py",
+        "log/cursors.py",
         "            touched = _touched(cluster, log.name)\n",
         "            touched = cluster.log(log.name).value\n",
         (f"{KEPT}::test_a_truncation_does_not_pass_a_cursor_that_is_made_meanwhile[False-None]",),
     ),
     Mutant(
         "a cursor is made where the log was truncated meanwhile",
-        "client/logs/cursors.py",
+        "log/cursors.py",
         "generation == log.generation and offset >= touched.first_offset:",
         "generation == log.generation:",
         (f"{KEPT}::test_a_truncation_does_not_pass_a_cursor_that_is_made_meanwhile[True-None]",),
     ),
     Mutant(
         "a deleted ledger does not tell what was undecided",
-        "client/logs/undecided.py",
+        "log/undecided.py",
         "if tombstone is None or tombstone.value.last_entry_id is None:",
         "if True:",
         (f"{KEPT}::test_rb_35_what_is_undecided_is_told_after_its_ledger_was_let_go[memory]",),
     ),
     Mutant(
         "a batch that was let go before its answer came has failed",
-        "client/batch/commit.py",
+        "log/batch/commit.py",
         "_still_there(cluster, target),",
         "cluster.ledger(target.ledger_id).value,",
         (

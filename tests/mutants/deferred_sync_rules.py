@@ -7,7 +7,7 @@ DEFERRED = "tests/integration/ledger/test_deferred_sync.py"
 MUTANTS = (
     Mutant(
         "with deferred sync everything is sent at once",
-        "client/handles/grouping.py",
+        "ledger/handles/grouping.py",
         "            not self._is_held\n",
         "            True\n",
         (
@@ -17,14 +17,14 @@ MUTANTS = (
     ),
     Mutant(
         "a deferred append is given the id of another entry",
-        "client/handles/backlog.py",
+        "ledger/handles/backlog.py",
         "        self.last_taken += submitted.row_count\n",
         "        self.last_taken += 1\n",
         (f"{DEFERRED}::test_2_1_7_an_append_is_answered_although_no_bookie_has_it",),
     ),
     Mutant(
         "force does not wait",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "        if last is not None:\n            self._wait_for(last)\n",
         "",
         (
@@ -35,42 +35,42 @@ MUTANTS = (
     ),
     Mutant(
         "force leaves what is held where it is",
-        "client/handles/writer.py",
+        "ledger/handles/writer.py",
         "            self.backlog.gathered.let_go()\n",
         "",
         (f"{DEFERRED}::test_force_writes_few_records",),
     ),
     Mutant(
         "the end of a writer leaves what is held where it is",
-        "client/handles/writer.py",
+        "ledger/handles/writer.py",
         "            self.backlog.gathered.hold_no_more()\n",
         "",
         (f"{DEFERRED}::test_the_end_of_a_writer_writes_what_it_took",),
     ),
     Mutant(
         "what is held may have any size",
-        "client/handles/grouping.py",
+        "ledger/handles/grouping.py",
         "            or self._byte_count >= HELD_BYTES_MAX\n",
         "",
         (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
     ),
     Mutant(
         "any number of small entries is held",
-        "client/handles/grouping.py",
+        "ledger/handles/grouping.py",
         "            or len(self._waiting) >= HELD_SUBMISSIONS_MAX\n",
         "",
         (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
     ),
     Mutant(
         "what was sent is still counted as held",
-        "client/handles/grouping.py",
+        "ledger/handles/grouping.py",
         "        self._byte_count -= submitted.byte_count\n",
         "",
         (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
     ),
     Mutant(
         "a writer that goes on never tells what was forced",
-        "client/handles/deadlines.py",
+        "ledger/handles/deadlines.py",
         "at = self._acknowledged_at + self._settings",
         "at = environment.monotonic() + self._settings",
         (f"{DEFERRED}::test_readers_learn_of_a_force_although_the_writer_goes_on",),

@@ -4,7 +4,7 @@ from .mutant import Mutant
 
 BUGS = "tests/integration/document/test_recovery_bugs.py"
 FOLDERS = "tests/integration/recovery/test_lost_folders.py"
-POST_CHECK = "tests/unit/client/test_post_check.py"
+POST_CHECK = "tests/unit/cluster/test_post_check.py"
 RECORDS = "tests/integration/recovery/test_lost_records.py"
 READ_ONLY = "tests/integration/recovery/test_read_only_bookies.py"
 UNIT = "tests/unit/protocol/test_recovery.py"
@@ -20,7 +20,7 @@ MUTANTS = (
     # --- who has lost data -----------------------------------------------------------------------
     Mutant(
         "a member without its marker proves an absence",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "if root.size(self.writer.permission) is not None:",
         "if True:",
         (
@@ -31,7 +31,7 @@ MUTANTS = (
     ),
     Mutant(
         "what shows a loss is looked for in front of what is read",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         READ + RETURNED,
         "                unfenced = self._fence(root)\n"
         "                is_whole = root.size(self.writer.permission) is not None\n"
@@ -41,7 +41,7 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery makes the writer's marker anew",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         FENCE,
         '            root.put_new(self.writer.permission, b"")\n' + FENCE,
         (
@@ -52,7 +52,7 @@ MUTANTS = (
     ),
     Mutant(
         "whoever gets copies gets the writer's marker",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         '                    root.put_new(self.writer.fence, b"")\n            damaged',
         '                    root.put_new(self.writer.fence, b"")\n'
         '                    root.put_new(self.writer.permission, b"")\n            damaged',
@@ -60,21 +60,21 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger of an older version needs the marker of its writer's term",
-        "client/journals/member_end.py",
+        "ledger/journals/member_end.py",
         "return layout.term_marker(ledger.ledger_id, FIRST_TERM)",
         "return layout.term_marker(ledger.ledger_id, fragment.term)",
         (f"{FOLDERS}::test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker[2]",),
     ),
     Mutant(
         "a ledger of an older version shows no loss",
-        "client/journals/member_end.py",
+        "ledger/journals/member_end.py",
         "return layout.term_marker(ledger.ledger_id, FIRST_TERM)",
         "return layout.term_marker(ledger.ledger_id, fragment.term + 1)",
         (f"{FOLDERS}::test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker[1]",),
     ),
     Mutant(
         "a bookie that has lost data is no reason",
-        "protocol/recovery_messages.py",
+        "protocol/ledger/recovery_messages.py",
         "unable = (Doubt.DAMAGED, Doubt.DATA_LOST)",
         "unable = (Doubt.DAMAGED,)",
         (f"{FOLDERS}::test_copies_that_it_gets_do_not_make_it_whole",),
@@ -82,7 +82,7 @@ MUTANTS = (
     # --- what records say that a bookie had ------------------------------------------------------
     Mutant(
         "what records say that a bookie had is not held against it",
-        "protocol/recovery_evidence.py",
+        "protocol/ledger/recovery_evidence.py",
         "lost_data(self.tails, self.term.ledger)",
         "dict[int, MemberTail]()",
         (
@@ -93,7 +93,7 @@ MUTANTS = (
     ),
     Mutant(
         "who takes a place is held to what was stored there",
-        "protocol/evidence.py",
+        "protocol/ledger/evidence.py",
         "        if record.last_add_confirmed >= fragment_first_entry_id\n",
         "",
         (
@@ -103,14 +103,14 @@ MUTANTS = (
     ),
     Mutant(
         "copies of a recovery make a bookie whole",
-        "client/recovery/journal_tail.py",
+        "ledger/recovery/journal_tail.py",
         "for stored in found if reader.is_by_its_writer(stored.record))",
         "for stored in found)",
         (f"{RECORDS}::test_copies_that_it_gets_do_not_make_it_whole",),
     ),
     Mutant(
         "who may be asked again is held to what records say",
-        "protocol/member_tail.py",
+        "protocol/ledger/member_tail.py",
         "if tail.answer.doubt in CAN_TELL}",
         "}",
         (
@@ -120,35 +120,35 @@ MUTANTS = (
     ),
     Mutant(
         "a torn end hides that more is gone",
-        "protocol/member_tail.py",
+        "protocol/ledger/member_tail.py",
         "if tail.answer.doubt in CAN_TELL}",
         "if tail.answer.doubt is None}",
         (f"{RECORDS}::test_a_torn_end_does_not_hide_that_more_is_gone",),
     ),
     Mutant(
         "a handle does not say what bookies had",
-        "client/handles/record_encoder.py",
+        "ledger/handles/record_encoder.py",
         "            parts=parts,\n            stored=add.stored,\n",
         "            parts=parts,\n",
         (f"{RECORDS}::test_each_record_of_a_handle_says_it_and_so_does_a_confirmation",),
     ),
     Mutant(
         "a sink does not say what bookies had",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "            attempts=plan.attempts,\n            stored=self._pending.stored,\n",
         "            attempts=plan.attempts,\n",
         (f"{RECORDS}::test_each_record_of_a_sink_says_it_and_so_does_a_confirmation",),
     ),
     Mutant(
         "a reader is shown an end by a bookie that has lost more",
-        "client/handles/how_far.py",
+        "ledger/handles/how_far.py",
         "if member not in doubted and end.is_sure",
         "if end.is_sure",
         (f"{RECORDS}::test_a_reader_is_shown_no_end_by_a_bookie_that_has_lost_more",),
     ),
     Mutant(
         "who has lost data is asked again and again",
-        "client/handles/how_far.py",
+        "ledger/handles/how_far.py",
         "ends.values()).keys() - self._lost(ends)",
         "ends.values())",
         (f"{RECORDS}::test_a_reader_is_shown_no_end_by_a_bookie_that_has_lost_more",),
@@ -156,14 +156,14 @@ MUTANTS = (
     # --- whose marker it is ----------------------------------------------------------------------
     Mutant(
         "a new ledger forgets whose marker its members took",
-        "client/creating.py",
+        "ledger/creating.py",
         "(Fragment(0, FIRST_TERM, members, placed.token),)",
         "(Fragment(0, FIRST_TERM, members),)",
         (f"{BUGS}::test_rb_37_two_of_two_with_one_dead_is_enough_to_see_that_nothing_was_added",),
     ),
     Mutant(
         "a changed ensemble forgets whose marker its members took",
-        "protocol/ledger.py",
+        "protocol/ledger/metadata.py",
         "fragment = Fragment(first_entry_id, term, ensemble, token)",
         "fragment = Fragment(first_entry_id, term, ensemble)",
         (
@@ -173,14 +173,14 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger that is taken up forgets whose marker its members took",
-        "protocol/ledger.py",
+        "protocol/ledger/metadata.py",
         "fragment = Fragment(first, term, self.last_fragment.ensemble, token)",
         "fragment = Fragment(first, term, self.last_fragment.ensemble)",
         ("tests/unit/protocol/test_laid_down.py::test_an_empty_one_is_taken_up_from_its_start",),
     ),
     Mutant(
         "the marker of anybody is a permission",
-        "client/post_check.py",
+        "cluster/post_check.py",
         "permission = layout.permission(ledger_id, term, token)",
         "permission = layout.term_marker(ledger_id, term)",
         (
@@ -190,14 +190,14 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that did not surely join is asked again",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "failed = set(self._unjoined)",
         "failed = set[str]()",
         (f"{FOLDERS}::test_a_bookie_that_did_not_surely_join_is_not_asked_again",),
     ),
     Mutant(
         "a ledger is taken up before its members take the marker",
-        "client/streams/handing_over.py",
+        "log/streams/handing_over.py",
         "    if not _is_joined(ensemble, after):\n        return None\n    try:\n",
         "    try:\n",
         (f"{FOLDERS}::test_members_take_the_marker_before_a_ledger_is_taken_up",),
@@ -205,21 +205,21 @@ MUTANTS = (
     # --- one fence -------------------------------------------------------------------------------
     Mutant(
         "the fence is one term too far",
-        "client/recovery/writer.py",
+        "ledger/recovery/writer.py",
         "layout.term_marker(ledger_id, fragment.term + 1)",
         "layout.term_marker(ledger_id, fragment.term + 2)",
         (f"{BUGS}::test_rb_03_a_fence_between_the_write_and_the_check_refuses",),
     ),
     Mutant(
         "the fence is of the recovery's term",
-        "client/recovery/writer.py",
+        "ledger/recovery/writer.py",
         "layout.term_marker(ledger_id, fragment.term + 1)",
         "layout.term_marker(ledger_id, ledger.term)",
         (f"{FOLDERS}::test_a_recovery_makes_one_marker_however_many_came_before[20]",),
     ),
     Mutant(
         "copies count although the fence is gone",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "if root.size(self.writer.fence) is None:",
         "if False:",
         (
@@ -230,21 +230,21 @@ MUTANTS = (
     # --- bookies that cannot be fenced -----------------------------------------------------------
     Mutant(
         "what a bookie without a fence lacks is absent",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         RETURNED,
         "            return tail if unfenced else self._judged(tail)\n",
         (f"{READ_ONLY}::test_what_it_lacks_is_no_absence_while_its_writer_may_still_write_there",),
     ),
     Mutant(
         "what a bookie without a fence shows does not count",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         '            return f"bookie {self.address.bookie_id} cannot be fenced: {error.args[0]}"\n',
         "            raise error\n",
         (f"{READ_ONLY}::test_what_it_shows_counts",),
     ),
     Mutant(
         "a bookie that cannot be fenced is given up by one word",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         "WAITED_FOR = (Doubt.UNCLEAR, Doubt.UNFENCED)",
         "WAITED_FOR = (Doubt.UNCLEAR,)",
         (
@@ -254,49 +254,49 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that can be read is not lost",
-        "client/admin/lost_bookies.py",
+        "admin/lost_bookies.py",
         '            root.put_new(probe, b"")\n',
         "",
         (f"{READ_ONLY}::test_it_can_be_declared_lost_before_anybody_recovers",),
     ),
     Mutant(
         "a bookie that takes everything but a fence is not lost",
-        "client/admin/lost_bookies.py",
+        "admin/lost_bookies.py",
         "    fences = _fences(cluster, member)\n",
         "    fences: list[str] = []\n",
         (f"{READ_ONLY}::test_one_that_takes_everything_but_a_fence_can_be_declared_lost_too",),
     ),
     Mutant(
         "a bookie is fenced in ledgers that nobody recovers",
-        "client/admin/lost_bookies.py",
+        "admin/lost_bookies.py",
         "        and found.value.state is LedgerState.IN_RECOVERY\n",
         "",
         (f"{READ_ONLY}::test_to_ask_whether_one_is_lost_leaves_nothing_behind[memory]",),
     ),
     Mutant(
         "to ask whether a bookie is lost leaves something behind",
-        "client/admin/lost_bookies.py",
+        "admin/lost_bookies.py",
         "                root.delete(probe)\n",
         "                pass\n",
         (f"{READ_ONLY}::test_to_ask_whether_one_is_lost_leaves_nothing_behind[memory]",),
     ),
     Mutant(
         "who refused to join is asked in the same name again",
-        "client/ensembles.py",
+        "cluster/ensembles.py",
         "        token = environment.token()\n",
         "        token = token if refused else environment.token()\n",
         (f"{FOLDERS}::test_who_did_not_surely_join_a_new_ledger_can_join_it_as_anybody",),
     ),
     Mutant(
         "who took no fence is taken for fenced when it gets copies",
-        "protocol/member_tail.py",
+        "protocol/ledger/member_tail.py",
         "            is_fenced=doubt is not Doubt.UNFENCED,\n",
         "",
         (f"{READ_ONLY}::test_who_takes_copies_and_no_fence_holds_up_nobody",),
     ),
     Mutant(
         "what a bookie has lost is told nobody",
-        "protocol/member_tail.py",
+        "protocol/ledger/member_tail.py",
         "hidden=(*self.hidden, *hidden))",
         "hidden=self.hidden)",
         (f"{FOLDERS}::test_what_is_lost_beyond_the_promise_is_told",),

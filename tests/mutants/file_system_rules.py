@@ -36,14 +36,14 @@ MUTANTS = (
     ),
     Mutant(
         "the metadata store may be on any file system",
-        "client/cluster.py",
+        "cluster/cluster.py",
         "        risk = admission.storage_risk(store_uri, store_uri, is_accepted=accepts_risk)",
         '        risk = ""',
         (f"{KINDS}::test_metadata_and_bookies_are_admitted_by_the_same_rule",),
     ),
     Mutant(
         "a bookie may be on any file system",
-        "client/admission.py",
+        "cluster/admission.py",
         "    risk = storage_risk(url, site.metadata_uri, is_accepted=accepts_risk)",
         '    risk = ""',
         (f"{KINDS}::test_metadata_and_bookies_are_admitted_by_the_same_rule",),
@@ -64,7 +64,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie in memory joins a cluster on disk",
-        "client/admission.py",
+        "cluster/admission.py",
         "    elif url.startswith(_MEMORY) and not metadata_uri.startswith(_MEMORY):",
         "    elif url.startswith(_MEMORY) and not metadata_uri:",
         (f"{KINDS}::test_memory_is_no_place_for_what_others_are_led_to",),

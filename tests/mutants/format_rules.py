@@ -8,7 +8,7 @@ RECORDS = "tests/unit/format/test_hostile_records.py"
 SMALL = "tests/unit/format/test_small_records.py"
 DAMAGE = "tests/unit/format/test_damage.py"
 ENVELOPE = "tests/unit/format/test_envelope.py"
-VIEWS = "tests/unit/client/admin/test_views.py"
+VIEWS = "tests/unit/admin/test_views.py"
 FORGED = "tests/integration/dataframe/test_forged_copies.py"
 
 BLOCK_PLACE = f"{ENTRY_LOG}::test_a_block_is_bound_to_its_place"
@@ -75,7 +75,7 @@ MUTANTS = (
     # --- what is absurd --------------------------------------------------------------------------
     Mutant(
         "a record whose rows are none is not stepped over",
-        "client/handles/read_handle.py",
+        "ledger/handles/read_handle.py",
         "                self._entry_reader.refuse(record, str(error))\n                continue",
         "                raise",
         (f"{FORGED}::test_what_holds_no_rows_of_the_ledger_is_stepped_over",),
@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "any number is a time",
-        "client/admin/views/sharing.py",
+        "admin/views/sharing.py",
         "0 < milliseconds <= CALENDAR_END_MS",
         "milliseconds != 0",
         (f"{VIEWS}::test_a_time_outside_of_the_calendar_is_none",),

@@ -11,21 +11,21 @@ METADATA = "tests/integration/faults/test_hanging_metadata.py"
 PRESSURE = "tests/integration/log/test_log_back_pressure.py"
 CHANGES = "tests/integration/ledger/test_ensemble_changes.py"
 DEFERRED = "tests/integration/ledger/test_deferred_sync.py"
-LANE = "tests/unit/client/handles/test_lane.py"
-PROMISE = "tests/unit/client/handles/test_promise.py"
+LANE = "tests/unit/ledger/handles/test_lane.py"
+PROMISE = "tests/unit/ledger/handles/test_promise.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 CHANGE = "tests/unit/protocol/test_ensemble_change.py"
 PLACEMENT = "tests/unit/protocol/test_placement.py"
 QUARANTINE = "tests/unit/protocol/test_quarantine.py"
-LEDGERS = "tests/unit/client/test_ledger_requests.py"
-START = "tests/unit/client/handles/test_start_of_handles.py"
+LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
+START = "tests/unit/ledger/handles/test_start_of_handles.py"
 SMALL = "tests/unit/format/test_small_records.py"
 
 MUTANTS = (
     # --- explicit LAC ----------------------------------------------------------------------------
     Mutant(
         "a confirmation is said while adds are on their way",
-        "protocol/adding.py",
+        "protocol/ledger/adding.py",
         "return not self._pending and self.last_add_confirmed > self._said",
         "return self.last_add_confirmed > self._said",
         (
@@ -34,7 +34,7 @@ MUTANTS = (
     ),
     Mutant(
         "a confirmation is said again and again",
-        "protocol/adding.py",
+        "protocol/ledger/adding.py",
         '        """A confirmation says the LAC now."""\n'
         "        self._said = self.last_add_confirmed\n",
         '        """A confirmation says the LAC now."""\n',
@@ -44,14 +44,14 @@ MUTANTS = (
     ),
     Mutant(
         "a confirmation goes to no bookie",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "return [Confirm(self._live(range(self.metadata.quorum.ensemble_size)))]",
         "return [Confirm(())]",
         (f"{LAC}::test_it_is_told_once_to_every_bookie_of_the_ensemble",),
     ),
     Mutant(
         "a confirmation counts as a copy of the add behind it",
-        "client/handles/lane.py",
+        "ledger/handles/lane.py",
         "if not framed.record.is_confirmation:  # it would be taken for the add behind it",
         "if True:",
         (f"{LAC}::test_it_does_not_count_as_a_copy_of_the_entry_behind_it",),
@@ -65,7 +65,7 @@ MUTANTS = (
     ),
     Mutant(
         "recovery takes a confirmation for a group",
-        "client/recovery/journal_tail.py",
+        "ledger/recovery/journal_tail.py",
         "if stored.record.first_entry_id > floor and not stored.record.is_confirmation",
         "if stored.record.first_entry_id > floor",
         (f"{LAC}::test_the_end_of_a_journal_has_its_lac_and_no_group_for_it",),
@@ -79,14 +79,14 @@ MUTANTS = (
     ),
     Mutant(
         "every record is made for the start of a journal",
-        "client/handles/lane.py",
+        "ledger/handles/lane.py",
         "        self._framed_bytes += sum(memoryview(piece).nbytes for piece in frame)\n",
         "",
         (f"{HANDLES}::test_what_was_appended_is_read_back_in_order",),
     ),
     Mutant(
         "nothing is sent before callers fall silent",
-        "client/handles/writer.py",
+        "ledger/handles/writer.py",
         "            if self._may_send:\n                self._leave(self._turn())\n",
         "",
         (f"{HANDLES}::test_callers_that_never_fall_silent_get_their_acknowledgements",),
@@ -94,14 +94,14 @@ MUTANTS = (
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "a bookie may hang for ever",
-        "client/handles/deadlines.py",
+        "ledger/handles/deadlines.py",
         "if due is None or lane.since + limit < due.at:",
         "if False:",
         (f"{HANGING}::test_bookies_that_hang_are_replaced[1-append]",),
     ),
     Mutant(
         "a late answer of a bookie that was replaced counts",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "if self._is_member(event.ensemble_index, event.bookie_id):",
         "if True:",
         (
@@ -111,56 +111,56 @@ MUTANTS = (
     ),
     Mutant(
         "answers do not end the wait for a bookie",
-        "client/handles/lane.py",
+        "ledger/handles/lane.py",
         "            self.waiting_bytes -= self._sent.popleft()[1]\n",
         "            break\n",
         (f"{HANGING}::test_a_slow_bookie_slows_its_writer_down_and_does_not_fill_the_memory",),
     ),
     Mutant(
         "what waits for a slow bookie fills the memory",
-        "client/handles/writer.py",
+        "ledger/handles/writer.py",
         "not self._teller.is_busy and not self._lanes.is_congested",
         "not self._teller.is_busy",
         (f"{HANGING}::test_a_slow_bookie_slows_its_writer_down_and_does_not_fill_the_memory",),
     ),
     Mutant(
         "a caller waits for ever for room",
-        "client/handles/backlog.py",
+        "ledger/handles/backlog.py",
         "self._room.wait_for(lambda: not self.is_full, seconds)",
         "self._room.wait_for(lambda: not self.is_full)",
         (f"{CALLBACKS}::test_a_caller_does_not_wait_for_ever_for_a_callback[room]",),
     ),
     Mutant(
         "a caller waits for ever for an acknowledgement",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "return future.result(self._settings.wait_seconds_max)",
         "return future.result()",
         (f"{CALLBACKS}::test_a_caller_does_not_wait_for_ever_for_a_callback[append]",),
     ),
     Mutant(
         "closing waits for ever for the writer",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "self._task.join(self._settings.wait_seconds_max)",
         "self._task.join()",
         (f"{CALLBACKS}::test_a_caller_does_not_wait_for_ever_for_a_callback[close]",),
     ),
     Mutant(
         "a ledger is sealed although its writer has not ended",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "if self._task.is_alive():\n            raise",
         "if False:\n            raise",
         (f"{CALLBACKS}::test_a_caller_does_not_wait_for_ever_for_a_callback[close]",),
     ),
     Mutant(
         "a bookie is slow while its lane does something else",
-        "client/handles/lanes.py",
+        "ledger/handles/lanes.py",
         "if not lane.is_away and lane.since",
         "if lane.since",
         (f"{METADATA}::test_a_metadata_store_that_hangs_is_no_bookie_that_hangs",),
     ),
     Mutant(
         "a bookie has no time for what was sent while its lane did something else",
-        "client/handles/lane.py",
+        "ledger/handles/lane.py",
         "(first, size, now, extra) for first, size, _, extra in self._sent",
         "self._sent",
         (f"{LANE}::test_what_was_sent_while_its_task_was_away_is_begun_when_it_comes_back",),
@@ -168,56 +168,56 @@ MUTANTS = (
     # --- callbacks -------------------------------------------------------------------------------
     Mutant(
         "a callback waits for room",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "if self._writer.backlog.is_full and not self._writer.is_telling_here:",
         "if self._writer.backlog.is_full:",
         (f"{CALLBACKS}::test_a_callback_may_append_too",),
     ),
     Mutant(
         "a callback may wait for itself",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "if self._writer.is_telling_here:",
         "if False:",
         (f"{CALLBACKS}::test_what_would_wait_for_itself_in_a_callback_is_refused[append]",),
     ),
     Mutant(
         "room is waited for under the lock that callbacks take",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "sent = segment.handle.append_at_once(add.entries)",
         "sent = segment.handle.append_many_async(add.entries)",
         (f"{PRESSURE}::test_what_waited_for_a_ledger_to_close_does_not_wait_for_room_again",),
     ),
     Mutant(
         "a log writer takes more than has room",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "            self._segment.handle.wait_for_room()",
         "            pass",
         (f"{PRESSURE}::test_room_is_not_waited_for_under_the_lock_that_callbacks_take",),
     ),
     Mutant(
         "what cannot be sent behind a roll is passed by others",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "except InvalidRequestError as error:",
         "except BookKeeperError as error:",
         (f"{PRESSURE}::test_nothing_passes_what_could_not_be_sent",),
     ),
     Mutant(
         "an entry that is none ends the writer",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "except InvalidRequestError as error:",
         "except ZeroDivisionError as error:",
         (f"{PRESSURE}::test_an_entry_that_is_none_stops_nobody",),
     ),
     Mutant(
         "what is left behind a roll waits for ever",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "            self._waiting = left\n",
         "",
         (f"{PRESSURE}::test_nothing_passes_what_could_not_be_sent",),
     ),
     Mutant(
         "an unexpected error leaves others waiting",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "        except BaseException as error:  # whatever",
         "        except ZeroDivisionError as error:  # whatever",
         (f"{PRESSURE}::test_whatever_ends_a_roll_ends_the_wait",),
@@ -225,28 +225,28 @@ MUTANTS = (
     # --- what an append is answered --------------------------------------------------------------
     Mutant(
         "who waits for an append is not woken",
-        "client/handles/promise.py",
+        "ledger/handles/promise.py",
         "if promise.is_awaited:",
         "if False:",
         (f"{PROMISE}::test_callbacks_run_once_each_before_and_after",),
     ),
     Mutant(
         "an append that nobody looks at is never done",
-        "client/handles/promise.py",
+        "ledger/handles/promise.py",
         "            promise._state = _FINISHED\n    return None",
         "            continue\n    return None",
         (f"{PROMISE}::test_they_complete_in_order_whether_awaited_or_not",),
     ),
     Mutant(
         "an append is answered before it is durable",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "return kept(last) if self._settings.is_sync_deferred else promise",
         "return kept(last)",
         (f"{HANDLES}::test_a_writer_learns_that_it_was_fenced_with_its_next_entry",),
     ),
     Mutant(
         "a writer hopes for bookies that it does not have",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "        if self._change is not None:\n            return\n        quorum",
         "        if True:\n            return\n        quorum",
         (f"{DEFERRED}::test_force_without_enough_bookies_fails_and_so_does_the_next_append",),
@@ -254,7 +254,7 @@ MUTANTS = (
     # --- what an append takes --------------------------------------------------------------------
     Mutant(
         "null is an entry of bytes",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "arrow_schema.require_values(rows, everywhere=self._is_of_bytes)",
         "arrow_schema.require_values(rows)",
         (f"{LEDGERS}::test_null_is_no_entry_of_a_ledger_of_bytes",),
@@ -268,21 +268,21 @@ MUTANTS = (
     ),
     Mutant(
         "what cannot be counted is an error of Python",
-        "client/handles/entries.py",
+        "ledger/handles/entries.py",
         "    if isinstance(entries, Sized):\n        return len(entries)\n",
         "    return len(entries)\n",
         (f"{LEDGERS}::test_many_entries_have_a_count",),
     ),
     Mutant(
         "the first append loads pandas",
-        "client/handles/grouping.py",
+        "ledger/handles/grouping.py",
         "[plain_arrays.of_bytes(values)]",
         "[__import__('pyarrow').array(values, 'binary')]",
         (f"{START}::test_handles_of_bytes_load_no_pandas",),
     ),
     Mutant(
         "the first read of striped entries loads pandas",
-        "client/handles/entries.py",
+        "ledger/handles/entries.py",
         "pc.sort_indices(plain_arrays.of_integers(entries))",
         "pc.sort_indices(__import__('pyarrow').array(list(entries)))",
         (f"{START}::test_handles_of_bytes_load_no_pandas",),
@@ -290,21 +290,21 @@ MUTANTS = (
     # --- whom a writer replaces and chooses ------------------------------------------------------
     Mutant(
         "with delay a write set below its ack quorum is good enough",
-        "protocol/ensemble_change.py",
+        "protocol/ledger/ensemble_change.py",
         "if is_delayed and quorum.is_ack_quorum_of_all(live):",
         "if is_delayed and len(live) >= quorum.ack_quorum_size:",
         (f"{CHANGE}::test_with_delay_all_are_as_soon_as_some_entry_would_miss_its_ack_quorum",),
     ),
     Mutant(
         "a delay nobody asked for",
-        "protocol/ensemble_change.py",
+        "protocol/ledger/ensemble_change.py",
         "if is_delayed and quorum.is_ack_quorum_of_all(live):",
         "if quorum.is_ack_quorum_of_all(live):",
         (f"{CHANGE}::test_without_delay_all_are",),
     ),
     Mutant(
         "with delay only the last that failed is replaced",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "self.metadata.quorum, self.failed, is_delayed",
         "self.metadata.quorum, {index}, is_delayed",
         (
@@ -314,14 +314,14 @@ MUTANTS = (
     ),
     Mutant(
         "failures are not noted",
-        "client/handles/membership.py",
+        "ledger/handles/membership.py",
         "        self._cluster.note_failure(step.member)\n",
         "",
         (f"{CHANGES}::test_a_failure_is_noted_with_the_bookie",),
     ),
     Mutant(
         "bookies that keep failing are chosen like others",
-        "protocol/placement.py",
+        "protocol/ledger/placement.py",
         "pool = [c for c in open_ if c.member.bookie_id not in last] or open_",
         "pool = open_",
         (
@@ -331,14 +331,14 @@ MUTANTS = (
     ),
     Mutant(
         "a quarantine never ends",
-        "protocol/quarantine.py",
+        "protocol/ledger/quarantine.py",
         "            and now - times[-1] < QUARANTINE_SECONDS\n",
         "",
         (f"{QUARANTINE}::test_it_ends_and_the_next_failure_alone_does_not_renew_it",),
     ),
     Mutant(
         "failures far apart count together",
-        "protocol/quarantine.py",
+        "protocol/ledger/quarantine.py",
         "            and times[-1] - times[0] <= WINDOW_SECONDS\n",
         "",
         (f"{QUARANTINE}::test_failures_far_apart_are_none",),

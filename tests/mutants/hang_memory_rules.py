@@ -2,11 +2,11 @@
 
 from .mutant import Mutant
 
-HANG_MEMORY = "tests/unit/client/test_hang_memory.py"
+HANG_MEMORY = "tests/unit/cluster/test_hang_memory.py"
 METADATA = "tests/integration/faults/test_hanging_metadata.py"
 REMEMBERED = "tests/integration/faults/test_remembered_hangs.py"
-LANE = "tests/unit/client/handles/test_lane.py"
-FAN_OUT = "tests/unit/client/test_fan_out.py"
+LANE = "tests/unit/ledger/handles/test_lane.py"
+FAN_OUT = "tests/unit/cluster/test_fan_out.py"
 DROPPED = "tests/integration/ledger/test_dropped_handles.py"
 HANDLES = "tests/integration/faults/test_hanging_bookies.py"
 
@@ -14,7 +14,7 @@ MUTANTS = (
     # --- what is remembered of them --------------------------------------------------------------
     Mutant(
         "a bookie that was taken away for ever is never asked again",
-        "client/hang_memory.py",
+        "cluster/hang_memory.py",
         "now - ASK_AGAIN_SECONDS < at <= now",
         "at <= now",
         (
@@ -25,14 +25,14 @@ MUTANTS = (
     ),
     Mutant(
         "a slow bookie is taken to hang because others are quicker",
-        "client/hang_memory.py",
+        "cluster/hang_memory.py",
         "setdefault(answer, environment.monotonic() + seconds)",
         "setdefault(answer, environment.monotonic())",
         (f"{HANG_MEMORY}::test_who_was_done_without_hangs_when_it_has_had_all_its_time",),
     ),
     Mutant(
         "who was given up is taken to be slow",
-        "client/hang_memory.py",
+        "cluster/hang_memory.py",
         "self._owed.setdefault(place, {}).setdefault(answer, environment.monotonic() + seconds)",
         "self._owed.setdefault(place, {})[answer] = environment.monotonic() + seconds",
         (
@@ -49,14 +49,14 @@ MUTANTS = (
     ),
     Mutant(
         "bookies of all clusters are in one quarantine",
-        "client/hang_memory.py",
+        "cluster/hang_memory.py",
         "self._quarantines.setdefault(cluster_id, Quarantine())",
         'self._quarantines.setdefault("", Quarantine())',
         (f"{HANG_MEMORY}::test_bookies_in_quarantine_are_those_of_their_cluster",),
     ),
     Mutant(
         "who asks leaves questions behind and tells nobody",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "                client.do_without()\n",
         "                pass\n",
         (
@@ -66,49 +66,49 @@ MUTANTS = (
     ),
     Mutant(
         "who asks gives a bookie up and tells nobody",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "is_over = not (self._is_enough or self._timeouts.is_cut)",
         "is_over = False",
         (f"{REMEMBERED}::test_what_one_reader_has_met_another_one_does_not_wait_for",),
     ),
     Mutant(
         "who waits for a moment only takes a bookie to hang",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "is_over = not (self._is_enough or self._timeouts.is_cut)",
         "is_over = not self._is_enough",
         (f"{FAN_OUT}::test_a_shorter_time_may_be_given",),
     ),
     Mutant(
         "who is not waited for because there are enough is taken to hang",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "is_over = not (self._is_enough or self._timeouts.is_cut)",
         "is_over = not self._timeouts.is_cut",
         (f"{FAN_OUT}::test_when_there_are_enough_the_others_have_little_time",),
     ),
     Mutant(
         "a recovery passes over whom others gave up",
-        "client/recovery/running.py",
+        "ledger/recovery/running.py",
         "is_patient=True, name=name)",
         "name=name)",
         (f"{REMEMBERED}::test_a_recovery_asks_whom_others_gave_up_but_not_for_ever",),
     ),
     Mutant(
         "a writer tells nobody of a bookie that it gave up",
-        "client/handles/lane.py",
+        "ledger/handles/lane.py",
         "        self._channel.give_up()\n",
         "",
         (f"{LANE}::test_a_lane_that_hangs_is_remembered[True]",),
     ),
     Mutant(
         "a writer that ends tells nobody of a bookie that hangs",
-        "client/handles/lane.py",
+        "ledger/handles/lane.py",
         "            self._channel.do_without()\n",
         "            pass\n",
         (f"{LANE}::test_a_lane_that_hangs_is_remembered[False]",),
     ),
     Mutant(
         "a plan waits for spares that it can do without",
-        "client/ensembles.py",
+        "cluster/ensembles.py",
         "_Pool(cluster, enough=len(ensemble))",
         "_Pool(cluster)",
         (
@@ -118,7 +118,7 @@ MUTANTS = (
     ),
     Mutant(
         "a plan does without members, too",
-        "client/ensembles.py",
+        "cluster/ensembles.py",
         "_Pool(cluster, enough=len(ensemble))",
         "_Pool(cluster, enough=1)",
         (f"{REMEMBERED}::test_a_spare_is_waited_for_while_members_are",),
@@ -133,7 +133,7 @@ MUTANTS = (
     # --- metadata stores that hang, and forked processes -----------------------------------------
     Mutant(
         "a metadata store that hangs is waited for for ever",
-        "client/timed_store.py",
+        "cluster/timed_store.py",
         "answer.is_there_within(STORE_SECONDS)",
         "answer.is_there_within(600)",
         (
@@ -143,35 +143,35 @@ MUTANTS = (
     ),
     Mutant(
         "everybody waits for a metadata store that hangs",
-        "client/timed_store.py",
+        "cluster/timed_store.py",
         "            memory.gave_up(place, answer)\n",
         "",
         (f"{METADATA}::test_a_store_that_hangs_is_not_waited_for_twice",),
     ),
     Mutant(
         "who appends to a log waits for ever",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "            return future.result(seconds)\n",
         "            return future.result()\n",
         (f"{METADATA}::test_a_log_writer_returns_in_time[append]",),
     ),
     Mutant(
         "a log writer does not tell what is undecided after its time",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "            raise self._with_outcome(\n                OutcomeUnknownError(",
         "            raise (\n                OutcomeUnknownError(",
         (f"{METADATA}::test_what_is_undecided_is_told",),
     ),
     Mutant(
         "a forked process waits for threads that it does not have",
-        "client/bound.py",
+        "cluster/bound.py",
         "        if not self.is_of_this_process:\n",
         "        if False:\n",
         (f"{METADATA}::test_a_forked_process_is_refused_what_another_one_has_open",),
     ),
     Mutant(
         "a block that a forked process leaves hides why",
-        "client/handles/with_block.py",
+        "ledger/handles/with_block.py",
         "        elif self.is_of_this_process:\n",
         "        else:\n",
         (
@@ -182,7 +182,7 @@ MUTANTS = (
     # --- handles that are dropped ----------------------------------------------------------------
     Mutant(
         "a handle that is dropped goes on for ever",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "environment.dropped(self, repr(self), self._writer.stop)",
         "environment.dropped(self, repr(self), lambda: None)",
         (
@@ -202,28 +202,28 @@ MUTANTS = (
     ),
     Mutant(
         "a handle that was released is dropped with a warning",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "        self._is_let_go = True\n        if self._task",
         "        if self._task",
         (f"{DROPPED}::test_one_that_was_closed_or_released_is_dropped_in_silence",),
     ),
     Mutant(
         "a forked process ends the handles of its parent",
-        "client/handles/write_handle.py",
+        "ledger/handles/write_handle.py",
         "if not self._is_let_go and self.is_of_this_process:",
         "if not self._is_let_go:",
         (f"{DROPPED}::test_a_forked_process_ends_nothing_of_its_parent",),
     ),
     Mutant(
         "what a writer acknowledged last holds it for ever",
-        "client/handles/backlog.py",
+        "ledger/handles/backlog.py",
         "            self.last_promise = None\n",
         "            pass\n",
         (f"{DROPPED}::test_a_log_writer_that_is_dropped_leaves_nothing[False]",),
     ),
     Mutant(
         "a connection that is dropped stays open",
-        "client/timed_store.py",
+        "cluster/timed_store.py",
         'lambda: environment.start(self._inner.close, "close")',
         "lambda: None",
         (f"{DROPPED}::test_a_connection_that_is_dropped_is_closed",),

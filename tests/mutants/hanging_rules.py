@@ -8,11 +8,11 @@ LARGE = "test_a_large_record_may_take_long_and_so_may_one_behind_it"
 ENDED = "tests/simulation/test_simulation.py::test_a_signal_ends_it_behind_the_schedule_under_way"
 LATE = "tests/integration/ledger/test_late_bookies.py"
 JOB = "tests/unit/spark/test_job.py"
-CLIENT = "tests/unit/client/test_bookie_client.py"
-FAN_OUT = "tests/unit/client/test_fan_out.py"
-HANG_MEMORY = "tests/unit/client/test_hang_memory.py"
+CLIENT = "tests/unit/cluster/test_bookie_client.py"
+FAN_OUT = "tests/unit/cluster/test_fan_out.py"
+HANG_MEMORY = "tests/unit/cluster/test_hang_memory.py"
 REMEMBERED = "tests/integration/faults/test_remembered_hangs.py"
-LANE = "tests/unit/client/handles/test_lane.py"
+LANE = "tests/unit/ledger/handles/test_lane.py"
 ENVIRONMENT = "tests/unit/test_environment.py"
 REPLICAS = (
     "tests/integration/recovery/test_recovery_spares.py"
@@ -23,7 +23,7 @@ MUTANTS = (
     # --- copies ----------------------------------------------------------------------------------
     Mutant(
         "a target is blamed for its sources",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "bad = error.problems",
         "bad = {copy.target_id: str(error)}",
         (
@@ -32,21 +32,21 @@ MUTANTS = (
     ),
     Mutant(
         "a source that turned out bad counts as a copy",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "failed |= bad.keys()",
         "failed |= bad.keys() & {copy.target_id}",
         (f"{HANGING}::test_a_source_that_is_no_good_is_named_and_not_the_target[damaged]",),
     ),
     Mutant(
         "a task counts a source that turned out bad",
-        "client/batch/attempt_writer.py",
+        "log/batch/attempt_writer.py",
         "        self.failures.update(bad)\n",
         "",
         (f"{HANGING}::test_a_task_does_not_count_a_source_that_is_no_good",),
     ),
     Mutant(
         "a recovery blames a target for its sources",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "            return Unreadable(str(error.args[0]))\n",
         "            return Failure(str(error.args[0]))\n",
         (f"{REPLICAS}[2]",),
@@ -54,21 +54,21 @@ MUTANTS = (
     # --- bookies that are late -------------------------------------------------------------------
     Mutant(
         "bookies that are late are not waited for when they are looked at",
-        "client/cluster.py",
+        "cluster/cluster.py",
         "            enough=enough,\n            needed=needed,\n",
         "            enough=enough,\n",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[open_root]",),
     ),
     Mutant(
         "bookies that are late are not waited for when they are to join",
-        "client/ensembles.py",
+        "cluster/ensembles.py",
         "        needed=needed,\n    )\n",
         "    )\n",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[put_new]",),
     ),
     Mutant(
         "a new ledger waits for bookies that it can do without",
-        "client/ensembles.py",
+        "cluster/ensembles.py",
         "needed=len(ensemble) - others",
         "needed=len(ensemble)",
         (f"{LATE}::test_they_are_not_waited_for_where_there_are_others[put_new]",),
@@ -76,7 +76,7 @@ MUTANTS = (
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "whoever asks waits for ever",
-        "client/hang_memory.py",
+        "cluster/hang_memory.py",
         "        self._task.join(seconds)\n",
         "        self._task.join()\n",
         (
@@ -87,35 +87,35 @@ MUTANTS = (
     ),
     Mutant(
         "a large read has no more time than a small one",
-        "client/bookie_client.py",
+        "cluster/bookie_client.py",
         "    return READ_SECONDS + byte_count / SLOWEST_BYTES_PER_SECOND\n",
         "    return READ_SECONDS\n",
         (f"{CLIENT}::test_to_decode_what_was_read_is_no_waiting",),
     ),
     Mutant(
         "a bookie has no more time for a large record than for a small one",
-        "client/handles/deadlines.py",
+        "ledger/handles/deadlines.py",
         "self._settings.add_entry_timeout_seconds + lane.extra_seconds",
         "self._settings.add_entry_timeout_seconds",
         (f"{HANDLES}::{LARGE}",),
     ),
     Mutant(
         "a bookie has no time for what was sent before",
-        "client/handles/lane.py",
+        "ledger/handles/lane.py",
         "            extra = seconds_for(self.waiting_bytes)\n",
         "            extra = seconds_for(size)\n",
         (f"{LANE}::test_a_bookie_has_time_for_what_was_sent_to_it_before",),
     ),
     Mutant(
         "a large group must be acknowledged as soon as a small one",
-        "client/handles/deadlines.py",
+        "ledger/handles/deadlines.py",
         "        extra = seconds_for(length_bytes - self._machine.pending.length_bytes)\n",
         "        extra = 0.0\n",
         (f"{HANDLES}::{LARGE}",),
     ),
     Mutant(
         "everybody waits for a bookie that hangs",
-        "client/hang_memory.py",
+        "cluster/hang_memory.py",
         "        if place not in self._owed:\n",
         "        if True:\n",
         (
@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that hangs is asked again and again",
-        "client/hang_memory.py",
+        "cluster/hang_memory.py",
         "(is_recent and not is_patient) or len(owed) >= UNANSWERED_MAX",
         "(is_recent and not is_patient)",
         (
@@ -140,35 +140,35 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that has hung is never asked again",
-        "client/hang_memory.py",
+        "cluster/hang_memory.py",
         "for answer, at in self._owed[place].items() if not answer.done()}",
         "for answer, at in self._owed[place].items()}",
         (f"{CLIENT}::test_who_owes_an_answer_is_asked_again_when_it_has_come",),
     ),
     Mutant(
         "a journal is used while a call to it hangs",
-        "client/bookie_client.py",
+        "cluster/bookie_client.py",
         "        if is_busy or memory",
         "        if memory",
         (f"{CLIENT}::test_after_a_while_others_ask_again_but_never_the_channel_that_is_busy",),
     ),
     Mutant(
         "a file is closed under a call that hangs",
-        "client/bookie_client.py",
+        "cluster/bookie_client.py",
         "        if not last.done():\n",
         "        if False:\n",
         (f"{CLIENT}::test_what_is_open_is_closed_behind_the_last_answer",),
     ),
     Mutant(
         "an error of the storage is taken for silence",
-        "client/hang_memory.py",
+        "cluster/hang_memory.py",
         "                self.set_exception(error)\n",
         "                del error\n",
         (f"{CLIENT}::test_an_answer_is_what_was_found_or_raised",),
     ),
     Mutant(
         "members store a record one after the other",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "later is None or not self.waited or now >= self._next_at",
         "not self.waited",
         (
@@ -178,14 +178,14 @@ MUTANTS = (
     ),
     Mutant(
         "who is asked together with others has his time behind theirs",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "now + self._timeouts.seconds, beat",
         "now + self._timeouts.seconds * (1 + len(self.waited)), beat",
         (f"{FAN_OUT}::test_who_are_asked_together_have_their_time_together",),
     ),
     Mutant(
         "who is silent is forgotten if another one raises an error",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "        if self._usable >= self._quota.enough or is_of_no_bookie:\n",
         "        if error is not None and is_of_no_bookie:\n            raise error\n"
         "        if self._usable >= self._quota.enough:\n",
@@ -196,14 +196,14 @@ MUTANTS = (
     ),
     Mutant(
         "which of several errors is raised is chance",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "[member for member in self._members if member in self._ended]",
         "list(self._ended)",
         (f"{FAN_OUT}::test_of_several_errors_that_of_the_first_is_raised",),
     ),
     Mutant(
         "whoever asks several waits for ever",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "self._inbox.get(timeout=max(0.0, until - environment.monotonic()))",
         "self._inbox.get()",
         (
@@ -214,7 +214,7 @@ MUTANTS = (
     ),
     Mutant(
         "who is needed has no more time than others",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "self._timeouts.slow_factor if self._usable < self._quota.needed else 1",
         "1",
         (
@@ -224,14 +224,14 @@ MUTANTS = (
     ),
     Mutant(
         "who is not needed has as much time as who is",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "self._timeouts.slow_factor if self._usable < self._quota.needed else 1",
         "self._timeouts.slow_factor",
         (f"{FAN_OUT}::test_nobody_who_is_not_needed_has_more_time",),
     ),
     Mutant(
         "an answer that is of no use is one of those that are enough",
-        "client/fan_out.py",
+        "cluster/fan_out.py",
         "self._usable += bool(self._quota.is_usable(member, answer.result()))",
         "self._usable += 1",
         (f"{FAN_OUT}::test_answers_that_are_not_usable_are_not_enough",),

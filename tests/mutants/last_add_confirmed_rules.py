@@ -6,11 +6,11 @@ RULE = "tests/unit/protocol/test_confirmed.py"
 ENDS = "tests/integration/journals/test_member_ends.py"
 TAILS = "tests/integration/log/test_open_tails.py"
 CLAIMS = "tests/integration/journals/test_long_claims.py"
-RULE_FILE = "protocol/confirmed.py"
-LOOK_FILE = "client/handles/how_far.py"
-MEMBER_FILE = "client/journals/member_end.py"
-END_FILE = "client/journals/journal_end.py"
-READER_FILE = "client/journals/journal_reader.py"
+RULE_FILE = "protocol/ledger/confirmed.py"
+LOOK_FILE = "ledger/handles/how_far.py"
+MEMBER_FILE = "ledger/journals/member_end.py"
+END_FILE = "ledger/journals/journal_end.py"
+READER_FILE = "ledger/journals/journal_reader.py"
 
 LAGGING = f"{TAILS}::test_a_tail_is_never_shown_shorter_by_a_bookie_that_lags"
 
@@ -148,7 +148,7 @@ MUTANTS = (
     ),
     Mutant(
         "whoever waits is told no where nobody knows",
-        "client/handles/read_handle.py",
+        "ledger/handles/read_handle.py",
         "            if left <= 0 and unknown is not None:\n",
         "            if left <= 0 and unknown is None:\n",
         (f"{ENDS}::test_bookies_that_differ_are_asked_again_until_they_agree",),
@@ -156,28 +156,28 @@ MUTANTS = (
     # --- what a bookie claims --------------------------------------------------------------------
     Mutant(
         "a recovery holds the rows of all records that it reads",
-        "client/recovery/journal_tail.py",
+        "ledger/recovery/journal_tail.py",
         "            found[old] = replace(found[old], messages={})\n",
         "",
         (f"{CLAIMS}::test_a_recovery_holds_no_rows_that_are_confirmed",),
     ),
     Mutant(
         "a recovery believes whatever is said to be on its way",
-        "client/recovery/journal_tail.py",
+        "ledger/recovery/journal_tail.py",
         "        if byte_count > IN_FLIGHT_BYTES_MAX:\n",
         "        if byte_count < 0:\n",
         (f"{CLAIMS}::test_more_unconfirmed_rows_than_any_writer_has_are_doubted",),
     ),
     Mutant(
         "a reader takes a long record by its word",
-        "client/journals/journal_reader.py",
+        "ledger/journals/journal_reader.py",
         "        if length > CLAIMED_BYTES_MAX and self._record(begin) is None:\n",
         "        if length < 0:\n",
         (f"{CLAIMS}::test_a_reader_reads_no_record_that_only_claims_to_be_long[not passed]",),
     ),
     Mutant(
         "a long record is read whatever its head says",
-        "client/journals/journal_reader.py",
+        "ledger/journals/journal_reader.py",
         "(length > CHUNK_BYTES_MAX and not self._is_what_it_claims(begin)):",
         "length < 0:",
         (

@@ -11,7 +11,7 @@ KEPT = "tests/integration/log/test_log_retention.py"
 PRESSURE = "tests/integration/log/test_log_back_pressure.py"
 REJOINING = "tests/integration/log/test_log_rejoining.py"
 FOLLOWING = "tests/integration/log/test_log_following.py"
-FRONT = "tests/unit/client/test_bookkeeper.py"
+FRONT = "tests/unit/test_bookkeeper.py"
 COMMANDS = "tests/unit/cli/test_log_commands.py"
 
 LIST_NEXT = (
@@ -28,49 +28,49 @@ EMPTY = "tests/integration/log/test_empty_ledgers.py"
 MUTANTS = (
     Mutant(
         "a splice goes behind an open tail",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "if self.tail:\n            raise",
         "if False:\n            raise",
         (f"{TAIL}::test_nothing_is_spliced_behind_an_open_tail",),
     ),
     Mutant(
         "anybody goes behind a tail",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "if self.tail != (() if own is None else (own,)):",
         "if False:",
         (f"{TAIL}::test_nobody_goes_behind_a_tail_that_is_not_theirs",),
     ),
     Mutant(
         "a ledger that was taken over is listed as open",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "if ledger.state is not LedgerState.OPEN:",
         "if False:",
         (f"{TAIL}::test_a_ledger_that_was_taken_over_is_not_listed_as_open",),
     ),
     Mutant(
         "a sealed log takes more",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "        if self.is_sealed:\n",
         "        if False:\n",
         (f"{TAIL}::test_a_sealed_log_takes_nothing_any_more",),
     ),
     Mutant(
         "a tail ledger without an end is settled",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "            _require_closed(ledger, self.name)\n            log",
         "            log",
         (f"{TAIL}::test_a_ledger_without_an_end_is_not_settled",),
     ),
     Mutant(
         "a ledger is settled behind an open one",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "if known.keys() & set(log.tail):",
         "if False:",
         (f"{TAIL}::test_nothing_is_settled_behind_a_ledger_without_an_end",),
     ),
     Mutant(
         "an empty ledger takes a place",
-        "protocol/log.py",
+        "protocol/log/record.py",
         " or ledger.last_entry_id == INVALID_ENTRY_ID",
         "",
         (
@@ -80,21 +80,21 @@ MUTANTS = (
     ),
     Mutant(
         "settling takes a transaction back",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "max(version, merged.get(app_id, version))",
         "version",
         (f"{TAIL}::test_settling_merges_transactions_and_never_goes_back",),
     ),
     Mutant(
         "a deleted log keeps its tail",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "ledgers=(), tail=(), first_offset=0",
         "ledgers=(), first_offset=0",
         (f"{TAIL}::test_a_deleted_log_drops_its_tail_too",),
     ),
     Mutant(
         "an older run of a query goes on",
-        "protocol/stream_run.py",
+        "protocol/log/stream_run.py",
         "if run.run_id in runs:",
         "if False:",
         (
@@ -104,21 +104,21 @@ MUTANTS = (
     ),
     Mutant(
         "truncation goes past the closed ledgers",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "if before_offset > self.end_offset:",
         "if False:",
         (f"{TAIL}::test_truncation_never_goes_past_the_closed_ledgers",),
     ),
     Mutant(
         "truncation drops the last ledger",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "if not kept and not self.tail:",
         "if False:",
         (f"{TAIL}::test_whole_ledgers_go_and_the_rest_is_hidden",),
     ),
     Mutant(
         "truncation gives entries back",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "if before_offset <= self.first_offset:",
         "if False:",
         (
@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         "a log is created over another",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "if not self.is_vacant:",
         "if False:",
         (
@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     Mutant(
         "only the last ledger is fenced",
-        "client/logs/settling.py",
+        "log/settling.py",
         "for ledger_id in log.tail:\n        recover",
         "for ledger_id in log.tail[-1:]:\n        recover",
         (
@@ -148,21 +148,21 @@ MUTANTS = (
     ),
     Mutant(
         "who gives up opening leaves a ledger behind",
-        "client/logs/opening.py",
+        "log/opening.py",
         "        opening.give_up()\n",
         "",
         (f"{TAKEOVERS}::test_rb_20b_who_gives_up_leaves_no_orphan_either",),
     ),
     Mutant(
         "an older run fences before it is refused",
-        "client/logs/opening.py",
+        "log/opening.py",
         "return log if self._run is None else log.with_stream(self._run)",
         "return log",
         (f"{OPENINGS}::test_an_older_run_of_a_query_fences_nobody",),
     ),
     Mutant(
         "a writer fences itself after a lost answer",
-        "client/logs/opening.py",
+        "log/opening.py",
         "if self._mine in log.tail:",
         "if False:",
         (
@@ -172,77 +172,77 @@ MUTANTS = (
     ),
     Mutant(
         "a lost list is an error",
-        "client/logs/opening.py",
+        "log/opening.py",
         "        except (MetadataVersionError, OutcomeUnknownError):\n            return None\n",
         "        except ZeroDivisionError:\n            return None\n",
         (f"{TAKEOVERS}::test_rb_20b_who_loses_the_list_starts_again_and_leaves_no_orphan",),
     ),
     Mutant(
         "a roll closes before it lists the next",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         LIST_NEXT + CLOSE_LAST,
         CLOSE_LAST + LIST_NEXT,
         (f"{TAKEOVERS}::test_rb_20_a_roll_lists_the_next_before_it_closes_the_last",),
     ),
     Mutant(
         "a writer is displaced by its own roll",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "before = log.tail[: log.tail.index(segment.ledger_id)]",
         "before: tuple[int, ...] = ()",
         (f"{HANDLES}::test_a_place_that_could_not_be_fixed_is_fixed_by_the_next_roll",),
     ),
     Mutant(
         "what is added while a ledger closes is sent to it",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "self._waiting = deque()",
         "self._waiting = None",
         (f"{TAKEOVERS}::test_rb_20_a_writer_that_rolls_cannot_acknowledge_in_the_ledger_before",),
     ),
     Mutant(
         "offsets begin anew in each ledger",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "end = old.first_offset + old",
         "end = old",
         (f"{HANDLES}::test_adds_go_on_while_a_writer_rolls",),
     ),
     Mutant(
         "fenced adds do not say what is undecided",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "        if count < 1:\n            return None",
         "        if count >= 0:\n            return None",
         (f"{TAKEOVERS}::test_rb_35_what_is_undecided_is_said_and_resolved",),
     ),
     Mutant(
         "what was fenced was not written",
-        "client/logs/undecided.py",
+        "log/undecided.py",
         "max(0, end - undecided.first_entry_id)",
         "0",
         (f"{TAKEOVERS}::test_rb_35_what_is_undecided_is_said_and_resolved",),
     ),
     Mutant(
         "a batch goes behind a ledger that is open",
-        "client/batch/commit.py",
+        "log/batch/commit.py",
         "update_settled(cluster, target.log_name, target.password, joined)",
         "cluster.logs.update(target.log_name, joined)",
         (f"{OPENINGS}::test_a_batch_displaces_an_open_writer",),
     ),
     Mutant(
         "adds do not wait for a roll",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "            self._wait_for_roll()\n",
         "",
         (f"{HANDLES}::test_no_ledger_gets_more_than_twice_its_limit[memory-limit0]",),
     ),
     Mutant(
         "what waited for a roll does not count",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "                self._segment.filling.add(left[0])\n",
         "",
         (f"{HANDLES}::test_no_ledger_gets_more_than_twice_its_limit[memory-limit0]",),
     ),
     Mutant(
         "what stayed empty is dropped and never deleted",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "to_delete=(*log.to_delete, empty)",
         "to_delete=log.to_delete",
         (
@@ -252,7 +252,7 @@ MUTANTS = (
     ),
     Mutant(
         "an opener fails where somebody else has deleted an empty tail",
-        "client/logs/opening.py",
+        "log/opening.py",
         "            if self._cluster.logs.is_current(self._name, seen):\n                raise\n",
         "            raise\n",
         (
@@ -261,7 +261,7 @@ MUTANTS = (
     ),
     Mutant(
         "an opener waits for a tail that is gone",
-        "client/logs/opening.py",
+        "log/opening.py",
         "            if self._cluster.logs.is_current(self._name, seen):\n                raise\n",
         "",
         (
@@ -270,7 +270,7 @@ MUTANTS = (
     ),
     Mutant(
         "settling fails where somebody else has deleted an empty tail",
-        "client/logs/settling.py",
+        "log/settling.py",
         STILL_LISTED,
         "            raise\n",
         (
@@ -279,7 +279,7 @@ MUTANTS = (
     ),
     Mutant(
         "settling waits for a tail that is gone",
-        "client/logs/settling.py",
+        "log/settling.py",
         STILL_LISTED,
         "",
         (
@@ -288,42 +288,42 @@ MUTANTS = (
     ),
     Mutant(
         "a log writer lets nothing go",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "            retain_after_roll(self._cluster, settled.value)\n",
         "            pass\n",
         (f"{KEPT}::test_a_writer_lets_old_ledgers_go_when_it_rolls[memory]",),
     ),
     Mutant(
         "a batch append lets nothing go",
-        "client/batch/commit.py",
+        "log/batch/commit.py",
         "    retain_after_roll(cluster, log)\n",
         "",
         (f"{KEPT}::test_batch_appends_let_old_ledgers_go[memory]",),
     ),
     Mutant(
         "a stream lets nothing go",
-        "client/streams/tail_writer.py",
+        "log/streams/tail_writer.py",
         "            retain_after_roll(self._cluster, self._rolled)\n",
         "",
         (f"{KEPT}::test_a_stream_lets_old_ledgers_go[memory]",),
     ),
     Mutant(
         "any amount may wait for a ledger to close",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "            self._wait_for_room()\n",
         "",
         (f"{PRESSURE}::test_who_adds_too_much_waits_until_the_ledger_is_closed",),
     ),
     Mutant(
         "a callback waits for what waits for it",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "if self._callbacks.is_here or self._lock",
         "if self._lock",
         (f"{PRESSURE}::test_a_callback_does_not_wait_for_what_waits_for_it",),
     ),
     Mutant(
         "every query is remembered",
-        "protocol/stream_run.py",
+        "protocol/log/stream_run.py",
         "[-QUERIES_MAX:]",
         "",
         (f"{TAIL}::test_the_queries_are_bounded_and_who_began_a_run_last_stays",),
@@ -337,49 +337,49 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger of an open tail can be deleted by itself",
-        "client/deleting.py",
+        "ledger/deleting.py",
         "if ledger.ledger_id in log.listed_ids:",
         "if False:",
         (f"{COMMANDS}::test_an_open_log_is_shown",),
     ),
     Mutant(
         "a ledger of the last try to open is not looked at again",
-        "client/logs/opening.py",
+        "log/opening.py",
         "        self._look_at_own(log)\n",
         "",
         (f"{REJOINING}::test_rb_20b_a_ledger_that_others_have_dropped_does_not_join_again",),
     ),
     Mutant(
         "a follower looks twice and reads what it saw last",
-        "client/logs/log_handle.py",
+        "log/log_handle.py",
         "read_view_in_order(self._cluster, view, offset, None, self._password)",
         "read_view_in_order(self._cluster, self._watch.look(), offset, None, self._password)",
         (f"{FOLLOWING}::test_rb_39_a_follower_skips_nothing_when_who_knew_the_end_is_away",),
     ),
     Mutant(
         "a torn end hides the records in front of it",
-        "client/journals/journal_end.py",
+        "ledger/journals/journal_end.py",
         "    return found\n\n\ndef _reader",
         "    return () if problems else found\n\n\ndef _reader",
         (f"{FOLLOWING}::test_a_record_that_is_torn_behind_the_end_hides_nothing_in_front_of_it",),
     ),
     Mutant(
         "a writer that was fenced says that it has ended",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "if isinstance(self._error, LedgerFencedError):",
         "if False:",
         (f"{TAKEOVERS}::test_rb_20_a_writer_that_rolls_cannot_acknowledge_in_the_ledger_before",),
     ),
     Mutant(
         "a ledger is to hold 0 bytes",
-        "client/logs/rolling.py",
+        "log/rolling.py",
         '"roll_bytes", self.max_bytes, least=1)',
         '"roll_bytes", self.max_bytes)',
         (f"{FRONT}::test_a_limit_for_rolling_is_above_0",),
     ),
     Mutant(
         "anything is taken for what is undecided",
-        "client/arguments.py",
+        "cluster/arguments.py",
         "if not isinstance(given, kind):",
         "if False:",
         (f"{FRONT}::test_only_what_a_writer_says_is_undecided_can_be_resolved",),

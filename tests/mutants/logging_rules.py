@@ -4,7 +4,7 @@ from .mutant import Mutant
 
 LOGGED = "tests/integration/faults/test_what_is_logged.py"
 STEPPED = "tests/integration/faults/test_what_is_stepped_over.py"
-ONCE = "tests/unit/client/test_stepping_over.py"
+ONCE = "tests/unit/cluster/test_stepping_over.py"
 STEPS_IN = (
     f"{LOGGED}::test_a_bookie_that_fails_under_a_handle_is_told_of_and_so_is_who_takes_its_place"
 )
@@ -24,7 +24,7 @@ HANGS = f"{LOGGED}::test_a_bookie_that_hangs_is_told_of_once_by_who_looks_for_on
 MUTANTS = (
     Mutant(
         "a copy is told of again and again",
-        "client/stepping_over.py",
+        "cluster/stepping_over.py",
         "            if told is not None and now - told < TELL_AGAIN_SECONDS:\n",
         "            if False:\n",
         (
@@ -37,28 +37,28 @@ MUTANTS = (
     ),
     Mutant(
         "a copy is told of again if something else is wrong with it",
-        "client/stepping_over.py",
+        "cluster/stepping_over.py",
         "if environment.the_one(_Told).is_news(copy):",
         "if environment.the_one(_Told).is_news(copy._replace(what=copy.what + reason)):",
         (f"{ONCE}::test_a_copy_is_told_of_once_whatever_is_wrong_with_it_then",),
     ),
     Mutant(
         "a copy is told of once in the life of a process",
-        "client/stepping_over.py",
+        "cluster/stepping_over.py",
         "if told is not None and now - told < TELL_AGAIN_SECONDS:",
         "if told is not None:",
         (f"{ONCE}::test_after_a_long_time_it_is_told_of_again",),
     ),
     Mutant(
         "a process remembers all copies that it told of",
-        "client/stepping_over.py",
+        "cluster/stepping_over.py",
         "            if len(self._at) > COPIES_MAX:\n",
         "            if False:\n",
         (f"{ONCE}::test_what_is_remembered_is_bounded",),
     ),
     Mutant(
         "a reader of an entry log steps over a replica in silence",
-        "client/entry_log_reader.py",
+        "ledger/entry_log_reader.py",
         "        step_over(logger, BadCopy(address.cluster_id, address.bookie_id, what), reason)\n",
         "",
         (
@@ -69,49 +69,49 @@ MUTANTS = (
     ),
     Mutant(
         "a handle steps over a copy in silence",
-        "client/handles/entry_reader.py",
+        "ledger/handles/entry_reader.py",
         "        step_over(logger, BadCopy(self._cluster.cluster_id",
         "        (lambda *_: None)(logger, BadCopy(self._cluster.cluster_id",
         (HANDLE, TAIL),
     ),
     Mutant(
         "planning steps over a journal in silence",
-        "client/reading/ledger_files.py",
+        "log/reading/ledger_files.py",
         '            step_over(logger, copy, "; ".join(problems))\n',
         "            pass\n",
         (PLANNING,),
     ),
     Mutant(
         "a writer gives a bookie up in silence",
-        "client/handles/membership.py",
+        "ledger/handles/membership.py",
         "        ensemble_log.given_up(logger, self.seen.value.ledger_id, name, step.reason)\n",
         "",
         (STEPS_IN,),
     ),
     Mutant(
         "an ensemble changes in silence",
-        "client/handles/membership.py",
+        "ledger/handles/membership.py",
         "        ensemble_log.replaced(",
         "        (lambda *_: None)(",
         (STEPS_IN,),
     ),
     Mutant(
         "a writer goes on with fewer copies in silence",
-        "client/handles/writer.py",
+        "ledger/handles/writer.py",
         "                self._members.warn(step)\n",
         "                pass\n",
         (FEWER,),
     ),
     Mutant(
         "a writer that finds no spare says nothing of its copies",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "            self._change, self._vacant = None, ()\n            return self._gaps()\n",
         "            self._change, self._vacant = None, ()\n            return []\n",
         (f"{FEWER}[no spare]",),
     ),
     Mutant(
         "a write handle hides its faults",
-        "client/handles/writer.py",
+        "ledger/handles/writer.py",
         "return dict(self.machine.failures)",
         "return {}",
         (
@@ -122,109 +122,109 @@ MUTANTS = (
     ),
     Mutant(
         "a log writer forgets faults as it rolls",
-        "client/logs/log_writer.py",
+        "log/log_writer.py",
         "            self._faults = self.faults\n",
         "",
         (f"{LOGGED}::test_a_log_writer_shows_the_faults_of_all_its_ledgers",),
     ),
     Mutant(
         "a batch gives a bookie up in silence",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "            if bookie_id not in self.failures:\n",
         "            if False:\n",
         (BATCH,),
     ),
     Mutant(
         "a batch changes its ensemble in silence",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "            ensemble_log.replaced(logger, self._ledger_id, old, new, first, why)\n",
         "",
         (BATCH,),
     ),
     Mutant(
         "a batch goes on with fewer copies in silence",
-        "client/batch/record_writer.py",
+        "log/batch/record_writer.py",
         "                    self._tell_of_gaps(add, failed)\n",
         "",
         (BATCH,),
     ),
     Mutant(
         "a recovery logs nothing",
-        "client/recovery/notes.py",
+        "ledger/recovery/notes.py",
         '        logger.log(level, "recovery of ledger %d: %s", self._ledger_id, line)\n',
         "",
         (RECOVERY, NO_HELP),
     ),
     Mutant(
         "a recovery does not warn",
-        "client/recovery/notes.py",
+        "ledger/recovery/notes.py",
         "self._note(logging.WARNING, line)",
         "self._note(logging.INFO, line)",
         (NO_HELP,),
     ),
     Mutant(
         "a fence in the metadata is not logged",
-        "client/metadata_check.py",
+        "cluster/metadata_check.py",
         "            logger.info(",
         "            logger.debug(",
-        ("tests/unit/client/test_metadata_check.py::test_one_that_does_not_is_the_end",),
+        ("tests/unit/cluster/test_metadata_check.py::test_one_that_does_not_is_the_end",),
     ),
     Mutant(
         "a fence on a bookie is not logged",
-        "client/post_check.py",
+        "cluster/post_check.py",
         "        logger.info(",
         "        logger.debug(",
-        ("tests/unit/client/test_post_check.py::test_the_next_term_s_marker_is_a_fence",),
+        ("tests/unit/cluster/test_post_check.py::test_the_next_term_s_marker_is_a_fence",),
     ),
     Mutant(
         "a log is taken over in silence",
-        "client/logs/opening.py",
+        "log/opening.py",
         "                logger.info(",
         "                logger.debug(",
         (ROLLS,),
     ),
     Mutant(
         "a log rolls in silence",
-        "client/logs/roll_log.py",
+        "log/roll_log.py",
         "    logger.info(",
         "    logger.debug(",
         (ROLLS,),
     ),
     Mutant(
         "a sink rolls in silence",
-        "client/streams/tail_writer.py",
+        "log/streams/tail_writer.py",
         '        self._tell("closed ledger %d, the next batch rolls on", reason)\n',
         "",
         (SINK,),
     ),
     Mutant(
         "a sink takes a tail up in silence",
-        "client/streams/tail_writer.py",
+        "log/streams/tail_writer.py",
         '        logger.info("log %s: took',
         '        logger.debug("log %s: took',
         (HANDED_ON,),
     ),
     Mutant(
         "a bookie that hangs is given up in silence by who asks it",
-        "client/bookie_client.py",
+        "cluster/bookie_client.py",
         "            logger.warning(",
         "            logger.debug(",
         (
             HANGS,
-            "tests/unit/client/test_bookie_client.py"
+            "tests/unit/cluster/test_bookie_client.py"
             "::test_who_owes_an_answer_is_asked_again_when_it_has_come",
         ),
     ),
     Mutant(
         "who asks how far a tail goes steps over a bookie in silence",
-        "client/reading/confirmed.py",
+        "log/reading/confirmed.py",
         "bookies.step_over(member, ledger_id, [why] if why else [])",
         "pass",
         (f"{STEPPED}::test_a_bookie_that_does_not_say_how_far_a_tail_goes_is_told_of_once",),
     ),
     Mutant(
         "a recovery steps over a copy in silence",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "            step_over(logger, copy, str(error.args[0]))\n",
         "",
         (f"{STEPPED}::test_a_bad_copy_that_a_recovery_meets_is_told_of",),

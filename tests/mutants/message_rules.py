@@ -9,7 +9,7 @@ STREAMS = "tests/unit/spark/test_stream_reader.py"
 USES = "tests/unit/spark/test_option_uses.py"
 TAKEN = "test_an_option_is_taken_where_it_belongs_and_refused_elsewhere"
 MERGES = (
-    "tests/unit/client/logs/test_log_schema.py"
+    "tests/unit/log/test_log_schema.py"
     "::test_merge_schema_is_named_only_where_it_would_take_the_rows"
 )
 ELSEWHERE = "tests/unit/spark/test_elsewhere.py"
@@ -28,56 +28,56 @@ COUNTED = f"{LOGS}::test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be
 MUTANTS = (
     Mutant(
         "a loss is told before the ledger is closed",
-        "protocol/recovery_evidence.py",
+        "protocol/ledger/recovery_evidence.py",
         'line = f"will be lost if the ledger can be closed: {loss}"',
         'line = f"DATA LOSS: {loss}"',
         (TOO_FEW,),
     ),
     Mutant(
         "what is given up is not told in front",
-        "protocol/recovery_evidence.py",
+        "protocol/ledger/recovery_evidence.py",
         "return decision, Note(line, is_warning=True)",
         'return decision, Note("")',
         (TOO_FEW,),
     ),
     Mutant(
         "what was given up is not told behind the closing",
-        "protocol/recovery_evidence.py",
+        "protocol/ledger/recovery_evidence.py",
         "given_up=(*self.given_up, loss)",
         "given_up=self.given_up",
         (TOO_FEW, NO_RECORD),
     ),
     Mutant(
         "what another recovery has kept is said to be lost",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "if (closed.term, closed.token) != (ledger.term, ledger.token):",
         "if False:",
         (f"{LOSSES}::test_what_another_recovery_has_kept_is_not_said_to_be_lost",),
     ),
     Mutant(
         "a reason waits for bookies that were declared lost since",
-        "client/admin/stuck_recoveries.py",
+        "admin/stuck_recoveries.py",
         "    if not lost:\n        return stuck\n",
         "    return stuck\n",
         (SINCE, NO_RECORD),
     ),
     Mutant(
         "a recovery that nobody can help waits for lost bookies",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "() if group.verdict is Verdict.LOST else ",
         "",
         (f"{LOST}::test_a_damaged_journal_is_waited_for_by_nobody_and_given_up_by_one_word",),
     ),
     Mutant(
         "a recovery that seeks a record does not say of whom",
-        "protocol/recovery_messages.py",
+        "protocol/ledger/recovery_messages.py",
         "        waiting_for=tuple(silent),\n",
         "",
         (NO_RECORD,),
     ),
     Mutant(
         "a lost bookie that came back cannot be declared lost again",
-        "client/admin/lost_bookies.py",
+        "admin/lost_bookies.py",
         "    if member in cluster.lost_members():\n        return member\n",
         "",
         (CAME_BACK,),
@@ -105,28 +105,28 @@ MUTANTS = (
     ),
     Mutant(
         "a number that is nice to have is waited for",
-        "client/reading/log_ends.py",
+        "log/reading/log_ends.py",
         "environment.monotonic() + END_SECONDS",
         "environment.monotonic() + 100",
         (COUNTED,),
     ),
     Mutant(
         "no answer counts as no entries",
-        "client/admin/views/log_views.py",
+        "admin/views/log_views.py",
         '"is_end_known": view is not None,',
         '"is_end_known": True,',
         (COUNTED, f"{LOGS}::test_a_tail_with_a_password_is_counted_with_the_password"),
     ),
     Mutant(
         "a log that cannot be looked at hides the others",
-        "client/reading/log_ends.py",
+        "log/reading/log_ends.py",
         "            with suppress(BookKeeperError):\n",
         "            if True:\n",
         (f"{LOGS}::test_logs_are_looked_at_together_and_one_that_cannot_be_told_hides_no_other",),
     ),
     Mutant(
         "a log ends where its closed ledgers do",
-        "client/admin/views/log_views.py",
+        "admin/views/log_views.py",
         "_log_row(log, seen.get(log.name))",
         "_log_row(log, LogView(log, log.ledgers))",
         (
@@ -136,7 +136,7 @@ MUTANTS = (
     ),
     Mutant(
         "a password is of no use to see how far a log goes",
-        "client/admin/views/log_views.py",
+        "admin/views/log_views.py",
         "views_of(cluster, records, password or Password())",
         "views_of(cluster, records, Password())",
         (f"{LOGS}::test_a_tail_with_a_password_is_counted_with_the_password",),
@@ -171,7 +171,7 @@ MUTANTS = (
     ),
     Mutant(
         "mergeSchema is named where it cannot help",
-        "client/logs/schema.py",
+        "log/schema.py",
         '        return "select and cast the columns that the log has"\n',
         "        pass\n",
         (f"{MERGES}[type]", f"{MERGES}[missing]"),

@@ -2,51 +2,51 @@
 
 from .mutant import Mutant
 
-BOUND = "tests/unit/client/test_bound.py"
+BOUND = "tests/unit/cluster/test_bound.py"
 FAILURES = "tests/unit/cli/test_failures.py"
 DOCUMENT = f"{FAILURES}::test_with_json_the_document_is_the_error"
 NEXT = "tests/unit/cli/test_completion.py::test_what_may_come_next"
-HISTORY = "tests/unit/client/admin/test_views.py"
+HISTORY = "tests/unit/admin/test_views.py"
 
 MUTANTS = (
     Mutant(
         "versions of writes change when a log is truncated",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "            first_version=self.first_version + len(gone),\n",
         "",
         (f"{HISTORY}::test_a_version_is_that_of_one_write_for_ever",),
     ),
     Mutant(
         "versions of writes begin anew when a log is overwritten",
-        "protocol/log.py",
+        "protocol/log/record.py",
         "replace(emptied, first_version=first_version, truncated_ms=None)",
         "replace(emptied, truncated_ms=None)",
         (f"{HISTORY}::test_history_says_what_wrote",),
     ),
     Mutant(
         "an overwrite is told as an append",
-        "client/batch/plan.py",
+        "log/batch/plan.py",
         "OVERWRITE if request.is_overwrite else APPEND",
         "APPEND",
         (f"{HISTORY}::test_history_says_what_wrote",),
     ),
     Mutant(
         "what a log's writer wrote is told as a stream",
-        "client/logs/opening.py",
+        "log/opening.py",
         "WRITER if self._run is None else STREAM",
         "STREAM",
         (f"{HISTORY}::test_history_says_what_wrote",),
     ),
     Mutant(
         "a truncation is not told",
-        "client/admin/views/log_views.py",
+        "admin/views/log_views.py",
         "    if log.first_offset:\n",
         "    if False:\n",
         (f"{HISTORY}::test_a_version_is_that_of_one_write_for_ever",),
     ),
     Mutant(
         "handles can be pickled",
-        "client/bound.py",
+        "cluster/bound.py",
         "    def __reduce_ex__(",
         "    def _reduce_ex(",
         (f"{BOUND}::test_handles_say_why_they_cannot_be_pickled",),

@@ -282,7 +282,7 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery looks below the last fragment",
-        "protocol/recovery_evidence.py",
+        "protocol/ledger/recovery_evidence.py",
         "return self.ledger.last_fragment.first_entry_id - 1",
         "return -1",
         (f"{CASES}::test_rb_02_nothing_below_the_last_fragment_is_looked_for[True]",),
@@ -296,7 +296,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reader believes whatever a bookie has",
-        "client/handles/read_handle.py",
+        "ledger/handles/read_handle.py",
         "        if first < 0 or last > self._confirmed:\n",
         "        if first < 0:\n",
         (

@@ -8,22 +8,22 @@ PAGES = "tests/integration/journals/test_journal_pages.py"
 GROWTH = "tests/integration/dataframe/test_read_growth.py"
 ADV = "tests/integration/ledger/test_adv_handle.py"
 HEADS = "tests/unit/format/test_journal_heads.py"
-LEDGERS = "tests/unit/client/test_ledger_requests.py"
-GROUP = "tests/unit/client/handles/test_record_replies.py"
-FAN_OUT = "tests/unit/client/test_fan_out.py"
+LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
+GROUP = "tests/unit/ledger/handles/test_record_replies.py"
+FAN_OUT = "tests/unit/cluster/test_fan_out.py"
 
-FAN_OUT_FILE = "client/fan_out.py"
-ENTRY_READER_FILE = "client/handles/entry_reader.py"
+FAN_OUT_FILE = "cluster/fan_out.py"
+ENTRY_READER_FILE = "ledger/handles/entry_reader.py"
 S3_BOOKIE = "tests/conformance/test_s3_bookie.py::TestS3Bookie"
-PAGES_FILE = "client/journals/journal_pages.py"
-READER_FILE = "client/handles/read_handle.py"
-ADV_FILE = "client/handles/adv_handle.py"
+PAGES_FILE = "ledger/journals/journal_pages.py"
+READER_FILE = "ledger/handles/read_handle.py"
+ADV_FILE = "ledger/handles/adv_handle.py"
 
 MUTANTS = (
     # --- whom to ask, and for how long -----------------------------------------------------------
     Mutant(
         "a reader asks the next bookie only when the first has failed",
-        "client/handles/settings.py",
+        "ledger/handles/settings.py",
         "after = min(self.read_timeout_seconds, later)",
         "after = self.read_timeout_seconds",
         (f"{HANDLE}::test_2_4_3_a_slow_bookie_is_not_waited_for",),
@@ -119,7 +119,7 @@ MUTANTS = (
     ),
     Mutant(
         "a last add confirmed of a term that is not open is believed",
-        "client/journals/member_end.py",
+        "ledger/journals/member_end.py",
         "    if end.record is not None and end.record.term > ledger.term:\n",
         "    if end.record is not None and end.record.term > ledger.term + 1:\n",
         (f"{CHANGING}::test_a_reader_across_a_change_of_term_believes_only_terms_that_are_open",),
@@ -201,7 +201,7 @@ MUTANTS = (
     ),
     Mutant(
         "large records are read to pass them",
-        "client/journals/journal_reader.py",
+        "ledger/journals/journal_reader.py",
         "            length = self._length(self.end)\n            if length is None:\n",
         "            length = self._length(self.end)\n"
         "            length and self._read(self.end, self.end + length)\n"
@@ -217,7 +217,7 @@ MUTANTS = (
     ),
     Mutant(
         "tasks that share a ledger begin at its start",
-        "client/reading/inline_slices.py",
+        "log/reading/inline_slices.py",
         "return replace(item, index=tuple(last.values()))",
         "return replace(item, index=())",
         (f"{GROWTH}::test_tasks_that_share_a_ledger_read_each_its_part",),

@@ -25,56 +25,56 @@ MISSING_BESIDE = (
 MUTANTS = (
     Mutant(
         "damage in the middle is an absence once everybody has answered",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         "CAN_TELL = (None, Doubt.TORN)",
         "CAN_TELL = (None, Doubt.TORN, Doubt.DAMAGED)",
         (f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",),
     ),
     Mutant(
         "a damaged journal in the writer's term is a torn one",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "Tail.CORRUPT: Doubt.DAMAGED}",
         "Tail.CORRUPT: Doubt.TORN}",
         (f"{TAILS}::test_rb_11_damage_on_every_bookie_that_has_an_entry_is_not_its_absence",),
     ),
     Mutant(
         "a journal that ends badly leaves no doubt",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "if is_in_doubt and doubt is not Doubt.DAMAGED:",
         "if False:",
         (f"{BUGS}::test_rb_11_damage_is_not_an_absence",),
     ),
     Mutant(
         "damage in a dead recovery's journal silences its bookie",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "is_in_doubt = term == self.writer.term and",
         "is_in_doubt =",
         (f"{TAILS}::test_damage_in_what_a_dead_recovery_wrote_silences_nobody[False]",),
     ),
     Mutant(
         "the torn end of an earlier writer leaves a doubt",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "is_in_doubt = term == self.writer.term and",
         "is_in_doubt = term <= self.writer.term and",
         (f"{LAID_DOWN}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[False]",),
     ),
     Mutant(
         "no torn end leaves a doubt in a ledger that was taken up",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "is_in_doubt = term == self.writer.term and",
         "is_in_doubt = term == 1 and",
         (f"{LAID_DOWN}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[True]",),
     ),
     Mutant(
         "a follower asks for the journals of all terms",
-        "client/journals/member_end.py",
+        "ledger/journals/member_end.py",
         '        if layout.journal_term(name.rpartition("/")[2]) >= base:\n',
         "        if base:\n",
         (f"{LAID_DOWN}::test_a_follower_asks_for_the_journals_of_the_last_term_only",),
     ),
     Mutant(
         "a log whose tail is damaged cannot be deleted",
-        "client/deleting.py",
+        "ledger/deleting.py",
         "with suppress(NoSuchLedgerError, CorruptDataError):",
         "with suppress(ArithmeticError):",
         (
@@ -84,14 +84,14 @@ MUTANTS = (
     ),
     Mutant(
         "what a bookie with something strange lacks is absent",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         "CAN_TELL = (None, Doubt.TORN)",
         "CAN_TELL = (None, Doubt.TORN, Doubt.UNCLEAR)",
         (f"{UNIT}::test_something_strange_is_waited_for_and_proves_nothing",),
     ),
     Mutant(
         "what is strange on a bookie is given up by one word",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         "    silent += tuple(index for index, one in answers.items() if one.doubt in WAITED_FOR)\n",
         "",
         (
@@ -101,35 +101,35 @@ MUTANTS = (
     ),
     Mutant(
         "something strange leaves no doubt in a recovery",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "        unclear = [found.problem] if found.problem else []\n",
         "        unclear = list[str]()\n",
         (f"{STRANGE}::test_what_a_bookie_with_a_stray_file_lacks_is_unknown[memory]",),
     ),
     Mutant(
         "a journal that is gone leaves no doubt in a recovery",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "                unclear.append(",
         "                str(",
         (f"{STRANGE}::test_a_journal_that_is_gone_when_it_is_read_is_no_empty_one",),
     ),
     Mutant(
         "a journal that is gone is empty",
-        "client/journals/journal_folder.py",
+        "ledger/journals/journal_folder.py",
         "    if size is None:\n        raise _gone(name)\n    return size",
         "    return size or 0",
         (f"{STRANGE}::test_a_journal_that_is_gone_has_neither_length_nor_bytes",),
     ),
     Mutant(
         "a journal that is gone has no bytes",
-        "client/journals/journal_folder.py",
+        "ledger/journals/journal_folder.py",
         "    if data is None:\n        raise _gone(name)\n    return data",
         '    return data or b""',
         (f"{STRANGE}::test_a_journal_that_is_gone_has_neither_length_nor_bytes",),
     ),
     Mutant(
         "a confirmed record that may be hidden is gone",
-        "protocol/record_search.py",
+        "protocol/ledger/record_search.py",
         "is_sure = isinstance(result, Shown) and not result.problem",
         "is_sure = isinstance(result, Shown)",
         (
@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     Mutant(
         "a follower takes a bookie with something strange for an answer",
-        "client/journals/member_end.py",
+        "ledger/journals/member_end.py",
         "    problem = found.problem\n",
         '    problem = ""\n',
         (
@@ -148,21 +148,21 @@ MUTANTS = (
     ),
     Mutant(
         "a plan does not say what is strange",
-        "client/reading/ledger_files.py",
+        "log/reading/ledger_files.py",
         "    if found.problem:\n        problems.append(found.problem)\n",
         "",
         (MISSING_BESIDE,),
     ),
     Mutant(
         "a reader does not say what is strange",
-        "client/handles/entry_reader.py",
+        "ledger/handles/entry_reader.py",
         "            self._step_over(member, problem)\n",
         "            pass\n",
         (MISSING_BESIDE,),
     ),
     Mutant(
         "the health check does not say what is strange",
-        "client/admin/replication_check.py",
+        "admin/replication_check.py",
         "        shown.problem = found.problem\n",
         "",
         (MISSING_BESIDE,),
@@ -189,21 +189,21 @@ MUTANTS = (
     ),
     Mutant(
         "a torn end is an absence while others are silent",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         "if is_shown_nowhere else (None,)",
         "if is_shown_nowhere else (None, Doubt.TORN)",
         (f"{UNIT}::test_torn_ends_everywhere_are_an_absence_but_not_while_one_member_is_silent",),
     ),
     Mutant(
         "a lost bookie proves an absence",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         " if is_shown_nowhere else (None,)",
         " if is_shown_nowhere else (None, Doubt.LOST)",
         (IS_LOST,),
     ),
     Mutant(
         "a torn end beside a lost bookie is an absence",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         "CAN_TELL = (None, Doubt.TORN)",
         "CAN_TELL = (None, Doubt.TORN, Doubt.LOST)",
         (
@@ -213,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie that comes back proves an absence",
-        "protocol/recovery_evidence.py",
+        "protocol/ledger/recovery_evidence.py",
         "answers[index] = replace(answers[index], doubt=Doubt.LOST)",
         "pass",
         (
@@ -223,21 +223,21 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie that comes back damaged is lost again",
-        "protocol/recovery_evidence.py",
+        "protocol/ledger/recovery_evidence.py",
         "if answers[index].doubt is not Doubt.DAMAGED:",
         "if True:",
         (f"{LOSSES}::test_damage_on_a_lost_bookie_that_comes_back_stays_damage",),
     ),
     Mutant(
         "a lost bookie that comes back is not asked",
-        "protocol/recovery_evidence.py",
+        "protocol/ledger/recovery_evidence.py",
         "if index not in answers:",
         "if True:",
         (f"{LOSSES}::test_what_a_lost_bookie_still_shows_is_kept[memory]",),
     ),
     Mutant(
         "entries are lost while one that only knows what is confirmed is silent",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         "for index in range(quorum.ensemble_size) if index not in answers)",
         "for ws in write_sets for index in ws if index not in answers)",
         (
@@ -248,14 +248,14 @@ MUTANTS = (
     ),
     Mutant(
         "lost bookies are waited for",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         "if index not in answers)\n",
         "if index not in answers or answers[index].doubt is Doubt.LOST)\n",
         (IS_LOST, TWO_WORDS),
     ),
     Mutant(
         "the repair of a damaged journal is waited for",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         "if index not in answers)\n",
         "if index not in answers or answers[index].doubt is Doubt.DAMAGED)\n",
         (
@@ -265,7 +265,7 @@ MUTANTS = (
     ),
     Mutant(
         "entries are lost while somebody could still tell of them",
-        "protocol/recovery.py",
+        "protocol/ledger/recovery.py",
         "    if silent:\n",
         "    answers = dict.fromkeys(silent, MemberAnswer({}, Doubt.LOST)) | dict(answers)\n"
         "    if False:\n",
@@ -273,70 +273,70 @@ MUTANTS = (
     ),
     Mutant(
         "entries are given up without the operator's word",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "return self._give_up() if event.is_given else self.stop(())",
         "return self._give_up()",
         (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
     ),
     Mutant(
         "the operator's word gives up what a silent bookie may have",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "return in_doubt.ask(notes) if group.verdict is Verdict.LOST else in_doubt.stop(notes)",
         "return in_doubt.ask(notes)",
         (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
     ),
     Mutant(
         "the last confirmed record is given up without a word",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "return self._give_up() if is_given else self._stop()",
         "return self._give_up()",
         (NO_RECORD,),
     ),
     Mutant(
         "the last confirmed record is given up while a bookie is silent",
-        "protocol/record_search.py",
+        "protocol/ledger/record_search.py",
         "if member not in self.lost}",
         "if False}",
         (NO_RECORD,),
     ),
     Mutant(
         "a lost bookie's copy of the last confirmed record is waited for",
-        "protocol/record_search.py",
+        "protocol/ledger/record_search.py",
         "if member not in self.lost}",
         "}",
         (NO_RECORD,),
     ),
     Mutant(
         "a bookie that answers is declared lost",
-        "client/admin/lost_bookies.py",
+        "admin/lost_bookies.py",
         "if _answers(cluster, cluster.bookies()[bookie_id], member):",
         "if False:",
         (f"{LOST}::test_a_bookie_that_answers_is_not_lost",),
     ),
     Mutant(
         "a lost bookie gets into a new ensemble",
-        "client/cluster.py",
+        "cluster/cluster.py",
         "            if status.may_join and status.member not in lost\n",
         "            if status.may_join\n",
         (f"{LOST}::test_a_lost_bookie_is_lost_for_ever_and_is_chosen_no_more",),
     ),
     Mutant(
         "confirmed entries go with their bookies without a word",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "evidence.term, evidence.losses(decision.confirmed)",
         "evidence.term, []",
         (NAMED_LOSSES,),
     ),
     Mutant(
         "bookies that were initialised anew still have their entries",
-        "protocol/recovery_evidence.py",
+        "protocol/ledger/recovery_evidence.py",
         "if m in self.lost or m not in self.term.known}",
         "if m in self.lost}",
         (NAMED_LOSSES,),
     ),
     Mutant(
         "only what is surely lost is told",
-        "protocol/losses.py",
+        "protocol/ledger/losses.py",
         "if len(missing) < quorum.ack_quorum_size:",
         "if len(missing) < quorum.write_quorum_size:",
         (
@@ -347,7 +347,7 @@ MUTANTS = (
     ),
     Mutant(
         "entries that no writer confirmed are told as lost",
-        "protocol/losses.py",
+        "protocol/ledger/losses.py",
         "quorum.write_sets() if first <= last_entry_id else ()",
         "quorum.write_sets()",
         (
@@ -357,7 +357,7 @@ MUTANTS = (
     ),
     Mutant(
         "intact records behind damage are given up",
-        "client/recovery/journal_tail.py",
+        "ledger/recovery/journal_tail.py",
         "        found += behind\n",
         "",
         (
@@ -369,7 +369,7 @@ MUTANTS = (
     ),
     Mutant(
         "what damage hides is told only if all bookies are damaged",
-        "protocol/recovery_evidence.py",
+        "protocol/ledger/recovery_evidence.py",
         "tail.hidden for index, tail in self.tails.items()}",
         "() for index in self.tails}",
         (
@@ -380,14 +380,14 @@ MUTANTS = (
     ),
     Mutant(
         "what another journal on the bookie shows is hidden all the same",
-        "protocol/losses.py",
+        "protocol/ledger/losses.py",
         "            at = max(at, end + 1)\n",
         "",
         (f"{LOSS_UNIT}::test_what_is_shown_elsewhere_is_not_hidden",),
     ),
     Mutant(
         "what is whole is said to be lost by itself",
-        "protocol/losses.py",
+        "protocol/ledger/losses.py",
         "verdict is Verdict.KEEP",
         "verdict is Verdict.LOST",
         (f"{LOSSES}::test_what_is_given_up_is_told_range_by_range",),

@@ -17,7 +17,7 @@ MUTANTS = (
     # --- copies are judged file by file -----------------------------------------------------------
     Mutant(
         "a bookie with a bad file counts as one without any good one",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "[*inline, *((log.attempt_id, log.stripe) for log in good)]",
         "[*inline, *((g.attempt_id, g.stripe) for g in good "
         "if len(good) == len([*_entry_logs(stored.record)]))]",
@@ -25,28 +25,28 @@ MUTANTS = (
     ),
     Mutant(
         "files of one stripe are taken for one another",
-        "protocol/record.py",
+        "protocol/ledger/record.py",
         "*((log.attempt_id, log.stripe) for log in logs)",
         '*(("", log.stripe) for log in logs)',
         (f"{RECOVERY_RULES}::test_copies_are_judged_file_by_file",),
     ),
     Mutant(
         "a bookie with a damaged file has nothing that is written back",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "                except DamagedInPlaceError as error:\n",
         "                except NoGoodSourceError as error:\n",
         (f"{FILES}::test_each_task_lost_a_file_on_another_bookie",),
     ),
     Mutant(
         "a damaged file counts as written back",
-        "protocol/replication.py",
+        "protocol/ledger/replication.py",
         "if piece not in damaged]",
         "if True]",
         (f"{FILES}::test_a_file_with_one_good_copy_and_no_spare_closes_nothing",),
     ),
     Mutant(
         "nobody stands in for a bookie with a damaged file",
-        "protocol/replication.py",
+        "protocol/ledger/replication.py",
         "        failed += [index for index in self._owners if written.get(index)]\n",
         "",
         (f"{FILES}::test_no_bookie_has_all_files_of_a_stripe",),
@@ -54,21 +54,21 @@ MUTANTS = (
     # --- reading ends ----------------------------------------------------------------------------
     Mutant(
         "a long journal is read without a sign of life",
-        "client/journals/journal_reader.py",
+        "ledger/journals/journal_reader.py",
         "self._piece(at, min(end - at, CHUNK_BYTES_MAX)) for at in pieces)",
         "self._piece(at, end - at) for at in pieces[:1])",
         (f"{TAILS}::test_a_long_journal_is_read_in_pieces_with_a_sign_of_life_behind_each[1]",),
     ),
     Mutant(
         "what an entry holds is taken for a record",
-        "client/journals/journal_reader.py",
+        "ledger/journals/journal_reader.py",
         "            if found is None or not self.is_by_its_writer(found.record):\n",
         "            if found is None:\n",
         (f"{TAILS}::test_what_an_entry_holds_is_not_taken_for_a_record[False]",),
     ),
     Mutant(
         "a torn journal is read from its start",
-        "client/journals/journal_reader.py",
+        "ledger/journals/journal_reader.py",
         "end = next(self._ends_in_front_of(end, 0), 0)",
         "end = 0",
         (f"{TAILS}::test_what_is_read_of_a_torn_journal_does_not_grow_with_it[cut]",),
@@ -76,14 +76,14 @@ MUTANTS = (
     # --- writing back ----------------------------------------------------------------------------
     Mutant(
         "what recovery cannot write back it closes",
-        "protocol/replication.py",
+        "protocol/ledger/replication.py",
         "        for group in self.groups:\n            record = group.record\n",
         "        for group in ():\n            record = group.record\n",
         (f"{BUGS}::test_rb_15_a_recovery_that_cannot_write_back_does_not_close",),
     ),
     Mutant(
         "a replacement is visible before the closing CAS",
-        "client/recovery/recoverer.py",
+        "ledger/recovery/recoverer.py",
         '        """Step 5: one CAS."""\n        update = self._cluster.ledgers.update\n',
         '        """Step 5: one CAS."""\n'
         "        update = self._cluster.ledgers.update\n"
@@ -97,21 +97,21 @@ MUTANTS = (
     ),
     Mutant(
         "the ledger is closed on the ensemble that failed",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "if self.ensemble and self.ensemble != self.term.ensemble:",
         "if False:",
         (f"{SPARES}::test_2_2_13_spares_stand_in_for_members_that_cannot_be_written",),
     ),
     Mutant(
         "a spare that failed is in the ensemble",
-        "protocol/replication.py",
+        "protocol/ledger/replication.py",
         "new if index in written else old",
         "new",
         (f"{SPARES}::test_2_2_6_a_spare_that_fails_is_followed_by_another",),
     ),
     Mutant(
         "spares get their copies without markers",
-        "protocol/replication.py",
+        "protocol/ledger/replication.py",
         "must_fence=not is_fenced",
         "must_fence=False",
         (
@@ -121,21 +121,21 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie stands in",
-        "client/recovery/recoverer.py",
+        "ledger/recovery/recoverer.py",
         "        candidates = [c for c in candidates if c.member not in lost]\n",
         "",
         (f"{SPARES}::test_bookies_that_are_lost_or_read_only_stand_in_for_nobody[True]",),
     ),
     Mutant(
         "a read-only bookie stands in",
-        "client/recovery/recoverer.py",
+        "ledger/recovery/recoverer.py",
         "            if not record.is_read_only\n",
         "",
         (f"{SPARES}::test_bookies_that_are_lost_or_read_only_stand_in_for_nobody[False]",),
     ),
     Mutant(
         "copies are counted unchecked",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "            self._require_kept(file)\n",
         "",
         (
@@ -145,7 +145,7 @@ MUTANTS = (
     ),
     Mutant(
         "an instruction that runs twice fails",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "            return root.open_journal(layout.journal(self.ledger_id, self.term, "
         "environment.token()))\n",
         "            raise\n",
@@ -153,7 +153,7 @@ MUTANTS = (
     ),
     Mutant(
         "a copy that another attempt has made is a failure",
-        "client/recovery/fencing.py",
+        "ledger/recovery/fencing.py",
         "        except BookieUnavailableError:\n            copy()",
         "        except ZeroDivisionError:\n            copy()",
         (f"{SPARES}::test_entry_logs_are_copied_to_the_spares",),
@@ -161,42 +161,42 @@ MUTANTS = (
     # --- duels, and what is said -----------------------------------------------------------------
     Mutant(
         "whoever is displaced tries again at once",
-        "client/recovery/displacement.py",
+        "ledger/recovery/displacement.py",
         "while seen.value.state is not LedgerState.CLOSED and unchanged < _LOOKS:",
         "while False:",
         (f"{DUELS}::test_whoever_is_displaced_looks_first_whether_it_is_done",),
     ),
     Mutant(
         "whoever is displaced takes the bookies for failed",
-        "protocol/replication.py",
+        "protocol/ledger/replication.py",
         "            case Displaced():\n                return replace(self, outcome=result), []\n",
         "",
         (f"{LIMBO}::test_rb_14_a_fence_that_is_lost_during_a_recovery[0-False]",),
     ),
     Mutant(
         "a displaced recovery does not notice when it closes",
-        "protocol/recovery_steps.py",
+        "protocol/ledger/recovery_steps.py",
         "if (metadata.term, metadata.token) != (self.term, self.token):",
         "if False:",
         (f"{DUELS}::test_whoever_is_displaced_waits_longer_every_time",),
     ),
     Mutant(
         "one that cannot decide does not ask whether another has",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "        mine = self.term.ledger\n",
         "        mine = self.term.ledger\n        event = LedgerSeen(mine)\n",
         (f"{DUELS}::test_one_that_cannot_decide_adopts_what_another_decided_meanwhile",),
     ),
     Mutant(
         "a stuck recovery leaves no reason",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "(LeaveReason(mine.term, self.stuck), Fail(error))",
         "(Fail(error),)",
         (f"{LOST}::test_a_stuck_recovery_is_told_by_status_until_it_is_done",),
     ),
     Mutant(
         "a reason of an earlier term is shown",
-        "client/admin/stuck_recoveries.py",
+        "admin/stuck_recoveries.py",
         "seen.value.term == ledger.term",
         "True",
         (f"{LOST}::test_a_reason_of_an_earlier_term_is_not_shown",),
@@ -211,21 +211,21 @@ MUTANTS = (
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "a bookie that hangs is waited for in silence",
-        "client/recovery/running.py",
+        "ledger/recovery/running.py",
         "        if tell is not None:\n",
         "        if False:\n",
         (f"{TAILS}::test_a_bookie_that_hangs_is_told_of_and_then_silent",),
     ),
     Mutant(
         "one that is long at work is taken for one that hangs",
-        "client/recovery/running.py",
+        "ledger/recovery/running.py",
         "heartbeat=beats.__getitem__",
         "heartbeat=lambda number: 0",
         (f"{TAILS}::test_one_that_is_long_at_work_is_waited_for_and_one_that_hangs_is_not",),
     ),
     Mutant(
         "one that was waited for in vain is asked to take copies",
-        "protocol/replication.py",
+        "protocol/ledger/replication.py",
         "turn = [index for index in self._owners if index not in silent]",
         "turn = self._owners",
         (f"{HANGING}::test_a_recovery_goes_on_without_a_bookie_that_hangs[open_root]",),
@@ -242,35 +242,35 @@ MUTANTS = (
     ),
     Mutant(
         "the driver says nothing while spark's tasks wait",
-        "client/recovery/recover.py",
+        "ledger/recovery/recover.py",
         "        runner = runner.telling(note)\n",
         "        pass\n",
         ("tests/unit/spark/test_actions.py::test_a_recovery_gives_its_runner_somebody_to_tell",),
     ),
     Mutant(
         "a ledger is placed on a bookie that does not answer",
-        "client/ensembles.py",
+        "cluster/ensembles.py",
         "return {client.address.bookie_id for client, has in answers.items() if has is True}",
         "return {address.bookie_id for address in addresses}",
         (f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",),
     ),
     Mutant(
         "a bookie that does not answer is usable",
-        "client/cluster.py",
+        "cluster/cluster.py",
         'BookieStatus(record, f"bookie {record.bookie_id} does not answer")',
         "BookieStatus(record)",
         (f"{HANGING}::test_a_list_of_bookies_says_which_hang_and_waits_for_them_once",),
     ),
     Mutant(
         "what hangs is waited for again and again",
-        "client/bookie_client.py",
+        "cluster/bookie_client.py",
         "            environment.the_one(HangMemory).gave_up(self.address, self._last)\n",
         "            pass\n",
         (f"{HANGING}::test_a_list_of_bookies_says_which_hang_and_waits_for_them_once",),
     ),
     Mutant(
         "a recovery writes back only to those that lack what it keeps",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "    begun, writes = replication.begun(evidence.silent)\n",
         "    kept = {record.first_entry_id for record in decision.kept}\n"
         "    show = {i for i, tail in evidence.tails.items() if kept <= set(tail.answer.records)}\n"
@@ -284,7 +284,7 @@ MUTANTS = (
     # --- the order of steps ----------------------------------------------------------------------
     Mutant(
         "a recovery decides before all have answered",
-        "protocol/recovering.py",
+        "protocol/ledger/recovering.py",
         "        if None in self.evidence.heard:\n",
         "        if not self.evidence.tails:\n",
         (
@@ -295,7 +295,7 @@ MUTANTS = (
     ),
     Mutant(
         "spares are looked for while members are written to",
-        "protocol/replication.py",
+        "protocol/ledger/replication.py",
         "        if self.awaited or self.outcome is not None:\n",
         "        if self.outcome is not None:\n",
         (f"{SCRIPTS}[recovery_write_back]",),

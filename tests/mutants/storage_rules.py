@@ -10,21 +10,21 @@ FILES = "tests/unit/metadata/test_files.py"
 MUTANTS = (
     Mutant(
         "the folders of an open ledger are swept",
-        "client/admin/leftovers.py",
+        "admin/leftovers.py",
         "_SEALED = {LedgerState.CLOSED, LedgerState.DELETING}",
         "_SEALED = {LedgerState.CLOSED, LedgerState.DELETING, LedgerState.OPEN}",
         (f"{LEFTOVERS}::test_an_open_ledger_is_left_alone",),
     ),
     Mutant(
         "a deleted ledger is not swept",
-        "client/admin/leftovers.py",
+        "admin/leftovers.py",
         "_SEALED = {LedgerState.CLOSED, LedgerState.DELETING}",
         "_SEALED = {LedgerState.CLOSED}",
         (f"{LEFTOVERS}::test_a_deleted_ledger_is_swept_too",),
     ),
     Mutant(
         "a bookie that is away ends the sweep",
-        "client/admin/leftovers.py",
+        "admin/leftovers.py",
         "        except BookieUnavailableError as error:",
         "        except ZeroDivisionError as error:",
         (f"{LEFTOVERS}::test_a_bookie_that_is_away_is_reported_and_stops_no_other",),
@@ -55,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         "a name that is taken is a version that changed",
-        "client/records.py",
+        "cluster/records.py",
         "        except MetadataVersionError as error:\n            raise LedgerExistsError(",
         "        except ZeroDivisionError as error:\n            raise LedgerExistsError(",
         (

@@ -6,31 +6,31 @@ TAILS = "tests/integration/log/test_open_tails.py"
 JOURNALS = "tests/integration/journals/test_journal_ends.py"
 SOURCE = "tests/unit/spark/test_stream_reader.py"
 LOSSES = "tests/unit/spark/test_stream_losses.py"
-FRONT = "tests/unit/client/test_bookkeeper.py"
+FRONT = "tests/unit/test_bookkeeper.py"
 POSITION = "tests/unit/protocol/test_stream_position.py"
 USES = "tests/unit/spark/test_option_uses.py"
-PLANNING = "tests/unit/client/reading/test_planning.py"
+PLANNING = "tests/unit/log/reading/test_planning.py"
 BESIDE = "tests/unit/spark/test_readers_beside_retention.py"
 
 MUTANTS = (
     # --- journals and the confirmed end ----------------------------------------------------------
     Mutant(
         "a journal that lacks records is good enough",
-        "client/reading/ledger_files.py",
+        "log/reading/ledger_files.py",
         "        if record.last_entry_id + 1 >= end:\n",
         "        if record:\n",
         (f"{JOURNALS}::test_a_journal_that_lacks_records_is_not_all_there_is",),
     ),
     Mutant(
         "records of another writer of the same term count",
-        "client/reading/ledger_files.py",
+        "log/reading/ledger_files.py",
         "    is_live = is_own or record.term < ledger.term\n",
         "    is_live = is_own or record.term <= ledger.term\n",
         (f"{JOURNALS}::test_records_of_another_writer_of_the_same_term_are_left_out",),
     ),
     Mutant(
         "a gap in a chain of records is passed over",
-        "client/reading/ledger_files.py",
+        "log/reading/ledger_files.py",
         "        record = found.get(record.last_entry_id + 1)\n",
         "        last = record.last_entry_id\n"
         "        record = found.get(min((first for first in found if first > last), default=-1))\n",
@@ -38,14 +38,14 @@ MUTANTS = (
     ),
     Mutant(
         "a plan reads whole journals",
-        "client/journals/journal_end.py",
+        "ledger/journals/journal_end.py",
         "_last_records(reader, begin) if begin > 0 else",
         "_last_records(reader, begin) if begin < 0 else",
         (f"{JOURNALS}::test_the_end_of_a_long_journal_is_planned_without_the_rest",),
     ),
     Mutant(
         "a look reads journals that have not grown",
-        "client/journals/journal_end.py",
+        "ledger/journals/journal_end.py",
         "        if size != known.end:\n",
         "        if size:\n",
         (
@@ -55,21 +55,21 @@ MUTANTS = (
     ),
     Mutant(
         "a torn journal says nothing",
-        "client/journals/journal_end.py",
+        "ledger/journals/journal_end.py",
         "    return JournalEnd(found.record, found.end, is_whole)\n",
         "    return JournalEnd(known.record, found.end, is_whole)\n",
         (f"{JOURNALS}::test_a_torn_end_is_read_from_where_the_last_look_ended",),
     ),
     Mutant(
         "a lac is used with metadata from before it",
-        "client/handles/how_far.py",
+        "ledger/handles/how_far.py",
         "        if is_current and (state.is_known",
         "        if (state.is_known",
         (f"{TAILS}::test_the_metadata_used_is_read_after_the_lac",),
     ),
     Mutant(
         "entries in front of the last fragment wait for a record",
-        "client/handles/how_far.py",
+        "ledger/handles/how_far.py",
         "        return self._ledger.last_fragment.first_entry_id - 1\n",
         "        return -1\n",
         (
@@ -81,21 +81,21 @@ MUTANTS = (
     # --- the view of a log -----------------------------------------------------------------------
     Mutant(
         "a reader goes past an open ledger",
-        "client/reading/log_view.py",
+        "log/reading/log_view.py",
         "                if is_open:\n",
         "                if is_open and not count:\n",
         (f"{TAILS}::test_rb_44_nothing_of_the_second_ledger_is_seen_before_the_first_is_closed",),
     ),
     Mutant(
         "a tail that was deleted meanwhile is an error",
-        "client/reading/log_view.py",
+        "log/reading/log_view.py",
         "            except NoSuchLedgerError:",
         "            except ZeroDivisionError:",
         (f"{TAILS}::test_a_tail_that_is_deleted_between_two_look_ups_is_looked_up_anew",),
     ),
     Mutant(
         "an end known from elsewhere reaches past a closed ledger",
-        "client/reading/log_view.py",
+        "log/reading/log_view.py",
         "        if end_offset <= self.end_offset or not self.has_open_end:\n",
         "        if end_offset <= self.end_offset:\n",
         (f"{TAILS}::test_an_end_that_is_known_from_elsewhere_reaches_only_into_the_open_ledger",),
@@ -103,7 +103,7 @@ MUTANTS = (
     # --- positions of a query --------------------------------------------------------------------
     Mutant(
         "rows that are gone are stepped over in silence",
-        "protocol/stream_position.py",
+        "protocol/log/stream_position.py",
         "    if fails_on_loss:\n",
         "    if not loss:\n",
         (
@@ -113,21 +113,21 @@ MUTANTS = (
     ),
     Mutant(
         "an offset means the same in every generation",
-        "protocol/stream_position.py",
+        "protocol/log/stream_position.py",
         "    if start >= first:\n",
         "    if start.offset >= first.offset:\n",
         (f"{POSITION}::test_another_generation_is_an_error_whatever_the_offset[30]",),
     ),
     Mutant(
         "an offset in the future waits",
-        "protocol/stream_position.py",
+        "protocol/log/stream_position.py",
         "    if position > end and not is_perhaps_unseen:\n",
         "    if position > end and is_perhaps_unseen:\n",
         (f"{SOURCE}::test_an_offset_in_the_future[true-start0]",),
     ),
     Mutant(
         "a batch may end before its start",
-        "protocol/stream_position.py",
+        "protocol/log/stream_position.py",
         "    if end < start:\n",
         "    if end < Position(0, 0):\n",
         (f"{SOURCE}::test_an_end_before_its_start",),
@@ -214,7 +214,7 @@ MUTANTS = (
     # --- planning --------------------------------------------------------------------------------
     Mutant(
         "ledgers are looked up one after the other",
-        "client/reading/plan.py",
+        "log/reading/plan.py",
         "at_once=LOOK_UPS_AT_ONCE",
         "at_once=1",
         (f"{PLANNING}::test_ledgers_are_looked_up_several_at_once_and_read_in_order",),
@@ -222,14 +222,14 @@ MUTANTS = (
     # --- ledgers that are let go while they are read ---------------------------------------------
     Mutant(
         "a ledger whose metadata is lost is left out",
-        "client/reading/slice_reader.py",
+        "log/reading/slice_reader.py",
         "                raise\n            if self.fails_on_loss:",
         "                return\n            if self.fails_on_loss:",
         (f"{BESIDE}::test_a_ledger_that_is_listed_and_lost_is_never_left_out[Batch]",),
     ),
     Mutant(
         "rows that were let go of are left out unasked",
-        "client/reading/slice_reader.py",
+        "log/reading/slice_reader.py",
         "if self.fails_on_loss:\n                raise gone",
         "if False:\n                raise gone",
         (
@@ -273,7 +273,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reader in order does not know the log",
-        "client/reading/ordered_read.py",
+        "log/reading/ordered_read.py",
         "SliceReader(wanted, self.password, log=self.log)",
         "SliceReader(wanted, self.password)",
         (f"{BESIDE}::test_reading_in_order_says_what_was_let_go_of_since_the_plan",),
@@ -298,7 +298,7 @@ MUTANTS = (
     ),
     Mutant(
         "what nobody knows is counted as none",
-        "protocol/stream_position.py",
+        "protocol/log/stream_position.py",
         "        skipped = None\n",
         "        skipped = 0\n",
         (
@@ -316,14 +316,14 @@ MUTANTS = (
     # --- what a reader asks for ------------------------------------------------------------------
     Mutant(
         "a log is read from below 0",
-        "client/logs/log_handle.py",
+        "log/log_handle.py",
         "arguments.whole_number_or_none(what, given, least=0)",
         "arguments.whole_number_or_none(what, given)",
         (f"{FRONT}::test_what_is_below_0_is_refused",),
     ),
     Mutant(
         "a truth value is a number",
-        "client/arguments.py",
+        "cluster/arguments.py",
         "None if isinstance(given, bool) else given",
         "given",
         (
@@ -333,14 +333,14 @@ MUTANTS = (
     ),
     Mutant(
         "a truth value is a time",
-        "client/arguments.py",
+        "cluster/arguments.py",
         "if isinstance(given, bool) or not isinstance(given, Real):",
         "if not isinstance(given, Real):",
         (f"{FRONT}::test_times_are_numbers_of_seconds[True]",),
     ),
     Mutant(
         "what is no time is for ever",
-        "client/arguments.py",
+        "cluster/arguments.py",
         "if not isfinite(number * 1000) or number < 0",
         "if number < 0",
         (
@@ -350,21 +350,21 @@ MUTANTS = (
     ),
     Mutant(
         "a time is below 0",
-        "client/arguments.py",
+        "cluster/arguments.py",
         " or number < 0 or (",
         " or (",
         (f"{FRONT}::test_times_are_numbers_of_seconds[-1]",),
     ),
     Mutant(
         "a time of 0 is above 0",
-        "client/arguments.py",
+        "cluster/arguments.py",
         " or (is_above_0 and number == 0)",
         "",
         (f"{FRONT}::test_a_limit_for_rolling_is_above_0",),
     ),
     Mutant(
         "a time may be too large for a number",
-        "client/arguments.py",
+        "cluster/arguments.py",
         "    except OverflowError:\n",
         "    except ZeroDivisionError:\n",
         (f"{FRONT}::test_a_time_that_is_too_long_is_no_number_of_seconds",),

@@ -10,28 +10,28 @@ MACHINE = "tests/protocol/test_writer.py"
 MUTANTS = (
     Mutant(
         "a check that was under way when the ensemble changed acknowledges",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "        self._checking = None\n        self._changes += 1\n",
         "        self._changes += 1\n",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
         "the metadata is checked while the ensemble changes",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "if self._checking is not None or self._is_swapping:",
         "if self._checking is not None:",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
         "who joins gets nothing of what has no acknowledgement",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "again = [Append((index,), add) for add in self.pending if index in add.indexes]",
         "again = list[Instruction]()",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
         "a new fragment begins behind what was pushed",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "        mine, ensemble = self.metadata, self.metadata.last_fragment.ensemble\n"
         "        first = self.pending.last_add_confirmed + 1\n",
         "        mine, ensemble = self.metadata, self.metadata.last_fragment.ensemble\n"
@@ -40,42 +40,42 @@ MUTANTS = (
     ),
     Mutant(
         "a fence on one member ends nothing",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "if isinstance(event.error, LedgerFencedError):",
         "if False:",
         (f"{SCRIPTS}[ends]",),
     ),
     Mutant(
         "a writer that has ended goes on",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "        if self.has_ended:\n            return ()\n",
         "",
         (f"{SCRIPTS}[ends]",),
     ),
     Mutant(
         "a ledger that was taken over is its writer's",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "            self._require_mine(event.metadata)\n",
         "",
         (f"{SCRIPTS}[acknowledgements]",),
     ),
     Mutant(
         "whoever changes the metadata takes the ledger over",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "if not is_mine or newest.last_fragment != mine.last_fragment:",
         "if newest != mine:",
         (f"{SCRIPTS}[acknowledgements]",),
     ),
     Mutant(
         "what was read is as good as a check",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "            return [CheckMetadata(event.ticket)]\n",
         "",
         (f"{SCRIPTS}[acknowledgements]",),
     ),
     Mutant(
         "a writer looks for bookies for ever",
-        "protocol/writing.py",
+        "protocol/ledger/writing.py",
         "if self._changes >= CHANGES_MAX:",
         "if False:",
         (
@@ -85,7 +85,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger that somebody else has closed is known to be",
-        "protocol/writing_steps.py",
+        "protocol/ledger/writing_steps.py",
         "except LedgerClosedError as error:",
         "except ZeroDivisionError as error:",
         (
@@ -94,7 +94,7 @@ MUTANTS = (
     ),
     Mutant(
         "a turn that was interrupted is gone on with",
-        "client/handles/writer.py",
+        "ledger/handles/writer.py",
         "            self.machine.has_ended = True\n            self._end(",
         "            print(",
         (f"{HANDLES}::test_an_interrupted_append_ends_the_writer",),

@@ -13,13 +13,13 @@ what the records say that another member had (``and saw 1 on b``).
 
 from dataclasses import replace
 
-from bkspark.protocol.ledger import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.member_tail import MemberTail
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import AddRecord, InlinePart, stripes_of_range
-from bkspark.protocol.recovering import LedgerRecovery
-from bkspark.protocol.recovery import Doubt, MemberAnswer
-from bkspark.protocol.recovery_answers import (
+from bkspark.protocol.ledger.member_tail import MemberTail
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import AddRecord, InlinePart, stripes_of_range
+from bkspark.protocol.ledger.recovering import LedgerRecovery
+from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
+from bkspark.protocol.ledger.recovery_answers import (
     Displaced,
     Failure,
     Shown,
@@ -27,7 +27,7 @@ from bkspark.protocol.recovery_answers import (
     Unreadable,
     WrittenBack,
 )
-from bkspark.protocol.recovery_steps import (
+from bkspark.protocol.ledger.recovery_steps import (
     Answer,
     Ask,
     ChooseSpares,

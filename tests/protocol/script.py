@@ -20,11 +20,17 @@ from bkspark.errors import (
     LedgerFencedError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.adding import CheckTicket, PendingAdd
-from bkspark.protocol.ledger import FIRST_TERM, Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.writing import LedgerWriter
-from bkspark.protocol.writing_steps import (
+from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd
+from bkspark.protocol.ledger.metadata import (
+    FIRST_TERM,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Member,
+)
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.writing import LedgerWriter
+from bkspark.protocol.ledger.writing_steps import (
     Acknowledge,
     Append,
     Checked,

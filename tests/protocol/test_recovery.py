@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bkspark.errors import NotEnoughBookiesError
-from bkspark.protocol import recovery_messages as say
-from bkspark.protocol.ledger import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.member_tail import MemberTail
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import AddRecord, AttemptLogs, EntryLog
-from bkspark.protocol.recovering import TAKEOVERS_MAX, Ended, LedgerRecovery
-from bkspark.protocol.recovery import Doubt
-from bkspark.protocol.recovery_answers import (
+from bkspark.protocol.ledger import recovery_messages as say
+from bkspark.protocol.ledger.member_tail import MemberTail
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, EntryLog
+from bkspark.protocol.ledger.recovering import TAKEOVERS_MAX, Ended, LedgerRecovery
+from bkspark.protocol.ledger.recovery import Doubt
+from bkspark.protocol.ledger.recovery_answers import (
     Displaced,
     Failure,
     Shown,
     Silence,
     WrittenBack,
 )
-from bkspark.protocol.recovery_steps import (
+from bkspark.protocol.ledger.recovery_steps import (
     Answer,
     Ask,
     ChooseSpares,
@@ -48,7 +48,7 @@ from bkspark.protocol.recovery_steps import (
     WaitForOthers,
     WriteBack,
 )
-from bkspark.protocol.replication import Replicated, Replication
+from bkspark.protocol.ledger.replication import Replicated, Replication
 
 from .recovery_scene import OWN, WRITER, RecoveryScene, member, record_of, tail_of
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bkspark.errors import BookieUnavailableError, LedgerFencedError
-from bkspark.protocol.adding import CheckTicket
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.writing import CHANGES_MAX, LedgerWriter
-from bkspark.protocol.writing_steps import (
+from bkspark.protocol.ledger.adding import CheckTicket
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.writing import CHANGES_MAX, LedgerWriter
+from bkspark.protocol.ledger.writing_steps import (
     Acknowledge,
     Append,
     Checked,

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.exhaustive.exhaust import exhaust
 from tests.simulation.exhaustive.run import Scope
 from tests.simulation.exhaustive.states import cover

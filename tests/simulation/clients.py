@@ -11,20 +11,20 @@ from random import Random
 
 import pyarrow as pa
 
-from bkspark.client import deleting
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.batch.target import BatchTarget
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.read_handle import ReadHandle
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.password import Password
-from bkspark.client.records import Seen
-from bkspark.client.recovery.recover import recover
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.cluster.records import Seen
 from bkspark.errors import BookieUnavailableError, BookKeeperError, CorruptDataError
 from bkspark.format.digest import Digester
-from bkspark.protocol.batch import AttemptReport
-from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
+from bkspark.ledger import deleting
+from bkspark.ledger.handles.read_handle import ReadHandle
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.target import BatchTarget
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
+from bkspark.protocol.log.batch import AttemptReport
 from tests.simulation.environment import run_all
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.known import payload

@@ -12,14 +12,14 @@ from typing import Any
 
 from bkspark.bookie import memory
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.handles import lane
-from bkspark.client.recovery import fencing
-from bkspark.client.recovery.recoverer import Recoverer
 from bkspark.errors import LedgerFencedError
 from bkspark.format import layout
-from bkspark.protocol import recovery
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.recovery_steps import TakenOver
+from bkspark.ledger.handles import lane
+from bkspark.ledger.recovery import fencing
+from bkspark.ledger.recovery.recoverer import Recoverer
+from bkspark.protocol.ledger import recovery
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.recovery_steps import TakenOver
 
 from .mutants import LOSSES, MUTANTS, NO_COOKIES, NO_METADATA_CHECK, Change, only_read
 from .scripted import Do, Happens, Line, Settle, Silent

@@ -5,12 +5,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from bkspark.client import deleting
-from bkspark.client.logs.cursors import Cursor
-from bkspark.client.logs.log_handle import LogEntry, LogHandle
 from bkspark.errors import BookKeeperError
-from bkspark.protocol import stream_position
-from bkspark.protocol.log import LogRecord
+from bkspark.ledger import deleting
+from bkspark.log.cursors import Cursor
+from bkspark.log.log_handle import LogEntry, LogHandle
+from bkspark.protocol.log import stream_position
+from bkspark.protocol.log.record import LogRecord
 from tests.simulation.log_clients import FOLLOW_SECONDS
 
 from .mutants import Change, nothing

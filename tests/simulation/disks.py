@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
 from bkspark.bookie import memory
-from bkspark.client.cluster import Cluster
+from bkspark.cluster.cluster import Cluster
 from bkspark.format import cluster as cluster_format
 from bkspark.format import cookie as cookie_format
 from bkspark.format import journal

@@ -11,8 +11,8 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from bkspark.client.recovery.running import Instruction
 from bkspark.environment import Empty
+from bkspark.ledger.recovery.running import Instruction
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.scheduler import Process, Scheduler, Task
 

@@ -7,7 +7,7 @@ bookie lacks then is no absence, and whether it was taken for one shows by what 
 from dataclasses import dataclass, field
 from re import Match
 
-from bkspark.protocol.ledger import LedgerMetadata
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from tests.simulation.damage import NAME
 from tests.simulation.scheduler import Violation
 

@@ -14,7 +14,7 @@ from random import Random
 from typing import Generic, TypeVar
 
 from bkspark import environment
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.environment import SimulatedEnvironment
 from tests.simulation.faults import Chance, Kind
 from tests.simulation.oracle import Oracle

@@ -16,9 +16,9 @@ from itertools import chain, combinations
 
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.protocol.confirmed import confirmed
-from bkspark.protocol.ledger import DigestSpec, LedgerState
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.ledger.confirmed import confirmed
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from bkspark.protocol.ledger.record import AddRecord
 from tests.simulation.known import Ledger
 
 _DIGESTER = Digester(DigestSpec(), None)

@@ -7,8 +7,8 @@ worked out here once more, not with the functions of the client.
 from dataclasses import dataclass, field
 
 from bkspark.bookie.memory import MemoryDisk
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.record import AddRecord
 
 Copy = tuple[str, ...]
 """What is copied: ("part", first entry, stripe), ("record", first), ("log", attempt, stripe)."""

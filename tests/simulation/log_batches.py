@@ -11,22 +11,22 @@ from random import Random
 
 import pyarrow as pa
 
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch import plan as batch_plan
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.batch.plan import WriteRequest
-from bkspark.client.batch.target import BatchTarget, BlockSettings
-from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.logs.rolling import RollPolicy
-from bkspark.client.password import Password
-from bkspark.client.streams import commit as stream_commit
-from bkspark.client.streams import plan as stream_plan
-from bkspark.client.streams.commit import TailWriterCache
-from bkspark.client.streams.micro_batch import StreamPart, gathered
+from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError
-from bkspark.protocol.batch import AttemptReport
-from bkspark.protocol.record import Transaction
-from bkspark.protocol.stream_run import StreamRun
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch import plan as batch_plan
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.plan import WriteRequest
+from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.log.rolling import RollPolicy
+from bkspark.log.streams import commit as stream_commit
+from bkspark.log.streams import plan as stream_plan
+from bkspark.log.streams.commit import TailWriterCache
+from bkspark.log.streams.micro_batch import StreamPart, gathered
+from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.log.batch import AttemptReport
+from bkspark.protocol.log.stream_run import StreamRun
 from tests.simulation.log_clients import DELAYS, LOG, LogClients
 from tests.simulation.log_told import value_of
 from tests.simulation.scheduler import Task

@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.logs.cursors import Cursor
-from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.logs.log_writer import LogWriter
-from bkspark.client.password import Password
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError, LedgerClosedError, NoSuchEntryError, NoSuchLedgerError
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.log.cursors import Cursor
+from bkspark.log.log_handle import LogHandle
+from bkspark.log.log_writer import LogWriter
 from bkspark.testing.faulty_os import Crash
 from tests.simulation.clients import Clients
 from tests.simulation.log_oracle import LogOracle

@@ -6,23 +6,23 @@ the log anew may give it other quorum sizes.
 
 from collections.abc import Iterator
 
-from bkspark.client import deleting
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.logs.creating import create_log
-from bkspark.client.password import Password
-from bkspark.client.reading.log_view import LogView, LogWatch
-from bkspark.client.reading.ordered_read import read_view_in_order
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
     NoSuchEntryError,
     NoSuchLedgerError,
 )
-from bkspark.protocol import stream_position
-from bkspark.protocol.ledger import DigestSpec
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.stream_position import Extent, Position
+from bkspark.ledger import deleting
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+from bkspark.log.creating import create_log
+from bkspark.log.reading.log_view import LogView, LogWatch
+from bkspark.log.reading.ordered_read import read_view_in_order
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log import stream_position
+from bkspark.protocol.log.stream_position import Extent, Position
 from tests.simulation.log_clients import LOG, LeaderPlan, LogClients
 from tests.simulation.log_told import Reading
 from tests.simulation.scheduler import Task, Violation

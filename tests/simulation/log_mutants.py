@@ -5,25 +5,25 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.deleting import make_tombstone
-from bkspark.client.logs import log_handle, opening, settling, truncation
-from bkspark.client.logs.log_writer import LogWriter
-from bkspark.client.logs.opening import _Opening
-from bkspark.client.logs.rolling import Segment
-from bkspark.client.logs.undecided import Undecided
-from bkspark.client.password import Password
-from bkspark.client.reading import log_view
-from bkspark.client.reading.confirmed import readable
-from bkspark.client.reading.ledger_files import OpenBookies
-from bkspark.client.recovery.recover import recover
-from bkspark.client.streams.micro_batch import MicroBatch
-from bkspark.client.streams.tail_writer import TailWriter
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.environment import now_ms
 from bkspark.errors import MetadataVersionError, OutcomeUnknownError
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.log_contents import LoggedLedger
+from bkspark.ledger.deleting import make_tombstone
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log import log_handle, opening, settling, truncation
+from bkspark.log.log_writer import LogWriter
+from bkspark.log.opening import _Opening
+from bkspark.log.reading import log_view
+from bkspark.log.reading.confirmed import readable
+from bkspark.log.reading.ledger_files import OpenBookies
+from bkspark.log.rolling import Segment
+from bkspark.log.streams.micro_batch import MicroBatch
+from bkspark.log.streams.tail_writer import TailWriter
+from bkspark.log.undecided import Undecided
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.record import LogRecord
 from tests.simulation.environment import SimulatedLock
 
 from .mutants import MUTANTS, Change, nothing

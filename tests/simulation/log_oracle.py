@@ -19,11 +19,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.format import cursor_record, journal, layout
-from bkspark.protocol.ledger import LedgerMetadata
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.record import AddRecord
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.log.record import LogRecord
 from tests.simulation.known import Copy, stripe_count
 from tests.simulation.log_told import Contents, Reading
 from tests.simulation.log_watch import History

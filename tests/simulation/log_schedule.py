@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from random import Random
 
-from bkspark.client import deleting
-from bkspark.client.admin.views import LISTED, ledgers
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.logs.creating import create_log
-from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.password import Password
+from bkspark.admin.views import LISTED, ledgers
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError
-from bkspark.protocol.ledger import DigestSpec, LedgerState
-from bkspark.protocol.quorum import Quorum
+from bkspark.ledger import deleting
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+from bkspark.log.creating import create_log
+from bkspark.log.log_handle import LogHandle
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.disks import URI
 from tests.simulation.faults import Kind
 from tests.simulation.frame import Outcome, Run, Shape, outcome_of

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log.record import LogRecord
 
 
 def value_of(client: str, number: int) -> bytes:

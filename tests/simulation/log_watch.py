@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from bkspark.format import log_record
 from bkspark.metadata.contract import MetadataStore
-from bkspark.protocol.ledger import LedgerState
-from bkspark.protocol.log import LogRecord
+from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.log.record import LogRecord
 from tests.simulation.known import Ledger
 from tests.simulation.scheduler import Violation
 

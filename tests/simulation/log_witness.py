@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bkspark.client.batch.record_writer import RecordWriter
-from bkspark.client.batch.target import BatchTarget
-from bkspark.client.handles.how_far import Readable
-from bkspark.client.reading import confirmed, log_view
-from bkspark.client.streams import rewriting as rewriting
-from bkspark.client.streams import tail_writer
-from bkspark.client.streams.micro_batch import StagingLedger
-from bkspark.protocol.batch import AttemptReport
+from bkspark.ledger.handles.how_far import Readable
+from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.log.batch.target import BatchTarget
+from bkspark.log.reading import confirmed, log_view
+from bkspark.log.streams import rewriting, tail_writer
+from bkspark.log.streams.micro_batch import StagingLedger
+from bkspark.protocol.log.batch import AttemptReport
 from tests.simulation.environment import replaced
 from tests.simulation.log_oracle import LogOracle
 from tests.simulation.scheduler import Scheduler

@@ -8,26 +8,26 @@ from unittest.mock import patch
 
 from bkspark.bookie import memory
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch import record_writer
-from bkspark.client.batch.record_writer import RecordWriter
-from bkspark.client.handles import how_far, lane, record_encoder
-from bkspark.client.handles.lane import Framed, Lane
-from bkspark.client.handles.membership import Membership, News
-from bkspark.client.password import make_digester
-from bkspark.client.records import Records
-from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
+from bkspark.cluster.password import make_digester
+from bkspark.cluster.records import Records
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.protocol import confirmed, recovery, recovery_evidence
-from bkspark.protocol.adding import CheckTicket, PendingAdd, PendingAdds
-from bkspark.protocol.ledger import Fragment
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.quorum import Coverage, Quorum
-from bkspark.protocol.record import AddRecord
-from bkspark.protocol.recovery_answers import Failure
-from bkspark.protocol.replication import Replicated, Replication
-from bkspark.protocol.writing_steps import Checked, Swap, Swapped
+from bkspark.ledger.handles import how_far, lane, record_encoder
+from bkspark.ledger.handles.lane import Framed, Lane
+from bkspark.ledger.handles.membership import Membership, News
+from bkspark.ledger.recovery.fencing import FenceAndRead, WriteBack
+from bkspark.log.batch import record_writer
+from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.protocol.ledger import confirmed, recovery, recovery_evidence
+from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
+from bkspark.protocol.ledger.metadata import Fragment
+from bkspark.protocol.ledger.quorum import Coverage, Quorum
+from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.recovery_answers import Failure
+from bkspark.protocol.ledger.replication import Replicated, Replication
+from bkspark.protocol.ledger.writing_steps import Checked, Swap, Swapped
+from bkspark.protocol.log.record import LogRecord
 
 Change = tuple[object, str, object]
 

@@ -11,12 +11,12 @@ import re
 import pyarrow as pa
 
 from bkspark.bookie.memory import MemoryDisk
-from bkspark.client.handles.entries import VALUE_SCHEMA
 from bkspark.format import journal, layout, ledger_metadata
 from bkspark.format.digest import Digester
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.metadata.memory import MemoryMetadataStore
-from bkspark.protocol.ledger import DigestSpec, LedgerMetadata, LedgerState
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.record import AddRecord
 from tests.simulation.damage import NAME, damage
 from tests.simulation.fence_watch import FenceWatch
 from tests.simulation.knowable import is_knowable, who_must_be_silent

@@ -11,17 +11,17 @@ from random import Random
 
 import pyarrow as pa
 
-from bkspark.client.batch import plan as batch_plan
-from bkspark.client.batch.plan import WriteRequest
-from bkspark.client.batch.target import BatchTarget, BlockSettings
-from bkspark.client.cluster import Cluster
-from bkspark.client.creating import create_ledger
-from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.password import Password
-from bkspark.client.records import Seen
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.cluster.records import Seen
 from bkspark.format import arrow_schema
-from bkspark.protocol.ledger import DigestSpec, LedgerMetadata
-from bkspark.protocol.quorum import Quorum
+from bkspark.ledger.creating import create_ledger
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+from bkspark.log.batch import plan as batch_plan
+from bkspark.log.batch.plan import WriteRequest
+from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
+from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
 from tests.simulation.frame import Outcome, Run, Shape, outcome_of

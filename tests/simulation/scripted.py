@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from bkspark import environment
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.testing.faulty_cluster import METADATA
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI

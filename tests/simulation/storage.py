@@ -7,7 +7,7 @@ what they get are the bookies and the metadata store in memory. The oracle looks
 from collections.abc import Callable
 from typing import TypeVar
 
-from bkspark.client.cluster import Cluster, init_cluster
+from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.metadata import memory as metadata_memory
 from bkspark.testing.faulty import Faults

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.__main__ import main
 from tests.simulation.exhaustive.exhaust import exhaust
 from tests.simulation.exhaustive.run import Scope

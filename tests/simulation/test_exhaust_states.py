@@ -2,9 +2,9 @@
 
 import pytest
 
-from bkspark.client.recovery.recoverer import Recoverer
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.recovery_answers import Displaced
+from bkspark.ledger.recovery.recoverer import Recoverer
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.recovery_answers import Displaced
 from tests.simulation.__main__ import main
 from tests.simulation.exhaustive import lesson as exhaust_lesson
 from tests.simulation.exhaustive import pictures as exhaust_pictures

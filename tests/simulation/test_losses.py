@@ -10,13 +10,13 @@ from random import Random
 import pytest
 
 from bkspark.bookie.memory import MemoryFile
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import init_cluster
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import init_cluster
 from bkspark.format import journal
 from bkspark.format.digest import Digester
 from bkspark.format.layout import COOKIE
 from bkspark.metadata import memory as metadata_memory
-from bkspark.protocol.ledger import DigestSpec, LedgerState
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from tests.simulation.disks import URI, Disks
 from tests.simulation.faults import PARTIAL, Chance, Kind
 from tests.simulation.many import run_many

@@ -7,16 +7,16 @@ from unittest.mock import patch
 import pytest
 
 from bkspark.bookie.memory import MemoryBookie, MemoryRoot
-from bkspark.client import copying
-from bkspark.client.bookie_client import BookieClient
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.entry_log_reader import EntryLogFile
+from bkspark.cluster.bookie_client import BookieClient
+from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.format import layout
 from bkspark.format.digest import Digester
+from bkspark.ledger import copying
+from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.metadata import memory as metadata_memory
-from bkspark.protocol.ledger import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import EntryLog
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import EntryLog
 from tests.simulation import schedule
 from tests.simulation.disks import URI, Disks
 from tests.simulation.faults import POWER, Chance, Kind

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from bkspark.protocol.ledger import (
+from bkspark.protocol.ledger.metadata import (
     FIRST_TERM,
     DigestSpec,
     Fragment,
@@ -15,7 +15,7 @@ from bkspark.protocol.ledger import (
     LedgerState,
     Member,
 )
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.testing.faulty_cluster import METADATA
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.exhaustive.symmetry import Turns, is_too_early

@@ -21,12 +21,12 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import bkspark
+from bkspark.admin.replication_check import missing_replicas
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.admin.replication_check import missing_replicas
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
-from bkspark.client.recovery.recover import recover
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.ledger.recovery.fencing import FenceAndRead, WriteBack
+from bkspark.ledger.recovery.recover import recover
 from bkspark.spark.actions import SparkRunner
 
 ROWS = 3000

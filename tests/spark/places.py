@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from bkspark.client.cluster import Cluster, init_cluster
+from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import BookKeeperError
-from bkspark.protocol.log import LogRecord
+from bkspark.protocol.log.record import LogRecord
 from bkspark.spark.source import BookKeeperDataSource
 
 LOG = "events"

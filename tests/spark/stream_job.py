@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from bkspark.client.batch.record_writer import RecordWriter
+from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.spark.source import BookKeeperDataSource
 from bkspark.spark.stream_writer import BookKeeperStreamWriter
 

@@ -20,9 +20,9 @@ from local_session import worker_environment
 from stream_job import LOG
 
 from bkspark import BookKeeper
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.logs.settling import settle
-from bkspark.client.password import Password
+from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.password import Password
+from bkspark.log.settling import settle
 
 JOB = Path(__file__).parent / "stream_job.py"
 Row = tuple[int, str]

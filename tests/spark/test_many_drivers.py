@@ -33,11 +33,11 @@ WITHOUT_SPARK = """\
     import sys, time
     from pathlib import Path
     import pyarrow as pa
-    from bkspark.client.batch import commit as batch_commit
-    from bkspark.client.batch.attempt_writer import AttemptWriter
-    from bkspark.client.batch.plan import WriteRequest, prepare
-    from bkspark.client.batch.target import BlockSettings
-    from bkspark.client.password import Password
+    from bkspark.log.batch import commit as batch_commit
+    from bkspark.log.batch.attempt_writer import AttemptWriter
+    from bkspark.log.batch.plan import WriteRequest, prepare
+    from bkspark.log.batch.target import BlockSettings
+    from bkspark.cluster.password import Password
 
     uri, folder, first, turns, rows = *sys.argv[1:3], *map(int, sys.argv[3:])
     schema = pa.schema([("id", pa.int64())])

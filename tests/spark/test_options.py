@@ -7,7 +7,7 @@ import pytest
 from places import LOG, Place, refusal
 from pyspark.sql import SparkSession
 
-from bkspark.client.cluster import Cluster
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 
 

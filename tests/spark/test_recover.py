@@ -16,10 +16,8 @@ from places import refusal
 
 import bkspark
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery import running
-from bkspark.client.recovery.recover import recover
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     CorruptDataError,
     InvalidRequestError,
@@ -29,7 +27,9 @@ from bkspark.errors import (
     OutcomeUnknownError,
     UnauthorizedError,
 )
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.recovery import running
+from bkspark.ledger.recovery.recover import recover
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.spark.actions import Done, Refused, SparkRunner, in_order
 
 SECRET = "hunter2-never-shown"

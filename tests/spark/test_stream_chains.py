@@ -16,7 +16,7 @@ import pytest
 from stream_job import MOMENTS
 from stream_stage import Stage, make_cluster
 
-from bkspark.client.cluster import init_cluster
+from bkspark.cluster.cluster import init_cluster
 from bkspark.testing.s3 import s3_server
 from bkspark.testing.zookeeper import missing, zookeeper
 

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from stream_job import MOMENTS, InterruptedDataSource
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.deleting import delete_log
-from bkspark.client.logs.settling import settle
-from bkspark.client.password import Password
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError, NoSuchLedgerError
+from bkspark.ledger.deleting import delete_log
+from bkspark.log.settling import settle
 from bkspark.spark.source import BookKeeperDataSource
 
 

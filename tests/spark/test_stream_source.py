@@ -20,7 +20,7 @@ from places import LOG, Place
 from pyspark.errors import StreamingQueryException
 
 from bkspark import BookKeeper
-from bkspark.client.cluster import Cluster
+from bkspark.cluster.cluster import Cluster
 
 IDS = pa.schema([pa.field("id", pa.int64())])
 

@@ -15,10 +15,10 @@ from places import LOG, Place
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.logs.settling import settle
-from bkspark.client.password import Password
-from bkspark.client.streams.tail_writer import SINK_POLICY
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.log.settling import settle
+from bkspark.log.streams.tail_writer import SINK_POLICY
 
 SOAK_SECONDS = float(os.environ.get("BKSPARK_SOAK_SECONDS", "0"))
 BATCHES, BATCHES_MAX = 25, 10_000

@@ -26,14 +26,14 @@ FILE_TIMES = {
     *("st_birthtime", "getmtime", "getctime", "getatime", "LastModified"),
 }
 COMPARES = {
-    "client/logs/truncation.py": "retention by age, which says so",
-    "client/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
+    "log/truncation.py": "retention by age, which says so",
+    "log/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
 }
 STAMPS = {
-    *("client/admission.py", "client/cluster.py", "client/creating.py"),
-    *("client/recovery/recoverer.py", "client/logs/creating.py"),
-    *("client/logs/cursors.py", "client/logs/log_handle.py"),
-    *("client/logs/log_writer.py", "client/logs/opening.py", "client/logs/settling.py"),
+    *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),
+    *("ledger/recovery/recoverer.py", "log/creating.py"),
+    *("log/cursors.py", "log/log_handle.py"),
+    *("log/log_writer.py", "log/opening.py", "log/settling.py"),
 }
 """Write down when something was done, for people to read."""
 

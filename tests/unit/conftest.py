@@ -7,14 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.batch.commit import commit
-from bkspark.client.batch.plan import WriteRequest, prepare
-from bkspark.client.batch.target import BatchTarget, BlockSettings
-from bkspark.client.cluster import init_cluster
-from bkspark.client.password import Password
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import Transaction
+from bkspark.cluster.cluster import init_cluster
+from bkspark.cluster.password import Password
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.commit import commit
+from bkspark.log.batch.plan import WriteRequest, prepare
+from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import Transaction
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.password import Password
-from bkspark.client.recovery.recover import recover
-from bkspark.client.timed_store import TimedStore
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.cluster.timed_store import TimedStore
 from bkspark.errors import BookKeeperError
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.recovery.recover import recover
 
 APPENDS = 3
 # So that the calls of one run are those of every other one.

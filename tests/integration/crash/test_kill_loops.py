@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client.cluster import init_cluster
+from bkspark.cluster.cluster import init_cluster
 from bkspark.testing.s3 import environment, s3_server
 from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
 from bkspark.testing.zookeeper import ZooKeeperServers, missing, zookeeper

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bkspark.client.batch import commit as batch_commit
+from bkspark.log.batch import commit as batch_commit
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.rig import Rig, flat, partitions_of

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from bkspark.bookie import posix, posix_files, posix_post_check
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch.attempt_writer import AttemptWriter
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import layout
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.storage import posix_calls
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, Operation

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.password import Password, make_digester
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import CorruptDataError
 from bkspark.format import journal
 from bkspark.format.digest import Digester
-from bkspark.protocol.record import AddRecord, InlinePart
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.protocol.ledger.record import AddRecord, InlinePart
 from tests.integration.rig import Rig
 
 VALUES = [b"%d" % number for number in range(3)]

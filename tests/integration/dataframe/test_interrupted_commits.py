@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch.target import BatchTarget
-from bkspark.client.cluster import Cluster
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import (
     BookKeeperError,
     LedgerFencedError,
     OutcomeUnknownError,
 )
 from bkspark.format import layout
-from bkspark.protocol.batch import AttemptReport
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState
-from bkspark.protocol.record import Transaction
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch.target import BatchTarget
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.log.batch import AttemptReport
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, Operation, crash_at, fail_at
 from bkspark.testing.faulty_os import Crash

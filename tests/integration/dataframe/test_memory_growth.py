@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client.cluster import init_cluster
+from bkspark.cluster.cluster import init_cluster
 
 pytestmark = pytest.mark.thorough
 
@@ -17,14 +17,14 @@ GROWTH_MAX = 40 * MEGABYTE
 TASK = """
 import resource, sys
 import pyarrow as pa
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.batch.commit import commit
-from bkspark.client.batch.plan import WriteRequest, prepare
-from bkspark.client.batch.target import BlockSettings
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.reading.plan import OffsetRange, plan_log
-from bkspark.client.reading.slice_reader import SliceReader
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.commit import commit
+from bkspark.log.batch.plan import WriteRequest, prepare
+from bkspark.log.batch.target import BlockSettings
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.slice_reader import SliceReader
 
 uri, batch_count = sys.argv[1], int(sys.argv[2])
 name = f"log{batch_count}"

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 
 from bkspark.bookie.memory import MemoryRoot
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.handles.settings import ReaderSettings
-from bkspark.client.journals import journal_pages, journal_reader
-from bkspark.client.password import Password
-from bkspark.client.reading.inline_slices import InlineSlice
-from bkspark.client.reading.plan import OffsetRange, ReadTask, plan_ledger
-from bkspark.client.reading.slice_reader import SliceReader
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.password import Password
+from bkspark.ledger.handles.settings import ReaderSettings
+from bkspark.ledger.journals import journal_pages, journal_reader
+from bkspark.log.reading.inline_slices import InlineSlice
+from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_ledger
+from bkspark.log.reading.slice_reader import SliceReader
 from tests.integration.rig import Rig
 
 MEGABYTE = 2**20

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client.batch.commit import commit
-from bkspark.client.reading.slice_reader import SliceReader
 from bkspark.errors import CorruptDataError, NoSuchEntryError
 from bkspark.format import journal, layout
+from bkspark.log.batch.commit import commit
+from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from

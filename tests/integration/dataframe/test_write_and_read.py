@@ -6,12 +6,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.password import Password
-from bkspark.client.reading.slice_reader import SliceReader
+from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError, UnauthorizedError
 from bkspark.format import entry_log
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.reading.slice_reader import SliceReader
 from tests.integration.rig import LOG, SCHEMA, Rig, compressed, flat, partitions_of, rows_from
 
 QUORUMS = [

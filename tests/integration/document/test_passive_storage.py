@@ -9,13 +9,13 @@ import pytest
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password, make_digester
-from bkspark.client.recovery import fencing
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, LedgerFencedError, OutcomeUnknownError
 from bkspark.format import journal, layout
-from bkspark.protocol.record import AddRecord
+from bkspark.ledger.recovery import fencing
+from bkspark.protocol.ledger.record import AddRecord
 from tests.integration.hand_writer import (
     Gate,
     HandWriter,

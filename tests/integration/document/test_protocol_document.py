@@ -9,10 +9,7 @@ from itertools import combinations
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.recovery import fencing
-from bkspark.client.recovery.recover import RecoveryReport
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,
@@ -22,8 +19,11 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import layout
-from bkspark.protocol.ledger import LEGAL_MOVES, LedgerMetadata, LedgerState
-from bkspark.protocol.quorum import Quorum
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.recovery import fencing
+from bkspark.ledger.recovery.recover import RecoveryReport
+from bkspark.protocol.ledger.metadata import LEGAL_MOVES, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.quorum import Quorum
 from tests.integration.hand_writer import (
     HandWriter,
     good_copies,

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.recovery import fencing
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import (
     LedgerClosedError,
     LedgerFencedError,
@@ -20,7 +19,8 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState
+from bkspark.ledger.recovery import fencing
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.testing.faulty_cluster import METADATA, Fault, Operation
 from tests.integration.hand_writer import (
     Gate,

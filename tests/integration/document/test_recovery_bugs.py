@@ -9,8 +9,7 @@ from dataclasses import replace
 import pytest
 
 from bkspark.bookie import memory
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.recovery import fencing, journal_tail
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
@@ -20,8 +19,9 @@ from bkspark.errors import (
 )
 from bkspark.format import layout
 from bkspark.format.journal import Tail
-from bkspark.protocol.ledger import LedgerState, Member
-from bkspark.protocol.recovery_evidence import Term
+from bkspark.ledger.recovery import fencing, journal_tail
+from bkspark.protocol.ledger.metadata import LedgerState, Member
+from bkspark.protocol.ledger.recovery_evidence import Term
 from tests.integration.hand_writer import (
     HandWriter,
     late,

@@ -7,9 +7,9 @@ Entries lost while the ledger is OPEN or IN_RECOVERY: ``test_rb_09``. A fence lo
 import pytest
 
 from bkspark.bookie import memory
-from bkspark.client.recovery import fencing
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.recovery import fencing
+from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.hand_writer import HandWriter, late, one_by_one, violations
 from tests.integration.rig import Rig
 

@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 
 from bkspark.bookie import posix
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch.target import BatchTarget
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery import fencing
-from bkspark.client.recovery.recover import recover
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     BookKeeperError,
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.recovery import fencing
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch.target import BatchTarget
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from bkspark.testing.faulty_os import Crash

@@ -15,12 +15,12 @@ import pytest
 
 from bkspark.bookie import posix
 from bkspark.bookie.memory import MemoryRoot
-from bkspark.client.batch.attempt_writer import AttemptWriter
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError, LedgerFencedError, NotEnoughBookiesError
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerState
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, violations

@@ -8,19 +8,19 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
-from bkspark.client import bookie_client, hang_memory
-from bkspark.client.admin.replication_check import missing_replicas
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch.commit import CommitResult
-from bkspark.client.batch.target import BatchTarget
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.reading.log_view import look_at
-from bkspark.client.reading.ordered_read import read_view_in_order
-from bkspark.client.reading.plan import OffsetRange, plan_log
-from bkspark.client.reading.slice_reader import SliceReader
-from bkspark.client.recovery import running
+from bkspark.admin.replication_check import missing_replicas
+from bkspark.cluster import bookie_client, hang_memory
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError, NotEnoughBookiesError
+from bkspark.ledger.recovery import running
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch.commit import CommitResult
+from bkspark.log.batch.target import BatchTarget
+from bkspark.log.reading.log_view import look_at
+from bkspark.log.reading.ordered_read import read_view_in_order
+from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, StorageFaults
 from tests.integration.faults.test_hanging_bookies import Gates

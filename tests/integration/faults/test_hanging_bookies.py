@@ -10,23 +10,23 @@ from functools import partial
 
 import pytest
 
-from bkspark.client import bookie_client, hang_memory
-from bkspark.client.admin import views
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import lane, lanes, settings, writer
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.password import Password
-from bkspark.client.recovery import running
-from bkspark.client.recovery.recover import recover
-from bkspark.client.recovery.running import in_threads
+from bkspark.admin import views
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster import bookie_client, hang_memory
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     BookieUnavailableError,
     InvalidRequestError,
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.writing_steps import Failed, Stored
+from bkspark.ledger.handles import lane, lanes, settings, writer
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.ledger.recovery import running
+from bkspark.ledger.recovery.recover import recover
+from bkspark.ledger.recovery.running import in_threads
+from bkspark.protocol.ledger.writing_steps import Failed, Stored
 from bkspark.testing.faulty_cluster import METADATA, Operation, StorageFaults
 from tests.integration.hand_writer import Gate, violations
 from tests.integration.rig import Rig
@@ -345,7 +345,7 @@ def test_a_recovery_goes_on_without_a_bookie_that_hangs(
 HANGING = """
 import sys, threading
 from bkspark.bookie.posix import PosixJournal
-from bkspark.client.bookkeeper import BookKeeper
+from bkspark.bookkeeper import BookKeeper
 with BookKeeper(sys.argv[1]) as keeper:
     handle = keeper.create_ledger()
     bad = handle.metadata.last_fragment.ensemble[0].bookie_id

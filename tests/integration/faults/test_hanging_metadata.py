@@ -8,12 +8,12 @@ from contextlib import suppress
 
 import pytest
 
-from bkspark.client import timed_store
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import settings
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.logs.log_writer import LogWriter
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster import timed_store
 from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
+from bkspark.ledger.handles import settings
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.log.log_writer import LogWriter
 from bkspark.testing.faulty_cluster import METADATA
 from tests.integration.faults.test_hanging_bookies import QUICK, Gates, names_of
 from tests.integration.rig import Rig

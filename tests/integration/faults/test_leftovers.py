@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from bkspark.admin.leftovers import sweep_leftovers
 from bkspark.bookie import posix
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.admin.leftovers import sweep_leftovers
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
+from bkspark.log.batch import commit as batch_commit
 from tests.integration.rig import Rig, flat, partitions_of
 
 PARTITIONS = partitions_of(3, 5)

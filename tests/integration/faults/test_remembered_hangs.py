@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bkspark import environment
-from bkspark.client import bookie_client, fan_out, hang_memory
-from bkspark.client.admin.leftovers import Sweep
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.ensembles import spares_of
-from bkspark.client.handles.settings import ReaderSettings, WriterSettings
-from bkspark.client.hang_memory import HangMemory
-from bkspark.client.recovery import running
-from bkspark.client.recovery.running import in_threads
-from bkspark.client.streams import plan as stream_plan
+from bkspark.admin.leftovers import Sweep
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster import bookie_client, fan_out, hang_memory
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.ensembles import spares_of
+from bkspark.cluster.hang_memory import HangMemory
 from bkspark.errors import BookieUnavailableError
-from bkspark.protocol.quarantine import FAILURES_MAX
-from bkspark.protocol.recovery_answers import Silence
+from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
+from bkspark.ledger.recovery import running
+from bkspark.ledger.recovery.running import in_threads
+from bkspark.log.streams import plan as stream_plan
+from bkspark.protocol.ledger.quarantine import FAILURES_MAX
+from bkspark.protocol.ledger.recovery_answers import Silence
 from tests.integration.faults.test_hanging_bookies import Gates, names_of
 from tests.integration.rig import Rig
 from tests.integration.stream_driver import Driver

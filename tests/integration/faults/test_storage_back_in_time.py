@@ -4,10 +4,10 @@ from copy import deepcopy
 
 import pytest
 
+from bkspark.admin import views
 from bkspark.bookie import memory
-from bkspark.client.admin import views
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig, flat, partitions_of
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from bkspark.client import bookie_client
-from bkspark.client.batch.commit import commit
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.logs.rolling import RollPolicy
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster import bookie_client
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError, LedgerFencedError
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.log.batch.commit import commit
+from bkspark.log.rolling import RollPolicy
 from tests.integration.rig import LOG, Rig, partitions_of
 from tests.integration.stream_driver import Driver
 from tests.integration.waiting import wait_for_all_copies, wait_until
@@ -215,6 +215,6 @@ def test_loggers_are_named_like_their_subsystems(
         handle.append(b"late")
     with memory_keeper.create_log("wal").writer():
         pass
-    wait_until(lambda: "bkspark.client.handles.writer" in {r.name for r in caplog.records})
+    wait_until(lambda: "bkspark.ledger.handles.writer" in {r.name for r in caplog.records})
     names = {".".join(record.name.split(".")[:3]) for record in caplog.records}
-    assert {"bkspark.client.recovery", "bkspark.client.handles", "bkspark.client.logs"} <= names
+    assert {"bkspark.ledger.recovery", "bkspark.ledger.handles", "bkspark.log"} <= names

@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.client.batch.commit import commit
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.password import Password
-from bkspark.client.reading import ordered_read
-from bkspark.client.reading.log_view import look_at
-from bkspark.client.reading.ordered_read import read_view_in_order
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.log.batch.commit import commit
+from bkspark.log.reading import ordered_read
+from bkspark.log.reading.log_view import look_at
+from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from bkspark.testing.faulty_os import Crash
@@ -159,7 +159,7 @@ def test_a_bad_copy_that_a_recovery_meets_is_told_of(
         keeper.recover_ledger(target.ledger_id)
     assert len(said(logging.WARNING, "stepped over entry log", f"on bookie {bad}")) == 1
     warned = {record.name for record in caplog.records if record.levelno == logging.WARNING}
-    assert warned == {"bkspark.client.recovery.fencing"}  # before it was copied anew
+    assert warned == {"bkspark.ledger.recovery.fencing"}  # before it was copied anew
 
 
 def test_a_bad_copy_of_rows_that_go_into_another_ledger_is_told_of(

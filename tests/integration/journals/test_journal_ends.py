@@ -8,20 +8,20 @@ import pyarrow as pa
 import pytest
 
 from bkspark.bookie import memory
-from bkspark.client.batch.record_writer import RecordWriter
-from bkspark.client.cluster import Cluster
-from bkspark.client.journals.journal_end import JournalEnds
-from bkspark.client.journals.journal_reader import CHUNK_BYTES, JournalName
-from bkspark.client.password import make_digester
-from bkspark.client.reading import ledger_files
-from bkspark.client.reading.ledger_files import OpenBookies, find_records
-from bkspark.client.reading.log_view import LogWatch
-from bkspark.client.recovery.recover import recover
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import make_digester
 from bkspark.errors import (
     CorruptDataError,
 )
 from bkspark.format import journal, layout
-from bkspark.protocol.record import AddRecord
+from bkspark.ledger.journals.journal_end import JournalEnds
+from bkspark.ledger.journals.journal_reader import CHUNK_BYTES, JournalName
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.log.reading import ledger_files
+from bkspark.log.reading.ledger_files import OpenBookies, find_records
+from bkspark.log.reading.log_view import LogWatch
+from bkspark.protocol.ledger.record import AddRecord
 from tests.integration.open_tails import (
     NO_PASSWORD,
     create_log,

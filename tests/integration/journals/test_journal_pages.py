@@ -9,16 +9,16 @@ import pytest
 from bkspark.bookie import memory
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.memory import MemoryFile, MemoryRoot
-from bkspark.client.cluster import Cluster
-from bkspark.client.handles.entries import VALUE_SCHEMA, encode_parts
-from bkspark.client.journals import journal_pages, journal_reader
-from bkspark.client.journals.journal_pages import JournalPages
-from bkspark.client.journals.journal_reader import JournalReader
+from bkspark.cluster.cluster import Cluster
 from bkspark.format import journal
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger import DigestSpec
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import AddRecord, confirmation
+from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
+from bkspark.ledger.journals import journal_pages, journal_reader
+from bkspark.ledger.journals.journal_pages import JournalPages
+from bkspark.ledger.journals.journal_reader import JournalReader
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import AddRecord, confirmation
 from tests.integration.rig import Rig
 
 NAME = "ledgers/x/journal/j"

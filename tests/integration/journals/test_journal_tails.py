@@ -9,18 +9,18 @@ import pytest
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.journals import journal_reader
-from bkspark.client.recovery import fencing, running
-from bkspark.client.recovery.fencing import WriteBack
-from bkspark.client.recovery.journal_tail import JournalTail, newest_record, read_tail
-from bkspark.client.recovery.running import Beat, in_threads, unheard
 from bkspark.errors import NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
-from bkspark.protocol.ledger import DigestSpec
-from bkspark.protocol.record import AddRecord, confirmation
-from bkspark.protocol.recovery_answers import Silence
+from bkspark.ledger.journals import journal_reader
+from bkspark.ledger.recovery import fencing, running
+from bkspark.ledger.recovery.fencing import WriteBack
+from bkspark.ledger.recovery.journal_tail import JournalTail, newest_record, read_tail
+from bkspark.ledger.recovery.running import Beat, in_threads, unheard
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.record import AddRecord, confirmation
+from bkspark.protocol.ledger.recovery_answers import Silence
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, stop_behind, violations
 from tests.integration.rig import Rig
 

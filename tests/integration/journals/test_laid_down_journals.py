@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.deleting import delete_log
-from bkspark.client.reading.log_view import LogWatch
-from bkspark.client.recovery.recover import recover
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError, NotEnoughBookiesError
 from bkspark.format import layout
+from bkspark.ledger.deleting import delete_log
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.reading.log_view import LogWatch
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.rig import Rig

@@ -7,16 +7,16 @@ import pytest
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.journals import journal_reader
-from bkspark.client.journals.journal_pages import JournalPages
-from bkspark.client.journals.journal_reader import JournalReader
-from bkspark.client.recovery import journal_tail
-from bkspark.client.recovery.journal_tail import JournalTail, read_tail
 from bkspark.errors import CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
-from bkspark.protocol.ledger import DigestSpec
+from bkspark.ledger.journals import journal_reader
+from bkspark.ledger.journals.journal_pages import JournalPages
+from bkspark.ledger.journals.journal_reader import JournalReader
+from bkspark.ledger.recovery import journal_tail
+from bkspark.ledger.recovery.journal_tail import JournalTail, read_tail
+from bkspark.protocol.ledger.metadata import DigestSpec
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
 

@@ -8,16 +8,16 @@ from bkspark import environment
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.journals import journal_reader
-from bkspark.client.journals.journal_end import JournalEnds
-from bkspark.client.journals.journal_reader import JournalReader
-from bkspark.client.journals.member_end import MemberEnd, member_end
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger import DigestSpec
-from bkspark.protocol.record import confirmation
+from bkspark.ledger.journals import journal_reader
+from bkspark.ledger.journals.journal_end import JournalEnds
+from bkspark.ledger.journals.journal_reader import JournalReader
+from bkspark.ledger.journals.member_end import MemberEnd, member_end
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.record import confirmation
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
 

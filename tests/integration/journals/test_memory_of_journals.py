@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import init_cluster
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import init_cluster
 from bkspark.format import journal
 from tests.thorough import always
 

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.replication_check import missing_replicas
 from bkspark.bookie import memory, posix_place
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.admin.lost_bookies import declare_lost
-from bkspark.client.admin.replication_check import missing_replicas
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.journals.journal_folder import journal_size, read_journal
-from bkspark.client.password import Password
-from bkspark.client.reading.confirmed import readable
-from bkspark.client.reading.ledger_files import OpenBookies, find_records
-from bkspark.client.recovery import fencing
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.password import Password
 from bkspark.errors import BookieUnavailableError, CorruptDataError, NotEnoughBookiesError
 from bkspark.format import layout
-from bkspark.protocol.record_search import RecordSearch
-from bkspark.protocol.recovery_steps import Answer
+from bkspark.ledger.journals.journal_folder import journal_size, read_journal
+from bkspark.ledger.recovery import fencing
+from bkspark.log.reading.confirmed import readable
+from bkspark.log.reading.ledger_files import OpenBookies, find_records
+from bkspark.protocol.ledger.record_search import RecordSearch
+from bkspark.protocol.ledger.recovery_steps import Answer
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.recovery.test_recovery_losses import journal_of
 from tests.integration.rig import Rig

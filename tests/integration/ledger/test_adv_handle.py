@@ -7,17 +7,17 @@ from concurrent.futures import Future
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles.adv_handle import AdvWriteHandle
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.password import Password
-from bkspark.client.recovery.recover import recover
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,
     LedgerFencedError,
     OutcomeUnknownError,
 )
+from bkspark.ledger.handles.adv_handle import AdvWriteHandle
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.ledger.recovery.recover import recover
 from tests.integration.hand_writer import Gate
 from tests.integration.rig import Rig
 

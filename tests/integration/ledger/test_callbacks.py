@@ -6,10 +6,10 @@ from concurrent.futures import Future
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import backlog, settings
-from bkspark.client.handles.settings import WriterSettings
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookKeeperError, InvalidRequestError
+from bkspark.ledger.handles import backlog, settings
+from bkspark.ledger.handles.settings import WriterSettings
 from tests.integration.hand_writer import Gate
 from tests.integration.rig import Rig
 from tests.stopwatch import patience

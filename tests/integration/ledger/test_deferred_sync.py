@@ -11,17 +11,17 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import grouping
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import (
     LedgerClosedError,
     LedgerFencedError,
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.handles import grouping
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.hand_writer import Gate, violations
 from tests.integration.rig import SCHEMA, Rig, rows_from
 from tests.integration.waiting import wait_for_all_copies, wait_until
@@ -219,7 +219,7 @@ def test_a_caller_waits_where_even_that_cannot_be_written(
     memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grouping, "HELD_BYTES_MAX", 50)
-    monkeypatch.setattr("bkspark.client.handles.backlog.OUTSTANDING_BYTES_MAX", 100)
+    monkeypatch.setattr("bkspark.ledger.handles.backlog.OUTSTANDING_BYTES_MAX", 100)
     gate = Gate(memory_rig.faults)
     handle = keeper.create_ledger(settings=DEFERRED)
     gate.close(*memory_rig.urls)
@@ -240,8 +240,8 @@ def test_a_caller_waits_where_even_that_cannot_be_written(
 
 KILLED = """
 import os, signal, sys
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles.settings import WriterSettings
+from bkspark.bookkeeper import BookKeeper
+from bkspark.ledger.handles.settings import WriterSettings
 keeper = BookKeeper(sys.argv[1])
 handle = keeper.create_ledger(settings=WriterSettings(is_sync_deferred=True))
 for number in range(5):

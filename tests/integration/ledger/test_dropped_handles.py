@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import LedgerFencedError
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_until

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.cluster import Cluster
-from bkspark.client.copying import copy_entry_log
-from bkspark.client.password import Password
-from bkspark.client.recovery.recover import recover
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.format import layout
+from bkspark.ledger.copying import copy_entry_log
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.batch import commit as batch_commit
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from bkspark.testing.faulty_os import Crash

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.records import Records, Seen
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.records import Records, Seen
 from bkspark.errors import (
     BookieUnavailableError,
     LedgerFencedError,
@@ -21,12 +19,14 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import layout
-from bkspark.protocol import writing
-from bkspark.protocol.adding import PendingAdds
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.quarantine import FAILURES_MAX
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.writing_steps import Failed, Stored
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.protocol.ledger import writing
+from bkspark.protocol.ledger.adding import PendingAdds
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.quarantine import FAILURES_MAX
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.writing_steps import Failed, Stored
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.hand_writer import Gate, violations

@@ -12,14 +12,14 @@ import pytest
 
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.password import Password, make_digester
-from bkspark.client.recovery.journal_tail import read_tail
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import InvalidRequestError
 from bkspark.format import journal, layout
-from bkspark.protocol.record import AddRecord
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.ledger.recovery.journal_tail import read_tail
+from bkspark.protocol.ledger.record import AddRecord
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.hand_writer import violations
@@ -29,7 +29,7 @@ from tests.integration.waiting import wait_for_all_copies
 SOON = WriterSettings(explicit_lac_ms=20)
 READER = """
 import sys
-from bkspark.client.bookkeeper import BookKeeper
+from bkspark.bookkeeper import BookKeeper
 with BookKeeper(sys.argv[1]) as keeper:
     reader = keeper.open_ledger(int(sys.argv[2]), recovery=False)
     assert reader.wait_for(int(sys.argv[3]), timeout=20)

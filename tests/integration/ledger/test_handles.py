@@ -9,11 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles import backlog
-from bkspark.client.handles.lanes import Lanes
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import (
     BookieUnavailableError,
     CorruptDataError,
@@ -25,7 +21,11 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState
+from bkspark.ledger.handles import backlog
+from bkspark.ledger.handles.lanes import Lanes
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from tests.integration.hand_writer import Gate, HandWriter
 from tests.integration.rig import SCHEMA, Rig, rows_from
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from bkspark.client import bookie_client
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.protocol.quarantine import FAILURES_MAX
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster import bookie_client
+from bkspark.cluster.cluster import Cluster
+from bkspark.protocol.ledger.quarantine import FAILURES_MAX
 from tests.integration.faults.test_hanging_bookies import Gates, names_of
 from tests.integration.rig import Rig
 from tests.stopwatch import Stopwatch, patience

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles.settings import ReaderSettings
-from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import (
     BookieUnavailableError,
     CorruptDataError,
     InvalidRequestError,
     NoSuchEntryError,
 )
+from bkspark.ledger.handles.settings import ReaderSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.hand_writer import Gate, HandWriter
@@ -267,10 +267,10 @@ def test_when_all_hang_the_reader_fails_in_time_and_later_goes_on(
 def test_2_4_4_a_bookie_that_failed_is_asked_last(
     memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bkspark.client.handles.entry_reader.CACHE_BYTES", 1)
-    monkeypatch.setattr("bkspark.client.journals.journal_pages.PAGE_BYTES", 500)
-    monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES", 500)
-    monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES_MAX", 500)
+    monkeypatch.setattr("bkspark.ledger.handles.entry_reader.CACHE_BYTES", 1)
+    monkeypatch.setattr("bkspark.ledger.journals.journal_pages.PAGE_BYTES", 500)
+    monkeypatch.setattr("bkspark.ledger.journals.journal_reader.CHUNK_BYTES", 500)
+    monkeypatch.setattr("bkspark.ledger.journals.journal_reader.CHUNK_BYTES_MAX", 500)
     handle = written(keeper, 30, (3, 2, 2))
     failing = members(handle)[0]
     memory_rig.faults.down = {failing}
@@ -293,10 +293,10 @@ def test_2_4_5_one_bookie_is_kept_where_all_are_alike(memory_rig: Rig, keeper: B
 def test_2_4_5_after_a_fault_the_next_good_one_is_kept(
     memory_rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bkspark.client.handles.entry_reader.CACHE_BYTES", 1)
-    monkeypatch.setattr("bkspark.client.journals.journal_pages.PAGE_BYTES", 500)
-    monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES", 500)
-    monkeypatch.setattr("bkspark.client.journals.journal_reader.CHUNK_BYTES_MAX", 500)
+    monkeypatch.setattr("bkspark.ledger.handles.entry_reader.CACHE_BYTES", 1)
+    monkeypatch.setattr("bkspark.ledger.journals.journal_pages.PAGE_BYTES", 500)
+    monkeypatch.setattr("bkspark.ledger.journals.journal_reader.CHUNK_BYTES", 500)
+    monkeypatch.setattr("bkspark.ledger.journals.journal_reader.CHUNK_BYTES_MAX", 500)
     handle = written(keeper, 20)
     names = (members(handle) * 2)[handle.ledger_id % 3 :]
     reader = keeper.open_ledger(handle.ledger_id)

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from bkspark.bookie import memory
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles.write_handle import WriteHandle
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookieUnavailableError, NoSuchLedgerError, UnauthorizedError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger import DigestSpec
-from bkspark.protocol.record import confirmation
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.record import confirmation
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.deleting import make_tombstone
-from bkspark.client.logs import opening, settling
-from bkspark.client.password import Password
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.password import Password
 from bkspark.errors import NoSuchLedgerError
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.deleting import make_tombstone
+from bkspark.log import opening, settling
+from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.log_scenes import NAME, SILENT, assert_sound, values
 from tests.integration.rig import Rig, partitions_of
 

@@ -1,7 +1,7 @@
 """What the history of a log says about streams and batches that write to it in turns."""
 
-from bkspark.client.admin import views
-from bkspark.client.cluster import Cluster
+from bkspark.admin import views
+from bkspark.cluster.cluster import Cluster
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import Driver
 

@@ -11,12 +11,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-from bkspark.client.batch.commit import commit
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.deleting import delete_log
-from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.logs.log_writer import LogWriter
-from bkspark.client.password import Password
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     BookKeeperError,
     LedgerClosedError,
@@ -27,7 +23,11 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.format import arrow_schema
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.deleting import delete_log
+from bkspark.log.batch.commit import commit
+from bkspark.log.log_handle import LogHandle
+from bkspark.log.log_writer import LogWriter
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at
 from bkspark.testing.faulty_os import Crash

@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.logs.log_writer import LogWriter
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import (
     LedgerClosedError,
     OutcomeUnknownError,
 )
+from bkspark.log.log_handle import LogHandle
+from bkspark.log.log_writer import LogWriter
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, fail_at
 from tests.integration.log_scenes import (

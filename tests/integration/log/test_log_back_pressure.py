@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from bkspark.client.handles import backlog, settings
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.logs import log_writer
-from bkspark.client.logs.log_writer import LogWriter
 from bkspark.errors import InvalidRequestError, LedgerClosedError, NotEnoughBookiesError
+from bkspark.ledger.handles import backlog, settings
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.log import log_writer
+from bkspark.log.log_writer import LogWriter
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.log_scenes import Held, held_writer
 from tests.integration.rig import Rig

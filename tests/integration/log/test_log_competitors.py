@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
+from bkspark.bookkeeper import BookKeeper
 from tests.integration.rig import Rig
 from tests.thorough import always
 

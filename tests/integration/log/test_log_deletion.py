@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.deleting import delete_log
-from bkspark.client.logs import truncation
-from bkspark.client.logs.log_handle import LogHandle
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookKeeperError, LedgerClosedError, OutcomeUnknownError
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.deleting import delete_log
+from bkspark.log import truncation
+from bkspark.log.log_handle import LogHandle
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at
 from bkspark.testing.faulty_os import Crash

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.logs.rolling import RollPolicy
+from bkspark.bookkeeper import BookKeeper
+from bkspark.log.rolling import RollPolicy
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, Operation, no_fault
 from tests.integration.log_scenes import NAME, SILENT

@@ -9,12 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.deleting import delete_log
-from bkspark.client.handles.write_handle import WriteHandle
-from bkspark.client.logs import log_writer
-from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.logs.log_writer import LogWriter
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,
@@ -25,6 +20,11 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.format import layout
+from bkspark.ledger.deleting import delete_log
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.log import log_writer
+from bkspark.log.log_handle import LogHandle
+from bkspark.log.log_writer import LogWriter
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.log_scenes import (

@@ -6,20 +6,20 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.logs import opening
-from bkspark.client.logs.opening import open_tail
-from bkspark.client.logs.settling import settle
-from bkspark.client.password import Password
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     InvalidRequestError,
     LedgerFencedError,
     UnauthorizedError,
 )
 from bkspark.format import arrow_schema
-from bkspark.protocol.ledger import LedgerState
-from bkspark.protocol.log_contents import LoggedLedger
-from bkspark.protocol.stream_run import StreamRun
+from bkspark.log import opening
+from bkspark.log.opening import open_tail
+from bkspark.log.settling import settle
+from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.stream_run import StreamRun
 from tests.integration.log_scenes import NAME, SILENT, assert_sound
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from
 

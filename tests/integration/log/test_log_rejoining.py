@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
+from bkspark.bookkeeper import BookKeeper
 from bkspark.format import layout
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, DecideOperation, Operation, no_fault

@@ -2,14 +2,8 @@
 
 import pytest
 
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.deleting import delete_log
-from bkspark.client.logs import truncation
-from bkspark.client.logs.log_handle import LogHandle
-from bkspark.client.logs.rolling import RollPolicy
-from bkspark.client.logs.undecided import Undecided
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import (
     MetadataVersionError,
     NoSuchEntryError,
@@ -17,7 +11,13 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.deleting import delete_log
+from bkspark.log import truncation
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.log_handle import LogHandle
+from bkspark.log.rolling import RollPolicy
+from bkspark.log.undecided import Undecided
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at
 from bkspark.testing.faulty_os import Crash

@@ -10,9 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.logs import opening
-from bkspark.client.logs.log_writer import LogWriter
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import (
     BookKeeperError,
     LedgerClosedError,
@@ -20,6 +18,8 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import layout
+from bkspark.log import opening
+from bkspark.log.log_writer import LogWriter
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.log_scenes import (

@@ -5,10 +5,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.deleting import delete_log
-from bkspark.client.logs.cursors import existing_cursor
-from bkspark.client.logs.log_handle import LogHandle
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,
@@ -18,7 +15,10 @@ from bkspark.errors import (
     NoSuchLedgerError,
 )
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.deleting import delete_log
+from bkspark.log.cursors import existing_cursor
+from bkspark.log.log_handle import LogHandle
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty_cluster import Operation, no_fault
 from bkspark.testing.faulty_os import Crash
 from tests.integration.log_scenes import fill, values

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.cluster import Cluster
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError, InvalidRequestError, OutcomeUnknownError
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import Transaction
+from bkspark.log.batch import commit as batch_commit
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import Transaction
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from
 
 Rigs = Callable[..., Rig]
@@ -207,9 +207,9 @@ def test_a_log_keeps_the_settings_it_was_made_with(rig: Rig) -> None:
 
 
 def test_a_read_pins_one_version_of_the_log(rig: Rig) -> None:
-    from bkspark.client.password import Password
-    from bkspark.client.reading.plan import OffsetRange, plan_log
-    from bkspark.client.reading.slice_reader import SliceReader
+    from bkspark.cluster.password import Password
+    from bkspark.log.reading.plan import OffsetRange, plan_log
+    from bkspark.log.reading.slice_reader import SliceReader
 
     rig.write([[rows_from(0, 5)]])
     with Cluster(rig.uri) as cluster:

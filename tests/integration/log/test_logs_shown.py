@@ -1,7 +1,7 @@
 """What is shown of a log that is streamed into: as much as can be read of it."""
 
-from bkspark.client.admin import views
-from bkspark.client.cluster import Cluster
+from bkspark.admin import views
+from bkspark.cluster.cluster import Cluster
 from tests.integration.rig import LOG, Rig
 from tests.integration.stream_driver import ROWS_PER_BATCH, Driver
 

@@ -7,25 +7,25 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.ensembles import take_permission
-from bkspark.client.handles import how_far
-from bkspark.client.journals.member_end import permission_of
-from bkspark.client.logs.opening import create_log_ledger
-from bkspark.client.logs.settling import settle
-from bkspark.client.reading.ledger_files import OpenBookies
-from bkspark.client.reading.log_view import LogWatch, look_at, view_of
-from bkspark.client.reading.ordered_read import read_view_in_order
-from bkspark.client.reading.plan import OffsetRange, plan_log
-from bkspark.client.reading.slice_reader import SliceReader
-from bkspark.client.recovery.recover import recover
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.ensembles import take_permission
 from bkspark.errors import (
     BookieUnavailableError,
     NoSuchEntryError,
     NoSuchLedgerError,
 )
 from bkspark.format import layout
+from bkspark.ledger.handles import how_far
+from bkspark.ledger.journals.member_end import permission_of
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.opening import create_log_ledger
+from bkspark.log.reading.ledger_files import OpenBookies
+from bkspark.log.reading.log_view import LogWatch, look_at, view_of
+from bkspark.log.reading.ordered_read import read_view_in_order
+from bkspark.log.reading.plan import OffsetRange, plan_log
+from bkspark.log.reading.slice_reader import SliceReader
+from bkspark.log.settling import settle
 from tests.integration.open_tails import (
     NO_PASSWORD,
     PROMPT,

@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 
 from bkspark import environment
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery import displacement
-from bkspark.client.recovery.fencing import WriteBack
-from bkspark.client.recovery.recover import recover
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import OutcomeUnknownError
-from bkspark.protocol import recovering
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.recovery import displacement
+from bkspark.ledger.recovery.fencing import WriteBack
+from bkspark.ledger.recovery.recover import recover
+from bkspark.protocol.ledger import recovering
+from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, violations
 from tests.integration.rig import Rig
 from tests.thorough import always
 
 RECOVERER = """
 import sys
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery.recover import recover
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.ledger.recovery.recover import recover
 with Cluster(sys.argv[1]) as cluster:
     print("ready", flush=True)
     sys.stdin.readline()

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from bkspark.bookie.memory import MemoryFile, MemoryRoot, find_disk
-from bkspark.client.batch.record_writer import RecordWriter
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery.fencing import FenceAndRead
-from bkspark.client.streams.handing_over import take_up
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import LedgerFencedError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerMetadata, LedgerState
+from bkspark.ledger.recovery.fencing import FenceAndRead
+from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.log.streams.handing_over import take_up
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind

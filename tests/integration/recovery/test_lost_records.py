@@ -6,15 +6,15 @@ Records that others have say what it had before them. What nobody has said yet i
 import pytest
 
 from bkspark import environment
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.recovery.fencing import FenceAndRead
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger import DigestSpec, LedgerState
-from bkspark.protocol.member_tail import MemberTail, lost_data
-from bkspark.protocol.recovery import Doubt, MemberAnswer
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.recovery.fencing import FenceAndRead
+from bkspark.protocol.ledger.member_tail import MemberTail, lost_data
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind
 from tests.integration.recovery.test_lost_folders import lose_folder
 from tests.integration.rig import Rig, flat

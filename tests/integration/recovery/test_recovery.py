@@ -4,14 +4,12 @@ from collections.abc import Collection
 
 import pytest
 
+from bkspark.admin import views
+from bkspark.admin.lost_bookies import declare_lost
 from bkspark.bookie.memory import MemoryRoot
-from bkspark.client.admin import views
-from bkspark.client.admin.lost_bookies import declare_lost
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery.recover import recover
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     CorruptDataError,
     NoSuchLedgerError,
@@ -20,7 +18,9 @@ from bkspark.errors import (
 )
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger import DigestSpec, LedgerState
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.batch import commit as batch_commit
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from bkspark.testing.faulty import Moment
 from bkspark.testing.faulty_cluster import crash_at
 from bkspark.testing.faulty_os import Crash

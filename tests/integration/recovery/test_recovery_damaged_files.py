@@ -5,15 +5,15 @@ from itertools import product
 
 import pytest
 
-from bkspark.client.batch.record_writer import RecordWriter
-from bkspark.client.batch.target import BatchTarget
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery.recover import recover
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerState
-from bkspark.protocol.record import EntryLog
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.log.batch.target import BatchTarget
+from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.record import EntryLog
 from tests.integration.rig import Rig, partitions_of
 
 MakeRig = Callable[..., Rig]

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.client.admin.lost_bookies import declare_lost
-from bkspark.client.cluster import Cluster
+from bkspark.admin.lost_bookies import declare_lost
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format import journal, layout
-from bkspark.protocol.ledger import LedgerState, Member
+from bkspark.protocol.ledger.metadata import LedgerState, Member
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.rig import Rig
 

@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
+from bkspark.admin.lost_bookies import declare_lost
 from bkspark.bookie import memory
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.admin.lost_bookies import declare_lost
-from bkspark.client.batch import commit as batch_commit
-from bkspark.client.batch.target import BatchTarget
-from bkspark.client.cluster import Cluster
-from bkspark.client.copying import copy_entry_log
-from bkspark.client.password import Password
-from bkspark.client.recovery import fencing
-from bkspark.client.recovery.fencing import FenceAndRead, WriteBack
-from bkspark.client.recovery.recover import recover
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerState
-from bkspark.protocol.record import EntryLog
-from bkspark.protocol.recovery_answers import Displaced, Failure, WrittenBack
+from bkspark.ledger.copying import copy_entry_log
+from bkspark.ledger.recovery import fencing
+from bkspark.ledger.recovery.fencing import FenceAndRead, WriteBack
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch.target import BatchTarget
+from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.record import EntryLog
+from bkspark.protocol.ledger.recovery_answers import Displaced, Failure, WrittenBack
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import crash_at
 from bkspark.testing.faulty_os import Crash

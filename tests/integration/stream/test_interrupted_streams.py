@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client.logs.rolling import RollPolicy
-from bkspark.client.streams.micro_batch import MicroBatch
 from bkspark.errors import BookKeeperError, LedgerFencedError
+from bkspark.log.rolling import RollPolicy
+from bkspark.log.streams.micro_batch import MicroBatch
 from bkspark.testing.faulty import Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at, fail_at
 from bkspark.testing.faulty_os import Crash

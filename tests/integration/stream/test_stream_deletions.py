@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.deleting import delete_log
-from bkspark.client.streams.commit import TailWriterCache
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import NoSuchLedgerError
+from bkspark.ledger.deleting import delete_log
+from bkspark.log.streams.commit import TailWriterCache
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import QUERY, Driver, expected, settled_rows, the_log
 

@@ -7,18 +7,18 @@ import pytest
 
 from bkspark import environment
 from bkspark.bookie import memory
-from bkspark.client.cluster import Cluster
-from bkspark.client.deleting import delete_log
-from bkspark.client.logs.rolling import RollPolicy
-from bkspark.client.password import Password
-from bkspark.client.recovery.recover import recover
-from bkspark.client.streams.commit import TailWriterCache
-from bkspark.client.streams.handing_over import take_up
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.environment import RealEnvironment
 from bkspark.errors import BookKeeperError, LedgerFencedError, NoSuchLedgerError, UnauthorizedError
 from bkspark.format import layout
-from bkspark.protocol.ledger import TAKEN_UP_TERM_MAX, LedgerMetadata, LedgerState
-from bkspark.protocol.stream_run import StreamRun
+from bkspark.ledger.deleting import delete_log
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.rolling import RollPolicy
+from bkspark.log.streams.commit import TailWriterCache
+from bkspark.log.streams.handing_over import take_up
+from bkspark.protocol.ledger.metadata import TAKEN_UP_TERM_MAX, LedgerMetadata, LedgerState
+from bkspark.protocol.log.stream_run import StreamRun
 from bkspark.testing.faulty import Moment
 from bkspark.testing.faulty_cluster import DecideOperation, Operation, crash_at, no_fault
 from bkspark.testing.faulty_os import Crash

@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client.batch.record_writer import RecordWriter
-from bkspark.client.cluster import Cluster
-from bkspark.client.logs.rolling import RollPolicy
-from bkspark.client.password import Password, make_digester
-from bkspark.client.reading.log_view import look_at
-from bkspark.client.recovery.recover import recover
-from bkspark.client.streams.commit import TailWriterCache, abort
-from bkspark.client.streams.micro_batch import StreamPart, gathered
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,
     LedgerFencedError,
     NotEnoughBookiesError,
 )
-from bkspark.protocol.batch import AttemptReport
-from bkspark.protocol.ledger import FIRST_TERM, LedgerState
+from bkspark.ledger.recovery.recover import recover
+from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.log.reading.log_view import look_at
+from bkspark.log.rolling import RollPolicy
+from bkspark.log.streams.commit import TailWriterCache, abort
+from bkspark.log.streams.micro_batch import StreamPart, gathered
+from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerState
+from bkspark.protocol.log.batch import AttemptReport
 from tests.integration.rig import Rig, flat, partitions_of
 from tests.integration.stream_driver import QUERY, Driver, expected, settled_rows, the_log
 

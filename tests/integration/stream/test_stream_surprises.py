@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from bkspark import environment
-from bkspark.client.cluster import Cluster
-from bkspark.client.deleting import delete_log
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError, InvalidRequestError
+from bkspark.ledger.deleting import delete_log
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.streams.tail_writer import SINK_POLICY
+from bkspark.cluster.cluster import Cluster
+from bkspark.log.streams.tail_writer import SINK_POLICY
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import Driver, settled_rows, the_log
 

@@ -17,11 +17,11 @@ is known of those who remember everything be compared with those of whoever has 
 
 from collections.abc import Callable
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.recovery import recoverer
-from bkspark.protocol.ledger import LedgerMetadata
-from bkspark.protocol.recovering import Closing, LedgerRecovery, WritingBack
-from bkspark.protocol.recovery_steps import Close, Event, Instruction, TakenOver, TakeOver
+from bkspark.cluster.cluster import Cluster
+from bkspark.ledger.recovery import recoverer
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.recovering import Closing, LedgerRecovery, WritingBack
+from bkspark.protocol.ledger.recovery_steps import Close, Event, Instruction, TakenOver, TakeOver
 
 GoOn = Callable[[object], None]
 """Told all that whoever runs now goes on with; None: what it went on with the last time."""

@@ -8,7 +8,7 @@ R16), was seen by the oracle when the step was learnt, and is the same wherever 
 
 from bkspark.bookie.memory import MemoryDisk, MemoryFile
 from bkspark.format import cookie, layout, ledger_metadata
-from bkspark.protocol.ledger import LedgerState
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty_cluster import METADATA
 from tests.simulation.disks import URI
 from tests.simulation.exhaustive.knowledge import Numbers

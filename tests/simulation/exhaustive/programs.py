@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from bkspark.format import ledger_metadata
-from bkspark.protocol.ledger import LedgerMetadata
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.exhaustive.knowledge import OVER, Known, Numbers, is_shared
 from tests.simulation.exhaustive.run import WRITER, Scope

@@ -15,9 +15,9 @@ from typing import Protocol
 
 from bkspark import environment
 from bkspark.metadata import memory as metadata_memory
-from bkspark.protocol import recovering
-from bkspark.protocol.ledger import LedgerMetadata, Member
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger import recovering
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
 from tests.simulation.environment import SimulatedEnvironment, replaced

@@ -9,10 +9,10 @@ import sys
 import pyarrow as pa
 import pytest
 
+from bkspark.admin.survey import Survey
 from bkspark.cli import main
-from bkspark.client.admin.survey import Survey
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 
 
 @pytest.fixture(autouse=True)

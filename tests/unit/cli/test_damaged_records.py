@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bkspark.client.admin.lost_bookies import declare_lost
-from bkspark.client.admin.survey import Survey
-from bkspark.client.cluster import Cluster
+from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.survey import Survey
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.format.recovery import StuckRecovery
 from bkspark.metadata import directory

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
-from bkspark.client.reading import ordered_read
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.log.reading import ordered_read
 
 CASES = {
     "no such log": (["log", "show", "x"], "NoSuchLedgerError", "there is no log 'x'", 2),

@@ -5,10 +5,10 @@ from threading import Event
 
 import pytest
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.reading import log_ends
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
+from bkspark.log.reading import log_ends
 
 
 @pytest.fixture

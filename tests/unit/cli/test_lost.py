@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 import bkspark
-from bkspark.client.admin.lost_bookies import declare_lost
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery.recover import recover
+from bkspark.admin.lost_bookies import declare_lost
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.format import layout
-from bkspark.protocol.ledger import LedgerState
+from bkspark.ledger.recovery.recover import recover
+from bkspark.protocol.ledger.metadata import LedgerState
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import bkspark
-from bkspark.client.cluster import Cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery.recover import recover
-from bkspark.protocol.ledger import LedgerState
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.ledger.recovery.recover import recover
+from bkspark.protocol.ledger.metadata import LedgerState
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from bkspark.bookkeeper import BookKeeper
 from bkspark.cli import health
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.password import Password
+from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.password import Password
 from bkspark.format import layout
 from bkspark.format.recovery import StuckRecovery
 

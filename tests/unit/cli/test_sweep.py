@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bkspark.bookie.uri import open_bookie
-from bkspark.client.cluster import Cluster
+from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
 
 

@@ -15,12 +15,12 @@ import pytest
 from typer import Exit
 
 from bkspark import demo
+from bkspark.bookkeeper import BookKeeper
 from bkspark.cli import cluster, findings, main, output
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import Column, note, print_json, print_pairs, print_table, visible
 from bkspark.cli.session import require_consent
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchLedgerError
 
 EVIL = "\x1b]0;owned\x07\x9b2J\x7f\r\b\u202e\u2066\u200b\u2028\u061c\U000e0001end"

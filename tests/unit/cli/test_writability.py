@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from bkspark.bookie import posix
-from bkspark.client import ensembles
-from bkspark.client.cluster import Cluster
+from bkspark.cluster import ensembles
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import NotEnoughBookiesError
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import StorageFaults
 from bkspark.testing.faulty_os import FaultyOs

@@ -13,7 +13,7 @@ import pyarrow as pa
 from bkspark.format import envelope
 from bkspark.format.digest import canonical_json, crc32c
 from bkspark.format.journal import decode_journal
-from bkspark.protocol.record import AddRecord, EntryLog
+from bkspark.protocol.ledger.record import AddRecord, EntryLog
 
 from .material import ATTEMPT, LEDGER, SCHEMA, StoredLog, add_record, digester, frame
 

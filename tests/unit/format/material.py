@@ -27,8 +27,7 @@ from bkspark.format.entry_log import (
     head_length,
 )
 from bkspark.format.recovery import LostBookie, StuckRecovery
-from bkspark.protocol.cursor import CursorRecord
-from bkspark.protocol.ledger import (
+from bkspark.protocol.ledger.metadata import (
     DigestSpec,
     Fragment,
     LedgerMetadata,
@@ -36,10 +35,8 @@ from bkspark.protocol.ledger import (
     Member,
     Standing,
 )
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.log_contents import LoggedLedger
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import (
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import (
     AddRecord,
     AttemptLogs,
     EntryLog,
@@ -47,6 +44,9 @@ from bkspark.protocol.record import (
     stripe_row_count,
     stripes_of_range,
 )
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.cursor import CursorRecord
+from bkspark.protocol.log.record import LogRecord
 
 PASSWORD = "correct horse"
 ATTEMPT, OTHER_ATTEMPT = "a" * 32, "b" * 32

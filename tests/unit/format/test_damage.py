@@ -13,7 +13,7 @@ import pytest
 from bkspark.errors import CorruptDataError
 from bkspark.format.digest import CRC32C, MAC
 from bkspark.format.journal import JournalContent, Tail, decode_journal, last_frame_length
-from bkspark.protocol.record import AddRecord
+from bkspark.protocol.ledger.record import AddRecord
 
 from ...thorough import always  # noqa: TID252
 from .material import (

@@ -4,8 +4,8 @@ import pytest
 
 from bkspark.format import journal
 from bkspark.format.digest import Digester, new_spec
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import AddRecord, confirmation
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import AddRecord, confirmation
 
 PLAIN = Digester(new_spec("CRC32C", None))
 LOCKED = Digester(new_spec("MAC", "secret"), "secret")

@@ -22,9 +22,9 @@ from bkspark.format import (
     strict_json,
 )
 from bkspark.format.digest import CRC32C, MAC, Digester, canonical_json, crc32c, new_spec
-from bkspark.protocol.ledger import DigestSpec
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import AddRecord, InlinePart, confirmation
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import AddRecord, InlinePart, confirmation
 
 from .material import (
     BOOKIE,

@@ -14,7 +14,7 @@ from typing import Literal
 
 import pytest
 
-from bkspark.client.records import Records
+from bkspark.cluster.records import Records
 from bkspark.errors import MetadataVersionError, OutcomeUnknownError
 from bkspark.metadata import zookeeper_session
 from bkspark.metadata.contract import MetadataStore, Versioned

@@ -2,10 +2,10 @@
 
 from bkspark.format import log_record
 from bkspark.metadata.zookeeper import VALUE_BYTES_MAX
-from bkspark.protocol.ledger import DigestSpec
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.log_contents import LoggedLedger
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.record import LogRecord
 
 
 def test_a_log_of_18_000_large_ledgers_is_a_record_that_zookeeper_takes() -> None:

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bkspark.protocol.adding import CheckTicket, PendingAdd, PendingAdds
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
+from bkspark.protocol.ledger.quorum import Quorum
 
 
 def acknowledged(pending: PendingAdds) -> list[int]:

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
-from bkspark.protocol.batch import AttemptReport, CommitPlan, WrittenLog, plan_commit
-from bkspark.protocol.ledger import Member
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import EntryLog
+from bkspark.protocol.ledger.metadata import Member
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import EntryLog
+from bkspark.protocol.log.batch import AttemptReport, CommitPlan, WrittenLog, plan_commit
 
 QUICK = settings(max_examples=120, derandomize=True, database=None, deadline=None)
 

@@ -5,8 +5,8 @@ from itertools import combinations, product
 
 import pytest
 
-from bkspark.protocol.confirmed import Confirmed, confirmed, witnesses
-from bkspark.protocol.quorum import Coverage, Quorum
+from bkspark.protocol.ledger.confirmed import Confirmed, confirmed, witnesses
+from bkspark.protocol.ledger.quorum import Coverage, Quorum
 
 QUORUMS = [(1, 1, 1), (2, 2, 1), (2, 2, 2), (3, 3, 2), (3, 3, 3), (3, 2, 1), (3, 2, 2), (4, 3, 2)]
 Lacs = tuple[int, ...]

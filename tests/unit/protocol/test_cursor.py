@@ -3,7 +3,7 @@
 import pytest
 
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.cursor import CursorRecord
+from bkspark.protocol.log.cursor import CursorRecord
 
 CURSOR = CursorRecord("events", "mail", generation=2, offset=5)
 

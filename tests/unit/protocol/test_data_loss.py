@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.protocol.data_loss import LogGeneration, data_loss, truncated
+from bkspark.protocol.log.data_loss import LogGeneration, data_loss, truncated
 
 from .test_log import LOG
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.protocol.evidence import lacking, stored, together
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import confirmation
+from bkspark.protocol.ledger.evidence import lacking, stored, together
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import confirmation
 
 SAID = confirmation(
     ledger_id=7,

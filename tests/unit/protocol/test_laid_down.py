@@ -5,7 +5,12 @@ from dataclasses import replace
 import pytest
 
 from bkspark.errors import InvalidRequestError, LedgerClosedError, LedgerFencedError
-from bkspark.protocol.ledger import TAKEN_UP_TERM_MAX, LedgerMetadata, LedgerState, Standing
+from bkspark.protocol.ledger.metadata import (
+    TAKEN_UP_TERM_MAX,
+    LedgerMetadata,
+    LedgerState,
+    Standing,
+)
 
 from .test_ledger import CLOSED, fragment, ledger
 

@@ -12,8 +12,14 @@ from bkspark.errors import (
     LedgerClosedError,
     LedgerFencedError,
 )
-from bkspark.protocol.ledger import LEGAL_MOVES, Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.metadata import (
+    LEGAL_MOVES,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Member,
+)
+from bkspark.protocol.ledger.quorum import Quorum
 
 OPEN, IN_RECOVERY = LedgerState.OPEN, LedgerState.IN_RECOVERY
 CLOSED, DELETING = LedgerState.CLOSED, LedgerState.DELETING

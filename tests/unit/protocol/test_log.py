@@ -6,11 +6,17 @@ from dataclasses import replace
 import pytest
 
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
-from bkspark.protocol.ledger import DigestSpec, Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.log_contents import LoggedLedger
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import Transaction
+from bkspark.protocol.ledger.metadata import (
+    DigestSpec,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Member,
+)
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.record import LogRecord
 
 EMPTY = LogRecord("events", Quorum(2, 2, 1), DigestSpec("MAC", "03", "04"), b"old")
 FIRST = LoggedLedger(1, 0, 10, 100)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError
-from bkspark.protocol.ledger import LedgerState
-from bkspark.protocol.quorum import Quorum
+from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.quorum import Quorum
 
 from .test_log import LOG, ledger, splice
 

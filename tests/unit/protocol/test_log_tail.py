@@ -13,11 +13,11 @@ from bkspark.errors import (
     NoSuchLedgerError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.ledger import DigestSpec, LedgerState
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.log_contents import LoggedLedger
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, app_id, with_run
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, app_id, with_run
 
 from .test_log import EMPTY, FIRST, LOG, SECOND, ledger, splice
 

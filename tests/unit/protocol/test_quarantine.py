@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bkspark.protocol.ledger import Member
-from bkspark.protocol.quarantine import (
+from bkspark.protocol.ledger.metadata import Member
+from bkspark.protocol.ledger.quarantine import (
     FAILURES_MAX,
     QUARANTINE_SECONDS,
     WINDOW_SECONDS,

@@ -6,7 +6,7 @@ from itertools import combinations, product
 import pytest
 
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.quorum import ENSEMBLE_SIZE_MAX, Coverage, Quorum
+from bkspark.protocol.ledger.quorum import ENSEMBLE_SIZE_MAX, Coverage, Quorum
 
 SIZES = [
     (size, write, ack)

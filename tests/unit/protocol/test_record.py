@@ -2,8 +2,8 @@
 
 import pytest
 
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import (
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import (
     AddRecord,
     AttemptLogs,
     EntryLog,

@@ -7,9 +7,15 @@ from itertools import product
 
 import pytest
 
-from bkspark.protocol.quorum import Quorum
-from bkspark.protocol.record import AddRecord, AttemptLogs, EntryLog, InlinePart, stripes_of_range
-from bkspark.protocol.recovery import (
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import (
+    AddRecord,
+    AttemptLogs,
+    EntryLog,
+    InlinePart,
+    stripes_of_range,
+)
+from bkspark.protocol.ledger.recovery import (
     Doubt,
     MemberAnswer,
     Verdict,

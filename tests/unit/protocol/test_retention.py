@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.protocol.log import LogRecord
-from bkspark.protocol.log_contents import LoggedLedger
-from bkspark.protocol.retention import is_limited, retained_from
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.retention import is_limited, retained_from
 
 from .test_log import EMPTY
 

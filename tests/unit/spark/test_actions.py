@@ -12,12 +12,12 @@ import pytest
 
 import bkspark
 from bkspark.bookie.contract import BookieAddress
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.password import Password
-from bkspark.client.recovery import running
-from bkspark.client.recovery.recover import recover
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
+from bkspark.ledger.recovery import running
+from bkspark.ledger.recovery.recover import recover
 from bkspark.spark import actions
 from bkspark.spark.actions import Done
 

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from bkspark.client.bookkeeper import BookKeeper
-from bkspark.client.deleting import delete_log, make_tombstone
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.logs import truncation
-from bkspark.client.reading import ordered_read
+from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import layout
+from bkspark.ledger.deleting import delete_log, make_tombstone
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.log import truncation
+from bkspark.log.reading import ordered_read
 from bkspark.spark.source import BookKeeperDataSource
 from bkspark.testing.faulty_cluster import StorageFaults
 

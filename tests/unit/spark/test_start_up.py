@@ -16,8 +16,8 @@ NOT_NEEDED = {
     "boto3",
     "bkspark.bookie.memory",
     "bkspark.bookie.object_store",
-    "bkspark.client.handles.read_handle",
-    "bkspark.client.admin.views",
+    "bkspark.ledger.handles.read_handle",
+    "bkspark.admin.views",
     "bkspark.metadata.object_store",
     "bkspark.metadata.zookeeper",
     "fsspec",
@@ -44,7 +44,7 @@ print(json.dumps(sorted(set(sys.modules) - before)))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     loaded = json.loads(done.stdout.splitlines()[-1])
-    assert "bkspark.client.reading.slice_reader" in loaded
+    assert "bkspark.log.reading.slice_reader" in loaded
     assert NOT_NEEDED.isdisjoint(loaded), NOT_NEEDED.intersection(loaded)
 
 

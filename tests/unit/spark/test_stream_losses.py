@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from bkspark.client.bookkeeper import BookKeeper
+from bkspark.bookkeeper import BookKeeper
 from bkspark.spark.source import BookKeeperDataSource
 
 

@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 from pyspark.sql.types import LongType, StructType
 
-from bkspark.client.cluster import Cluster
-from bkspark.client.deleting import delete_log
-from bkspark.client.handles.settings import WriterSettings
-from bkspark.client.logs.log_writer import LogWriter
-from bkspark.client.password import Password
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
+from bkspark.ledger.deleting import delete_log
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.log.log_writer import LogWriter
 from bkspark.spark.source import BookKeeperDataSource
 
 ALL = ReadAllAvailable()

@@ -7,12 +7,12 @@ import pytest
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.types import LongType, StructField, StructType
 
-from bkspark.client.cluster import Cluster, init_cluster
-from bkspark.client.handles.entries import VALUE_SCHEMA
-from bkspark.client.logs.creating import create_log
+from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.ledger import DigestSpec
-from bkspark.protocol.quorum import Quorum
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+from bkspark.log.creating import create_log
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.spark.options import parse
 from bkspark.spark.stream_writer import BookKeeperStreamWriter
 

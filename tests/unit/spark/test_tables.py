@@ -7,7 +7,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StructField, StructType
 
-from bkspark.client.cluster import init_cluster
+from bkspark.cluster.cluster import init_cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.spark.options import parse
 from bkspark.spark.tables import require_no_new_table

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bkspark.cli import main
-from bkspark.client.cluster import Cluster, init_cluster
+from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.storage import file_systems, litmus
 from bkspark.storage.file_systems import mount_of, why_unsafe

@@ -1,0 +1,70 @@
+"""Ledgers that are IN_RECOVERY, and why the last recovery could not close them.
+
+For people: what a recovery left behind may be out of date, and nothing depends on it. It is shown
+only while the ledger is in the very term it was written in, and without the bookies that were
+declared lost since.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from bkspark.cluster.cluster import Cluster
+from bkspark.format.recovery import StuckRecovery
+from bkspark.protocol.ledger import recovery_messages
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+
+STUCK_SCHEMA = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("log", pa.string()),
+        ("term", pa.int64()),
+        ("entry_id", pa.int64()),
+        ("waiting_for", pa.list_(pa.string())),
+        ("reason", pa.string()),
+        ("hint", pa.string()),
+        ("told", pa.timestamp("us", tz="UTC")),
+    ]
+)
+"""Of the view of them; without a reason all behind the term is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedRecovery:
+    """A ledger that is IN_RECOVERY.
+
+    Attributes:
+        stuck: why; None if its recovery goes on, or died before it could say.
+    """
+
+    ledger: LedgerMetadata
+    stuck: StuckRecovery | None
+
+
+def unfinished_recoveries(
+    cluster: Cluster, ledgers: Iterable[LedgerMetadata]
+) -> Iterator[UnfinishedRecovery]:
+    """Those of ``ledgers`` that are IN_RECOVERY."""
+    for ledger in ledgers:
+        if ledger.state is LedgerState.IN_RECOVERY:
+            seen = cluster.recoveries.get(str(ledger.ledger_id))
+            is_of_now = seen is not None and seen.value.term == ledger.term
+            stuck = _without_lost(cluster, ledger, seen.value) if seen and is_of_now else None
+            yield UnfinishedRecovery(ledger, stuck)
+
+
+def _without_lost(cluster: Cluster, ledger: LedgerMetadata, stuck: StuckRecovery) -> StuckRecovery:
+    """What ``stuck`` says now that some of whom it waits for may have been declared lost."""
+    members = {m.bookie_id: m for fragment in ledger.fragments for m in fragment.ensemble}
+    waiting = [members[name] for name in stuck.waiting_for if name in members]
+    all_lost = cluster.lost_members()
+    lost = [member for member in waiting if member in all_lost]
+    if not lost:
+        return stuck
+    silent = [member for member in waiting if member not in all_lost]
+    reason, hint = recovery_messages.since_lost(
+        ledger.ledger_id, stuck.entry_id, lost, silent, cluster.addresses()
+    )
+    names = tuple(member.bookie_id for member in silent)
+    return replace(stuck, waiting_for=names, reason=reason, hint=hint)

@@ -1,0 +1,53 @@
+"""A cluster as it is shown to people: a record that cannot be read hides no other.
+
+The rule: **nothing is decided by it.** Whoever writes, recovers or deletes must fail where a record
+gives no answer, because what is unknown is never absent; only who shows goes on, and names it.
+"""
+
+import logging
+
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import BookKeeperError, InvalidRequestError
+from bkspark.format import layout
+
+logger = logging.getLogger(__name__)
+
+
+class Survey(Cluster):
+    """A ``Cluster`` whose unreadable records are as absent, and listed in ``unreadable``."""
+
+    def __init__(self, metadata_uri: str) -> None:
+        super().__init__(metadata_uri)
+        shown = (self.ledgers, self.logs, self.recoveries, self.lost, self._bookies)
+        for records in (*shown, self._counters):
+            records.step_over = self._note
+
+    def ledger_ids(self) -> list[int]:
+        """Ids of all ledgers, also of those that cannot be read."""
+        return self._ids(layout.LEDGERS_PREFIX)
+
+    def read_all(self) -> None:
+        """Read each record once, so that ``unreadable`` names all that cannot be."""
+        for ledger_id in self.ledger_ids():
+            self.ledgers.get(str(ledger_id))
+        for ledger_id in self._ids(layout.RECOVERIES_PREFIX):
+            self.recoveries.get(str(ledger_id))
+        for name in self.log_names():
+            self.logs.get(name)
+        self.bookies()
+        self.lost_members()
+        self._counters.get(layout.LEDGER_COUNTER_KEY)
+
+    def _ids(self, prefix: str) -> list[int]:
+        ids = []
+        for name in self.store.list(prefix):
+            try:
+                ids.append(layout.parse_ledger_key(name))
+            except InvalidRequestError as error:
+                self._note(f"{prefix}/{name}", error)
+        return ids
+
+    def _note(self, key: str, error: BookKeeperError) -> None:
+        if key not in self.unreadable:
+            logger.warning("left out: metadata record %s: %s", key, error.args[0])
+        self.unreadable[key] = str(error.args[0])

@@ -1,0 +1,169 @@
+"""Views of logs: what there is, and the ledgers on each list in order."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from bkspark.admin.views.sharing import (
+    QUORUM_FIELDS,
+    TIME,
+    Row,
+    all_logs,
+    columns_of,
+    quorum_of,
+    timestamp,
+)
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.ledger.creating import OPERATION_KEY, STREAM
+from bkspark.log.reading.log_ends import views_of
+from bkspark.log.reading.log_view import LogView
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.stream_run import queries_of
+
+LOGS = pa.schema(
+    [
+        ("log", pa.string()),
+        ("entries", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("end_offset", pa.int64()),
+        ("bytes", pa.int64()),
+        ("is_end_known", pa.bool_()),
+        ("ledgers", pa.int32()),
+        ("tail", pa.list_(pa.int64())),
+        ("tail_confirmed", pa.list_(pa.int64())),
+        ("is_sealed", pa.bool_()),
+        ("generation", pa.int32()),
+        *QUORUM_FIELDS,
+        ("digest_type", pa.string()),
+        ("columns", pa.list_(pa.string())),
+        ("created", TIME),
+        ("changed", TIME),
+    ]
+)
+
+HISTORY = pa.schema(
+    [
+        ("log", pa.string()),
+        ("generation", pa.int32()),
+        ("version", pa.int64()),
+        ("timestamp", TIME),
+        ("operation", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("entries", pa.int64()),
+        ("bytes", pa.int64()),
+        (
+            "transactions",
+            pa.list_(pa.struct([("app_id", pa.string()), ("version", pa.int64())])),
+        ),
+    ]
+)
+
+
+def logs(cluster: Cluster, log_name: str | None, password: Password | None = None) -> list[Row]:
+    """One row per log, up to where it can be read now.
+
+    Where that cannot be told of a log with an open tail, ``is_end_known`` is false: its row is
+    about what is closed, and there may be more.
+    """
+    records = list(all_logs(cluster, log_name))
+    seen = views_of(cluster, records, password or Password())
+    return [_log_row(log, seen.get(log.name)) for log in records]
+
+
+def _log_row(log: LogRecord, view: LogView | None) -> Row:
+    shown = view or LogView(log, log.ledgers)
+    return {
+        "log": log.name,
+        "entries": shown.end_offset - shown.first_offset,
+        "first_offset": shown.first_offset,
+        "end_offset": shown.end_offset,
+        "bytes": sum(place.length_bytes for place in shown.ledgers),
+        "is_end_known": view is not None,
+        "ledgers": len(log.listed_ids),
+        "tail": list(log.tail),
+        "tail_confirmed": [_confirmed(shown, ledger_id) for ledger_id in log.tail],
+        "is_sealed": log.is_sealed,
+        "generation": log.generation,
+        **quorum_of(log),
+        "digest_type": log.digest.digest_type,
+        "columns": columns_of(log.schema),
+        "created": timestamp(log.created_ms),
+        "changed": timestamp(log.changed_ms),
+    }
+
+
+def _confirmed(view: LogView, ledger_id: int) -> int | None:
+    """How many entries of a ledger of the tail may be read; None if that was not looked at."""
+    counts = {place.ledger_id: place.entry_count for place in view.ledgers}
+    return counts.get(ledger_id, 0) if ledger_id in view.metadata else None
+
+
+def history(cluster: Cluster, log_name: str | None) -> list[Row]:
+    """What made each log what it is now: its newest truncation, then each ledger on its list.
+
+    A closed ledger has its version for ever; an open one has no version, entries and bytes yet.
+    """
+    return [
+        row
+        for log in all_logs(cluster, log_name)
+        for row in (*_truncation(log), *_writes(cluster, log))
+    ]
+
+
+def _truncation(log: LogRecord) -> Iterator[Row]:
+    """Where the log begins since then; it took entries away and is no version of its own."""
+    if log.first_offset:
+        yield {
+            **dict.fromkeys(HISTORY.names),
+            "log": log.name,
+            "generation": log.generation,
+            "timestamp": timestamp(log.truncated_ms or 0),
+            "operation": "truncate",
+            "first_offset": log.first_offset,
+        }
+
+
+def _writes(cluster: Cluster, log: LogRecord) -> Iterator[Row]:
+    for version, place in enumerate(log.ledgers, log.first_version):
+        yield _write(cluster, log, place.ledger_id, version, place)
+    for ledger_id in log.tail:
+        yield _write(cluster, log, ledger_id, None, None)
+
+
+def _write(
+    cluster: Cluster,
+    log: LogRecord,
+    ledger_id: int,
+    version: int | None,
+    place: LoggedLedger | None,
+) -> Row:
+    seen = cluster.ledgers.get(str(ledger_id))
+    ledger = None if seen is None else seen.value
+    began_ms = ledger.created_ms if ledger else 0
+    return {
+        "log": log.name,
+        "generation": log.generation,
+        "version": version,
+        "timestamp": timestamp(place.closed_ms if place and place.closed_ms else began_ms),
+        "operation": None if ledger is None else _operation(ledger),
+        "ledger_id": ledger_id,
+        "first_offset": place and place.first_offset,
+        "entries": place and place.entry_count,
+        "bytes": place and place.length_bytes,
+        "transactions": _transactions(ledger),
+    }
+
+
+def _operation(ledger: LedgerMetadata) -> str | None:
+    """What wrote the ledger; None for one from before that was noted."""
+    noted = ledger.custom_metadata.get(OPERATION_KEY)
+    return noted or (STREAM if queries_of({}, ledger.transactions) else None)
+
+
+def _transactions(ledger: LedgerMetadata | None) -> list[Row]:
+    done = {} if ledger is None else ledger.transactions
+    return [{"app_id": app_id, "version": version} for app_id, version in sorted(done.items())]

@@ -1,0 +1,278 @@
+"""``BookKeeper``: ledgers from Python, without Spark."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from bkspark.admin.lost_bookies import declare_lost
+from bkspark.cluster import arguments
+from bkspark.cluster.bound import BoundToProcess
+from bkspark.cluster.cluster import BookieStatus, Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import InvalidRequestError
+from bkspark.format import arrow_schema, digest, layout
+from bkspark.ledger.creating import LOG_KEY, create_ledger
+from bkspark.ledger.deleting import delete_ledger, delete_log
+from bkspark.ledger.handles.adv_handle import (
+    GAP_TIMEOUT_SECONDS,
+    WAITING_BYTES_MAX,
+    AdvWriteHandle,
+)
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+from bkspark.ledger.handles.read_handle import ReadHandle
+from bkspark.ledger.handles.settings import USUAL, USUAL_READS, ReaderSettings, WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.ledger.recovery.recover import RecoveryReport, recover
+from bkspark.log.creating import create_log
+from bkspark.log.log_handle import LogHandle
+from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
+from bkspark.storage.shown import shown_url
+
+
+class BookKeeper(BoundToProcess):
+    """A connection to one cluster.
+
+    Args:
+        metadata_uri: for example ``file:///data/meta``; None for what the environment variable
+            ``BKSPARK_METADATA_URI`` says.
+
+    Raises:
+        InvalidRequestError: no cluster is named, the URI is malformed, or there is none at it.
+    """
+
+    def __init__(self, metadata_uri: str | None = None) -> None:
+        self._connected = Cluster(arguments.metadata_uri(metadata_uri))
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._is_closed else ""
+        return f"BookKeeper({shown_url(self._connected.uri)!r}{closed})"
+
+    def __enter__(self) -> "BookKeeper":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_of_this_process:
+            self.close()
+
+    def close(self) -> None:
+        """Release the connection; handles made from it must not be used any more."""
+        self.require_own_process()
+        self._is_closed = True
+        self._connected.store.close()
+
+    def create_ledger(
+        self,
+        *,
+        ensemble_size: int = DEFAULT_QUORUM.ensemble_size,
+        write_quorum_size: int = DEFAULT_QUORUM.write_quorum_size,
+        ack_quorum_size: int = DEFAULT_QUORUM.ack_quorum_size,
+        digest_type: str = digest.CRC32C,
+        password: str | None = None,
+        custom_metadata: Mapping[str, str] | None = None,
+        schema: pa.Schema | None = None,
+        settings: WriterSettings = USUAL,
+    ) -> WriteHandle:
+        """Make a new ledger and become its one writer.
+
+        Args:
+            custom_metadata: kept with the ledger's metadata; the key ``log`` is taken.
+            schema: of its rows; None for a ledger of bytes.
+            settings: how the writer behaves; not stored.
+
+        Raises:
+            InvalidRequestError: the quorum sizes, the digest type, the schema or the custom
+                metadata are not possible, or a password would protect nothing.
+            UnauthorizedError: digest type MAC without a password.
+            NotEnoughBookiesError: too few usable bookies.
+        """
+        quorum = _quorum(ensemble_size, write_quorum_size, ack_quorum_size)
+        secret = Password(literal=password or "")
+        spec = digest.new_spec(digest_type, secret.resolve())
+        created = create_ledger(
+            self._cluster,
+            quorum=quorum,
+            digest=spec,
+            schema=arrow_schema.encode(_row_schema(schema)),
+            custom_metadata=arguments.texts_by_name(
+                "custom_metadata", custom_metadata, taken=LOG_KEY
+            ),
+        )
+        digester = make_digester(spec, secret)
+        return WriteHandle(self._cluster, created.seen, digester, settings=settings)
+
+    def create_ledger_adv(
+        self,
+        *,
+        waiting_bytes_max: int = WAITING_BYTES_MAX,
+        gap_timeout_seconds: float = GAP_TIMEOUT_SECONDS,
+        settings: WriterSettings = USUAL,
+        **choices: Any,
+    ) -> AdvWriteHandle:
+        """Make a new ledger of bytes whose writer chooses the entry ids (BookKeeper's "adv").
+
+        Args:
+            waiting_bytes_max, gap_timeout_seconds: see ``AdvWriteHandle``.
+            choices: as for ``create_ledger``, but ``schema``.
+
+        Raises:
+            As ``create_ledger``.
+        """
+        if "schema" in choices:
+            raise InvalidRequestError(
+                "entries of chosen ids are bytes", hint="use create_ledger for rows of a schema"
+            )
+        bytes_max = arguments.whole_number("waiting_bytes_max", waiting_bytes_max, least=1)
+        arguments.require_number(
+            "gap_timeout_seconds", gap_timeout_seconds, hint="give seconds", may_be_0=True
+        )
+        return AdvWriteHandle(
+            self.create_ledger(settings=settings, **choices),
+            waiting_bytes_max=bytes_max,
+            gap_timeout_seconds=gap_timeout_seconds,
+            wait_seconds_max=settings.wait_seconds_max,
+        )
+
+    def open_ledger(
+        self,
+        ledger_id: int,
+        *,
+        recovery: bool = True,
+        password: str | None = None,
+        settings: ReaderSettings = USUAL_READS,
+    ) -> ReadHandle:
+        """Open a ledger for reading.
+
+        Args:
+            recovery: True fences its writer and closes it first; False never disturbs the writer
+                and reads what is confirmed.
+            settings: how the reader treats its bookies; for example
+                ``ReaderSettings(speculative_read_ms=20)``.
+
+        Raises:
+            NoSuchLedgerError: there is no such ledger.
+            UnauthorizedError: the password is missing or wrong; nothing was fenced.
+            NotEnoughBookiesError: it cannot be recovered yet; says why.
+        """
+        number, secret = _ledger_id(ledger_id), Password(literal=password or "")
+        digester = make_digester(self._cluster.ledger(number).value.digest, secret)
+        if recovery:
+            recover(self._cluster, number, secret)
+        return ReadHandle(self._cluster, number, digester, settings=settings)
+
+    def recover_ledger(
+        self, ledger_id: int, *, password: str | None = None, accepts_loss: bool = False
+    ) -> RecoveryReport:
+        """Fence the ledger's writer and close it; see ``bkspark.ledger.recovery.recover``.
+
+        Args:
+            accepts_loss: the word that entries may be lost if only what was declared lost, or is
+                damaged, could tell whether they were acknowledged; the report says which were.
+        """
+        number, secret = _ledger_id(ledger_id), Password(literal=password or "")
+        return recover(self._cluster, number, secret, accepts_loss=lambda _loss: accepts_loss)
+
+    def declare_bookie_lost(self, bookie_id: str, *, incarnation: str = "") -> None:
+        """Say that a bookie will never come back; see ``bkspark.admin.lost_bookies``."""
+        declare_lost(self._cluster, bookie_id, incarnation)
+
+    def delete_ledger(self, ledger_id: int) -> None:
+        """Mark a ledger that is in no log as deleted; its id is never used again."""
+        delete_ledger(self._cluster, _ledger_id(ledger_id))
+
+    def create_log(
+        self,
+        name: str,
+        *,
+        ensemble_size: int = DEFAULT_QUORUM.ensemble_size,
+        write_quorum_size: int = DEFAULT_QUORUM.write_quorum_size,
+        ack_quorum_size: int = DEFAULT_QUORUM.ack_quorum_size,
+        digest_type: str = digest.CRC32C,
+        password: str | None = None,
+        schema: pa.Schema | None = None,
+    ) -> LogHandle:
+        """Create an empty log; all its ledgers will have these settings.
+
+        Args:
+            schema: of its rows; None for a log of bytes.
+
+        Raises:
+            LedgerExistsError: there is a log of this name.
+            InvalidRequestError: the name, the quorum sizes or the digest type are not possible, or
+                a password would protect nothing.
+            UnauthorizedError: digest type MAC without a password.
+        """
+        quorum = _quorum(ensemble_size, write_quorum_size, ack_quorum_size)
+        secret = Password(literal=password or "")
+        spec = digest.new_spec(digest_type, secret.resolve())
+        create_log(self._cluster, name, quorum, spec, _row_schema(schema))
+        return LogHandle(self._cluster, name, secret)
+
+    def open_log(self, name: str, *, password: str | None = None) -> LogHandle:
+        """A log that there is; nobody is fenced by opening it.
+
+        Raises:
+            NoSuchLedgerError: there is no such log.
+            UnauthorizedError: the password is missing or wrong.
+        """
+        secret = Password(literal=password or "")
+        make_digester(self._cluster.log(layout.log_name(name)).value.digest, secret)
+        return LogHandle(self._cluster, name, secret)
+
+    def delete_log(self, name: str) -> list[int]:
+        """Delete a log and all its ledgers, for good; see ``bkspark.ledger.deleting``.
+
+        Returns:
+            The ids of the ledgers deleted.
+
+        Raises:
+            NoSuchLedgerError: there is no such log.
+        """
+        return delete_log(self._cluster, name)
+
+    def list_logs(self) -> list[str]:
+        """Names of all logs, ascending."""
+        found = ((name, self._cluster.logs.get(name)) for name in self._cluster.log_names())
+        return [name for name, seen in found if seen is not None and not seen.value.is_vacant]
+
+    def list_ledgers(self) -> list[int]:
+        """Ids of all ledgers that are not deleted, ascending."""
+        ids = self._cluster.ledger_ids()
+        found = ((number, self._cluster.ledgers.get(str(number))) for number in ids)
+        return [
+            number
+            for number, seen in found
+            if seen is not None and seen.value.state is not LedgerState.DELETING
+        ]
+
+    def list_bookies(self) -> list[BookieStatus]:
+        """All registered bookies, and whether each can be used now."""
+        return self._cluster.probe()
+
+    @property
+    def _cluster(self) -> Cluster:
+        self.require_own_process()
+        if self._is_closed:
+            raise InvalidRequestError("this BookKeeper is closed", hint="make another one")
+        return self._connected
+
+
+def _row_schema(given: object) -> pa.Schema:
+    if given is None:
+        return VALUE_SCHEMA
+    what, hint = "a schema must be a pyarrow.Schema", "pyarrow.schema() makes one; None is bytes"
+    return arguments.instance(what, given, pa.Schema, hint=hint)
+
+
+def _ledger_id(given: object) -> int:
+    return arguments.whole_number("a ledger id", given)
+
+
+def _quorum(ensemble_size: object, write_quorum_size: object, ack_quorum_size: object) -> Quorum:
+    return Quorum(
+        arguments.whole_number("ensemble_size", ensemble_size),
+        arguments.whole_number("write_quorum_size", write_quorum_size),
+        arguments.whole_number("ack_quorum_size", ack_quorum_size),
+    )

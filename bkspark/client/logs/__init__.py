@@ -1,1 +1,0 @@
-"""A log from Python: settling -> opening -> log_writer; log_handle, cursors, retention."""

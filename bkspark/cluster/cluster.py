@@ -1,0 +1,383 @@
+"""A cluster as its clients see it: the records in its metadata store and its bookies."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from bkspark import environment
+from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster import admission, bookie_client, fan_out
+from bkspark.cluster.admission import NewBookie, Site
+from bkspark.cluster.bookie_client import BookieClient
+from bkspark.cluster.bound import BoundToProcess
+from bkspark.cluster.hang_memory import HangMemory
+from bkspark.cluster.records import Records, Seen
+from bkspark.cluster.timed_store import TimedStore
+from bkspark.errors import (
+    BookieUnavailableError,
+    InvalidRequestError,
+    NoSuchLedgerError,
+)
+from bkspark.format import cluster as cluster_format
+from bkspark.format import layout, ledger_metadata, log_record
+from bkspark.format import recovery as recovery_format
+from bkspark.format.cluster import BookieRecord, ClusterRecord
+from bkspark.format.recovery import LostBookie, StuckRecovery
+from bkspark.metadata import uri as metadata_stores
+from bkspark.metadata.contract import MetadataStore
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.placement import Candidate
+from bkspark.protocol.ledger.quarantine import Quarantine
+from bkspark.protocol.log.record import LogRecord
+from bkspark.storage.shown import shown_url
+
+
+@dataclass(frozen=True, slots=True)
+class BookieStatus:
+    """A registered bookie and whether it can be used now.
+
+    Attributes:
+        problem: empty if it can be read, else why not, in one line.
+        free_bytes: 0 if unknown.
+        write_problem: empty if it seems that it can be written to as well, else why not.
+    """
+
+    record: BookieRecord
+    problem: str = ""
+    free_bytes: int = 0
+    write_problem: str = ""
+
+    @property
+    def member(self) -> Member:
+        return Member(self.record.bookie_id, self.record.incarnation)
+
+    @property
+    def may_join(self) -> bool:
+        """Whether it may get into an ensemble, unless it was declared lost."""
+        return not (self.problem or self.write_problem or self.record.is_read_only)
+
+
+class Cluster(BoundToProcess):
+    """Typed access to one cluster. Holds a connection; use it in a ``with`` block.
+
+    Attributes:
+        storage_risk: why the metadata store might lose records, if that was accepted.
+        untimed_ledgers: for a task that others wait for, with a time of their own: it is spared the
+            way to another task and back.
+        unreadable: records that were stepped over, by key, and why; only a ``Survey`` does that.
+
+    Raises:
+        InvalidRequestError: the URI is malformed, or there is no cluster at it.
+    """
+
+    def __init__(self, metadata_uri: str) -> None:
+        store = metadata_stores.open_store(metadata_uri)
+        self.store = TimedStore(store)
+        self.uri = metadata_uri
+        self.unreadable: dict[str, str] = {}
+        self.ledgers = _ledgers(self.store)
+        self.untimed_ledgers = _ledgers(store)
+        self.logs: Records[LogRecord] = Records(
+            self.store, layout.log_key, log_record.encode, log_record.decode
+        )
+        self._bookies: Records[BookieRecord] = Records(
+            self.store,
+            layout.bookie_key,
+            cluster_format.encode_bookie,
+            cluster_format.decode_bookie,
+        )
+        self._counters: Records[int] = Records(
+            self.store,
+            lambda name: name,
+            lambda value, nonce: cluster_format.encode_counter(
+                layout.LEDGER_COUNTER_KEY, value, nonce
+            ),
+            cluster_format.decode_counter,
+        )
+        self.recoveries: Records[StuckRecovery] = Records(
+            self.store,
+            lambda name: layout.recovery_key(int(name)),
+            recovery_format.encode_stuck,
+            lambda name, data: recovery_format.decode_stuck(int(name), data),
+        )
+        self.lost: Records[LostBookie] = Records(
+            self.store, layout.lost_key, recovery_format.encode_lost, recovery_format.decode_lost
+        )
+        try:
+            identity = self._read_identity()
+        except BaseException:
+            self.store.close()
+            raise
+        self.cluster_id = identity.cluster_id
+        self.storage_risk = identity.storage_risk
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+    # --- ledgers and logs ------------------------------------------------------------------
+
+    def new_ledger_id(self) -> int:
+        """An id that no ledger has had or will have again."""
+        seen = self._counters.update(layout.LEDGER_COUNTER_KEY, lambda value: (value or 0) + 1)
+        return seen.value - 1
+
+    def ledger(self, ledger_id: int) -> Seen[LedgerMetadata]:
+        """The ledger's newest metadata.
+
+        Raises:
+            NoSuchLedgerError: never existed, or is being deleted.
+        """
+        seen = self.ledgers.get(str(ledger_id))
+        if seen is None or seen.value.state is LedgerState.DELETING:
+            raise NoSuchLedgerError(
+                f"there is no ledger {ledger_id}", hint="`bkspark ledgers` lists them"
+            )
+        return seen
+
+    def ledger_ids(self) -> list[int]:
+        """Ids of all ledgers, tombstones included, ascending."""
+        return [layout.parse_ledger_key(name) for name in self.store.list(layout.LEDGERS_PREFIX)]
+
+    def log(self, name: str) -> Seen[LogRecord]:
+        """The log's newest record.
+
+        Raises:
+            NoSuchLedgerError: there is no such log.
+        """
+        seen = self.logs.get(name)
+        if seen is None or seen.value.is_vacant:
+            raise NoSuchLedgerError(f"there is no log {name!r}", hint="`bkspark logs` lists them")
+        return seen
+
+    def log_names(self) -> list[str]:
+        """Names that have or had a log."""
+        return self.store.list(layout.LOGS_PREFIX)
+
+    # --- bookies ---------------------------------------------------------------------------
+
+    def bookies(self) -> dict[str, BookieRecord]:
+        """All registered bookies by id."""
+        found = ((name, self._bookies.get(name)) for name in self.store.list("bookies"))
+        return {name: seen.value for name, seen in found if seen is not None}
+
+    def address(self, record: BookieRecord) -> BookieAddress:
+        return BookieAddress(
+            record.bookie_id, record.incarnation, self.cluster_id, record.url, record.domain
+        )
+
+    def addresses(self) -> dict[Member, BookieAddress]:
+        """Where each registered member is; members of older incarnations are not there any more."""
+        return {
+            Member(record.bookie_id, record.incarnation): self.address(record)
+            for record in self.bookies().values()
+        }
+
+    def lost_members(self) -> frozenset[Member]:
+        """Members that an operator declared lost for ever."""
+        found = ((name, self.lost.get(name)) for name in self.store.list(layout.LOST_PREFIX))
+        return frozenset(
+            Member(name, incarnation)
+            for name, seen in found
+            if seen is not None
+            for incarnation in seen.value.incarnations
+        )
+
+    def probe(
+        self,
+        *,
+        exclude: Collection[str] = (),
+        enough: int | None = None,
+        needed: int = 0,
+    ) -> list[BookieStatus]:
+        """Look at every bookie, all at once: its cookie and its free space.
+
+        One that does not answer in time cannot be used now; nothing else is concluded. As it is
+        not asked again for a while (``hang_memory``), it is not waited for again either.
+
+        Args:
+            exclude: bookie ids that are not looked at.
+            enough: if so many can be used, the others are waited for only shortly.
+            needed: if fewer can be used in time, those that are silent get more of it.
+        """
+        records = [r for r in self.bookies().values() if r.bookie_id not in exclude]
+        answers = fan_out.ask_all(
+            {BookieClient(self.address(r)): self._look_at(r) for r in records},
+            fan_out.Timeouts(bookie_client.ANSWER_SECONDS, grace_seconds=fan_out.GRACE_SECONDS),
+            is_usable=lambda status: status.may_join,
+            enough=enough,
+            needed=needed,
+        )
+        return [
+            BookieStatus(record, f"bookie {record.bookie_id} does not answer")
+            if isinstance(seen, BookieUnavailableError)
+            else seen
+            for record, seen in zip(records, answers.values(), strict=True)
+        ]
+
+    def candidates(
+        self,
+        *,
+        exclude: Collection[str] = (),
+        enough: int | None = None,
+        needed: int = 0,
+    ) -> list[Candidate]:
+        """Bookies that may get into an ensemble now; none that was declared lost.
+
+        Args:
+            exclude, enough, needed: see ``probe``.
+        """
+        lost = self.lost_members()
+        return [
+            Candidate(status.member, status.record.domain, status.free_bytes)
+            for status in self.probe(exclude=exclude, enough=enough, needed=needed)
+            if status.may_join and status.member not in lost
+        ]
+
+    def note_failure(self, member: Member) -> None:
+        """A writer could not use a bookie; after some failures others are chosen first."""
+        self._quarantine.note_failure(member, environment.monotonic())
+
+    def suspects(self) -> frozenset[str]:
+        """Bookies that failed so often lately that placement takes them last."""
+        return self._quarantine.bookie_ids(environment.monotonic())
+
+    @property
+    def _quarantine(self) -> Quarantine:
+        return environment.the_one(HangMemory).quarantine(self.cluster_id)
+
+    def _look_at(self, record: BookieRecord) -> Callable[[], BookieStatus]:
+        def look() -> BookieStatus:
+            try:
+                with open_bookie(self.address(record)).open_root() as root:
+                    return BookieStatus(record, "", root.free_bytes(), root.write_problem())
+            except BookieUnavailableError as error:
+                return BookieStatus(record, str(error))
+
+        return look
+
+    def add_bookie(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> BookieRecord:
+        """Make the empty place at ``url`` a bookie of this cluster and register it.
+
+        What a client that was killed had begun is finished.
+
+        Args:
+            bookie_id: empty for the next that is free.
+            accepts_risk: takes storage that might lose what it has; the record says so.
+
+        Raises:
+            InvalidRequestError: the id or the place is taken, or unsuitable; nothing was made.
+        """
+        return self.register(self.admit(bookie_id, url, accepts_risk=accepts_risk))
+
+    def admit(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> NewBookie:
+        """The first half of ``add_bookie``: only looks, and raises what it raises."""
+        site = Site(self.cluster_id, self.store.uri, self.bookies())
+        return admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
+
+    def register(self, new: NewBookie) -> BookieRecord:
+        """The second half: makes it a bookie.
+
+        Raises:
+            LedgerExistsError: its id was given to another one meanwhile.
+        """
+        new.place.format(new.cookie)
+        return self._bookies.create(new.record.bookie_id, new.record).value
+
+    def _read_identity(self) -> ClusterRecord:
+        stored = self.store.get(layout.CLUSTER_KEY)
+        if stored is None:
+            raise InvalidRequestError(
+                f"there is no cluster at {shown_url(self.store.uri)}",
+                hint=f"run: bkspark init {shown_url(self.store.uri)}",
+            )
+        return cluster_format.decode_cluster(stored.value)
+
+
+def init_cluster(
+    metadata_uri: str, bookie_urls: Sequence[str], *, accepts_risk: bool = False
+) -> None:
+    """Make a new cluster with the given bookies, or nothing at all if something is in the way.
+
+    What a client that was killed had begun is finished.
+
+    Args:
+        accepts_risk: takes storage that might lose what it has; the records say so.
+
+    Raises:
+        InvalidRequestError: a place is taken, missing or named twice, or unsuitable.
+    """
+    store_uri = metadata_stores.open_store(metadata_uri).uri
+    admission.require_apart([store_uri, *bookie_urls])
+    wanted = {f"bookie-{number}": url for number, url in enumerate(bookie_urls, start=1)}
+    if _is_cluster(metadata_uri):
+        with Cluster(metadata_uri) as cluster:
+            left = _left_to_make(cluster, wanted)
+            new = [
+                cluster.admit(bookie_id, url, accepts_risk=accepts_risk)
+                for bookie_id, url in left.items()
+            ]
+    else:
+        risk = admission.storage_risk(store_uri, store_uri, is_accepted=accepts_risk)
+        record = ClusterRecord(environment.token(), environment.now_ms(), risk)
+        site = Site(record.cluster_id, store_uri, {})
+        new = [
+            admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
+            for bookie_id, url in wanted.items()
+        ]
+        _make_cluster(metadata_uri, record)
+    with Cluster(metadata_uri) as cluster:
+        for bookie in new:
+            cluster.register(bookie)
+
+
+def _is_cluster(metadata_uri: str) -> bool:
+    store = metadata_stores.open_store(metadata_uri)
+    try:
+        return store.get(layout.CLUSTER_KEY) is not None
+    except InvalidRequestError:  # it is no store yet
+        return False
+    finally:
+        store.close()
+
+
+def _make_cluster(metadata_uri: str, record: ClusterRecord) -> None:
+    store = metadata_stores.format_store(metadata_uri)
+    try:
+        Records(
+            store,
+            lambda name: name,
+            cluster_format.encode_cluster,
+            lambda _name, data: cluster_format.decode_cluster(data),
+        ).create(layout.CLUSTER_KEY, record)
+    finally:
+        store.close()
+
+
+def _left_to_make(cluster: Cluster, wanted: Mapping[str, str]) -> dict[str, str]:
+    """What an ``init`` that was killed had still to do, of bookie ids and their URLs.
+
+    Raises:
+        InvalidRequestError: the cluster was made by another command, or nothing is left.
+    """
+    urls = {bookie_id: record.url for bookie_id, record in cluster.bookies().items()}
+    left = {bookie_id: url for bookie_id, url in wanted.items() if bookie_id not in urls}
+    if not left or not urls.items() <= wanted.items():
+        what = " and all its bookies are there" if urls == wanted else " is one"
+        raise InvalidRequestError(
+            f"no cluster can be made at {shown_url(cluster.store.uri)}: it{what} already",
+            hint="use it (`bkspark bookie add URL` adds a bookie), or choose another place",
+        )
+    return left
+
+
+def _ledgers(store: MetadataStore) -> Records[LedgerMetadata]:
+    return Records(
+        store,
+        lambda name: layout.ledger_key(int(name)),
+        ledger_metadata.encode,
+        lambda name, data: ledger_metadata.decode(int(name), data),
+    )

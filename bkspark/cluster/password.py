@@ -1,0 +1,115 @@
+"""Ledger passwords, best by reference: a file or an environment variable.
+
+A reference travels in place of the secret, and is resolved only in the process that needs it. A
+literal password has to travel itself; nothing here ever shows it.
+"""
+
+import os
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from bkspark.errors import InvalidRequestError
+from bkspark.format.digest import CRC32C, Digester
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.log.record import LogRecord
+
+_FILE_BYTES_MAX = 2**16
+"""Who names a device or a large file by mistake is told so, and runs out of no memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Password:
+    """Where a ledger password comes from; at most one of the three is given.
+
+    Raises:
+        InvalidRequestError: two of them are given, or one is no text.
+    """
+
+    file: str = ""
+    env: str = ""
+    literal: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.file, self.env, self.literal))) > 1:
+            raise InvalidRequestError("give only one of passwordFile, passwordEnv and password")
+        for given in (self.file, self.env, self.literal):
+            if not isinstance(given, str):  # not shown, it may be the secret
+                raise InvalidRequestError(
+                    f"a password, or what leads to it, is a text, not {type(given).__name__}",
+                    hint="bytes are made one by .decode()",
+                )
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.file or self.env or self.literal)
+
+    def resolve(self) -> str | None:
+        """The password, None if none is given.
+
+        Raises:
+            InvalidRequestError: the file or variable is not there, or empty, or it is no UTF-8.
+        """
+        if not self.is_given:
+            return None
+        secret = self._read() if self.file else self.literal or os.environ.get(self.env, "")
+        if not secret:
+            raise InvalidRequestError(
+                f"passwordFile {self.file} is empty"
+                if self.file
+                else f"the environment variable {self.env} named by passwordEnv is not set"
+            )
+        if not _is_utf8(secret):
+            of = f" that passwordFile {self.file} holds" if self.file else ""
+            of = f" that passwordEnv {self.env} names" if self.env else of
+            raise InvalidRequestError(
+                f"the password{of} is no text in UTF-8", hint="store it as UTF-8, or choose another"
+            )
+        return secret
+
+    def _read(self) -> str:
+        """The file may be a pipe; bytes that are no UTF-8 become halves of characters."""
+        try:
+            with open(self.file, "rb") as file:
+                data = file.read(_FILE_BYTES_MAX + 1)
+        except (OSError, ValueError) as error:
+            raise InvalidRequestError(
+                f"passwordFile {self.file} cannot be read: {type(error).__name__}"
+            ) from None
+        if len(data) > _FILE_BYTES_MAX:
+            raise InvalidRequestError(
+                f"passwordFile {self.file} holds more than {_FILE_BYTES_MAX} bytes",
+                hint="name the file that holds the password, and nothing else",
+            )
+        return data.decode("utf-8", "surrogateescape").rstrip("\r\n")
+
+
+def _is_utf8(secret: str) -> bool:
+    """Whether it can be written down; bytes of the environment that are no UTF-8 cannot."""
+    try:
+        secret.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def require_of_use(log: LogRecord, password: Password) -> None:
+    """Refuse to write with a password that protects nothing.
+
+    Raises:
+        InvalidRequestError: it is given, and the log has none.
+    """
+    if password.is_given and log.digest.digest_type == CRC32C:
+        raise InvalidRequestError(
+            f"log {log.name!r} has digestType {CRC32C}, which no password protects",
+            hint="leave the password out, or write to a log that was made with digestType MAC",
+        )
+
+
+@lru_cache(maxsize=64)
+def make_digester(spec: DigestSpec, password: Password) -> Digester:
+    """The digester of a ledger; kept, because deriving a key is slow on purpose.
+
+    Raises:
+        UnauthorizedError: the password is missing or wrong.
+    """
+    return Digester(spec, password.resolve() if spec.digest_type != CRC32C else None)

@@ -1,0 +1,77 @@
+"""A metadata store that may hang: no call to it is waited for longer than ``STORE_SECONDS``.
+
+A call that hangs cannot be called off. It goes on behind the back of who made it, and what it
+changes is changed by compare-and-set: so its outcome is unknown, and nothing else. A store that
+owes answers is not asked again for a while, as a bookie is not (``hang_memory``).
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from bkspark import environment
+from bkspark.cluster.bound import BoundToProcess
+from bkspark.cluster.hang_memory import Answer, HangMemory
+from bkspark.errors import OutcomeUnknownError
+from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.storage.shown import shown_url
+
+T = TypeVar("T")
+
+STORE_SECONDS = 30.0
+"""Longer than a ZooKeeper session takes to connect anew and to answer."""
+
+
+class TimedStore(BoundToProcess):
+    """``inner``, with an ``OutcomeUnknownError`` for what it does not answer in time."""
+
+    _shown_as = "connection"
+
+    def __init__(self, inner: MetadataStore) -> None:
+        self._inner = inner
+        self._is_closed = False
+
+    def __del__(self) -> None:
+        """Of who has dropped it unclosed; what closes it may take a while."""
+        if not self._is_closed and self.is_of_this_process:
+            shown = f"connection to {shown_url(self._inner.uri)}"
+            environment.dropped(self, shown, lambda: environment.start(self._inner.close, "close"))
+
+    @property
+    def uri(self) -> str:
+        return self._inner.uri
+
+    def get(self, key: str) -> Versioned | None:
+        return self._ask(lambda: self._inner.get(key))
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        return self._ask(lambda: self._inner.put(key, value, expected))
+
+    def is_current(self, key: str, seen: Versioned) -> bool:
+        return self._ask(lambda: self._inner.is_current(key, seen))
+
+    def list(self, prefix: str) -> list[str]:
+        return self._ask(lambda: self._inner.list(prefix))
+
+    def delete(self, key: str) -> None:
+        self._ask(lambda: self._inner.delete(key))
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._inner.close()
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        self.require_own_process()
+        memory, place = environment.the_one(HangMemory), self._inner.uri
+        if memory.hangs(place):
+            raise self._silence("still does not answer")
+        answer = Answer(question, "ask-metadata-store")
+        if not answer.is_there_within(STORE_SECONDS):
+            memory.gave_up(place, answer)
+            raise self._silence(f"gave no answer within {STORE_SECONDS:g} s")
+        return answer.result()
+
+    def _silence(self, what: str) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"the metadata store {shown_url(self._inner.uri)} {what}",
+            hint="bring it back, then look at what became of this",
+        )

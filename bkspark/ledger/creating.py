@@ -1,0 +1,83 @@
+"""Making a ledger: its id, its first ensemble with its writer's permission, its metadata record."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bkspark import environment
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster import ensembles
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.records import Seen
+from bkspark.format import arrow_schema
+from bkspark.protocol.ledger.metadata import (
+    FIRST_TERM,
+    DigestSpec,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+)
+from bkspark.protocol.ledger.quorum import Quorum
+
+LOG_KEY = "log"
+"""Custom metadata in which a ledger notes the log it is meant for."""
+
+OPERATION_KEY = "operation"
+"""Custom metadata in which it notes what it was made for, which nothing but people look at."""
+
+APPEND, OVERWRITE, WRITER, STREAM = "append", "overwrite", "writer", "stream"
+"""Operations: the two of a DataFrame, a log's writer, a streaming query."""
+
+
+def of_log(log_name: str, operation: str) -> dict[str, str]:
+    """The custom metadata of a ledger that is made for a log."""
+    return {LOG_KEY: log_name, OPERATION_KEY: operation}
+
+
+def log_of(ledger: LedgerMetadata) -> str | None:
+    """The log that ``ledger`` is in or was made for."""
+    return ledger.custom_metadata.get(LOG_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedLedger:
+    """A new ledger, where its members are, and the bookies that may step in, preferred first."""
+
+    seen: Seen[LedgerMetadata]
+    ensemble: tuple[BookieAddress, ...]
+    spares: tuple[BookieAddress, ...]
+
+
+def create_ledger(
+    cluster: Cluster,
+    *,
+    quorum: Quorum,
+    digest: DigestSpec,
+    schema: bytes,
+    custom_metadata: Mapping[str, str],
+) -> CreatedLedger:
+    """A new OPEN ledger whose one writer is the caller: it knows the token.
+
+    Raises:
+        InvalidRequestError: rows of such a schema could not be read back.
+        NotEnoughBookiesError: too few usable bookies.
+    """
+    arrow_schema.require_storable(arrow_schema.decode(schema))
+    ledger_id = cluster.new_ledger_id()
+    placed = ensembles.choose(cluster, ledger_id, quorum)
+    members = tuple(address.member for address in placed.ensemble)
+    seen = cluster.ledgers.create(
+        str(ledger_id),
+        LedgerMetadata(
+            ledger_id=ledger_id,
+            quorum=quorum,
+            state=LedgerState.OPEN,
+            term=FIRST_TERM,
+            token=placed.token,
+            fragments=(Fragment(0, FIRST_TERM, members, placed.token),),
+            schema=schema,
+            digest=digest,
+            custom_metadata=dict(custom_metadata),
+            created_ms=environment.now_ms(),
+        ),
+    )
+    return CreatedLedger(seen, placed.ensemble, placed.spares)

@@ -1,0 +1,132 @@
+"""Deleting logs and ledgers.
+
+Deleting here means that nobody can read or write any more: the metadata becomes a tombstone, whose
+id is never used again, so a writer that wakes up late finds no record of its own (RB-28). The data
+on the bookies stays until a collection removes it; that is another job, because only it can know
+that no late writer makes files again.
+"""
+
+from contextlib import suppress
+
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchLedgerError
+from bkspark.format import layout
+from bkspark.ledger.creating import log_of
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.record import LogRecord
+
+
+def delete_log(cluster: Cluster, name: str) -> list[int]:
+    """Delete the log and all its ledgers; returns the ids of the ledgers deleted.
+
+    Its writer is fenced, by the metadata alone; then the log goes, at once. If this is interrupted
+    after that, running it again deletes the ledgers that are left; so does whoever truncates a log
+    that was created anew under this name.
+
+    Raises:
+        NoSuchLedgerError: there is no such log, nor anything left of it.
+        MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
+    """
+    before = cluster.logs.get(layout.log_name(name))
+    if before is None:
+        raise _no_log(name)
+
+    def vacated(record: LogRecord | None) -> LogRecord:
+        if record is None:
+            raise _no_log(name)
+        record.still_of(before.value.generation)
+        if record.is_vacant:
+            return record
+        # Before an acknowledgement a writer looks at its ledger alone (R4). So it loses that before
+        # the log is gone, and nothing is acknowledged that no log has.
+        for ledger_id in record.tail:
+            _fence(cluster, ledger_id)
+        return record.vacated()
+
+    after = cluster.logs.update(name, vacated, seen=before).value
+    gone = [ledger_id for ledger_id in after.dropped if make_tombstone(cluster, ledger_id)]
+    if not gone and before.value.is_vacant:
+        raise _no_log(name)
+    cluster.logs.update(name, lambda record: (record or after).forgetting(after.dropped))
+    return gone
+
+
+def _fence(cluster: Cluster, ledger_id: int) -> None:
+    """Take an OPEN ledger away from its writer; if nothing comes of it, its log recovers it.
+
+    One whose record is gone or damaged is nobody's: no writer finds its record unchanged (R4).
+    """
+    token = environment.token()
+
+    def fenced(metadata: LedgerMetadata | None) -> LedgerMetadata:
+        if metadata is None:
+            raise NoSuchLedgerError(f"there is no ledger {ledger_id}")
+        return metadata.in_recovery(token) if metadata.state is LedgerState.OPEN else metadata
+
+    with suppress(NoSuchLedgerError, CorruptDataError):
+        cluster.ledgers.update(str(ledger_id), fenced)
+
+
+def delete_ledger(cluster: Cluster, ledger_id: int) -> None:
+    """Delete a ledger that is on no log's list.
+
+    It is dropped from the log it was made for first, so that no late commit can put it there.
+
+    Raises:
+        NoSuchLedgerError: there is no such ledger.
+        InvalidRequestError: it is part of a log.
+    """
+    ledger = cluster.ledger(ledger_id).value
+    for name in cluster.log_names():
+        seen = cluster.logs.get(name)
+        if seen is not None:
+            _require_unlisted(ledger, seen.value)
+    own_log = log_of(ledger)
+    if own_log is not None:
+        cluster.logs.update(own_log, lambda record: _without(ledger, own_log, record))
+    make_tombstone(cluster, ledger_id)
+
+
+def _without(ledger: LedgerMetadata, name: str, record: LogRecord | None) -> LogRecord:
+    log = LogRecord.of(record, name, ledger.quorum)
+    _require_unlisted(ledger, log)
+    return log.without(ledger.ledger_id)
+
+
+def _require_unlisted(ledger: LedgerMetadata, log: LogRecord) -> None:
+    if ledger.ledger_id in log.listed_ids:
+        raise InvalidRequestError(
+            f"ledger {ledger.ledger_id} is part of log {log.name!r}",
+            hint=f"the log can be deleted as a whole: bkspark log delete {log.name}",
+        )
+
+
+def exclude(cluster: Cluster, log_name: str, ledger_id: int, quorum: Quorum) -> None:
+    """See to it that a ledger never joins a log, unless it is on the log's list already.
+
+    Deletes nothing: whoever collects garbage does, and a commit elsewhere may still read from it.
+    """
+    cluster.logs.update(
+        log_name, lambda record: LogRecord.of(record, log_name, quorum).without(ledger_id)
+    )
+
+
+def make_tombstone(cluster: Cluster, ledger_id: int) -> bool:
+    """Delete a ledger that is dropped from its log; whether there was something to delete."""
+    seen = cluster.ledgers.get(str(ledger_id))
+    if seen is None or seen.value.state is LedgerState.DELETING:
+        return False
+
+    def deleting(metadata: LedgerMetadata | None) -> LedgerMetadata:
+        if metadata is None:
+            raise NoSuchLedgerError(f"there is no ledger {ledger_id}")
+        return metadata.deleting()
+
+    cluster.ledgers.update(str(ledger_id), deleting, seen=seen)
+    return True
+
+
+def _no_log(name: str) -> NoSuchLedgerError:
+    return NoSuchLedgerError(f"there is no log {name!r}", hint="`bkspark logs` lists them")

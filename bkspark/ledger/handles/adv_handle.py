@@ -1,0 +1,234 @@
+"""The advanced write handle: its user chooses entry ids, and may add them in any order.
+
+An entry waits here until all entries in front of it were added; from then on it is one of an
+ordinary write handle, which acknowledges in order. So an id that is never added holds back all
+behind it, and nothing of these is on any bookie.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from bkspark.cluster import arguments
+from bkspark.cluster.callback_guard import CallbackGuard
+from bkspark.errors import (
+    BookKeeperError,
+    InvalidRequestError,
+    LedgerClosedError,
+    OutcomeUnknownError,
+)
+from bkspark.ledger.handles.promise import Promise
+from bkspark.ledger.handles.settings import USUAL
+from bkspark.ledger.handles.with_block import ClosedAtEnd
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+
+WAITING_BYTES_MAX = 64 * 2**20
+GAP_TIMEOUT_SECONDS = 60.0
+
+
+class AdvWriteHandle(ClosedAtEnd):
+    """Adds entries of chosen ids to one ledger; made by ``BookKeeper.create_ledger_adv``.
+
+    Ids are dense from 0 in the end: they may come out of order and from several threads, each
+    once. A ``with`` block ends as that of a ``WriteHandle`` does. With deferred sync an id is
+    answered as soon as it and all in front of it were taken.
+
+    Args:
+        inner: the writer of a ledger without entries.
+        waiting_bytes_max: back-pressure: while entries of so many bytes wait for missing ones,
+            further ones that would wait too are held up.
+        gap_timeout_seconds: how long they are, before they are refused.
+        wait_seconds_max: how long ``append`` waits, besides, for an acknowledgement.
+    """
+
+    def __init__(
+        self,
+        inner: WriteHandle,
+        *,
+        waiting_bytes_max: int = WAITING_BYTES_MAX,
+        gap_timeout_seconds: float = GAP_TIMEOUT_SECONDS,
+        wait_seconds_max: float = USUAL.wait_seconds_max,
+    ) -> None:
+        self.ledger_id = inner.ledger_id
+        self._inner = inner
+        self._waiting_bytes_max = waiting_bytes_max
+        self._gap_timeout_seconds = gap_timeout_seconds
+        self._wait_seconds_max = wait_seconds_max
+        self._changed = threading.Condition()
+        self._waiting: dict[int, tuple[bytes, Promise]] = {}
+        self._waiting_bytes = 0
+        self._next = 0
+        self._is_handing_over = False
+        self._end: BookKeeperError | None = None
+        self._callbacks = CallbackGuard()
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last acknowledged entry, -1 if there is none."""
+        return self._inner.last_add_confirmed
+
+    @property
+    def last_add_pushed(self) -> int:
+        """The last entry that waits for no other, -1 if there is none."""
+        return self._inner.last_add_pushed
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """The ledger's metadata as this writer knows it."""
+        return self._inner.metadata
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Bookies that this writer has given up so far, each with the reason in one line."""
+        return self._inner.faults
+
+    def append(self, entry_id: int, value: bytes) -> int:
+        """Add entry ``entry_id`` and return once it, and so all in front of it, is acknowledged.
+
+        Raises:
+            OutcomeUnknownError: it was not acknowledged in time, and may yet be.
+            As ``append_async``, and what ``WriteHandle.append`` raises.
+        """
+        if self._callbacks.is_here:
+            raise InvalidRequestError(
+                f"append in a callback of ledger {self.ledger_id} would wait for itself",
+                hint="use append_async there, or hand over to another thread",
+            )
+        seconds = self._gap_timeout_seconds + self._wait_seconds_max
+        try:
+            return self.append_async(entry_id, value).result(seconds)
+        except TimeoutError:
+            raise OutcomeUnknownError(
+                f"ledger {self.ledger_id}: entry {entry_id} was not acknowledged within "
+                f"{seconds:g} s; the first that is missing is {self._next}",
+                hint="add what is missing, or close the ledger",
+            ) from None
+
+    def append_async(self, entry_id: int, value: bytes) -> "Future[int]":
+        """Add entry ``entry_id``; the future completes, in entry order, with its id.
+
+        Raises:
+            InvalidRequestError: the id is no whole number from 0 on, was added before, or has
+                waited too long behind one that is missing; nothing was added.
+            LedgerClosedError: the handle is closed.
+            BookKeeperError: what ended the writer.
+        """
+        self.require_own_process()
+        if not isinstance(value, bytes):
+            raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
+        if type(entry_id) is not int or entry_id < 0:
+            entry_id = arguments.whole_number("an entry id", entry_id, least=0)
+        future = Promise()
+        with self._changed:
+            self._admit(entry_id, len(value))
+            self._waiting[entry_id] = (value, future)
+            self._waiting_bytes += len(value)
+        self._hand_over()
+        return future
+
+    def force(self) -> None:
+        """Return once everything that waits for no other entry is acknowledged."""
+        self._inner.force()
+
+    def close(self) -> None:
+        """Seal the ledger at its last acknowledged entry; entries behind a gap fail.
+
+        Raises:
+            As ``WriteHandle.close``.
+        """
+        self._stop()
+        self._inner.close()
+
+    def release(self) -> None:
+        """Let go without sealing: whoever opens the ledger next recovers it."""
+        self._stop()
+        self._inner.release()
+
+    def _admit(self, entry_id: int, byte_count: int) -> None:
+        """Wait until the entry may be kept, and refuse one that may not; called with the lock."""
+
+        def may_stay() -> bool:
+            is_next = entry_id == self._next
+            has_room = self._waiting_bytes + byte_count <= self._waiting_bytes_max
+            return is_next or has_room or not self._waiting or self._is_refused(entry_id)
+
+        has_waited = self._changed.wait_for(may_stay, self._gap_timeout_seconds)
+        if self._end is not None:
+            raise self._end
+        if self._is_refused(entry_id):
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: entry {entry_id} was added before",
+                hint="every id is given once",
+            )
+        if not has_waited:
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: entry {self._next} is missing, and the entries that "
+                f"wait for it have {self._waiting_bytes} bytes; entry {entry_id} was not added",
+                hint=f"add entry {self._next} first",
+            )
+
+    def _is_refused(self, entry_id: int) -> bool:
+        return self._end is not None or entry_id < self._next or entry_id in self._waiting
+
+    def _hand_over(self) -> None:
+        """Give the writer what waits for nothing any more, by one thread at a time and in order.
+
+        Without the lock, since the writer may make it wait, and calls back.
+        """
+        with self._changed:
+            if self._is_handing_over:
+                return
+            self._is_handing_over = True
+        while (found := self._take()) is not None:
+            value, future = found
+            try:
+                self._inner.append_async(value).add_done_callback(self._passed_on_to(future))
+            except BookKeeperError as error:
+                future.set_exception(error)
+                self._fail(error)
+
+    def _take(self) -> tuple[bytes, Promise] | None:
+        with self._changed:
+            found = self._waiting.pop(self._next, None)
+            if found is None:
+                self._is_handing_over = False
+            else:
+                self._next += 1
+                self._waiting_bytes -= len(found[0])
+            self._changed.notify_all()
+            return found
+
+    def _stop(self) -> None:
+        self.require_own_process()
+        self._fail(LedgerClosedError(f"ledger {self.ledger_id} is closed", hint="make another"))
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_handing_over, self._gap_timeout_seconds)
+
+    def _fail(self, error: BookKeeperError) -> None:
+        """Take no more entries, and give up those that wait for a missing one."""
+        with self._changed:
+            self._end = self._end or error
+            missing = self._next
+            while missing in self._waiting:
+                missing += 1
+            behind = [entry_id for entry_id in self._waiting if entry_id > missing]
+            given_up = {entry_id: self._waiting.pop(entry_id) for entry_id in behind}
+            self._waiting_bytes -= sum(len(value) for value, _ in given_up.values())
+            self._changed.notify_all()
+        for entry_id, (_, future) in sorted(given_up.items()):
+            future.set_exception(
+                LedgerClosedError(
+                    f"ledger {self.ledger_id}: entry {entry_id} was not added, because entry "
+                    f"{missing} never was"
+                )
+            )
+
+    def _passed_on_to(self, future: Promise) -> "Callable[[Future[int]], None]":
+        def tell(inner: "Future[int]") -> None:
+            error = inner.exception()
+            self._callbacks.complete(future, inner.result() if error is None else error)
+            if isinstance(error, BookKeeperError):
+                self._fail(error)
+
+        return tell

@@ -1,0 +1,92 @@
+"""What a writer was given and has not acknowledged: how much it may be, and who waits for it."""
+
+import threading
+from collections.abc import Iterable
+
+from bkspark.errors import NotEnoughBookiesError
+from bkspark.ledger.handles.grouping import Gathered, Group, Submitted
+from bkspark.ledger.handles.promise import Promise
+
+OUTSTANDING_BYTES_MAX = 64 * 2**20
+"""Back-pressure: callers wait while more than this is not acknowledged."""
+
+QUICKLY_TOLD_MAX = 16
+
+
+class Backlog:
+    """All that was submitted to one writer and is not acknowledged.
+
+    Whoever changes it holds the writer's lock.
+
+    Attributes:
+        gathered: what is in no record yet.
+        groups: records on their way, in entry order, by their first entry.
+        last_taken: the id that the last of all entries gets, if nothing goes wrong.
+        last_promise: of it; None if it is kept.
+        has_ended: whether nothing is taken any more.
+    """
+
+    def __init__(self, *, last_taken: int, is_held: bool) -> None:
+        self.gathered = Gathered(is_held=is_held)
+        self.groups: dict[int, Group] = {}
+        self.last_taken = last_taken
+        self.last_promise: Promise | None = None
+        self.has_ended = False
+        self._outstanding = 0
+        self._room = threading.Condition()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether who submits has to wait first."""
+        return self._outstanding >= OUTSTANDING_BYTES_MAX and not self.has_ended
+
+    @property
+    def is_quickly_told(self) -> bool:
+        """Whether few wait for what is on its way, and none by a callback."""
+        count = sum(len(group.submitted) for group in self.groups.values())
+        return count <= QUICKLY_TOLD_MAX and not any(
+            submitted.promise.has_callbacks
+            for group in self.groups.values()
+            for submitted in group.submitted
+        )
+
+    def wait_for_room(self, seconds: float) -> None:
+        """Wait while it is full, so long at most.
+
+        Raises:
+            NotEnoughBookiesError: it still is.
+        """
+        with self._room:
+            if self._room.wait_for(lambda: not self.is_full, seconds):
+                return
+        raise NotEnoughBookiesError(
+            f"{self._outstanding} bytes wait for their acknowledgement and the entry was not taken",
+            hint="bring back bookies that hang, then append again",
+        )
+
+    def add(self, submitted: Submitted) -> int:
+        """Take rows; returns the id that the last of them gets, if nothing goes wrong."""
+        self._outstanding += submitted.byte_count
+        self.last_taken += submitted.row_count
+        self.last_promise = submitted.promise
+        self.gathered.add(submitted)
+        return self.last_taken
+
+    def done(self, first_entry_ids: Iterable[int]) -> list[Group]:
+        """Take out groups that are acknowledged."""
+        groups = [self.groups.pop(first) for first in first_entry_ids]
+        with self._room:
+            self._outstanding -= sum(group.byte_count for group in groups)
+            self._room.notify_all()
+        return groups
+
+    def told(self, promise: Promise) -> None:
+        """It is kept; its callbacks may hold the handle."""
+        if self.last_promise is promise:
+            self.last_promise = None
+
+    def end(self) -> None:
+        """Take nothing any more; nobody waits for room then."""
+        with self._room:
+            self.has_ended = True
+            self._room.notify_all()

@@ -1,0 +1,94 @@
+"""Until when what a writer waits for must have happened."""
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+
+from bkspark import environment
+from bkspark.errors import BookieUnavailableError
+from bkspark.ledger.handles.backlog import Backlog
+from bkspark.ledger.handles.lane import Lane, seconds_for
+from bkspark.ledger.handles.lanes import Lanes
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.protocol.ledger.writing import LedgerWriter
+from bkspark.protocol.ledger.writing_steps import Event, Failed, Idle, TimedOut
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A moment in monotonic seconds, and what has happened if nothing else has by then.
+
+    Attributes:
+        what: is waited for; two that are equal are the same wait.
+    """
+
+    at: float
+    what: Hashable
+    event: Callable[[], Event] = field(compare=False)
+
+
+class Deadlines:
+    """The times of one writer.
+
+    Attributes:
+        wakes_at: when its watch looks at the time next; never, while it does something else.
+    """
+
+    def __init__(
+        self, settings: WriterSettings, machine: LedgerWriter, backlog: Backlog, lanes: Lanes
+    ) -> None:
+        self.wakes_at = -math.inf
+        self._settings = settings
+        self._machine = machine
+        self._backlog = backlog
+        self._lanes = lanes
+        self._acknowledged_at = 0.0
+        limits = (settings.add_entry_timeout_seconds, settings.add_entry_quorum_timeout_seconds)
+        idle = settings.explicit_lac_ms / 1000 if settings.explicit_lac_ms else math.inf
+        self._least_seconds = min(idle, *limits)
+
+    def acknowledged(self) -> None:
+        """An acknowledgement came just now."""
+        self._acknowledged_at = environment.monotonic()
+
+    def seconds_to_acknowledge(self, length_bytes: int) -> float:
+        """How long a group may take behind which the ledger has ``length_bytes``."""
+        extra = seconds_for(length_bytes - self._machine.pending.length_bytes)
+        return self._settings.add_entry_quorum_timeout_seconds + extra
+
+    @property
+    def is_watched_soon(self) -> bool:
+        """Whether the time is looked at before anything that begins now is due."""
+        return self.wakes_at <= environment.monotonic() + self._least_seconds
+
+    def next(self) -> Due | None:
+        """What is due first."""
+        if self._machine.has_ended:
+            return None
+        due, lane = self._of_entries(), self._lanes.slowest()
+        if lane is not None:
+            limit = self._settings.add_entry_timeout_seconds + lane.extra_seconds
+            if due is None or lane.since + limit < due.at:
+                return _of_lane(lane, limit)
+        return due
+
+    def _of_entries(self) -> Due | None:
+        group = next(iter(self._backlog.groups.values()), None)
+        if group is not None:
+            late = TimedOut(group.add.first_entry_id, group.seconds)
+            return Due(group.deadline, late, lambda: late)
+        if self._settings.explicit_lac_ms and self._machine.pending.has_unsaid_lac:
+            at = self._acknowledged_at + self._settings.explicit_lac_ms / 1000
+            return Due(at, "idle", Idle)
+        return None
+
+
+def _of_lane(lane: Lane, seconds: float) -> Due:
+    who = lane.address.bookie_id
+
+    def too_slow() -> Event:
+        limit = round(seconds, 2)
+        error = BookieUnavailableError(f"bookie {who} did not store a record within {limit:g} s")
+        return Failed(lane.ensemble_index, who, error)
+
+    return Due(lane.since + seconds, ("bookie", who), too_slow)

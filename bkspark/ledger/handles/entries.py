@@ -1,0 +1,97 @@
+"""Rows on their way into a journal and out of it: Arrow messages by stripe."""
+
+from collections.abc import Mapping, Sized
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import arrow_message, journal, plain_arrays
+from bkspark.format.digest import Buffer, Digester
+from bkspark.ledger.striping import stripes_of
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import InlinePart
+
+VALUE_SCHEMA = pa.schema([pa.field("value", pa.binary())])
+"""What a ledger of bytes holds."""
+
+
+def count_of(entries: object) -> int:
+    """How many there are.
+
+    Raises:
+        InvalidRequestError: that cannot be known before they are taken.
+    """
+    if isinstance(entries, Sized):
+        return len(entries)
+    raise InvalidRequestError(
+        f"entries must be a list of bytes or a pyarrow.Table, not {type(entries).__name__}",
+        hint="list() makes one of what can be gone through",
+    )
+
+
+def encode_parts(
+    rows: pa.RecordBatch,
+    digester: Digester,
+    *,
+    ledger_id: int,
+    first_entry_id: int,
+    quorum: Quorum,
+) -> tuple[tuple[InlinePart, ...], dict[int, Buffer]]:
+    """``rows`` as entries from ``first_entry_id`` on: the parts and their messages, by stripe."""
+    parts: list[InlinePart] = []
+    messages: dict[int, Buffer] = {}
+    for stripe, piece in stripes_of(
+        rows, first_row=first_entry_id, stripe_count=quorum.stripe_count
+    ):
+        message = memoryview(piece.serialize())
+        digest = journal.part_digest(
+            digester,
+            message,
+            ledger_id=ledger_id,
+            first_entry_id=first_entry_id,
+            stripe=stripe,
+        )
+        parts.append(InlinePart(stripe, message.nbytes, digest))
+        messages[stripe] = message
+    return tuple(parts), messages
+
+
+def decode_parts(
+    messages: Mapping[int, bytes],
+    schema: pa.Schema,
+    *,
+    first_entry_id: int,
+    last_entry_id: int,
+    quorum: Quorum,
+) -> pa.RecordBatch:
+    """The rows of a whole group, in entry order, from the messages of all its stripes.
+
+    Raises:
+        CorruptDataError: malformed, or packed, which no writer of ours does.
+    """
+    stripes = sorted(messages)
+    ids = {
+        stripe: range(
+            first_entry_id + (stripe - first_entry_id) % quorum.stripe_count,
+            last_entry_id + 1,
+            quorum.stripe_count,
+        )
+        for stripe in stripes
+    }
+    try:
+        batches = [
+            arrow_message.decode_batch(
+                messages[stripe], schema, row_count=len(ids[stripe]), unpacked_bytes_max=0
+            )
+            for stripe in stripes
+        ]
+    except arrow_message.MALFORMED as error:
+        raise CorruptDataError(
+            f"entries {first_entry_id} to {last_entry_id} are no rows of this ledger"
+        ) from error
+    if len(batches) == 1:
+        return batches[0]
+    entries = (entry for stripe in stripes for entry in ids[stripe])
+    order = pc.sort_indices(plain_arrays.of_integers(entries))
+    return pa.concat_batches(batches).take(order)

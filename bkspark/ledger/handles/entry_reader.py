@@ -1,0 +1,263 @@
+"""Reads the records of a ledger, with their rows, from whichever bookies give them good.
+
+Of what was read, a bounded amount is kept, because neighbours are mostly wanted next. A damaged or
+missing copy, a bookie that is away and one that hangs are stepped over, and remembered with the
+reason (protocol document, "Reading").
+"""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.bookie_client import BookieClient
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.fan_out import FanOut
+from bkspark.cluster.stepping_over import BadCopy, step_over
+from bkspark.errors import BookieUnavailableError
+from bkspark.format.digest import Digester
+from bkspark.ledger.handles.how_far import Answers, IsEnough
+from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
+from bkspark.ledger.journals.journal_pages import IndexEntry, Page
+from bkspark.ledger.journals.member_end import MemberEnd
+from bkspark.ledger.journals.member_journals import MemberJournals, NamedPage
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.record import AddRecord
+
+logger = logging.getLogger(__name__)
+
+CACHE_BYTES = 16 * 2**20
+"""What a reader keeps of what it has read, but at least one page."""
+
+CACHE_PAGES = 64
+
+
+@dataclass(slots=True)
+class RecordReplies:
+    """A record that has an entry, and the messages of its parts found so far, by stripe.
+
+    Attributes:
+        refused: records that are none of our writers', though their digests are right.
+    """
+
+    entry_id: int
+    term: int
+    refused: Sequence[AddRecord] = ()
+    record: AddRecord | None = None
+    messages: dict[int, bytes] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.record is not None and len(self.messages) == len(self.record.parts)
+
+    def take(self, page: Page) -> None:
+        """Add what ``page`` has of it; of two different records the later term's is the one."""
+        stored = page.record_of(self.entry_id)
+        if stored is None or stored.record.term > self.term or stored.record in self.refused:
+            return
+        if self.record is None or stored.record.term > self.record.term:
+            self.record, self.messages = stored.record, {}
+        if stored.record == self.record:
+            self.messages.update(stored.messages)
+
+
+class EntryReader:
+    """Reads the records of one ledger.
+
+    Args:
+        index: where to begin in some journals, by member; for a reader of a part of the ledger.
+        turn: at which bookie to begin where all are alike, so that readers share the work.
+
+    Attributes:
+        faults: bookies that were stepped over, each with the reason in one line.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        ledger_id: int,
+        digester: Digester,
+        *,
+        settings: ReaderSettings = USUAL_READS,
+        index: Sequence[tuple[Member, IndexEntry]] = (),
+        turn: int = 0,
+    ) -> None:
+        self.faults: dict[str, str] = {}
+        self._cluster = cluster
+        self._ledger_id = ledger_id
+        self._digester = digester
+        self._settings = settings
+        self._fan_out: FanOut[Member] = FanOut(
+            lambda member: BookieClient(self._address(member)), self._progress
+        )
+        self._index = index
+        self._turn = turn
+        self._addresses = cluster.addresses()
+        self._journals: dict[Member, MemberJournals] = {}
+        self._pages: deque[tuple[Member, Page]] = deque()
+        self._favourite: Member | None = None
+        self._refused: list[AddRecord] = []
+
+    def refresh_addresses(self) -> None:
+        """Look up where the bookies are now."""
+        self._addresses = self._cluster.addresses()
+
+    def ends(
+        self, ledger: LedgerMetadata, is_enough: IsEnough, timeout: float | None = None
+    ) -> Answers:
+        """What the last fragment's members say of how far ``ledger`` may be read."""
+        ends: dict[Member, MemberEnd] = {}
+
+        def accept(member: Member, end: MemberEnd) -> bool:
+            ends[member] = end
+            if end.problem:
+                self.faults[member.bookie_id] = end.problem
+            return is_enough(ends)
+
+        ensemble = ledger.last_fragment.ensemble
+        self._fan_out.ask(
+            ensemble,
+            lambda member: self._member(member).end(ledger),
+            self._settings.all_at_once.at_most(timeout),
+            is_usable=accept,
+            enough=1,
+        )
+        self._note_faults()
+        faults = self._fan_out.faults
+        return Answers(ends, {m: faults[m] for m in ensemble if m in faults and m not in ends})
+
+    def find(self, ledger: LedgerMetadata, entry_id: int) -> RecordReplies:
+        """The record with ``entry_id``, whole if the bookies that answer give all of it."""
+        replies = RecordReplies(entry_id, ledger.term, self._refused)
+        asked_before = set()
+        for member, page in self._pages:
+            replies.take(page)
+            if replies.is_whole:
+                return replies
+            if page.record_of(entry_id) is not None:
+                asked_before.add(member)
+
+        def accept(member: Member, pages: list[NamedPage] | None) -> bool:
+            self._look_at(ledger, member, pages)
+            for found in pages or ():
+                replies.take(found.page)
+                self._keep(member, found.page)
+            if not any(found.page.record_of(entry_id) for found in pages or ()):
+                self._note_problem(member)
+            if replies.is_whole:
+                self._favourite = member
+            return replies.is_whole
+
+        members = sorted(self._order(ledger, entry_id), key=asked_before.__contains__)
+        self._fan_out.ask(
+            members,
+            lambda member: self._member(member).pages_of(entry_id),
+            self._settings.one_by_one,
+            is_usable=accept,
+            enough=1,
+        )
+        self._note_faults()
+        return replies
+
+    def refuse(self, record: AddRecord, reason: str) -> None:
+        """Step over ``record``, wherever it lies: other copies may hold what it should."""
+        self._refused.append(record)
+        for member, page in self._pages:
+            stored = page.record_of(record.first_entry_id)
+            if stored is not None and stored.record == record:
+                self._step_over(member, f"bookie {member.bookie_id}: {reason}")
+
+    def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
+        """The first entry of the next record of which any bookie that answers has anything."""
+        found = [f.first_entry_id for f in ledger.fragments if f.first_entry_id > entry_id][:1]
+        answers = self._fan_out.ask(
+            self._order(ledger, entry_id),
+            lambda member: self._member(member).first_after(entry_id),
+            self._settings.all_at_once,
+        )
+        self._note_faults()
+        return min(found + [a for a in answers.values() if isinstance(a, int)], default=None)
+
+    def index(self, ledger: LedgerMetadata, end: int) -> list[tuple[Member, IndexEntry]]:
+        """Where pages begin in the journals of all members that answer, up to entry ``end``."""
+        members = dict.fromkeys(m for f in ledger.fragments for m in f.ensemble)
+        answers = self._fan_out.ask(
+            members, lambda member: self._member(member).index(end), self._settings.all_at_once
+        )
+        return [
+            (member, entry)
+            for member, index in answers.items()
+            if not isinstance(index, BookieUnavailableError)
+            for entry in index
+        ]
+
+    def _order(self, ledger: LedgerMetadata, entry_id: int) -> list[Member]:
+        """Whom to ask for an entry: its write set first, those that failed last (2.4.4, 2.4.5)."""
+        ensemble = ledger.fragment_of(entry_id).ensemble
+        holds_all = ledger.quorum.stripe_count == 1
+        if holds_all and self._settings.is_sticky:
+            start = (ledger.ledger_id + self._turn) % len(ensemble)
+            order = [*ensemble[start:], *ensemble[:start]]
+            order.sort(key=lambda member: member != self._favourite)
+        else:
+            start = entry_id % len(ensemble)
+            order = [*ensemble[start:], *ensemble[:start]]
+        return sorted(order, key=self._fan_out.faults.__contains__)
+
+    def _member(self, member: Member) -> MemberJournals:
+        if member not in self._journals:
+            self._journals[member] = MemberJournals(
+                member,
+                self._address,
+                self._digester,
+                ledger_id=self._ledger_id,
+                index=[entry for owner, entry in self._index if owner == member],
+            )
+        return self._journals[member]
+
+    def _progress(self, member: Member) -> int:
+        return self._member(member).progress
+
+    def _address(self, member: Member) -> BookieAddress:
+        address = self._addresses.get(member)
+        if address is None:
+            raise BookieUnavailableError(
+                f"bookie {member.bookie_id} was initialised anew since and has lost its data"
+            )
+        return address
+
+    def _look_at(
+        self, ledger: LedgerMetadata, member: Member, pages: Sequence[NamedPage] | None
+    ) -> None:
+        """Note what is wrong with what a bookie gave."""
+        is_closed = ledger.state is LedgerState.CLOSED
+        if pages is None and is_closed:
+            self._step_over(member, f"bookie {member.bookie_id} has no journal of it")
+        for found in pages or ():
+            # An open ledger's journal may well be seen in the middle of an append.
+            if found.page.problem and (is_closed or not found.page.is_cut):
+                where = f"journal {found.journal} on bookie {member.bookie_id}"
+                self._step_over(member, f"{where} {found.page.problem}")
+
+    def _note_problem(self, member: Member) -> bool:
+        """Whether the bookie may have had more than it showed."""
+        problem = self._member(member).problem
+        if problem:
+            self._step_over(member, problem)
+        return bool(problem)
+
+    def _note_faults(self) -> None:
+        for member, reason in self._fan_out.faults.items():
+            self._step_over(member, reason)
+
+    def _step_over(self, member: Member, reason: str) -> None:
+        self.faults[member.bookie_id] = reason
+        ledger = f"ledger {self._ledger_id}"
+        step_over(logger, BadCopy(self._cluster.cluster_id, member.bookie_id, ledger), reason)
+
+    def _keep(self, member: Member, page: Page) -> None:
+        self._pages.appendleft((member, page))
+        size = sum(kept.byte_count for _, kept in self._pages)
+        while len(self._pages) > 1 and (size > CACHE_BYTES or len(self._pages) > CACHE_PAGES):
+            size -= self._pages.pop()[1].byte_count

@@ -1,0 +1,135 @@
+"""Group commit: what was submitted while the last record was on its way becomes one record."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from bkspark.format import journal, plain_arrays
+from bkspark.ledger.handles.promise import Promise
+from bkspark.protocol.ledger.adding import PendingAdd
+
+GROUP_ENTRIES_MAX = 10_000
+GROUP_BYTES_MAX = 4 * 2**20
+
+HELD_BYTES_MAX = 32 * 2**20
+HELD_SUBMISSIONS_MAX = 50_000
+"""What a writer with deferred sync keeps to itself; more it writes unasked. Half of what may be
+without an acknowledgement at all, so that nobody waits for room that only ``force`` would make."""
+
+
+@dataclass(slots=True)  # not frozen: that makes it five times as dear, and there is one per append
+class Submitted:
+    """Rows that get neighbouring ids in one record; ``promise`` gets the last one."""
+
+    rows: Sequence[bytes] | pa.RecordBatch
+    row_count: int
+    byte_count: int
+    promise: Promise
+
+
+@dataclass(slots=True)
+class Group:
+    """A record on its way and the submissions it holds.
+
+    Attributes:
+        deadline: when it must be acknowledged, in monotonic seconds.
+        seconds: so long it may take.
+        record: None as long as it was not sent.
+    """
+
+    add: PendingAdd
+    submitted: list[Submitted]
+    deadline: float
+    seconds: float
+    record: journal.EncodedRecord | None = None
+
+    @property
+    def byte_count(self) -> int:
+        return sum(submitted.byte_count for submitted in self.submitted)
+
+    def last_ids(self) -> Iterator[tuple[Promise, int]]:
+        """For everybody the id of his last entry, in entry order."""
+        entry_id = self.add.first_entry_id - 1
+        for submitted in self.submitted:
+            entry_id += submitted.row_count
+            yield submitted.promise, entry_id
+
+
+class Gathered:
+    """Submissions that are in no record yet, in entry order.
+
+    Args:
+        is_held: keep them until ``let_go``, or until there are too many (deferred sync).
+    """
+
+    def __init__(self, *, is_held: bool) -> None:
+        self._is_held = is_held
+        self._waiting: deque[Submitted] = deque()
+        self._byte_count = 0
+        self._free_count = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[Submitted]:
+        return iter(self._waiting)
+
+    @property
+    def has_next(self) -> bool:
+        """Whether there is something to send."""
+        return self._free_count > 0
+
+    def add(self, submitted: Submitted) -> None:
+        self._waiting.append(submitted)
+        self._byte_count += submitted.byte_count
+        if (
+            not self._is_held
+            or self._byte_count >= HELD_BYTES_MAX
+            or len(self._waiting) >= HELD_SUBMISSIONS_MAX
+        ):
+            self.let_go()
+
+    def let_go(self) -> None:
+        """What is here now may be sent."""
+        self._free_count = len(self._waiting)
+
+    def hold_no_more(self) -> None:
+        """What is here now, and what comes, may be sent."""
+        self._is_held = False
+        self.let_go()
+
+    def take(self) -> list[Submitted]:
+        """Remove the next group, of at least one submission; only if ``has_next``."""
+        first = self._remove_first()
+        taken, rows, size = [first], first.row_count, first.byte_count
+        while self._free_count and _fits(first, self._waiting[0], rows, size):
+            taken.append(self._remove_first())
+            rows, size = rows + taken[-1].row_count, size + taken[-1].byte_count
+        return taken
+
+    def _remove_first(self) -> Submitted:
+        submitted = self._waiting.popleft()
+        self._byte_count -= submitted.byte_count
+        self._free_count -= 1
+        return submitted
+
+
+def batch_of(taken: Sequence[Submitted], schema: pa.Schema) -> pa.RecordBatch:
+    """The rows of a group."""
+    first = taken[0].rows
+    if isinstance(first, pa.RecordBatch):
+        return first
+    values = [value for submitted in taken for value in submitted.rows]
+    return pa.record_batch([plain_arrays.of_bytes(values)], schema=schema)
+
+
+def _fits(first: Submitted, following: Submitted, rows: int, size: int) -> bool:
+    """Rows of tables are not put together with others."""
+    return (
+        not isinstance(first.rows, pa.RecordBatch)
+        and not isinstance(following.rows, pa.RecordBatch)
+        and rows + following.row_count <= GROUP_ENTRIES_MAX
+        and size + following.byte_count <= GROUP_BYTES_MAX
+    )

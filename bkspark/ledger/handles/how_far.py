@@ -1,0 +1,203 @@
+"""How far a ledger may be read: to its end if it is CLOSED, else to what is confirmed.
+
+Of an open ledger only the ends of journals are read, and nobody is fenced or disturbed (features
+2.3). What counts is said in ``protocol/confirmed``; here it is asked for, by whatever way a reader
+has to its bookies.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import BookieUnavailableError
+from bkspark.ledger.journals.member_end import MemberEnd
+from bkspark.protocol.ledger import evidence
+from bkspark.protocol.ledger.confirmed import Confirmed, confirmed
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.record import AddRecord
+
+PAUSES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.3, 0.3, 0.3)
+"""Seconds before bookies that differ are asked again: what one has, the others mostly get soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What of a ledger may be read.
+
+    Attributes:
+        ledger: the metadata to read it with.
+        last_entry_id: the last entry that may be read, -1 if there is none.
+        length_bytes: payload up to there; of an open ledger about.
+    """
+
+    ledger: LedgerMetadata
+    last_entry_id: int
+    length_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the members of a ledger's last fragment say.
+
+    Attributes:
+        ends: of those that answered in time.
+        silent: why the others did not, in one line each.
+    """
+
+    ends: Mapping[Member, MemberEnd]
+    silent: Mapping[Member, str]
+
+
+IsEnough = Callable[[Mapping[Member, MemberEnd]], bool]
+Ask = Callable[[LedgerMetadata, IsEnough], Answers]
+"""Asks all members of the last fragment at once; they need not all be waited for where the answers
+are enough."""
+
+
+def look(cluster: Cluster, ledger_id: int, ask: Ask, *, enough: int | None = None) -> Readable:
+    """What of a ledger may be read now.
+
+    The metadata must be the newest still when the bookies have answered: an ensemble and a term are
+    in it before any entry is acknowledged in them.
+
+    Args:
+        enough: an entry; who knows that it may be read needs to know of no later one.
+
+    Raises:
+        NoSuchLedgerError: it is not there, or not any more.
+        BookieUnavailableError: it is not closed, and too few members of its last fragment tell how
+            far it may be read: unknown is never absent.
+    """
+    seen, before, pauses = cluster.ledger(ledger_id), dict[Member, MemberEnd](), iter(PAUSES)
+    while seen.value.last_entry_id is None:
+        state = _Look(seen.value, before)
+        state.answers = ask(seen.value, state.is_enough)
+        is_current = cluster.ledgers.is_current(str(ledger_id), seen)
+        if is_current and (state.is_known or state.may_be_read(enough)):
+            return state.readable()
+        pause = next(pauses, None)
+        if pause is None or (is_current and not state.may_change):
+            raise state.unknown()
+        before = {**before, **state.answers.ends}
+        environment.sleep(pause)
+        if not is_current:
+            seen, before = cluster.ledger(ledger_id), {}
+    return Readable(seen.value, seen.value.last_entry_id, seen.value.length_bytes or 0)
+
+
+class _Look:
+    """One look at a ledger that is not closed.
+
+    Args:
+        before: what its bookies said in the same search for its end.
+    """
+
+    def __init__(self, ledger: LedgerMetadata, before: Mapping[Member, MemberEnd]) -> None:
+        self.answers = Answers({}, {})
+        self._ledger = ledger
+        self._before = before
+
+    @property
+    def is_known(self) -> bool:
+        return self._confirmed(self.answers.ends).is_known
+
+    @property
+    def may_change(self) -> bool:
+        """Whether those that answered may soon say enough: one lags, or is being appended to."""
+        ends = self.answers.ends
+        return (
+            self._confirmed(ends).most is not None
+            or any(not end.problem and not end.is_sure(None) for end in ends.values())
+            or bool(self._behind(ends))
+        )
+
+    def is_enough(self, ends: Mapping[Member, MemberEnd]) -> bool:
+        return self._confirmed(ends).is_known
+
+    def may_be_read(self, entry_id: int | None) -> bool:
+        """Whether ``entry_id`` is confirmed, whoever may know of more."""
+        return entry_id is not None and self._highest >= entry_id
+
+    def readable(self) -> Readable:
+        known = self._confirmed(self.answers.ends)
+        last = known.least if known.is_known else self._highest
+        record = self._last_record
+        if record is None:
+            return Readable(self._ledger, last, 0)
+        share = min(1.0, (last + 1) / max(1, record.last_entry_id + 1))
+        return Readable(self._ledger, last, int(record.length_bytes * share))
+
+    def unknown(self) -> BookieUnavailableError:
+        lost = self._lost(self.answers.ends)
+        said = [_said(m, end, lost.get(m)) for m, end in self.answers.ends.items()]
+        reasons = "; ".join([*self.answers.silent.values(), *said])
+        return BookieUnavailableError(
+            f"how far ledger {self._ledger.ledger_id} may be read is not known: {reasons}",
+            hint="bring back these bookies, or read only up to a closed ledger's end; recovering "
+            "the ledger closes it, whoever writes to it",
+        )
+
+    @property
+    def _floor(self) -> int:
+        # What lies in front of the last fragment was acknowledged when it was made.
+        return self._ledger.last_fragment.first_entry_id - 1
+
+    @property
+    def _highest(self) -> int:
+        record = self._last_record
+        return self._floor if record is None else max(self._floor, record.last_add_confirmed)
+
+    @property
+    def _last_record(self) -> AddRecord | None:
+        records = (end.last_record for end in self.answers.ends.values())
+        return max(
+            (record for record in records if record is not None),
+            key=lambda record: record.last_add_confirmed,
+            default=None,
+        )
+
+    def _confirmed(self, ends: Mapping[Member, MemberEnd]) -> Confirmed:
+        ensemble = self._ledger.last_fragment.ensemble
+        doubted = {*self._lost(ends), *self._behind(ends)}
+        sure = {
+            ensemble.index(member)
+            for member, end in ends.items()
+            if member not in doubted and end.is_sure(self._before.get(member))
+        }
+        lacs = {ensemble.index(member): end.last_add_confirmed for member, end in ends.items()}
+        return confirmed(self._ledger.quorum, lacs, sure, self._floor)
+
+    def _lost(self, ends: Mapping[Member, MemberEnd]) -> Mapping[Member, int]:
+        """Those that lack what was said of them before they were asked: they have lost it (R14)."""
+        return self._lacking(ends, self._before.values())
+
+    def _behind(self, ends: Mapping[Member, MemberEnd]) -> set[Member]:
+        """Those that lack what was said of them by now, and may have got it since they were asked.
+
+        Who is being appended to is seen to go on when he is asked again.
+        """
+        return {
+            member
+            for member in self._lacking(ends, ends.values()).keys() - self._lost(ends)
+            if not (before := self._before.get(member)) or ends[member].reached <= before.reached
+        }
+
+    def _lacking(
+        self, ends: Mapping[Member, MemberEnd], by: Iterable[MemberEnd]
+    ) -> Mapping[Member, int]:
+        """What members lack of what was said ``by`` others, and by themselves."""
+        fragment = self._ledger.last_fragment
+        had = evidence.together(end.had(fragment.first_entry_id) for end in by)
+        reached = {fragment.ensemble.index(member): end.reached for member, end in ends.items()}
+        lacking = evidence.lacking(had, reached)
+        return {fragment.ensemble[index]: entry_id for index, entry_id in lacking.items()}
+
+
+def _said(member: Member, end: MemberEnd, had: int | None) -> str:
+    bookie, last = f"bookie {member.bookie_id}", end.last_add_confirmed
+    confirmed_to = "nothing is confirmed" if last < 0 else f"entry {last} is confirmed"
+    cut = "" if end.is_sure(None) else ", and ends in what is no record"
+    if had is not None:
+        cut = f", and has lost data: it had entry {had}"
+    return end.problem or f"{bookie} says that {confirmed_to}{cut}"

@@ -1,0 +1,176 @@
+"""A lane: everything one writer sends to one bookie, one record behind the other.
+
+A lane has a task of its own, a thread, so that a slow bookie delays nobody but itself. It appends,
+makes the post-check and reports; whether that counts is not its business. Whoever reports also does
+what follows from it, and a lane that has nothing else to do may even check the metadata.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from bkspark import environment
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient
+from bkspark.cluster.post_check import post_check
+from bkspark.errors import BookieUnavailableError, BookKeeperError
+from bkspark.format import layout
+from bkspark.format.journal import EncodedRecord
+from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.writing_steps import Failed, Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """A record and what one bookie stores of it, in its place in the journal there."""
+
+    record: AddRecord
+    frame: Sequence[Buffer]
+
+
+Report = Callable[[Stored | Failed], None]
+
+_NOTHING_SENT = (0, 0, math.inf, 0.0)
+
+
+def seconds_for(byte_count: int) -> float:
+    """How much longer something may take because so many bytes are stored on the way."""
+    return byte_count / SLOWEST_BYTES_PER_SECOND
+
+
+class Lane:
+    """Sends records to one bookie.
+
+    Args:
+        report: called from the lane's task.
+
+    Attributes:
+        waiting_bytes: of what was sent and not answered yet.
+        since: when the oldest of it was sent, in monotonic seconds; infinite if there is none.
+        extra_seconds: how much longer than a small record the oldest may take, for its own bytes
+            and those that were sent before it.
+        is_away: its task does something for the writer, and the bookie has all its time behind it.
+
+    All but ``_work``, which is the lane's own task, belongs to whoever sends.
+    """
+
+    def __init__(
+        self,
+        ensemble_index: int,
+        address: BookieAddress,
+        *,
+        ledger_id: int,
+        term: int,
+        token: str,
+        report: Report,
+    ) -> None:
+        self.ensemble_index = ensemble_index
+        self.address = address
+        self._ledger_id = ledger_id
+        self._term = term
+        self._token = token
+        self._name = layout.journal(ledger_id, term, token)
+        self._report = report
+        self.waiting_bytes = 0
+        self.is_away = False
+        self._sent: deque[tuple[int, int, float, float]] = deque()
+        self._look_at_oldest()
+        self._waiting: environment.Inbox[Framed | None] = environment.inbox()
+        self._framed_bytes = 0
+        self._journal: Journal | None = None
+        self._channel = BookieClient(address, name=f"ledger-{ledger_id}-{address.bookie_id}")
+        try:
+            self._channel.begin(self._work)
+        except BookieUnavailableError as error:
+            report(Failed(ensemble_index, address.bookie_id, error))
+
+    def framed(self, record: EncodedRecord) -> Framed:
+        """``record`` as it comes behind everything that was framed before; it must be sent next.
+
+        A journal is new and has one writer, so its end is known before the bookie has got there.
+        """
+        frame = record.frame(self.ensemble_index, self._framed_bytes)
+        self._framed_bytes += sum(memoryview(piece).nbytes for piece in frame)
+        return Framed(record.record, frame)
+
+    def send(self, framed: Framed) -> None:
+        """Append it after everything sent before; returns at once."""
+        record = framed.record
+        if not record.is_confirmation:  # nobody waits for one
+            size = sum(part.length_bytes for part in record.parts)
+            self.waiting_bytes += size
+            extra = seconds_for(self.waiting_bytes)
+            self._sent.append((record.first_entry_id, size, environment.monotonic(), extra))
+            self._look_at_oldest()
+        self._waiting.put(framed)
+
+    def answered(self, first_entry_id: int) -> None:
+        """The record that begins there was reported as stored, and all before it."""
+        while self._sent and self._sent[0][0] <= first_entry_id:
+            self.waiting_bytes -= self._sent.popleft()[1]
+        self._look_at_oldest()
+
+    @property
+    def has_nothing_to_do(self) -> bool:
+        """Whether all that was sent was answered."""
+        return not self._sent and self._waiting.empty()
+
+    def come_back(self) -> None:
+        """What was sent while its task was away is begun now."""
+        self.is_away = False
+        now = environment.monotonic()
+        self._sent = deque((first, size, now, extra) for first, size, _, extra in self._sent)
+        self._look_at_oldest()
+
+    def stop(self) -> None:
+        """End the lane after what was sent; does not wait."""
+        self._waiting.put(None)
+
+    def abandon(self) -> None:
+        """Forget what was sent and end the lane when it comes back, if it ever does."""
+        with suppress(environment.Empty):
+            while not self._waiting.empty():
+                self._waiting.get(timeout=0)
+        self._waiting.put(None)
+        self._channel.give_up()
+
+    def end_within(self, seconds: float) -> None:
+        """Wait so long at most for its end, and then do without it."""
+        if not self.is_away and not self._channel.has_answered_within(seconds):
+            self._channel.do_without()
+
+    def _look_at_oldest(self) -> None:
+        _, _, self.since, self.extra_seconds = self._sent[0] if self._sent else _NOTHING_SENT
+
+    def _work(self) -> None:
+        try:
+            while (framed := self._waiting.get()) is not None:
+                self._append(framed)
+                first = framed.record.first_entry_id
+                if not framed.record.is_confirmation:  # it would be taken for the add behind it
+                    self._report(Stored(self.ensemble_index, self.address.bookie_id, first))
+        except BookKeeperError as error:
+            self._report(Failed(self.ensemble_index, self.address.bookie_id, error))
+        except Exception as error:
+            wrapped = BookieUnavailableError(f"bookie {self.address.bookie_id}: {error!r}")
+            self._report(Failed(self.ensemble_index, self.address.bookie_id, wrapped))
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+
+    def _append(self, framed: Framed) -> None:
+        if self._journal is None:
+            with open_bookie(self.address).open_root() as root:
+                self._journal = root.open_journal(self._name)
+        self._journal.append(framed.frame)
+        if not framed.record.is_confirmation:
+            post_check(
+                self.address,
+                self._journal,
+                ledger_id=self._ledger_id,
+                term=self._term,
+                token=self._token,
+            )

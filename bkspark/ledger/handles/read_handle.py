@@ -1,0 +1,337 @@
+"""The read handle: entries of one ledger, from whichever bookie gives them good.
+
+A reader of a closed ledger reads up to its last entry. A reader of an open one, opened without
+recovery, reads up to the last-add-confirmed it has seen, which only ever grows, and never disturbs
+the writer (protocol document, "Reading").
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from bkspark import environment
+from bkspark.cluster import arguments
+from bkspark.cluster.bound import BoundToProcess
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import (
+    BookieUnavailableError,
+    CorruptDataError,
+    InvalidRequestError,
+    NoSuchEntryError,
+)
+from bkspark.format import arrow_schema
+from bkspark.format.arrow_schema import ENTRY_COLUMN
+from bkspark.format.digest import Digester
+from bkspark.ledger.handles.entries import VALUE_SCHEMA, decode_parts
+from bkspark.ledger.handles.entry_reader import EntryReader
+from bkspark.ledger.handles.how_far import Answers, IsEnough, look
+from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
+from bkspark.ledger.journals.journal_pages import IndexEntry
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.record import AddRecord
+
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a ledger of bytes."""
+
+    entry_id: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Entries ``[first_entry_id, last_entry_id]`` as they lie in one group."""
+
+    first_entry_id: int
+    last_entry_id: int
+    batch: pa.RecordBatch
+
+
+class ReadHandle(BoundToProcess):
+    """Reads one ledger whose rows are stored inline; made by ``BookKeeper.open_ledger``.
+
+    It holds a bounded part of the ledger in memory, however long that is, and no resources between
+    calls. One thread at a time.
+
+    Args:
+        confirmed: a last-add-confirmed that is known already; none is looked for then.
+        settings: how it treats its bookies.
+        index, turn: see ``EntryReader``.
+
+    Raises:
+        BookieUnavailableError: the ledger is open, and too few bookies tell how far it may be read.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        ledger_id: int,
+        digester: Digester,
+        *,
+        confirmed: int | None = None,
+        settings: ReaderSettings = USUAL_READS,
+        index: Sequence[tuple[Member, IndexEntry]] = (),
+        turn: int = 0,
+    ) -> None:
+        self.ledger_id = ledger_id
+        self._cluster = cluster
+        self._metadata = cluster.ledger(ledger_id).value
+        self._schema = arrow_schema.decode(self._metadata.schema)
+        self._confirmed = INVALID_ENTRY_ID if confirmed is None else confirmed
+        self._entry_reader = EntryReader(
+            cluster,
+            ledger_id,
+            digester,
+            settings=settings,
+            index=index,
+            turn=turn,
+        )
+        self._rows: _Rows | None = None
+        if confirmed is None:
+            self._look(None)
+
+    def __repr__(self) -> str:
+        state = self._metadata.state.value
+        known = f"last_add_confirmed {self._confirmed}"
+        return f"ReadHandle(ledger {self.ledger_id}, {state}, {known})"
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Bookies that had to be stepped over so far, each with the reason in one line."""
+        return self._entry_reader.faults
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        return self._metadata
+
+    @property
+    def is_closed(self) -> bool:
+        return self._metadata.state is LedgerState.CLOSED
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last entry that may be read, as known here; never goes back."""
+        return self._confirmed
+
+    def read_last_add_confirmed(self, timeout: float | None = None) -> int:
+        """Look for news: the closed ledger's last entry, or what is confirmed of an open one.
+
+        Reads the ends of journals only, so it costs the same however long the ledger is.
+
+        Args:
+            timeout: seconds to wait for bookies at most, if less than ``read_timeout_seconds``.
+
+        Raises:
+            BookieUnavailableError: too few bookies tell; what is known already stays true.
+        """
+        self._look(timeout)
+        return self._confirmed
+
+    def wait_for(self, entry_id: int, timeout: float) -> bool:
+        """Wait until ``entry_id`` may be read; False after ``timeout`` seconds.
+
+        Raises:
+            BookieUnavailableError: at the end of that time too few bookies tell whether it may.
+        """
+        deadline, unknown = environment.monotonic() + timeout, None
+        while self._confirmed < entry_id and not self.is_closed:
+            left = deadline - environment.monotonic()
+            if left <= 0 and unknown is not None:
+                raise unknown
+            if left <= 0:
+                return False
+            environment.sleep(min(POLL_SECONDS, left))
+            unknown = self._news(max(left, POLL_SECONDS))
+        return self._confirmed >= entry_id
+
+    def _news(self, timeout: float) -> BookieUnavailableError | None:
+        """Look for news; why there is none."""
+        try:
+            self.read_last_add_confirmed(timeout)
+        except BookieUnavailableError as error:
+            return error
+        return None
+
+    def read(self, first: int = 0, last: int | None = None) -> Iterator[Entry]:
+        """Entries ``[first, last]``; to the last-add-confirmed if ``last`` is None.
+
+        Raises:
+            NoSuchEntryError: beyond the last-add-confirmed.
+            CorruptDataError: no bookie gives an entry.
+            InvalidRequestError: the ledger holds rows, not bytes.
+        """
+        first, end = self._confirmed_range(first, last)
+        yield from self._entries(first, end)
+
+    def read_unconfirmed(self, first: int, last: int) -> Iterator[Entry]:
+        """Entries that some bookie has, acknowledged or not: they may yet vanish.
+
+        Raises:
+            NoSuchEntryError: there is no such entry, or not yet.
+            CorruptDataError: no bookie gives an entry, and it may be there.
+            InvalidRequestError: the ledger holds rows, not bytes, or ``first`` is below 0.
+        """
+        first, last = _range(first, last)
+        at = arguments.whole_number("the first entry id", first, least=0)
+        try:
+            for entry in self._entries(first, last):
+                yield entry
+                at = entry.entry_id + 1
+        except CorruptDataError as error:
+            if not self._is_absent(at):
+                raise
+            raise self._no_such_entry(
+                f"entry {at} of ledger {self.ledger_id} is not there"
+            ) from error
+
+    def _entries(self, first: int, last: int) -> Iterator[Entry]:
+        if self._schema != VALUE_SCHEMA:
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id} holds rows, not bytes", hint="read it by read_arrow"
+            )
+        for begin, batch in self.batches(first, last):
+            for number, value in enumerate(batch.column(0).to_pylist()):
+                yield Entry(begin + number, value)
+
+    def _is_absent(self, entry_id: int) -> bool:
+        """Whether an entry that was not found is not there; an error is no sign of that."""
+        end = self._metadata.last_entry_id
+        return entry_id > (self._confirmed if end is None else end) and (
+            end is not None or not self.faults
+        )
+
+    def read_arrow(self, first: int = 0, last: int | None = None) -> pa.Table:
+        """Entries ``[first, last]`` as a table, with ``_entry_id`` (int64) as its last column."""
+        first, end = self._confirmed_range(first, last)
+        schema = self._schema.append(pa.field(ENTRY_COLUMN, pa.int64()))
+        batches = [
+            pa.RecordBatch.from_arrays(
+                [*batch.columns, pa.arange(begin, begin + batch.num_rows)], schema=schema
+            )
+            for begin, batch in self.batches(first, end)
+        ]
+        return pa.Table.from_batches(batches, schema=schema)
+
+    def _confirmed_range(self, first: int, last: int | None) -> tuple[int, int]:
+        self.require_own_process()
+        first, last = _range(first, self._confirmed if last is None else last)
+        if first < 0 or last > self._confirmed:
+            raise self._no_such_entry(
+                f"entries {first} to {last} of ledger {self.ledger_id} cannot be read: "
+                f"the last confirmed one is {self._confirmed}",
+                " waits, read_unconfirmed() reads without a promise",
+            )
+        return first, last
+
+    def _no_such_entry(self, message: str, then: str = " waits for it") -> NoSuchEntryError:
+        closed = "the ledger is closed, so no more will come"
+        return NoSuchEntryError(message, hint=closed if self.is_closed else f"wait_for(){then}")
+
+    def batches(
+        self,
+        first: int,
+        last: int,
+        on_loss: Callable[[int, int, CorruptDataError], None] | None = None,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(first entry id, rows) of each group that has some of ``[first, last]``, cut to it.
+
+        Args:
+            on_loss: told the first and last of entries that no bookie gives, which are then left
+                out; without it they are an error.
+        """
+        self.require_own_process()
+        entry_id = first
+        while entry_id <= last:
+            try:
+                rows = self._rows_of(entry_id)
+            except CorruptDataError as error:
+                if on_loss is None:
+                    raise
+                end = self._end_of_gap(entry_id, last)
+                on_loss(entry_id, end, error)
+                entry_id = end + 1
+                continue
+            end = min(last, rows.last_entry_id)
+            yield (
+                entry_id,
+                rows.batch.slice(entry_id - rows.first_entry_id, end - entry_id + 1),
+            )
+            entry_id = end + 1
+
+    def _look(self, timeout: float | None) -> None:
+        def ask(ledger: LedgerMetadata, is_enough: IsEnough) -> Answers:
+            return self._entry_reader.ends(ledger, is_enough, timeout)
+
+        found = look(self._cluster, self.ledger_id, ask)
+        self._metadata = found.ledger
+        self._confirmed = max(self._confirmed, found.last_entry_id)
+
+    def _rows_of(self, entry_id: int) -> _Rows:
+        """The rows of an entry's group; looked for anew if its bookies changed since (RB-22).
+
+        Raises:
+            CorruptDataError: no bookie gives it.
+            NoSuchLedgerError: the ledger was deleted meanwhile (H33, RB-42).
+        """
+        rows = self._rows
+        if rows is None or not rows.first_entry_id <= entry_id <= rows.last_entry_id:
+            rows = self._rows = self._found(entry_id) or self._found_elsewhere(entry_id)
+        if rows is not None:
+            return rows
+        raise CorruptDataError(
+            f"no bookie gives entry {entry_id} of ledger {self.ledger_id} "
+            f"({'; '.join(self.faults.values()) or 'none has it'})",
+            hint="bring back one of its bookies",
+        )
+
+    def _found_elsewhere(self, entry_id: int) -> _Rows | None:
+        before, self._metadata = self._metadata, self._cluster.ledger(self.ledger_id).value
+        if before.fragments == self._metadata.fragments:
+            return None
+        self._entry_reader.refresh_addresses()
+        return self._found(entry_id)
+
+    def _found(self, entry_id: int) -> _Rows | None:
+        while True:  # each record that is refused is one fewer
+            replies = self._entry_reader.find(self._metadata, entry_id)
+            record = replies.record
+            if record is None or not replies.is_whole:
+                return None
+            self._require_inline(record)
+            try:
+                batch = decode_parts(
+                    replies.messages,
+                    self._schema,
+                    first_entry_id=record.first_entry_id,
+                    last_entry_id=record.last_entry_id,
+                    quorum=record.quorum,
+                )
+            except CorruptDataError as error:
+                self._entry_reader.refuse(record, str(error))
+                continue
+            return _Rows(record.first_entry_id, record.last_entry_id, batch)
+
+    def _require_inline(self, record: AddRecord) -> None:
+        if not record.parts:
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id} was written as a DataFrame",
+                hint="read it as one, or with `bkspark ledger read`",
+            )
+
+    def _end_of_gap(self, entry_id: int, last: int) -> int:
+        """The last entry, up to ``last``, of those from ``entry_id`` on that no bookie gives."""
+        following = self._entry_reader.first_after(self._metadata, entry_id)
+        while following is not None and following <= last:
+            if self._entry_reader.find(self._metadata, following).is_whole:
+                return following - 1
+            following = self._entry_reader.first_after(self._metadata, following)
+        return last
+
+
+def _range(first: object, last: object) -> tuple[int, int]:
+    begin = arguments.whole_number("the first entry id", first)
+    return begin, arguments.whole_number("the last entry id", last)

@@ -1,0 +1,62 @@
+"""What a writer's records look like: the machine says what is in them, the rows come beside it."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from bkspark.format import journal
+from bkspark.format.digest import Digester
+from bkspark.ledger.handles.entries import encode_parts
+from bkspark.ledger.handles.grouping import Submitted, batch_of
+from bkspark.protocol.ledger.adding import PendingAdd, PendingAdds
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.record import AddRecord, confirmation
+
+
+class RecordEncoder:
+    """Encodes the records of one writer; their bytes never change afterwards (R9)."""
+
+    def __init__(self, ledger: LedgerMetadata, digester: Digester, schema: pa.Schema) -> None:
+        self._ledger = ledger
+        self._digester = digester
+        self._schema = schema
+
+    def encode(self, add: PendingAdd, taken: Sequence[Submitted]) -> journal.EncodedRecord:
+        """The record of ``add``, with the rows that were submitted."""
+        parts, messages = encode_parts(
+            batch_of(taken, self._schema),
+            self._digester,
+            ledger_id=self._ledger.ledger_id,
+            first_entry_id=add.first_entry_id,
+            quorum=self._ledger.quorum,
+        )
+        record = AddRecord(
+            ledger_id=self._ledger.ledger_id,
+            term=self._ledger.term,
+            token=self._ledger.token,
+            first_entry_id=add.first_entry_id,
+            last_entry_id=add.last_entry_id,
+            last_add_confirmed=add.last_add_confirmed,
+            length_bytes=add.length_bytes,
+            quorum=self._ledger.quorum,
+            fragment_first_entry_id=add.fragment_first_entry_id,
+            parts=parts,
+            stored=add.stored,
+        )
+        return journal.encode(record, self._digester, messages)
+
+    def confirm(
+        self, pending: PendingAdds, *, fragment_first_entry_id: int
+    ) -> journal.EncodedRecord:
+        """A confirmation of all that is acknowledged."""
+        record = confirmation(
+            ledger_id=self._ledger.ledger_id,
+            term=self._ledger.term,
+            token=self._ledger.token,
+            last_add_confirmed=pending.last_add_confirmed,
+            length_bytes=pending.length_bytes,
+            quorum=self._ledger.quorum,
+            fragment_first_entry_id=fragment_first_entry_id,
+            stored=pending.stored,
+        )
+        return journal.encode(record, self._digester)

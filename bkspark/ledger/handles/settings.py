@@ -1,0 +1,102 @@
+"""What may be chosen about one writer or reader. Nothing is stored, no promise depends on it."""
+
+import math
+from dataclasses import dataclass
+
+from bkspark.cluster import arguments
+from bkspark.cluster.bookie_client import READ_SECONDS, STORE_SECONDS
+from bkspark.cluster.fan_out import Timeouts
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """How one writer behaves.
+
+    Attributes:
+        explicit_lac_ms: a writer that was idle for so long tells tail readers of its last
+            entries; 0 never does.
+        add_entry_timeout_seconds: a bookie that has not stored a record after so long is treated
+            as one that failed.
+        add_entry_quorum_timeout_seconds: an entry that is not acknowledged so long after it was
+            sent ends the writer.
+        is_change_delayed: leave a bookie that failed in the ensemble as long as every entry
+            reaches its ack quorum without it.
+        is_sync_deferred: an append is answered as soon as the handle has taken the entry, and is
+            promised nothing until ``force`` returns (see ``WriteHandle``).
+
+    Raises:
+        InvalidRequestError: a value is out of its range.
+    """
+
+    explicit_lac_ms: int = 100
+    add_entry_timeout_seconds: float = STORE_SECONDS
+    add_entry_quorum_timeout_seconds: float = 60.0
+    is_change_delayed: bool = False
+    is_sync_deferred: bool = False
+
+    def __post_init__(self) -> None:
+        arguments.require_number(
+            "explicit_lac_ms", self.explicit_lac_ms, hint="0 is never", may_be_0=True
+        )
+        for name in ("add_entry_timeout_seconds", "add_entry_quorum_timeout_seconds"):
+            arguments.require_number(name, getattr(self, name), hint="give seconds, for example 10")
+
+    @property
+    def wait_seconds_max(self) -> float:
+        """How long a caller waits: longer than the writer needs to end by its own limits."""
+        return self.add_entry_quorum_timeout_seconds + GRACE_SECONDS
+
+
+GRACE_SECONDS = 15.0
+"""Time to find bookies that can replace others, and to end."""
+
+USUAL = WriterSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSettings:
+    """How a reader treats its bookies; nothing of it is stored.
+
+    Attributes:
+        speculative_read_ms: if a bookie has not answered after so long, the next one is asked too
+            and the first good answer wins; None asks the next one only after a fault.
+        read_timeout_seconds: seconds after which a bookie that has not answered is stepped over.
+        is_sticky: where every bookie holds every entry (E = Qw), keep to one while it is good;
+            False spreads reads over the write set of each entry.
+
+    Raises:
+        InvalidRequestError: a value is out of its range.
+    """
+
+    speculative_read_ms: float | None = None
+    read_timeout_seconds: float = READ_SECONDS
+    is_sticky: bool = True
+
+    def __post_init__(self) -> None:
+        arguments.require_number(
+            "read_timeout_seconds", self.read_timeout_seconds, hint="give seconds, for example 10"
+        )
+        if self.speculative_read_ms is not None:
+            arguments.require_number(
+                "speculative_read_ms",
+                self.speculative_read_ms,
+                hint="None asks no second bookie before a fault",
+            )
+
+    @property
+    def one_by_one(self) -> Timeouts:
+        """Of a question to whoever answers first."""
+        later = math.inf if self.speculative_read_ms is None else self.speculative_read_ms / 1000
+        after = min(self.read_timeout_seconds, later)
+        return Timeouts(self.read_timeout_seconds, speculative_after=after, grace_seconds=0.0)
+
+    @property
+    def all_at_once(self) -> Timeouts:
+        """Of a question to as many as are needed."""
+        return Timeouts(self.read_timeout_seconds, grace_seconds=LINGER_SECONDS)
+
+
+USUAL_READS = ReaderSettings()
+
+LINGER_SECONDS = 0.05
+"""For answers that would be nice to have, once there are enough."""

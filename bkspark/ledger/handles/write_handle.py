@@ -1,0 +1,267 @@
+"""The write handle: how one writer adds entries to an open ledger, from a driver, without Spark.
+
+While one group of entries is being stored, the next one gathers (group commit). What is decided,
+and when, is in ``protocol.writing``; ``writer`` carries it out.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+import pyarrow as pa
+
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.hang_memory import Answer
+from bkspark.cluster.records import Seen
+from bkspark.errors import InvalidRequestError, LedgerFencedError, OutcomeUnknownError
+from bkspark.format import arrow_schema
+from bkspark.format.digest import Digester
+from bkspark.ledger.handles.entries import VALUE_SCHEMA, count_of
+from bkspark.ledger.handles.grouping import Submitted
+from bkspark.ledger.handles.promise import Promise, kept
+from bkspark.ledger.handles.settings import USUAL, WriterSettings
+from bkspark.ledger.handles.with_block import ClosedAtEnd
+from bkspark.ledger.handles.writer import Writer
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+
+
+class WriteHandle(ClosedAtEnd):
+    """Adds entries to one ledger; made by ``BookKeeper.create_ledger``.
+
+    A ``with`` block closes the ledger at its end, or, if it ends by an exception, only releases
+    resources: the ledger stays open for recovery.
+
+    **Deferred sync** (``WriterSettings(is_sync_deferred=True)``).
+    ``append``, ``append_many`` and their futures answer with an entry's id as soon as this handle
+    has the entry in memory. That is no acknowledgement: no bookie has the entry,
+    ``last_add_confirmed`` does not cover it, and if this process dies it is gone. ``force``,
+    ``close`` and the roll of a log write everything that was taken, in order and like any entries;
+    when they return all of it is durable on ack quorums and confirmed. (``release`` writes it too,
+    but does not tell whether that worked.) What is too much to be kept (``HELD_BYTES_MAX``) is
+    written, and confirmed, unasked. Whatever goes wrong is told by the next append and by
+    ``force``, which cannot tell then how much of it recovery will keep.
+
+    One that is dropped without having been closed is released behind the back of who dropped it,
+    with a ``ResourceWarning``.
+
+    This is not quite BookKeeper's DEFERRED_SYNC: there entries lie on the bookies, without a sync,
+    and mostly outlive their writer; here no bookie ever has bytes that are not durable, and only
+    ``force`` makes entries outlive the writer.
+    """
+
+    _is_let_go = True  # until there is something to let go of
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        seen: Seen[LedgerMetadata],
+        digester: Digester,
+        settings: WriterSettings = USUAL,
+    ) -> None:
+        self.ledger_id = seen.value.ledger_id
+        self._cluster = cluster
+        self._settings = settings
+        self._schema = arrow_schema.decode(seen.value.schema)
+        self._writer = Writer(cluster, seen, digester, self._schema, settings)
+        self._is_of_bytes = self._schema == VALUE_SCHEMA
+        self._is_sealed = False
+        self._task = environment.start(self._writer.run, f"ledger-{self.ledger_id}")
+        self._is_let_go = False
+
+    def __del__(self) -> None:
+        if not self._is_let_go and self.is_of_this_process:
+            environment.dropped(self, repr(self), self._writer.stop)
+
+    def __repr__(self) -> str:
+        return f"WriteHandle(ledger {self.ledger_id}, last_add_confirmed {self.last_add_confirmed})"
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The last acknowledged entry, -1 if there is none."""
+        return self._writer.machine.pending.last_add_confirmed
+
+    @property
+    def last_add_pushed(self) -> int:
+        """The last entry that was given an id, -1 if there is none."""
+        if self._settings.is_sync_deferred:
+            return self._writer.backlog.last_taken
+        return self._writer.machine.pending.last_add_pushed
+
+    @property
+    def metadata(self) -> LedgerMetadata:
+        """The ledger's metadata as this writer knows it."""
+        return self._writer.metadata
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Bookies that this writer has given up so far, each with the reason in one line."""
+        return self._writer.faults
+
+    def append(self, value: bytes) -> int:
+        """Add one entry and return its id once it is durable on an ack quorum.
+
+        With deferred sync it returns at once, and nothing is promised before ``force``.
+
+        Raises:
+            LedgerFencedError: another client recovers the ledger; the outcome is unknown.
+            OutcomeUnknownError: it was not acknowledged in time; the outcome is unknown.
+            NotEnoughBookiesError: too few bookies; the outcome is unknown until recovery.
+            LedgerClosedError: the handle is closed.
+        """
+        self._require_may_wait("append")
+        return self._wait_for(self.append_async(value))
+
+    def append_async(self, value: bytes) -> "Future[int]":
+        """Add one entry; the future completes, in entry order, with its id.
+
+        Callbacks of the future may append too, by this method: what waits for an acknowledgement,
+        as ``append`` does, would wait for itself in a callback, and raises.
+        """
+        self._require_bytes(is_bytes=isinstance(value, bytes))
+        self.wait_for_room()
+        return self._submit([value], 1, len(value))
+
+    def append_many(self, entries: Sequence[bytes] | pa.Table) -> tuple[int, int]:
+        """Add all of ``entries`` as one atomic group; returns its first and last id.
+
+        Raises:
+            InvalidRequestError: there are none, they do not have the ledger's schema, or a null is
+                where none may be.
+        """
+        self._require_may_wait("append_many")
+        last = self._wait_for(self.append_many_async(entries))
+        return last - len(entries) + 1, last
+
+    def append_many_async(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
+        """Like ``append_many``; the future completes, in entry order, with the last id."""
+        self.wait_for_room()
+        return self.append_at_once(entries)
+
+    def wait_for_room(self) -> None:
+        """Wait while too much is not acknowledged, but never in a callback.
+
+        Who waits must hold no lock that callbacks take: room is made behind them.
+
+        Raises:
+            NotEnoughBookiesError: nothing was acknowledged for so long that it was given up.
+        """
+        self.require_own_process()
+        if self._writer.backlog.is_full and not self._writer.is_telling_here:
+            self._writer.backlog.wait_for_room(self._settings.wait_seconds_max)
+
+    def append_at_once(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
+        """Like ``append_many_async``, for who has waited for room already, or must not wait."""
+        if not count_of(entries):
+            raise InvalidRequestError("there is nothing to append")
+        if isinstance(entries, pa.Table):
+            rows = arrow_schema.relabel(pa.concat_batches(entries.to_batches()), self._schema)
+            arrow_schema.require_values(rows, everywhere=self._is_of_bytes)
+            return self._submit(rows, rows.num_rows, rows.nbytes)
+        values = list(entries)
+        self._require_bytes(is_bytes=all(isinstance(value, bytes) for value in values))
+        return self._submit(values, len(values), sum(map(len, values)))
+
+    def force(self) -> None:
+        """Return once everything added so far, by any thread, is acknowledged.
+
+        Acknowledged means durable on Qa bookies of its write set, with and without deferred sync.
+        (BookKeeper's ``force`` waits for all E; here a bookie that hangs holds nobody up.)
+
+        Raises:
+            OutcomeUnknownError: there was no answer in time.
+            BookKeeperError: what ended the writer; of what was added since the last ``force``
+                nothing is known, until recovery decides.
+        """
+        self._require_may_wait("force")
+        last = self._writer.force()
+        if last is not None:
+            self._wait_for(last)
+
+    def close(self) -> None:
+        """Wait for what was added, then seal the ledger at its last acknowledged entry.
+
+        Nothing is acknowledged behind it (H11).
+
+        Raises:
+            LedgerFencedError: another client recovers the ledger.
+            LedgerClosedError: it was closed at another entry.
+            OutcomeUnknownError: the writer or the metadata store gave no answer in time.
+            BookKeeperError: what ended the writer; the ledger is left to recovery.
+        """
+        self.release()
+        if self._writer.error is not None:
+            raise self._writer.error
+        if self._is_sealed:
+            return
+        if self._task.is_alive():
+            raise self._no_end("the writer")
+        ledger = self._writer.metadata
+        sealing = Answer(
+            lambda: self._seal(ledger.term, ledger.token),
+            f"ledger-{self.ledger_id}-close",
+        )
+        if not sealing.is_there_within(self._settings.wait_seconds_max):
+            raise self._no_end("the metadata store")
+        sealing.result()
+        self._is_sealed = True
+
+    def release(self) -> None:
+        """Wait for what was added, without sealing: whoever opens the ledger next recovers it."""
+        self._require_may_wait("close")
+        self._is_let_go = True
+        if self._task.is_alive():
+            self._writer.stop()
+        self._task.join(self._settings.wait_seconds_max)
+
+    def _submit(
+        self, rows: Sequence[bytes] | pa.RecordBatch, row_count: int, byte_count: int
+    ) -> "Future[int]":
+        self.require_own_process()
+        promise = Promise()
+        last = self._writer.submit(Submitted(rows, row_count, byte_count, promise))
+        return kept(last) if self._settings.is_sync_deferred else promise
+
+    def _require_may_wait(self, what: str) -> None:
+        self.require_own_process()
+        if self._writer.is_telling_here:
+            raise InvalidRequestError(
+                f"{what} in a callback of ledger {self.ledger_id} would wait for itself",
+                hint="use append_async there, or hand over to another thread",
+            )
+
+    def _wait_for(self, future: "Future[int]") -> int:
+        try:
+            return future.result(self._settings.wait_seconds_max)
+        except TimeoutError:
+            raise self._no_end("the writer") from None
+
+    def _no_end(self, who: str) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"ledger {self.ledger_id}: {who} gave no answer within "
+            f"{self._settings.wait_seconds_max:g} s",
+            hint="open the ledger to see; recovery decides about what has no acknowledgement",
+        )
+
+    def _seal(self, term: int, token: str) -> None:
+        self._cluster.ledgers.update(str(self.ledger_id), self._sealed(term, token))
+
+    def _require_bytes(self, *, is_bytes: bool) -> None:
+        if not self._is_of_bytes:
+            raise InvalidRequestError(
+                "this ledger holds rows, not bytes", hint="append a pyarrow.Table by append_many"
+            )
+        if not is_bytes:
+            raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
+
+    def _sealed(self, term: int, token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
+        def transform(metadata: LedgerMetadata | None) -> LedgerMetadata:
+            if metadata is None:
+                raise LedgerFencedError(f"ledger {self.ledger_id} is gone")
+            return metadata.closed(
+                last_entry_id=self.last_add_confirmed,
+                length_bytes=self._writer.machine.pending.length_bytes,
+                term=term,
+                token=token,
+            )
+
+        return transform

@@ -1,0 +1,121 @@
+"""Records of a journal from where a reader needs them, without reading the rest.
+
+Every frame ends with its length, so the last ones are found from the journal's end; and the first
+ones are at its start. Both cost what they give, however long the journal is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bkspark.bookie.contract import ReadableRoot
+from bkspark.ledger.journals.journal_folder import journal_size
+from bkspark.ledger.journals.journal_reader import JournalName, JournalReader
+from bkspark.protocol.ledger.metadata import Member
+from bkspark.protocol.ledger.record import AddRecord
+
+Records = Sequence[AddRecord]
+
+
+def records_after(
+    root: ReadableRoot, source: JournalName, begin: int, problems: list[str]
+) -> Records:
+    """The records of a journal that may commit entries from ``begin`` on, in its order.
+
+    One whose rows are inline is given up as soon as it shows: they are no business of a plan.
+
+    Args:
+        problems: gets a line if the journal is damaged. The records in front of the damage are
+            given all the same: they are whole, and a gap shows by their ids.
+
+    Raises:
+        CorruptDataError: there is no such journal.
+        BookieUnavailableError: the bookie gives no sure answer.
+    """
+    reader = _reader(root, source)
+    found = _last_records(reader, begin) if begin > 0 else None
+    if found is None:
+        found = _first_records(reader)
+        if reader.is_blocked:
+            ends = reader.tail().value
+            problems.append(f"the journal on bookie {source.member.bookie_id} ends {ends}")
+    return found
+
+
+def _reader(root: ReadableRoot, source: JournalName, known: int = 0) -> JournalReader:
+    name, ledger_id = source.name, source.ledger_id
+    return JournalReader(root, name, source.digester, ledger_id=ledger_id, known=known)
+
+
+def _last_records(reader: JournalReader, begin: int) -> Records | None:
+    """So many that entry ``begin`` is among them; None if the way back is blocked before."""
+    found: list[AddRecord] = []
+    for head in reader.backwards(reader.head):
+        record = head.record
+        if not record.is_confirmation:
+            found.append(record)
+            if record.parts or record.first_entry_id <= begin:
+                return found[::-1]
+    return None if reader.is_blocked else found[::-1]
+
+
+def _first_records(reader: JournalReader) -> Records:
+    found: list[AddRecord] = []
+    for head in reader.forwards(reader.head):
+        if not head.record.is_confirmation:
+            found.append(head.record)
+            if head.record.parts:
+                break
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEnd:
+    """How a journal ends.
+
+    Attributes:
+        record: its last good record; None if none was found.
+        end: where that ends, in bytes.
+        is_whole: whether nothing lies behind it. What does may be a record that is just being
+            appended, or what is left of records that were there.
+    """
+
+    record: AddRecord | None = None
+    end: int = 0
+    is_whole: bool = True
+
+
+class JournalEnds:
+    """The last records of journals; asked again, it reads only what was appended since."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Member, str], JournalEnd] = {}
+
+    def look(self, root: ReadableRoot, source: JournalName) -> JournalEnd:
+        """How the journal ends now.
+
+        Raises:
+            CorruptDataError: it is gone.
+            BookieUnavailableError: the bookie gives no sure answer.
+        """
+        key = (source.ledger_id, source.member, source.name)
+        known = self._known.get(key, JournalEnd())
+        size = journal_size(root, source.name)
+        if size != known.end:
+            known = self._known[key] = _looked(_reader(root, source, known.end), known)
+        return known
+
+
+def _looked(reader: JournalReader, known: JournalEnd) -> JournalEnd:
+    if reader.size < known.end:  # what was read of it is gone
+        return JournalEnd(known.record, known.end, is_whole=False)
+    last = next(reader.backwards(reader.head), None)
+    if last is not None:
+        return JournalEnd(last.record, last.end)
+    # What a killed writer left, or a recovery's journal, whose records are by others.
+    found = reader.last_in_front_of_damage()
+    for head in reader.forwards(reader.head, known.end if found is None else found.end):
+        found = head
+    is_whole = not reader.is_blocked
+    if found is None:
+        return JournalEnd(known.record, known.end, is_whole)
+    return JournalEnd(found.record, found.end, is_whole)

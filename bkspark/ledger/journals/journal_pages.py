@@ -1,0 +1,238 @@
+"""A journal on one bookie, read by pages, however long it is.
+
+Only where pages begin is remembered. A page is read, checked and decoded when an entry in it is
+wanted; what lies in front of it is walked by the frames' prefixes, so large records are passed
+without being read. What is appended later is found from where the walk ended, and what lies near
+the end of a long journal by going back from there.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from bkspark.bookie.contract import ReadableRoot
+from bkspark.format.digest import Digester
+from bkspark.format.journal import Tail
+from bkspark.ledger.journals import journal_reader
+from bkspark.ledger.journals.journal_reader import JournalReader, Span, StoredRecord
+
+PAGE_BYTES = 2**20
+"""What is decoded at once, if no single record is longer."""
+
+STEPS_BACK = 128
+"""How far an entry is looked for from the journal's end before the walk begins at its start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Neighbouring records of one journal, ascending.
+
+    Attributes:
+        byte_count: of the journal.
+        problem: what is wrong with the bytes between the records or behind them; may be empty.
+        is_cut: the journal ends here in an incomplete record, perhaps one that is being appended.
+    """
+
+    records: tuple[StoredRecord, ...]
+    byte_count: int
+    problem: str = ""
+    is_cut: bool = False
+
+    def record_of(self, entry_id: int) -> StoredRecord | None:
+        """The record with ``entry_id``, if it is here."""
+        at = bisect_right(self.records, entry_id, key=lambda r: r.record.first_entry_id) - 1
+        if at >= 0 and entry_id <= self.records[at].record.last_entry_id:
+            return self.records[at]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A frame begins at byte ``position`` of a journal, and its record at ``first_entry_id``.
+
+    Attributes:
+        name: of the journal.
+    """
+
+    name: str
+    position: int
+    first_entry_id: int
+
+
+class JournalPages:
+    """Finds entries in one journal.
+
+    Args:
+        name: of the journal on its bookie.
+        start: where to begin; what lies in front of it is walked only if it is wanted.
+
+    Attributes:
+        progress: grows with every piece that is read.
+    """
+
+    def __init__(
+        self, name: str, digester: Digester, *, ledger_id: int, start: IndexEntry | None = None
+    ) -> None:
+        self.name = name
+        self.progress = 0
+        self._digester = digester
+        self._ledger_id = ledger_id
+        self._begin_at(start)
+
+    def _begin_at(self, start: IndexEntry | None) -> None:
+        self._end = start.position if start else 0
+        self._last = start.first_entry_id - 1 if start else -1
+        self._index: list[IndexEntry] = [start] if start else []
+        self._damage, self._tail = "", Tail.CLEAN
+        self._blocked_size: int | None = None
+        self._ahead = journal_reader.CHUNK_BYTES  # and more for who reads on
+
+    @property
+    def index(self) -> tuple[IndexEntry, ...]:
+        """Where the pages walked so far begin."""
+        return tuple(self._index)
+
+    def page_of(self, root: ReadableRoot, entry_id: int) -> Page | None:
+        """The page that ``entry_id`` is on if it is in this journal at all.
+
+        Without one: what is wrong behind the last record, if anything is.
+
+        Raises:
+            BookieUnavailableError: the bookie gives no sure answer.
+        """
+        reader = self._reader(root)
+        self._go_near(reader, entry_id)
+        if entry_id > self._last:
+            frames = self._walk(reader, entry_id)
+            return self._page(reader, frames) if entry_id <= self._last else self._behind
+        if not self._index:
+            return self._behind
+        number = self._page_number(entry_id)
+        ends = [*(entry.position for entry in self._index[number + 1 : number + 2]), self._end]
+        begin = self._index[number].position
+        reader.read_ahead(begin, ends[0] - begin)
+        return self._page(reader, takewhile(lambda x: x[0] < ends[0], reader.frames(begin)))
+
+    def first_after(self, root: ReadableRoot, entry_id: int) -> int | None:
+        """The first entry of the first good record that begins behind ``entry_id``."""
+        reader = self._reader(root)
+        self._go_near(reader, entry_id)
+        self._walk(reader, entry_id)
+        page = self._index[self._page_number(entry_id)] if self._index else None
+        for begin, _ in reader.frames(page.position if page else 0):
+            head = reader.head(begin)
+            is_behind = head is not None and head.record.first_entry_id > entry_id
+            if head and is_behind and not head.record.is_confirmation and reader.stored(begin):
+                return head.record.first_entry_id
+        return None
+
+    def walk(self, root: ReadableRoot, entry_id: int) -> None:
+        """Go on until ``entry_id`` is passed or the journal ends, reading as little as possible."""
+        self._walk(self._reader(root), entry_id)
+
+    def _reader(self, root: ReadableRoot) -> JournalReader:
+        return JournalReader(
+            root, self.name, self._digester, ledger_id=self._ledger_id, beat=self._count
+        )
+
+    def _count(self) -> None:
+        self.progress += 1
+
+    # --- where to begin --------------------------------------------------------------------------
+
+    def _go_near(self, reader: JournalReader, entry_id: int) -> None:
+        """Begin where ``entry_id`` is not far, or at the start of the journal."""
+        if not self._end and entry_id > 0:
+            self._begin_at(self._near_end(reader, entry_id))
+        elif self._index and entry_id < self._index[0].first_entry_id and self._index[0].position:
+            self._begin_at(None)
+
+    def _near_end(self, reader: JournalReader, entry_id: int) -> IndexEntry | None:
+        """A frame near the journal's end that begins at or in front of ``entry_id``."""
+        begin = end = reader.size
+        steps = 0
+        if end <= journal_reader.CHUNK_BYTES:
+            return None
+        for begin, _ in reader.frames_back():
+            if begin and end - begin >= journal_reader.CHUNK_BYTES // 2:
+                found = self._entry_at(reader, begin, entry_id)
+                end, steps = begin, steps + 1
+                if found is not None or steps == STEPS_BACK:
+                    return found
+        return self._entry_at(reader, begin, entry_id) if reader.is_blocked else None
+
+    def _entry_at(self, reader: JournalReader, begin: int, entry_id: int) -> IndexEntry | None:
+        head = reader.head(begin)
+        if head is None or head.record.first_entry_id > entry_id:
+            return None
+        return IndexEntry(self.name, begin, head.record.first_entry_id)
+
+    # --- the walk --------------------------------------------------------------------------------
+
+    def _walk(self, reader: JournalReader, entry_id: int) -> list[Span]:
+        """Go on until ``entry_id`` is passed; the frames that have it if any have."""
+        passed: list[Span] = []
+        frames: list[Span] = []
+        while self._last < entry_id and self._blocked_size != reader.size:
+            self._tail, self._blocked_size = Tail.CLEAN, None
+            if len(frames) != 1:  # a long one, and the next may be as long
+                reader.read_ahead(self._end, self._ahead)
+            frames = list(self._next_frames(reader))
+            self._ahead = min(4 * self._ahead, PAGE_BYTES)
+            if frames:
+                passed = [*passed, *frames] if self._damage else frames
+                self._pass(reader, frames)
+            if reader.is_blocked:
+                self._tail, self._blocked_size = reader.tail(PAGE_BYTES), reader.size
+            elif not frames:
+                break
+        return passed
+
+    def _next_frames(self, reader: JournalReader) -> Iterator[Span]:
+        """Those of the next page: no more than fit into it, but at least one."""
+        for begin, end in reader.frames(self._end):
+            if begin > self._end and end - self._end > self._ahead:
+                return
+            yield begin, end
+
+    def _pass(self, reader: JournalReader, frames: list[Span]) -> None:
+        """Let the walk end behind ``frames``, and note where a page begins if it is worth it."""
+        begin, end = frames[0][0], frames[-1][1]
+        first = reader.head(begin)
+        if first is not None and (not self._index or end - self._index[-1].position > PAGE_BYTES):
+            self._index.append(IndexEntry(self.name, begin, first.record.first_entry_id))
+        self._end, self._damage = end, ""
+        for begin, _ in reversed(frames):
+            last = reader.head(begin)
+            if last is not None:
+                self._last = max(self._last, last.record.last_entry_id)
+                return
+            self._damage = f"is damaged at byte {begin}"
+
+    # --- pages -----------------------------------------------------------------------------------
+
+    def _page_number(self, entry_id: int) -> int:
+        return max(0, bisect_right(self._index, entry_id, key=lambda m: m.first_entry_id) - 1)
+
+    @property
+    def _behind(self) -> Page | None:
+        """What is wrong behind the last record that was passed."""
+        ends = "" if self._tail is Tail.CLEAN else f"ends {self._tail.value}"
+        problem, is_cut = self._damage or ends, self._tail is Tail.INCOMPLETE and not self._damage
+        return Page((), 0, problem, is_cut) if problem else None
+
+    def _page(self, reader: JournalReader, frames: Iterable[Span]) -> Page:
+        records: list[StoredRecord] = []
+        begin, end, problem = None, 0, ""
+        for at, end in frames:
+            begin = at if begin is None else begin
+            stored = reader.stored(at, end)
+            if stored is None:
+                problem = f"is damaged at byte {at}"
+            elif not stored.record.is_confirmation:
+                records.append(stored)
+        page, behind = Page(tuple(records), end - (begin or 0), problem), self._behind
+        if problem or behind is None or end < self._end:
+            return page
+        return replace(page, problem=behind.problem, is_cut=behind.is_cut)

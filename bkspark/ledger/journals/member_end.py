@@ -1,0 +1,137 @@
+"""What one bookie says of how far a ledger may be read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bkspark.bookie.contract import ReadableRoot
+from bkspark.errors import CorruptDataError
+from bkspark.format import layout
+from bkspark.format.digest import Digester
+from bkspark.ledger.journals.journal_end import JournalEnd, JournalEnds
+from bkspark.ledger.journals.journal_folder import find_journals
+from bkspark.ledger.journals.journal_reader import JournalName
+from bkspark.protocol.ledger import evidence
+from bkspark.protocol.ledger.evidence import Stored
+from bkspark.protocol.ledger.metadata import FIRST_TERM, INVALID_ENTRY_ID, LedgerMetadata, Member
+from bkspark.protocol.ledger.record import AddRecord
+
+
+@dataclass(frozen=True, slots=True)
+class MemberEnd:
+    """The ends of a ledger's journals on one bookie.
+
+    Attributes:
+        ends: by the journal's name.
+        problem: why the bookie may have had more than it shows, in one line; mostly empty.
+    """
+
+    ends: Mapping[str, JournalEnd] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def last_record(self) -> AddRecord | None:
+        """The one with the highest LAC."""
+        records = (end.record for end in self.ends.values() if end.record is not None)
+        return max(records, key=lambda record: record.last_add_confirmed, default=None)
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """The highest LAC; -1 if no record says one."""
+        record = self.last_record
+        return INVALID_ENTRY_ID if record is None else record.last_add_confirmed
+
+    @property
+    def reached(self) -> int:
+        """The last entry of the newest record in the writer's own journal, -1 without one.
+
+        Journals of others hold copies of his records.
+        """
+        own = (
+            end.record.last_entry_id
+            for name, end in self.ends.items()
+            if end.record is not None and name == _journal_of(end.record)
+        )
+        return max(own, default=INVALID_ENTRY_ID)
+
+    def had(self, fragment_first_entry_id: int) -> Stored:
+        """What the last records here say that the members of the last fragment had."""
+        records = (end.record for end in self.ends.values() if end.record is not None)
+        return evidence.stored(records, fragment_first_entry_id)
+
+    def is_sure(self, before: "MemberEnd | None") -> bool:
+        """Whether the bookie surely had no more when it was asked, or ``before``.
+
+        A journal that did not end with a record, and goes on behind that place by now, was just
+        being appended to.
+        """
+        return not self.problem and all(
+            end.is_whole or (before is not None and _grew(before.ends.get(name), end))
+            for name, end in self.ends.items()
+        )
+
+
+def _journal_of(record: AddRecord) -> str:
+    return layout.journal(record.ledger_id, record.term, record.token)
+
+
+def _grew(before: JournalEnd | None, now: JournalEnd) -> bool:
+    return before is not None and before.end < now.end
+
+
+def member_end(
+    root: ReadableRoot,
+    member: Member,
+    ledger: LedgerMetadata,
+    digester: Digester,
+    known: JournalEnds,
+) -> MemberEnd:
+    """What ``member`` of the last fragment says of how far ``ledger`` may be read.
+
+    Journals of older terms say no more than the beginning of that fragment does.
+
+    Args:
+        known: what was read of the journals before.
+
+    Raises:
+        BookieUnavailableError: the bookie gives no sure answer.
+    """
+    base = ledger.last_fragment.term
+    found = find_journals(root, member.bookie_id, ledger.ledger_id)
+    problem = found.problem
+    ends: dict[str, JournalEnd] = {}
+    for name in found.names:
+        if layout.journal_term(name.rpartition("/")[2]) >= base:
+            source = JournalName(ledger.ledger_id, member, name, digester)
+            try:
+                ends[name] = _believed(known.look(root, source), ledger)
+            except CorruptDataError as error:
+                problem = problem or f"bookie {member.bookie_id}: {error.args[0]}"
+    if not problem:
+        problem = _lost(root, member, ledger)
+    return MemberEnd(ends, problem)
+
+
+def _believed(end: JournalEnd, ledger: LedgerMetadata) -> JournalEnd:
+    """``end``; a LAC may be used only with metadata in which its term is open already."""
+    if end.record is not None and end.record.term > ledger.term:
+        raise CorruptDataError(f"a record is of term {end.record.term}, which is not open yet")
+    return end
+
+
+def permission_of(ledger: LedgerMetadata) -> str:
+    """The marker that each member of the last fragment took before the metadata named it."""
+    fragment = ledger.last_fragment
+    if fragment.token:
+        return layout.permission(ledger.ledger_id, fragment.term, fragment.token)
+    return layout.term_marker(ledger.ledger_id, FIRST_TERM)  # of an older version, in any term
+
+
+def _lost(root: ReadableRoot, member: Member, ledger: LedgerMetadata) -> str:
+    """Why a bookie may have had more than it shows: the marker was there before anything else.
+
+    What it has got of a recovery since then are copies, and do not show all that it had; and a
+    journal that is there still may have lost its end with the marker (R18).
+    """
+    if root.size(permission_of(ledger)) is not None:
+        return ""
+    return f"bookie {member.bookie_id} has lost what it had of ledger {ledger.ledger_id}"

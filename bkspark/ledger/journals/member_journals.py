@@ -1,0 +1,141 @@
+"""What one bookie has of one ledger: its journals, found by their names and read by pages.
+
+Used by one task at a time. The storage is looked up anew for every question, so nothing is believed
+of a directory that was wiped, swapped or unmounted since.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.uri import open_bookie
+from bkspark.errors import CorruptDataError
+from bkspark.format.digest import Digester
+from bkspark.ledger.journals.journal_end import JournalEnds
+from bkspark.ledger.journals.journal_folder import find_journals
+from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPages, Page
+from bkspark.ledger.journals.member_end import MemberEnd, member_end
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPage:
+    """A page and the name of the journal it is from."""
+
+    journal: str
+    page: Page
+
+
+class MemberJournals:
+    """The journals of ledger ``ledger_id`` on ``member``.
+
+    Args:
+        address: finds the member; raises ``BookieUnavailableError``.
+        index: where to begin in some of the journals, for a reader of a part of the ledger.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        address: Callable[[Member], BookieAddress],
+        digester: Digester,
+        *,
+        ledger_id: int,
+        index: Iterable[IndexEntry] = (),
+    ) -> None:
+        self._member = member
+        self._address = address
+        self._digester = digester
+        self._ledger_id = ledger_id
+        self._starts = {entry.name: entry for entry in index}
+        self._journals: dict[str, JournalPages] = {}
+        self._ends = JournalEnds()
+        self._problems: dict[str, str] = {}
+
+    def end(self, ledger: LedgerMetadata) -> MemberEnd:
+        """What the bookie says of how far ``ledger`` may be read.
+
+        Raises:
+            BookieUnavailableError: the bookie gives no sure answer; so all of these methods.
+        """
+        with self._root() as root:
+            return member_end(root, self._member, ledger, self._digester, self._ends)
+
+    @property
+    def problem(self) -> str:
+        """Why the bookie may have had more than it showed at the last question; mostly empty."""
+        return "; ".join(list(self._problems.values()))
+
+    @property
+    def progress(self) -> int:
+        """Grows while a long question is worked on; may be read by another task."""
+        return sum(pages.progress for pages in list(self._journals.values()))
+
+    def pages_of(self, entry_id: int) -> list[NamedPage] | None:
+        """The pages that ``entry_id`` is on if it is here at all; None if there is no journal."""
+        with self._root() as root:
+            pages = self._pages(root, self._journals.values(), entry_id)
+            if not any(found.page.record_of(entry_id) for found in pages):
+                new = self._find_journals(root)
+                pages += self._pages(root, new, entry_id)
+        return pages if self._journals else None
+
+    def first_after(self, entry_id: int) -> int | None:
+        """The first entry of the first group that begins behind ``entry_id``."""
+        with self._root() as root:
+            self._find_journals(root)
+            found = self._each(
+                self._journals.values(), lambda pages: pages.first_after(root, entry_id)
+            )
+        return min((first for _, first in found if first is not None), default=None)
+
+    def index(self, end: int) -> list[IndexEntry]:
+        """Where pages begin, up to entry ``end``."""
+        with self._root() as root:
+            self._find_journals(root)
+            self._each(self._journals.values(), lambda pages: pages.walk(root, end))
+        return [entry for pages in self._journals.values() for entry in pages.index]
+
+    def _pages(
+        self, root: BookieRoot, journals: Iterable[JournalPages], entry_id: int
+    ) -> list[NamedPage]:
+        found = self._each(journals, lambda pages: pages.page_of(root, entry_id))
+        return [NamedPage(name, page) for name, page in found if page is not None]
+
+    def _each(
+        self, journals: Iterable[JournalPages], ask: Callable[[JournalPages], T]
+    ) -> list[tuple[str, T]]:
+        """What each journal answers, with its name; one that is gone is a problem."""
+        found = []
+        for pages in journals:
+            self._problems.pop(pages.name, None)
+            try:
+                found.append((pages.name, ask(pages)))
+            except CorruptDataError as error:
+                self._problems[pages.name] = f"bookie {self._member.bookie_id}: {error.args[0]}"
+        return found
+
+    def _find_journals(self, root: BookieRoot) -> list[JournalPages]:
+        """Those that were not known yet."""
+        folder = find_journals(root, self._member.bookie_id, self._ledger_id)
+        self._problems.pop("", None)
+        if folder.problem:
+            self._problems[""] = folder.problem
+        new = []
+        for name in folder.names:
+            if name not in self._journals:
+                pages = JournalPages(
+                    name, self._digester, ledger_id=self._ledger_id, start=self._starts.get(name)
+                )
+                self._journals[name] = pages
+                new.append(pages)
+        return new
+
+    @contextmanager
+    def _root(self) -> Iterator[BookieRoot]:
+        with open_bookie(self._address(self._member)).open_root() as root:
+            yield root

@@ -1,0 +1,349 @@
+"""What a recovery does on one bookie: fence and read, look something up, and later write back.
+
+All are picklable instructions that touch one bookie and nothing else, so that Spark tasks can
+carry them out next to the data. They return what they found or why they could not; they do not
+raise for a bookie that fails.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from bkspark import environment
+from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.stepping_over import BadCopy, step_over
+from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFencedError
+from bkspark.format import journal, layout
+from bkspark.format.digest import Digester
+from bkspark.format.journal import Tail
+from bkspark.ledger.copying import DamagedInPlaceError, copy_entry_log
+from bkspark.ledger.entry_log_reader import EntryLogFile, NoGoodSourceError
+from bkspark.ledger.journals.journal_folder import find_journals
+from bkspark.ledger.journals.journal_reader import StoredRecord
+from bkspark.ledger.recovery.journal_tail import newest_record, read_tail
+from bkspark.ledger.recovery.running import Beat, unheard
+from bkspark.ledger.recovery.writer import Writer
+from bkspark.protocol.ledger import evidence
+from bkspark.protocol.ledger.losses import Span, not_shown
+from bkspark.protocol.ledger.member_tail import MemberTail
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, DigestSpec
+from bkspark.protocol.ledger.record import AddRecord, EntryLog, Piece, later
+from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
+from bkspark.protocol.ledger.recovery_answers import (
+    Displaced,
+    Failure,
+    Shown,
+    Unreadable,
+    WrittenBack,
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FenceAndRead:
+    """Fence a ledger's writer on one bookie, then read the end of the journals there.
+
+    The order is the whole point: an absence that is seen before the fence is durable can still turn
+    into an acknowledged entry (RB-01, R16). And only behind all that is read is looked
+    for what the bookie took before the metadata named it: what is there then was there while the
+    rest was looked for, so nothing was lost in between (R18).
+
+    Attributes:
+        writer: whom to fence. A journal of a later term holds copies made by a recovery that did
+            not close the ledger: whatever damage hides there, the writer never counted it, so what
+            the writer's own journal lacks stays absent.
+    """
+
+    ledger_id: int
+    writer: Writer
+    ensemble_index: int
+    address: BookieAddress
+    digest: DigestSpec
+    password: Password
+    after: int
+
+    def run(self, beat: Beat = unheard) -> MemberTail | Failure:
+        """Runs on: driver thread | executor."""
+        digester = make_digester(self.digest, self.password)
+        try:
+            with open_bookie(self.address).open_root() as root:
+                unfenced = self._fence(root)
+                tail = self._read(root, digester, beat)
+            return tail.doubted(Doubt.UNFENCED, unfenced) if unfenced else self._judged(tail)
+        except (BookieUnavailableError, CorruptDataError) as error:
+            return Failure(str(error))
+
+    def _fence(self, root: BookieRoot) -> str:
+        """Why the writer could not be fenced, in one line; empty if it was.
+
+        A bookie that cannot be written to may be readable all the same (H38).
+        """
+        try:
+            root.put_new(self.writer.fence, b"")
+        except BookieUnavailableError as error:
+            return f"bookie {self.address.bookie_id} cannot be fenced: {error.args[0]}"
+        return ""
+
+    def _judged(self, tail: MemberTail) -> MemberTail:
+        """``tail``, and whether the bookie has lost data of the ledger; looked up anew."""
+        if tail.answer.doubt is Doubt.UNCLEAR:
+            return tail
+        with open_bookie(self.address).open_root() as root:
+            if root.size(self.writer.permission) is not None:
+                return tail
+        return tail.without(
+            self.after + 1,
+            f"bookie {self.address.bookie_id} has lost data of ledger {self.ledger_id}: it lacks "
+            "the marker that it took before the ledger named it",
+        )
+
+    def _read(self, root: BookieRoot, digester: Digester, beat: Beat = unheard) -> MemberTail:
+        records: dict[int, tuple[AddRecord, frozenset[Piece]]] = {}
+        parts: dict[int, Mapping[int, bytes]] = {}
+        confirmed: AddRecord | None = None
+        highest, doubt, problem = -1, None, ""
+        reached, had = INVALID_ENTRY_ID, list[evidence.Stored]()
+        hidden, shown = list[Span](), list[tuple[int, int]]()
+        found = find_journals(root, self.address.bookie_id, self.ledger_id)
+        unclear = [found.problem] if found.problem else []
+        for name in found.names:
+            try:
+                tail = read_tail(
+                    root, name, digester, ledger_id=self.ledger_id, after=self.after, beat=beat
+                )
+            except CorruptDataError as error:
+                unclear.append(f"bookie {self.address.bookie_id}: {error.args[0]}")
+                continue
+            last_part = name.rpartition("/")[2]
+            term = layout.journal_term(last_part)
+            # A writer of an earlier term laid the ledger down with all its records acknowledged, so
+            # none that its torn end hides is in doubt.
+            is_in_doubt = term == self.writer.term and tail.tail is not Tail.CLEAN
+            if is_in_doubt and doubt is not Doubt.DAMAGED:
+                doubt = _DOUBTS[tail.tail]
+                where = f"journal {last_part} on bookie {self.address.bookie_id}"
+                problem = f"{where} ends {tail.tail.value}"
+            if term <= self.writer.term:
+                hidden += tail.hidden
+            shown += tail.shown
+            had.append(tail.had)
+            reached = max(reached, tail.reached)
+            highest = max(highest, tail.last_add_confirmed)
+            confirmed = later(confirmed, tail.confirmed)
+            for stored in tail.records:
+                first = stored.record.first_entry_id
+                good = self._good_pieces(root, stored, digester, beat)
+                records[first] = (stored.record, good)
+                parts[first] = stored.messages
+        if unclear:
+            doubt, problem = Doubt.UNCLEAR, "; ".join([*unclear, *([problem] if problem else [])])
+        answer = MemberAnswer(records, doubt)
+        left = tuple(not_shown(hidden, shown))
+        return MemberTail(
+            answer,
+            parts,
+            highest,
+            confirmed,
+            problem,
+            left,
+            reached=reached,
+            had=evidence.together(had),
+        )
+
+    def _good_pieces(
+        self, root: BookieRoot, stored: StoredRecord, digester: Digester, beat: Beat
+    ) -> frozenset[Piece]:
+        """What this bookie has of the record's rows, every byte checked."""
+        logs = _entry_logs(stored.record)
+        good = [log for log in logs if self._is_good(root, log, digester, beat)]
+        inline = (("", stripe) for stripe in stored.messages)
+        return frozenset([*inline, *((log.attempt_id, log.stripe) for log in good)])
+
+    def _is_good(self, root: BookieRoot, log: EntryLog, digester: Digester, beat: Beat) -> bool:
+        try:
+            replica = EntryLogFile(root, log, digester, ledger_id=self.ledger_id)
+            for block in replica.blocks:
+                replica.block_bytes(block)
+                beat()
+        except CorruptDataError as error:
+            what = f"entry log {log.attempt_id}-{log.stripe}"
+            copy = BadCopy(self.address.cluster_id, self.address.bookie_id, what)
+            step_over(logger, copy, str(error.args[0]))
+            return False
+        return root.sync(replica.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Find the newest record that ends at ``entry_id`` or in front of it; changes nothing."""
+
+    ledger_id: int
+    address: BookieAddress
+    digest: DigestSpec
+    password: Password
+    entry_id: int
+
+    def run(self, beat: Beat = unheard) -> Shown | Failure:
+        """Runs on: driver thread | executor."""
+        digester = make_digester(self.digest, self.password)
+        try:
+            with open_bookie(self.address).open_root() as root:
+                return self._shown(root, digester, beat)
+        except (BookieUnavailableError, CorruptDataError) as error:
+            return Failure(str(error))
+
+    def _shown(self, root: BookieRoot, digester: Digester, beat: Beat) -> Shown:
+        found = find_journals(root, self.address.bookie_id, self.ledger_id)
+        newest: AddRecord | None = None
+        problems = [found.problem] if found.problem else []
+        for name in found.names:
+            try:
+                record = newest_record(
+                    root,
+                    name,
+                    digester,
+                    ledger_id=self.ledger_id,
+                    entry_id=self.entry_id,
+                    beat=beat,
+                )
+                newest = later(newest, record)
+            except CorruptDataError as error:
+                problems.append(f"bookie {self.address.bookie_id}: {error.args[0]}")
+        return Shown(newest, "; ".join(problems))
+
+
+_DOUBTS = {Tail.INCOMPLETE: Doubt.TORN, Tail.CORRUPT: Doubt.DAMAGED}
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredGroup:
+    """A group to write back: its record and all its inline parts, or where its entry logs are."""
+
+    record: AddRecord
+    parts: Mapping[int, bytes]
+    sources: tuple[BookieAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBack:
+    """Give one bookie its copies of the groups that a recovery keeps.
+
+    Records keep their own term and LAC, byte for byte: a recovery's own LAC in them would let a
+    reader see what the ledger may yet be closed below (H8). They go to a journal of the recovery's
+    own, so nothing is appended behind what somebody else wrote, and no fence refuses them (RB-26).
+
+    Attributes:
+        term, token: of the recovery.
+        writer: who is fenced there.
+        must_fence: whether the bookie has no fence yet: it was silent before, or joins the ensemble
+            only now. It comes before anything else is written.
+    """
+
+    ledger_id: int
+    term: int
+    token: str
+    writer: Writer
+    ensemble_index: int
+    address: BookieAddress
+    digest: DigestSpec
+    password: Password
+    groups: tuple[RecoveredGroup, ...]
+    must_fence: bool = False
+
+    def run(self, beat: Beat = unheard) -> WrittenBack | Displaced | Unreadable | Failure:
+        """Runs on: driver thread | executor."""
+        digester = make_digester(self.digest, self.password)
+        try:
+            if self.must_fence:
+                with open_bookie(self.address).open_root() as root:
+                    root.put_new(self.writer.fence, b"")
+            damaged: list[tuple[Piece, str]] = []
+            for group in self.groups:
+                damaged += self._copy_entry_logs(group, digester, beat)
+            self._write_records(digester)
+        except LedgerFencedError as error:
+            return Displaced(str(error))
+        except NoGoodSourceError as error:
+            return Unreadable(str(error.args[0]))
+        except (BookieUnavailableError, CorruptDataError) as error:
+            return Failure(str(error))
+        return WrittenBack(len(self.groups), tuple(damaged))
+
+    def _copy_entry_logs(
+        self, group: RecoveredGroup, digester: Digester, beat: Beat
+    ) -> list[tuple[Piece, str]]:
+        """Returns those that are damaged here, and why: the others count all the same."""
+        damaged: list[tuple[Piece, str]] = []
+        for log in _entry_logs(group.record):
+            if self.ensemble_index in group.record.quorum.write_set(log.stripe):
+                try:
+                    self._copy(log, group.sources, digester, beat)
+                except DamagedInPlaceError as error:
+                    damaged.append(((log.attempt_id, log.stripe), str(error)))
+        return damaged
+
+    def _copy(
+        self, log: EntryLog, sources: Sequence[BookieAddress], digester: Digester, beat: Beat
+    ) -> None:
+        """Another attempt may have made the copy just now: the second look finds it in place."""
+        copy = partial(
+            copy_entry_log,
+            log,
+            sources,
+            self.address,
+            digester,
+            ledger_id=self.ledger_id,
+            beat=beat,
+        )
+        try:
+            copy()
+        except BookieUnavailableError:
+            copy()
+
+    def _write_records(self, digester: Digester) -> None:
+        with open_bookie(self.address).open_root() as root:
+            file = self._new_journal(root)
+        try:
+            for group in self.groups:
+                encoded = journal.encode(group.record, digester, group.parts)
+                file.append(encoded.frame(self.ensemble_index, file.end))
+            self._require_kept(file)
+        finally:
+            file.close()
+
+    def _require_kept(self, file: Journal) -> None:
+        """The copies count for the closing, so they are looked for as a writer's records are (R6).
+
+        A fence that is gone fences nobody: what was decided behind it is to be decided anew.
+        """
+        with open_bookie(self.address).open_root() as root:
+            if not root.has_journal(file):
+                raise BookieUnavailableError(
+                    f"bookie {self.address.bookie_id} does not show the journal that was written "
+                    "to it"
+                )
+            if root.size(self.writer.fence) is None:
+                raise LedgerFencedError(
+                    f"bookie {self.address.bookie_id} has lost its fence of ledger {self.ledger_id}"
+                )
+
+    def _new_journal(self, root: BookieRoot) -> Journal:
+        """A journal of this attempt alone.
+
+        Spark may run an instruction twice, one after the other or both at once. Whoever comes
+        second takes a name of its own (R3): the copies are the same, and each attempt answers for
+        what it wrote.
+        """
+        try:
+            return root.open_journal(layout.journal(self.ledger_id, self.term, self.token))
+        except BookieUnavailableError:
+            return root.open_journal(layout.journal(self.ledger_id, self.term, environment.token()))
+
+
+def _entry_logs(record: AddRecord) -> Iterator[EntryLog]:
+    for attempt in record.attempts:
+        yield from attempt.entry_logs

@@ -1,0 +1,196 @@
+"""The end of a journal, read from its end: what a recovery needs, however long the journal is.
+
+The way back goes from trailer to trailer. Where one is damaged, the usual trace of a killed writer,
+it goes on at the last frame in front that shows its prefix. What an application stores could be
+made to look like a frame, and a crash could leave it at the end of a journal; but it would not be a
+frame of this journal, whose records name their writer's random token. So only such records lead the
+way; a journal that a recovery made, which holds others' records, is read from its start.
+
+Frames behind damage that were met on this way count like any other: their digests bind them to
+their place. What the damage hides is told by the entries on both sides of it.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from bkspark.bookie.contract import BookieRoot
+from bkspark.errors import CorruptDataError
+from bkspark.format.digest import Digester
+from bkspark.format.journal import Tail
+from bkspark.ledger.journals.journal_reader import JournalReader, StoredRecord
+from bkspark.ledger.recovery.running import Beat, unheard
+from bkspark.protocol.ledger import evidence
+from bkspark.protocol.ledger.evidence import Stored
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
+from bkspark.protocol.ledger.record import AddRecord, later
+
+IN_FLIGHT_BYTES_MAX = 2**31 + 64 * 2**20
+"""No writer has more rows on their way: what it may submit, and one group as large as can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalTail:
+    """The last records of a journal, oldest first.
+
+    Attributes:
+        tail: how the journal ends after them.
+        records: that commit entries.
+        last_add_confirmed: the highest LAC among the records read, those behind damage too (R14);
+            -1 if there are none.
+        confirmed: the last record whose entries are all confirmed, if it was read; a confirmation
+            knows the length and the transactions up to there as well.
+        shown: first and last entries of the good records read.
+        hidden: first and last entries that damaged records may have held; None as the last one
+            where no good record follows.
+        reached: the last entry of the newest good record by the journal's own writer; -1 if there
+            is none, as where a recovery has put copies.
+        had: what the good records read say that the members of the ensemble had.
+    """
+
+    records: tuple[StoredRecord, ...]
+    tail: Tail
+    last_add_confirmed: int
+    confirmed: AddRecord | None
+    shown: tuple[tuple[int, int], ...] = ()
+    hidden: tuple[tuple[int, int | None], ...] = ()
+    reached: int = INVALID_ENTRY_ID
+    had: Stored = field(default_factory=dict)
+
+
+def read_tail(
+    root: BookieRoot,
+    name: str,
+    digester: Digester,
+    *,
+    ledger_id: int,
+    after: int,
+    beat: Beat = unheard,
+) -> JournalTail:
+    """The records of journal ``name`` that begin after entry ``after`` and after its own LAC.
+
+    Args:
+        beat: called after each piece that was read.
+
+    Raises:
+        CorruptDataError: the journal is gone.
+        BookieUnavailableError: the bookie gives no sure answer.
+    """
+    reader = JournalReader(root, name, digester, ledger_id=ledger_id, beat=beat)
+    begin, met = _begin_of_tail(reader, after)
+    found = _without_old_rows(reader.forwards(reader.stored, begin), after)
+    tail, damage = reader.tail(reach=reader.size), reader.end
+    hidden: tuple[tuple[int, int | None], ...] = ()
+    if tail is not Tail.CLEAN:
+        before = max((stored.record.last_entry_id for stored in found), default=INVALID_ENTRY_ID)
+        again = (reader.stored(at) for at in met if at > damage)
+        behind = [stored for stored in again if stored is not None]
+        hidden = _hidden(before + 1, damage, behind, reader.size)
+        found += behind
+    confirmed = max((stored.record.last_add_confirmed for stored in found), default=-1)
+    floor = max(after, confirmed)
+    records = tuple(
+        stored
+        for stored in found
+        if stored.record.first_entry_id > floor and not stored.record.is_confirmation
+    )
+    done = [stored.record for stored in found if stored.record.last_entry_id <= floor]
+    shown = tuple(
+        (stored.record.first_entry_id, stored.record.last_entry_id)
+        for stored in found
+        if not stored.record.is_confirmation
+    )
+    last = done[-1] if done else None
+    own = (stored.record for stored in found if reader.is_by_its_writer(stored.record))
+    reached = max((record.last_entry_id for record in own), default=INVALID_ENTRY_ID)
+    had = evidence.stored((stored.record for stored in found), after + 1)
+    return JournalTail(records, tail, confirmed, last, shown, hidden, reached, had)
+
+
+def newest_record(
+    root: BookieRoot,
+    name: str,
+    digester: Digester,
+    *,
+    ledger_id: int,
+    entry_id: int,
+    beat: Beat = unheard,
+) -> AddRecord | None:
+    """The last record of journal ``name`` that ends at ``entry_id`` or before; None without one.
+
+    Raises:
+        As ``read_tail``.
+    """
+    reader = JournalReader(root, name, digester, ledger_id=ledger_id, beat=beat)
+    back = reader.backwards(reader.stored, past_damage=True)
+    begin = next((found.begin for found in back if found.record.last_entry_id <= entry_id), 0)
+    newest: AddRecord | None = None
+    for stored in reader.forwards(reader.stored, begin):
+        if stored.record.last_entry_id <= entry_id:
+            newest = later(newest, stored.record)
+    return newest
+
+
+def _begin_of_tail(reader: JournalReader, after: int) -> tuple[int, list[int]]:
+    """Where to begin reading: at a frame whose entries are all confirmed, or at the start.
+
+    And where good frames begin behind it, as far as they were met.
+    """
+    seen, met = INVALID_ENTRY_ID, list[int]()
+    for found in reader.backwards(reader.stored, past_damage=True):
+        seen = max(seen, found.record.last_add_confirmed)
+        if found.record.last_entry_id <= max(after, seen):
+            return found.begin, met[::-1]
+        met.append(found.begin)
+    return 0, met[::-1]
+
+
+def _without_old_rows(records: Iterable[StoredRecord], after: int) -> list[StoredRecord]:
+    """``records``, with rows only where they are not known to be confirmed.
+
+    So memory holds what was on its way when the writer ended, however long the journal is.
+
+    Raises:
+        CorruptDataError: that is more than any writer has on its way.
+    """
+    found: list[StoredRecord] = []
+    floor, kept, byte_count = after, deque[int](), 0
+    for stored in records:
+        floor = max(floor, stored.record.last_add_confirmed)
+        kept.append(len(found))
+        found.append(stored)
+        byte_count += stored.byte_count
+        while kept and found[kept[0]].record.first_entry_id <= floor:
+            old = kept.popleft()
+            byte_count -= found[old].byte_count
+            found[old] = replace(found[old], messages={})
+        if byte_count > IN_FLIGHT_BYTES_MAX:
+            raise CorruptDataError(f"more than {IN_FLIGHT_BYTES_MAX} bytes of rows are unconfirmed")
+    return found
+
+
+def _hidden(
+    entry_id: int, damage: int, behind: Sequence[StoredRecord], size: int
+) -> tuple[tuple[int, int | None], ...]:
+    """What damage may hide: entries between those of the records on both sides of it.
+
+    A journal's entries ascend, so they tell; a confirmation has none.
+
+    Args:
+        entry_id: the first one that damage may hide.
+        damage: where it begins.
+        size: of the journal.
+    """
+    found: list[tuple[int, int | None]] = []
+    end, is_damaged = damage, False
+    for stored in behind:
+        is_damaged = is_damaged or stored.begin > end
+        end, record = stored.end, stored.record
+        if record.is_confirmation:
+            continue
+        if is_damaged and record.first_entry_id > entry_id:
+            found.append((entry_id, record.first_entry_id - 1))
+        entry_id, is_damaged = record.last_entry_id + 1, False
+    if is_damaged or end < size:
+        found.append((entry_id, None))
+    return tuple(found)

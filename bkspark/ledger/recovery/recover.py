@@ -1,0 +1,80 @@
+"""Fence and recover: close a ledger that somebody else was writing, without losing an ack.
+
+What is done in which order, and what is concluded, says ``protocol.recovering``; ``Recoverer``
+carries it out. It can be killed at any point and run again; any number may run at once, the closing
+CAS decides. What is done on bookies are lists of picklable instructions: a thread pool carries them
+out, or Spark.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.ledger.recovery.notes import Notes
+from bkspark.ledger.recovery.recoverer import Consent, Recoverer
+from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What a recovery did.
+
+    Attributes:
+        last_entry_id: where the ledger is closed, -1 if it is empty.
+        kept: groups beyond the LAC that were found and written back.
+        notes: one line for each step and each bookie that could not help.
+        lost_from: first entry that was lost on the operator's word, though it was or may have
+            been acknowledged; None if nothing was.
+        losses: a line for each set of confirmed entries that is, or may be, lost because so many
+            bookies were declared lost or initialised anew, or have damaged journals.
+    """
+
+    ledger_id: int
+    last_entry_id: int = INVALID_ENTRY_ID
+    kept: int = 0
+    notes: list[str] = field(default_factory=list)
+    lost_from: int | None = None
+    losses: list[str] = field(default_factory=list)
+
+
+def never(_loss: str) -> bool:
+    """Nothing is given up."""
+    return False
+
+
+def recover(
+    cluster: Cluster,
+    ledger_id: int,
+    password: Password,
+    *,
+    run: Runner | None = None,
+    tell: Callable[[str], None] | None = None,
+    accepts_loss: Consent = never,
+) -> RecoveryReport:
+    """Close ledger ``ledger_id`` at the last entry that may have been acknowledged.
+
+    Args:
+        run: how to carry out instructions on bookies; None for threads in this process.
+        tell: called with each note as it is made.
+        accepts_loss: asked for the operator's word where only what was declared lost, or is
+            damaged, could tell what was acknowledged. Never asked while a bookie is silent.
+
+    Raises:
+        NotEnoughBookiesError: it cannot be decided yet; says which bookies are waited for, which
+            entry is in doubt and what would help. The ledger stays IN_RECOVERY, and
+            ``bkspark status`` shows the reason.
+        OutcomeUnknownError: others took over again and again, and none has finished.
+        NoSuchLedgerError: there is no such ledger.
+        UnauthorizedError: the password is missing or wrong; nothing was fenced.
+    """
+    note = Notes(ledger_id, tell)
+    runner = run or partial(in_threads, tell=note)
+    if isinstance(runner, TellingRunner):
+        runner = runner.telling(note)
+    end = Recoverer(cluster, ledger_id, password, runner, note, accepts_loss).recover()
+    return RecoveryReport(
+        ledger_id, end.last_entry_id, end.kept, note.lines, end.lost_from, list(end.losses)
+    )

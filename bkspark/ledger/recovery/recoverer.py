@@ -1,0 +1,198 @@
+"""The recoverer: carries out what ``protocol.recovering`` asks for, and tells it what came of it.
+
+Nothing is decided here. Instructions about bookies go to a runner, all that stand together at once;
+the rest touches the metadata store, or people.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from bkspark import environment
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import BookKeeperError, LedgerClosedError
+from bkspark.format.recovery import StuckRecovery
+from bkspark.ledger.recovery import fencing
+from bkspark.ledger.recovery.displacement import wait_for_others
+from bkspark.ledger.recovery.notes import Notes
+from bkspark.ledger.recovery.running import Runner
+from bkspark.ledger.recovery.writer import Writer
+from bkspark.protocol.ledger import placement
+from bkspark.protocol.ledger import recovery_steps as steps
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.placement import Candidate
+from bkspark.protocol.ledger.recovering import LedgerRecovery
+from bkspark.protocol.ledger.recovery_answers import Displaced
+from bkspark.protocol.ledger.recovery_steps import DisplacedError, Event
+
+Consent = Callable[[str], bool]
+"""Asked with a sentence that says what is lost; whether the operator accepts it."""
+
+_ON_BOOKIES = (steps.Fence, steps.LookUp, steps.WriteBack)
+
+
+class Recoverer:
+    """Carries out the recovery of one ledger."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        ledger_id: int,
+        password: Password,
+        run: Runner,
+        note: Notes,
+        accepts_loss: Consent,
+    ) -> None:
+        self.note = note
+        self._cluster = cluster
+        self._ledger_id = ledger_id
+        self._password = password
+        self._run = run
+        self._accepts_loss = accepts_loss
+        self._known: dict[Member, BookieAddress] = {}
+        self._ledger = cluster.ledger(ledger_id).value
+
+    def recover(self) -> steps.End:
+        """Let the machine go on until it ends.
+
+        Raises:
+            BookKeeperError: what it ends with, or what the metadata store answers.
+        """
+        machine = LedgerRecovery()
+        happened: deque[Event] = deque([steps.LedgerSeen(self._ledger)])
+        while True:
+            asked: list[Any] = []
+            for instruction in machine.receive(happened.popleft()):
+                match instruction:
+                    case steps.Note(line, is_warning):
+                        self.note.warn(line) if is_warning else self.note(line)
+                    case steps.LeaveReason(term, stuck):
+                        self._leave_reason(term, stuck)
+                    case steps.Fail(error):
+                        raise error
+                    case steps.End():
+                        return instruction
+                    case _:
+                        asked.append(instruction)
+            happened.extend(self._carry_out(asked))
+
+    def _carry_out(self, asked: Sequence[Any]) -> list[Event]:
+        """Returns an event for each."""
+        if asked and isinstance(asked[0], _ON_BOOKIES):
+            results = self._run([self._located(instruction) for instruction in asked])
+            return [steps.Answer(to, result) for to, result in zip(asked, results, strict=True)]
+        return [self._answer(instruction) for instruction in asked]
+
+    def _answer(self, instruction: steps.Instruction) -> Event:
+        match instruction:
+            case steps.ReadLedger():
+                return self._look()
+            case steps.WaitForOthers(displaced_before):
+                seen = wait_for_others(self._cluster, self._ledger_id, displaced_before)
+                return steps.LedgerSeen(seen)
+            case steps.TakeOver():
+                return self.take_over()
+            case steps.ListLost():
+                return steps.DeclaredLost(self._cluster.lost_members())
+            case steps.Ask(loss):
+                return steps.Consent(self._accepts_loss(loss))
+            case steps.ChooseSpares():
+                return self._spares(instruction)
+            case steps.Close():
+                return self.close(instruction)
+        raise AssertionError(f"{instruction} is carried out by nobody")
+
+    def _look(self) -> Event:
+        self._ledger = self._cluster.ledger(self._ledger_id).value
+        return steps.LedgerSeen(self._ledger)
+
+    def take_over(self) -> Event:
+        """Step 1: one CAS, with a token that nobody else has."""
+        make_digester(
+            self._ledger.digest, self._password
+        )  # a wrong password must not fence anybody
+        update, token = self._cluster.ledgers.update, environment.token()
+        try:
+            self._ledger = update(str(self._ledger_id), partial(_taken_over, token)).value
+        except LedgerClosedError:
+            return self._look()
+        self._known = self._cluster.addresses()
+        return steps.TakenOver(self._ledger, tuple(self._known))
+
+    def close(self, close: steps.Close) -> Event:
+        """Step 5: one CAS."""
+        update = self._cluster.ledgers.update
+        try:
+            return steps.Closed(update(str(self._ledger_id), partial(_applied, close)).value)
+        except DisplacedError as error:
+            return Displaced(str(error.args[0]))
+
+    def _spares(self, wanted: steps.ChooseSpares) -> Event:
+        """Bookies that may be written to, apart from those ``near`` (``placement``)."""
+        cluster = self._cluster
+        self._known |= cluster.addresses()
+        lost, suspects = cluster.lost_members(), cluster.suspects()
+        candidates = [
+            Candidate(Member(record.bookie_id, record.incarnation), record.domain)
+            for record in cluster.bookies().values()
+            if not record.is_read_only
+        ]
+        candidates = [c for c in candidates if c.member not in lost]
+        near = [c for c in candidates if c.member in wanted.near]
+        free = [c for c in candidates if c.member.bookie_id not in wanted.exclude]
+        chosen = placement.choose(
+            candidates,
+            min(wanted.count, len(free)),
+            draw=environment.draw,
+            exclude=wanted.exclude,
+            near=near,
+            last=suspects,
+        )
+        return steps.Spares(tuple(candidate.member for candidate in chosen))
+
+    def _located(self, instruction: Any) -> Any:
+        """The picklable form of an instruction about a member."""
+        ledger, address = self._ledger, self._known[instruction.member]
+        writer = Writer.of(ledger)
+        on_it = (address, ledger.digest, self._password)
+        match instruction:
+            case steps.Fence(index, _, after):
+                return fencing.FenceAndRead(ledger.ledger_id, writer, index, *on_it, after)
+            case steps.LookUp(_, entry_id):
+                return fencing.LookUp(ledger.ledger_id, *on_it, entry_id)
+        groups = tuple(map(self._recovered, instruction.groups))
+        whose = (ledger.ledger_id, ledger.term, ledger.token, writer, instruction.index)
+        return fencing.WriteBack(*whose, *on_it, groups, instruction.must_fence)
+
+    def _recovered(self, group: steps.KeptGroup) -> fencing.RecoveredGroup:
+        sources = tuple(self._known[member] for member in group.holders)
+        return fencing.RecoveredGroup(group.record, group.parts, sources)
+
+    def _leave_reason(self, term: int, stuck: steps.Stuck) -> None:
+        reason = StuckRecovery(
+            ledger_id=self._ledger_id,
+            term=term,
+            entry_id=stuck.entry_id,
+            waiting_for=tuple(member.bookie_id for member in stuck.waiting_for),
+            reason=stuck.reason,
+            hint=stuck.hint,
+            told_ms=environment.now_ms(),
+        )
+        try:
+            self._cluster.recoveries.update(str(self._ledger_id), lambda _before: reason)
+        except BookKeeperError as problem:
+            self.note.warn(f"the reason could not be stored for `bkspark status`: {problem}")
+
+
+def _taken_over(token: str, metadata: LedgerMetadata | None) -> LedgerMetadata:
+    assert metadata is not None
+    is_own = metadata.state is LedgerState.IN_RECOVERY and metadata.token == token
+    return metadata if is_own else metadata.in_recovery(token)
+
+
+def _applied(close: steps.Close, metadata: LedgerMetadata | None) -> LedgerMetadata:
+    assert metadata is not None
+    return close.applied_to(metadata)

@@ -1,0 +1,113 @@
+"""Carrying out what a recovery wants done on bookies: by threads here, or by tasks elsewhere.
+
+Rule 1. A bookie that does not answer is told of while it is waited for, and is silent when nothing
+was heard of it for long enough. Silence is no answer: nothing is concluded from it.
+
+Rule 2. An instruction that has much to read gives a sign of life after each piece. So one that is
+long at work is waited for, and storage that hangs is not.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.bookie_client import BookieClient, NoAnswerError
+from bkspark.cluster.fan_out import FanOut, Timeouts
+from bkspark.errors import BookieUnavailableError
+from bkspark.protocol.ledger.recovery_answers import Silence
+
+R = TypeVar("R", covariant=True)
+
+Beat = Callable[[], None]
+"""A sign of life."""
+
+TELL_SECONDS = 5.0
+"""A wait that lasts longer is told of, and told of again."""
+
+TELLS_MAX = 12
+"""A bookie of which nothing was heard between so many of them is silent."""
+
+
+class Instruction(Protocol[R]):
+    """Picklable work on one bookie."""
+
+    @property
+    def address(self) -> BookieAddress: ...
+
+    def run(self, beat: Beat = ...) -> R: ...
+
+
+class Runner(Protocol):
+    """Carries out instructions, all of them, and returns the results in order."""
+
+    def __call__(self, instructions: Sequence[Instruction[Any]]) -> list[Any]: ...
+
+
+@runtime_checkable
+class TellingRunner(Runner, Protocol):
+    """A runner that can say whom it waits for."""
+
+    def telling(self, tell: Callable[[str], None]) -> Runner:
+        """The same, with somebody to tell."""
+        ...
+
+
+def still_waiting(names: Iterable[str]) -> str:
+    """The line about bookies that are waited for."""
+    return f"still waiting for {', '.join(names)}"
+
+
+def unheard() -> None:
+    """In place of a sign of life, where nobody listens."""
+
+
+def in_threads(
+    instructions: Sequence[Instruction[Any]],
+    *,
+    tell: Callable[[str], None] | None = None,
+    tell_seconds: float | None = None,
+) -> list[Any]:
+    """Carry out ``instructions`` at once, a thread each; one that hangs becomes a ``Silence``.
+
+    Args:
+        tell: called with a line about those that are waited for, every ``tell_seconds``, or
+            ``TELL_SECONDS``.
+    """
+    beats: Counter[int] = Counter()
+
+    def carry_out(number: int) -> Any:
+        def beat() -> None:
+            beats[number] += 1
+
+        return instructions[number].run(beat)
+
+    def tell_of(left: Iterable[int]) -> None:
+        if tell is not None:
+            tell(still_waiting(instructions[number].address.bookie_id for number in left))
+
+    fan_out: FanOut[int] = FanOut(
+        lambda number: _channel(instructions[number]),
+        heartbeat=beats.__getitem__,
+    )
+    answers = fan_out.ask(
+        range(len(instructions)),
+        carry_out,
+        Timeouts(TELL_SECONDS if tell_seconds is None else tell_seconds, slow_factor=TELLS_MAX),
+        needed=len(instructions),
+        on_late=tell_of,
+    )
+    return [_result(answer) for answer in answers.values()]
+
+
+def _channel(instruction: Instruction[Any]) -> BookieClient:
+    name = f"{type(instruction).__name__} on {instruction.address.bookie_id}"
+    return BookieClient(instruction.address, is_patient=True, name=name)
+
+
+def _result(answer: Any) -> Any:
+    if isinstance(answer, NoAnswerError):
+        return Silence(str(answer))
+    if isinstance(answer, BookieUnavailableError):
+        raise answer
+    return answer

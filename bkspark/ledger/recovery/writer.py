@@ -1,0 +1,31 @@
+"""Whom a recovery fences, and what shows that a bookie still has what it had of his ledger."""
+
+from dataclasses import dataclass
+
+from bkspark.format import layout
+from bkspark.ledger.journals.member_end import permission_of
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The last writer of a ledger, who is fenced before anything is looked up.
+
+    Only he can be writing still, so one marker fences all that is to be fenced, however many
+    recoveries came before (R20).
+
+    Attributes:
+        fence: the marker that fences him.
+        permission: the one that each member took before the metadata named it for him.
+    """
+
+    term: int
+    fence: str
+    permission: str
+
+    @classmethod
+    def of(cls, ledger: LedgerMetadata) -> "Writer":
+        """The one who writes the ledger's last fragment."""
+        ledger_id, fragment = ledger.ledger_id, ledger.last_fragment
+        fence = layout.term_marker(ledger_id, fragment.term + 1)
+        return cls(fragment.term, fence, permission_of(ledger))

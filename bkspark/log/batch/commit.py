@@ -1,0 +1,137 @@
+"""Committing a DataFrame write: one add record and its ack; then close, then splice.
+
+Only after the ack is the ledger closed and put on the log's list, which is the instant at which all
+rows become visible.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import make_digester
+from bkspark.errors import LedgerFencedError, NoSuchLedgerError, OutcomeUnknownError
+from bkspark.format import arrow_schema
+from bkspark.ledger.deleting import exclude
+from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.log.batch.target import BatchTarget
+from bkspark.log.schema import schema_after
+from bkspark.log.settling import update_settled
+from bkspark.log.truncation import retain_after_roll
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.log.batch import AttemptReport, CommitPlan
+from bkspark.protocol.log.record import LogRecord
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """What a commit did.
+
+    Attributes:
+        row_count: rows now in the log by this write; 0 if it was empty or done before.
+        failures: bookies that failed on the way, each with the reason in one line.
+    """
+
+    ledger_id: int
+    row_count: int
+    failures: dict[str, str]
+
+
+def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> CommitResult:
+    """Commit exactly the attempts reported; all their rows become visible at once.
+
+    Raises:
+        NotEnoughBookiesError: nothing was committed.
+        LedgerFencedError, OutcomeUnknownError: somebody interfered; nothing is visible unless the
+            ledger is on the log's list.
+        UnauthorizedError: the log was deleted and made anew with another password.
+    """
+    if target.is_done:
+        return CommitResult(target.ledger_id, 0, {})
+    with Cluster(target.metadata_uri) as cluster:
+        seen = cluster.ledger(target.ledger_id)
+        with RecordWriter(
+            cluster,
+            seen,
+            target.digester(),
+            target.ensemble,
+            term=target.term,
+            token=target.token,
+        ) as writer:
+            plan = writer.write(reports, spares=target.spares, transaction=target.transaction)
+        cluster.ledgers.update(
+            str(target.ledger_id), lambda metadata: _closed(metadata, target, plan)
+        )
+        has_joined = _splice(cluster, target)
+    return CommitResult(target.ledger_id, plan.row_count if has_joined else 0, writer.failures)
+
+
+def _splice(cluster: Cluster, target: BatchTarget) -> bool:
+    """Put the closed ledger on its log's list, creating the log if there is none.
+
+    Whoever writes to the log's tail is displaced: nothing goes behind a ledger that is not closed.
+
+    Returns whether it is there now: not if it is empty, or its transaction was committed before.
+    """
+    schema = arrow_schema.decode(target.schema)
+
+    def joined(record: LogRecord | None) -> LogRecord:
+        log = LogRecord.of(record, target.log_name, target.quorum)
+        if log.has_committed(target.transaction):
+            return log.without(target.ledger_id)
+        if not log.is_vacant:  # it may have been deleted and made anew, with another password
+            make_digester(log.digest, target.password)
+        # The ledger is read after the log: whoever deletes it drops it from the log first.
+        return log.spliced(
+            _still_there(cluster, target),
+            schema=schema_after(schema, log, target.merges_schema, target.is_overwrite),
+            transaction=target.transaction,
+            overwrite=target.is_overwrite,
+        )
+
+    log = update_settled(cluster, target.log_name, target.password, joined).value
+    retain_after_roll(cluster, log)
+    return any(logged.ledger_id == target.ledger_id for logged in log.ledgers)
+
+
+def _still_there(cluster: Cluster, target: BatchTarget) -> LedgerMetadata:
+    """The ledger, unless it was deleted: perhaps after it had joined, without an answer (R8)."""
+    try:
+        return cluster.ledger(target.ledger_id).value
+    except NoSuchLedgerError as error:
+        raise OutcomeUnknownError(
+            f"ledger {target.ledger_id} was deleted while it was put into log {target.log_name}; "
+            "its rows may have been in the log before",
+            hint="nothing of this write is in the log now; find out what removed it before "
+            "it is run again",
+        ) from error
+
+
+def abort(target: BatchTarget) -> None:
+    """See to it that the write's ledger never joins the log, unless it has already.
+
+    Deletes nothing: Spark calls this in another process, also after a commit whose answer was lost
+    (R7, H5).
+    """
+    if target.is_done:
+        return
+    with Cluster(target.metadata_uri) as cluster:
+        exclude(cluster, target.log_name, target.ledger_id, target.quorum)
+
+
+def _closed(
+    metadata: LedgerMetadata | None, target: BatchTarget, plan: CommitPlan
+) -> LedgerMetadata:
+    if metadata is None:
+        raise LedgerFencedError(f"ledger {target.ledger_id} is gone")
+    return metadata.closed(
+        last_entry_id=plan.row_count - 1,
+        length_bytes=plan.length_bytes,
+        transactions=_transactions(target),
+        term=target.term,
+        token=target.token,
+    )
+
+
+def _transactions(target: BatchTarget) -> dict[str, int]:
+    transaction = target.transaction
+    return {transaction.app_id: transaction.version} if transaction else {}

@@ -1,0 +1,188 @@
+"""Preparing a DataFrame write: the checks, the private ledger, its first ensemble.
+
+Everything that can be refused is refused here, before a task runs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester, require_of_use
+from bkspark.errors import InvalidRequestError
+from bkspark.format import arrow_schema, digest, layout
+from bkspark.ledger.creating import APPEND, OVERWRITE, create_ledger, of_log
+from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.log.schema import schema_after
+from bkspark.protocol.ledger.metadata import (
+    FIRST_TERM,
+    DigestSpec,
+    LedgerMetadata,
+)
+from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
+from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.log.record import LogRecord
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """What the user asked for; None where nothing was said.
+
+    Attributes:
+        log_name: the log to append to.
+        schema: of the rows.
+        quorum: for a new log; for an existing one it must agree if given.
+    """
+
+    metadata_uri: str
+    log_name: str
+    schema: pa.Schema
+    quorum: Quorum | None
+    digest_type: str | None
+    password: Password
+    blocks: BlockSettings
+    transaction: Transaction | None = None
+    is_overwrite: bool = False
+    merges_schema: bool = False
+
+
+DEFAULT_DIGEST_TYPE = digest.CRC32C
+
+
+def prepare(request: WriteRequest) -> BatchTarget:
+    """Check the request and make the private ledger that its tasks will fill.
+
+    Raises:
+        InvalidRequestError: the request contradicts itself, the log or its schema.
+        NotEnoughBookiesError: too few usable bookies.
+        UnauthorizedError: the password is missing or wrong.
+    """
+    with Cluster(request.metadata_uri) as cluster:
+        settings = resolve_settings(cluster, request)
+        if settings.log is not None and settings.log.has_committed(request.transaction):
+            return _done(request, settings)
+        operation = OVERWRITE if request.is_overwrite else APPEND
+        return private_target(cluster, request, settings, operation)
+
+
+def private_target(
+    cluster: Cluster, request: WriteRequest, settings: "ResolvedSettings", operation: str
+) -> BatchTarget:
+    """A new ledger that is on no log's list, with its ensemble and spares."""
+    created = create_ledger(
+        cluster,
+        quorum=settings.quorum,
+        digest=settings.digest,
+        schema=arrow_schema.encode(request.schema),
+        custom_metadata=of_log(request.log_name, operation),
+    )
+    return target_of(request, created.seen.value, created.ensemble, created.spares)
+
+
+def target_of(
+    request: WriteRequest,
+    ledger: LedgerMetadata,
+    ensemble: Sequence[BookieAddress],
+    spares: Sequence[BookieAddress],
+) -> BatchTarget:
+    """``ledger`` as the target of ``request``; its rows are stored under the ledger's schema."""
+    return BatchTarget(
+        metadata_uri=request.metadata_uri,
+        log_name=request.log_name,
+        ledger_id=ledger.ledger_id,
+        term=ledger.term,
+        token=ledger.token,
+        quorum=ledger.quorum,
+        schema=ledger.schema,
+        digest=ledger.digest,
+        password=request.password,
+        ensemble=tuple(ensemble),
+        spares=tuple(spares),
+        blocks=request.blocks,
+        transaction=request.transaction,
+        is_overwrite=request.is_overwrite,
+        merges_schema=request.merges_schema,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSettings:
+    """What holds for a write, by its request and the log as it is.
+
+    Attributes:
+        log: None if there is none yet.
+    """
+
+    log: LogRecord | None
+    quorum: Quorum
+    digest: DigestSpec
+
+
+def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSettings:
+    """Check the request against the log; changes nothing.
+
+    Raises:
+        InvalidRequestError: the request contradicts itself, the log or its schema.
+        UnauthorizedError: the password is missing or wrong.
+    """
+    arrow_schema.require_storable(request.schema)
+    seen = cluster.logs.get(layout.log_name(request.log_name))
+    log = None if seen is None or seen.value.is_vacant else seen.value
+    quorum = _settled_quorum(request, log)
+    spec = _settled_digest(request, log)
+    make_digester(spec, request.password)
+    if log is not None:
+        schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
+    return ResolvedSettings(log, quorum, spec)
+
+
+def _settled_quorum(request: WriteRequest, log: LogRecord | None) -> Quorum:
+    if log is None:
+        return request.quorum or DEFAULT_QUORUM
+    if request.quorum not in (None, log.quorum):
+        raise InvalidRequestError(
+            f"log {log.name!r} was created with quorum sizes {_sizes(log.quorum)}, "
+            f"not {_sizes(request.quorum or DEFAULT_QUORUM)}",
+            hint="leave ensembleSize, writeQuorumSize and ackQuorumSize out",
+        )
+    return log.quorum
+
+
+def _settled_digest(request: WriteRequest, log: LogRecord | None) -> DigestSpec:
+    if log is None:
+        wanted = request.digest_type or DEFAULT_DIGEST_TYPE
+        return digest.new_spec(wanted, request.password.resolve())
+    if request.digest_type not in (None, log.digest.digest_type):
+        raise InvalidRequestError(
+            f"log {log.name!r} was created with digestType {log.digest.digest_type}, "
+            f"not {request.digest_type}",
+            hint="leave digestType out",
+        )
+    require_of_use(log, request.password)
+    return log.digest
+
+
+def _sizes(quorum: Quorum) -> str:
+    return f"{quorum.ensemble_size}/{quorum.write_quorum_size}/{quorum.ack_quorum_size}"
+
+
+def _done(request: WriteRequest, settings: ResolvedSettings) -> BatchTarget:
+    """The target of a write that is in the log already: no ledger."""
+    return BatchTarget(
+        metadata_uri=request.metadata_uri,
+        log_name=request.log_name,
+        ledger_id=-1,
+        term=FIRST_TERM,
+        token="0" * 32,
+        quorum=settings.quorum,
+        schema=arrow_schema.encode(request.schema),
+        digest=settings.digest,
+        password=request.password,
+        ensemble=(),
+        spares=(),
+        blocks=request.blocks,
+        transaction=request.transaction,
+        is_done=True,
+    )

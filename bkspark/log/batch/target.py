@@ -1,0 +1,65 @@
+"""Where a DataFrame write goes: everything a task needs to know, and nothing else.
+
+A target is made once, on the driver, and travels pickled to the tasks and to the commit. Tasks
+never talk to the metadata store.
+"""
+
+from dataclasses import dataclass
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.password import Password, make_digester
+from bkspark.format.digest import Digester
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSettings:
+    """How rows are cut into blocks, the unit of digests, pruning and splits.
+
+    Attributes:
+        rows_per_block: most rows in a block.
+        target_bytes: a block is cut when it has about this many payload bytes.
+        compression: none, lz4 or zstd.
+    """
+
+    rows_per_block: int
+    target_bytes: int
+    compression: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTarget:
+    """A private ledger that one DataFrame write fills, and the log it then joins.
+
+    Attributes:
+        token: of the writer; only the one commit process writes records with it (R2).
+        ensemble: E bookies in stripe order.
+        spares: bookies that may step in, in order of preference.
+        is_done: the transaction is in the log already; tasks write nothing, commit does nothing.
+    """
+
+    metadata_uri: str
+    log_name: str
+    ledger_id: int
+    term: int
+    token: str
+    quorum: Quorum
+    schema: bytes
+    digest: DigestSpec
+    password: Password
+    ensemble: tuple[BookieAddress, ...]
+    spares: tuple[BookieAddress, ...]
+    blocks: BlockSettings
+    transaction: Transaction | None = None
+    is_overwrite: bool = False
+    merges_schema: bool = False
+    is_done: bool = False
+
+    def digester(self) -> Digester:
+        return make_digester(self.digest, self.password)
+
+    def address(self, bookie_id: str) -> BookieAddress:
+        """Of a member of the ensemble or a spare."""
+        return next(a for a in (*self.ensemble, *self.spares) if a.bookie_id == bookie_id)

@@ -1,0 +1,43 @@
+"""Creating a log without a ledger in it."""
+
+import pyarrow as pa
+
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.records import Seen
+from bkspark.format import arrow_schema, layout
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.stream_run import StreamRun
+
+
+def create_log(
+    cluster: Cluster,
+    name: str,
+    quorum: Quorum,
+    digest: DigestSpec,
+    schema: pa.Schema,
+    *,
+    run: StreamRun | None = None,
+) -> Seen[LogRecord]:
+    """An empty log with these settings.
+
+    Args:
+        run: of the query that writes to it first, if it is one.
+
+    Raises:
+        LedgerExistsError: there is a log of this name.
+        InvalidRequestError: the name or the schema is not allowed.
+        LedgerFencedError: a newer run of the query has taken over.
+        NoSuchLedgerError: rows of the query went with a deleted log of this name.
+    """
+    arrow_schema.require_storable(schema)
+    stored = arrow_schema.encode(schema)
+
+    def created(record: LogRecord | None) -> LogRecord:
+        log = LogRecord.of(record, name, quorum)
+        log = log if run is None else log.with_stream(run)
+        return log.created(quorum, digest, stored).stamped(environment.now_ms())
+
+    return cluster.logs.update(layout.log_name(name), created)

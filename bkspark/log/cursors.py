@@ -1,0 +1,201 @@
+"""Named cursors: durable positions in a log, moved by compare-and-set."""
+
+from collections.abc import Callable
+
+from bkspark import environment
+from bkspark.cluster import arguments
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.records import Records, Seen
+from bkspark.errors import (
+    LedgerExistsError,
+    MetadataVersionError,
+    NoSuchEntryError,
+    NoSuchLedgerError,
+)
+from bkspark.format import cursor_record, layout
+from bkspark.protocol.log.cursor import CursorRecord
+from bkspark.protocol.log.record import LogRecord
+
+EndOfLog = Callable[[], int]
+
+
+class Cursor:
+    """A named position in a log, that only goes forward; made by ``LogHandle.cursor``.
+
+    Rows are read first and the cursor is advanced after what was made of them is safe: then a crash
+    in between gives the same rows again, and never skips any.
+    """
+
+    def __init__(
+        self, cluster: Cluster, log_name: str, seen: Seen[CursorRecord], end: EndOfLog
+    ) -> None:
+        self._cluster = cluster
+        self._records = _records(cluster, log_name)
+        self._seen = seen
+        self._end = end
+
+    def __repr__(self) -> str:
+        seen = self._seen.value
+        return f"Cursor({seen.name!r} of log {seen.log_name!r}, offset {seen.offset})"
+
+    @property
+    def name(self) -> str:
+        return self._seen.value.name
+
+    @property
+    def offset(self) -> int:
+        """The next offset to read, as this object has seen it last.
+
+        Raises:
+            NoSuchEntryError: the log was overwritten, or deleted and made again.
+        """
+        record = self._seen.value
+        log = self._cluster.log(record.log_name).value
+        if log.generation != record.generation:
+            raise NoSuchEntryError(
+                f"cursor {self.name} is at offset {record.offset} of generation "
+                f"{record.generation} of log {log.name}, which is now at {log.generation}",
+                hint="delete the cursor, and make it again to begin anew: "
+                f"`bkspark log cursors {log.name} --delete {self.name}`",
+            )
+        return record.offset
+
+    def advance(self, offset: int) -> None:
+        """Move to ``offset``, durably: everything below is done.
+
+        Raises:
+            InvalidRequestError: backwards, or past the log's end.
+            MetadataVersionError: somebody else has moved the cursor since it was opened here.
+            NoSuchLedgerError: somebody has deleted the cursor.
+            NoSuchEntryError: the log was overwritten, or deleted and made again.
+        """
+        offset = arguments.whole_number("a cursor's offset", offset)
+        if offset == self.offset:
+            return
+        moved = self._seen.value.advanced(offset, self._end())
+        try:
+            self._seen = self._records.replace(self.name, moved, self._seen)
+        except MetadataVersionError as error:
+            self._require_existing()
+            raise MetadataVersionError(
+                f"cursor {self.name} was moved by somebody else",
+                hint="open it again to go on from where it is",
+            ) from error
+
+    def _require_existing(self) -> None:
+        now = self._records.get(self.name)
+        if now is None or now.value.is_deleted:
+            raise NoSuchLedgerError(
+                f"cursor {self.name} of log {self._seen.value.log_name} was deleted",
+                hint="nothing is held back for its reader any more; a cursor of this name that is "
+                "made now is another one, and begins anew",
+            )
+
+    def delete(self) -> None:
+        """Remove the cursor; retention does not look at it any more."""
+        delete(self._cluster, self._seen.value.log_name, self.name)
+
+
+def open_cursor(
+    cluster: Cluster, log: LogRecord, name: str, start: int | None, end: EndOfLog
+) -> Cursor:
+    """The cursor ``name``, made at ``start`` (None: the log's first offset) if there is none.
+
+    A truncation that has not seen the new cursor either fails, because the log's record changes
+    after the cursor is made, or has come before that change, and is seen then. If the maker dies in
+    between, the cursor may be left below the log's first offset (``protocol.cursor``, rule 3).
+
+    Raises:
+        NoSuchEntryError: ``start`` is not in the log.
+        NoSuchLedgerError: the log was deleted meanwhile.
+        MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
+        InvalidRequestError: the name is not allowed.
+    """
+    layout.cursor_name(name)
+    records = _records(cluster, log.name)
+    while True:
+        seen = records.get(name)
+        if seen is not None and not seen.value.is_deleted:
+            return Cursor(cluster, log.name, seen, end)
+        offset = log.first_offset if start is None else start
+        if not log.first_offset <= offset <= end():
+            raise NoSuchEntryError(f"cursor {name} cannot begin at offset {offset}: not in the log")
+        fresh = CursorRecord(log.name, name, log.generation, offset)
+        try:
+            made = records.replace(name, fresh, seen) if seen else records.create(name, fresh)
+            touched = _touched(cluster, log.name)
+            if touched.generation == log.generation and offset >= touched.first_offset:
+                return Cursor(cluster, log.name, made, end)
+            records.replace(name, fresh.deleted(), made)
+        except (MetadataVersionError, LedgerExistsError):
+            continue  # somebody else was faster; theirs is the cursor
+        log = touched.still_of(log.generation)
+
+
+def existing_cursor(cluster: Cluster, log_name: str, name: str, end: EndOfLog) -> Cursor:
+    """The cursor ``name``.
+
+    Raises:
+        NoSuchLedgerError: there is none of this name.
+    """
+    layout.cursor_name(name)
+    seen = _records(cluster, log_name).get(name)
+    if seen is None or seen.value.is_deleted:
+        raise _no_cursor(log_name, name)
+    return Cursor(cluster, log_name, seen, end)
+
+
+def _no_cursor(log_name: str, name: str) -> NoSuchLedgerError:
+    return NoSuchLedgerError(
+        f"log {log_name!r} has no cursor {name!r}",
+        hint=f"`bkspark log cursors {log_name}` lists them",
+    )
+
+
+def _touched(cluster: Cluster, log_name: str) -> LogRecord:
+    """The log, in a new version with the same contents."""
+
+    def touched(record: LogRecord | None) -> LogRecord:
+        if record is None or record.is_vacant:
+            raise NoSuchLedgerError(f"there is no log {log_name!r}")
+        return record.stamped(max(environment.now_ms(), record.changed_ms + 1))
+
+    return cluster.logs.update(log_name, touched).value
+
+
+def delete(cluster: Cluster, log_name: str, name: str) -> None:
+    """Remove a cursor.
+
+    Raises:
+        NoSuchLedgerError: there is none of this name.
+    """
+
+    def deleted(record: CursorRecord | None) -> CursorRecord:
+        if record is None or record.is_deleted:
+            raise _no_cursor(log_name, name)
+        return record.deleted()
+
+    layout.cursor_name(name)
+    _records(cluster, log_name).update(name, deleted)
+
+
+def cursors_of(cluster: Cluster, log_name: str) -> list[CursorRecord]:
+    """All cursors of a log, by name."""
+    records = _records(cluster, log_name)
+    found = (records.get(name) for name in cluster.store.list(layout.cursors_prefix(log_name)))
+    return [seen.value for seen in found if seen is not None and not seen.value.is_deleted]
+
+
+def positions_of(cluster: Cluster, log: LogRecord) -> list[int]:
+    """Where the cursors are that belong to the contents of this log."""
+    found = cursors_of(cluster, log.name)
+    return [cursor.offset for cursor in found if cursor.generation == log.generation]
+
+
+def _records(cluster: Cluster, log_name: str) -> Records[CursorRecord]:
+    return Records(
+        cluster.store,
+        lambda name: layout.cursor_key(log_name, name),
+        cursor_record.encode,
+        lambda name, data: cursor_record.decode(log_name, name, data),
+    )

@@ -1,0 +1,293 @@
+"""The log handle: an endless log out of ledgers, from Python, without Spark.
+
+Offsets are dense over the whole log, and stay what they are when it is truncated. Reading never
+disturbs whoever writes; ``writer`` takes the log over from whoever wrote before.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from bkspark import environment
+from bkspark.cluster import arguments
+from bkspark.cluster.bound import BoundToProcess
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, require_of_use
+from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
+from bkspark.format import arrow_schema
+from bkspark.format.arrow_schema import OFFSET_COLUMN
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+from bkspark.ledger.handles.settings import USUAL, WriterSettings
+from bkspark.log import cursors, truncation
+from bkspark.log.cursors import Cursor
+from bkspark.log.log_writer import LogWriter
+from bkspark.log.reading.log_view import LogWatch
+from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
+from bkspark.log.rolling import RollPolicy
+from bkspark.log.settling import update_settled
+from bkspark.log.undecided import Undecided, resolve
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.cursor import CursorRecord
+from bkspark.protocol.log.record import LogRecord
+
+POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One entry of a log of bytes."""
+
+    offset: int
+    value: bytes
+
+
+class LogHandle(BoundToProcess):
+    """One log; made by ``BookKeeper.create_log`` and ``open_log``.
+
+    It holds nothing that needs closing. Everything is looked up when it is asked for, so
+    two questions may see two versions of the log.
+    """
+
+    def __init__(self, cluster: Cluster, name: str, password: Password) -> None:
+        self.name = name
+        self._cluster = cluster
+        self._password = password
+        self._watch = LogWatch(cluster, name, password)
+
+    def __repr__(self) -> str:
+        return f"LogHandle({self.name!r})"
+
+    def __enter__(self) -> "LogHandle":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    # --- looking -------------------------------------------------------------------------------
+
+    @property
+    def record(self) -> LogRecord:
+        """The newest version of the log's record."""
+        return self._cluster.log(self.name).value
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the rows; ``value: binary`` for a log of bytes."""
+        return arrow_schema.decode(self.record.schema)
+
+    @property
+    def ledgers(self) -> list[LoggedLedger]:
+        """The log's ledgers in order; of one that is still open, the part that may be read."""
+        view = self._watch.look()
+        shown = {ledger.ledger_id for ledger in view.ledgers}
+        hidden = (ledger_id for ledger_id in view.record.tail if ledger_id not in shown)
+        empty = (LoggedLedger(ledger_id, view.end_offset, 0, 0) for ledger_id in hidden)
+        return [*view.ledgers, *empty]
+
+    @property
+    def first_offset(self) -> int:
+        """The first offset that is not truncated."""
+        return self.record.first_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last entry that may be read now."""
+        return self._watch.look().end_offset
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether nothing will ever be added."""
+        return self.record.is_sealed
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def read(self, start: int | None = None, end: int | None = None) -> Iterator[LogEntry]:
+        """Entries ``[start, end)`` of a log of bytes: from its first, to its end if None.
+
+        Raises:
+            NoSuchEntryError: ``start`` is truncated, or past the end.
+            InvalidRequestError: the log holds rows, not bytes; or an offset is below 0.
+            CorruptDataError: no bookie gives an entry.
+        """
+        return self._entries(self._ordered(start, end))
+
+    def read_arrow(self, start: int | None = None, end: int | None = None) -> pa.Table:
+        """Entries ``[start, end)`` as a table, with ``_offset`` (int64) as its last column."""
+        found = self._ordered(start, end)
+        wanted = pa.schema([(OFFSET_COLUMN, pa.int64()), *found.schema])
+        table = pa.concat_tables([wanted.empty_table(), *found])
+        return table.select([*found.schema.names, OFFSET_COLUMN])
+
+    def follow(self, start: int | None = None, timeout: float | None = None) -> Iterator[LogEntry]:
+        """Entries from ``start`` on, and those to come, over all rolls and takeovers.
+
+        Ends when the log is sealed and all was given, or when nothing came for ``timeout`` seconds
+        (None: wait for ever).
+
+        Raises:
+            NoSuchEntryError: what comes next was truncated, or the log overwritten meanwhile.
+        """
+        view = self._watch.look()
+        generation = view.record.generation
+        begin = _offset("start", start)
+        offset = view.first_offset if begin is None else begin
+        deadline = _deadline(timeout)
+        while True:
+            if view.record.generation != generation:
+                raise NoSuchEntryError(
+                    f"log {self.name} was overwritten while it was read at offset {offset}",
+                    hint="begin again with its new contents",
+                )
+            if offset < view.end_offset or offset < view.first_offset:
+                rows = read_view_in_order(self._cluster, view, offset, None, self._password)
+                yield from self._entries(rows)
+                offset, deadline = view.end_offset, _deadline(timeout)
+            elif view.record.is_sealed or environment.monotonic() >= deadline:
+                return
+            else:
+                environment.sleep(POLL_SECONDS)
+            view = self._watch.look()
+
+    def wait_for(self, offset: int, timeout: float | None) -> bool:
+        """Wait until ``offset`` may be read; False after ``timeout`` seconds, or when sealed.
+
+        None waits for ever.
+        """
+        offset = arguments.whole_number("an offset", offset, least=0)
+        deadline = _deadline(timeout)
+        while not (view := self._watch.look()).end_offset > offset:
+            if view.record.is_sealed or environment.monotonic() >= deadline:
+                return False
+            environment.sleep(POLL_SECONDS)
+        return True
+
+    def cursor(self, name: str, start: int | None = None) -> Cursor:
+        """The cursor ``name``; made at ``start`` (None: the first offset) if there is none."""
+        begin = _offset("start", start)
+        return cursors.open_cursor(self._cluster, self.record, name, begin, lambda: self.end_offset)
+
+    @property
+    def cursors(self) -> list[CursorRecord]:
+        """All cursors of the log, by name."""
+        return cursors.cursors_of(self._cluster, self.name)
+
+    # --- writing -------------------------------------------------------------------------------
+
+    def writer(
+        self,
+        *,
+        roll_bytes: int | None = None,
+        roll_entries: int | None = None,
+        roll_seconds: float | None = None,
+        settings: WriterSettings = USUAL,
+    ) -> LogWriter:
+        """Become the log's one writer; whoever it was before is fenced.
+
+        Args:
+            roll_bytes, roll_entries, roll_seconds: go on in a new ledger after as much; of bytes
+                and entries a ledger gets at most twice as much, but for one group.
+
+        Raises:
+            LedgerClosedError: the log is sealed.
+            NotEnoughBookiesError: the last writer's end cannot be recovered yet; says why.
+            UnauthorizedError: the password is missing or wrong; nobody was fenced.
+            InvalidRequestError: the log was opened with a password that protects nothing, or a
+                limit is no number, or not above 0.
+        """
+        policy = RollPolicy(roll_bytes, roll_entries, roll_seconds)
+        require_of_use(self.record, self._password)
+        return LogWriter(self._cluster, self.name, self._password, policy, settings=settings)
+
+    def resolve_outcome(self, undecided: Undecided) -> range:
+        """Recover its ledger; the offsets of ``undecided`` that the log has, or had (RB-35).
+
+        Raises:
+            As ``bkspark.log.undecided.resolve``.
+        """
+        return resolve(self._cluster, undecided, self._password)
+
+    def truncate(self, before_offset: int) -> None:
+        """Hide all entries below ``before_offset``, at once, and delete whole ledgers of them.
+
+        Raises:
+            InvalidRequestError: past the log's closed ledgers (roll the writer first), or below 0.
+            MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
+        """
+        offset = arguments.whole_number("before_offset", before_offset, least=0)
+        truncation.truncate(self._cluster, self.name, offset)
+
+    def keep(self, *, max_bytes: int | None = None, max_seconds: float | None = None) -> None:
+        """Say how much is kept of this log; None keeps for ever.
+
+        Args:
+            max_bytes: whole ledgers go while what is behind them is as much.
+            max_seconds: whole ledgers go so long after they were closed. That is the difference of
+                two clocks, of who closed and of who truncates: what they differ by, entries go
+                earlier or later. Leave room for it, or use ``max_bytes``, which needs no clock.
+
+        Whoever writes lets go of what is older or more when a ledger is closed, but for what a
+        cursor has yet to read; ``retain`` does it now.
+
+        Raises:
+            InvalidRequestError: a value is negative, or no number.
+        """
+        byte_count = arguments.whole_number_or_none("max_bytes", max_bytes, least=0)
+        milliseconds = arguments.milliseconds_or_none("max_seconds", max_seconds)
+
+        def kept(record: LogRecord | None) -> LogRecord:
+            log = self._existing(record)
+            after = replace(log, retention_bytes=byte_count, retention_ms=milliseconds)
+            return log if after == log else after.stamped(environment.now_ms())
+
+        self._cluster.logs.update(self.name, kept)
+
+    def retain(self, *, respects_cursors: bool = True) -> None:
+        """Truncate the log as ``keep`` said, but nothing that a cursor has yet to read."""
+        truncation.retain(self._cluster, self.name, respects_cursors=respects_cursors)
+
+    def seal(self) -> None:
+        """End the log for ever: its writer is fenced, its tail closed, nothing joins any more.
+
+        Raises:
+            MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
+        """
+        generation = self.record.generation
+
+        def sealed(record: LogRecord | None) -> LogRecord:
+            return self._existing(record).still_of(generation).sealed()
+
+        update_settled(self._cluster, self.name, self._password, sealed)
+
+    def _entries(self, found: OrderedRead) -> Iterator[LogEntry]:
+        if not found.schema.equals(VALUE_SCHEMA):
+            raise InvalidRequestError(
+                f"log {self.name} holds rows, not bytes", hint="read it by read_arrow"
+            )
+        return _each(found)
+
+    def _ordered(self, start: int | None, end: int | None) -> OrderedRead:
+        begin, behind = _offset("start", start), _offset("end", end)
+        view = self._watch.look(enough=behind)
+        return read_view_in_order(self._cluster, view, begin, behind, self._password)
+
+    def _existing(self, record: LogRecord | None) -> LogRecord:
+        if record is None or record.is_vacant:
+            raise NoSuchLedgerError(f"there is no log {self.name!r}")
+        return record
+
+
+def _each(found: OrderedRead) -> Iterator[LogEntry]:
+    for table in found:
+        offsets, values = table.columns
+        for offset, value in zip(offsets.to_pylist(), values.to_pylist(), strict=True):
+            yield LogEntry(offset, value)
+
+
+def _offset(what: str, given: object) -> int | None:
+    return arguments.whole_number_or_none(what, given, least=0)
+
+
+def _deadline(timeout: float | None) -> float:
+    seconds = arguments.seconds_or_none("timeout", timeout)
+    return float("inf") if seconds is None else environment.monotonic() + seconds

@@ -1,0 +1,396 @@
+"""The log writer: the one who adds to a log, ledger after ledger, without Spark.
+
+Rolling follows the protocol document: create the next ledger, put it on the list, then close the
+one before, which is added to until then. What is added while the old one closes waits for that, so
+the new ledger has no acknowledged entry before the old one's end is fixed, and no entry at all if
+it cannot be fixed: a log has no holes.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from bkspark import environment
+from bkspark.cluster.callback_guard import CallbackGuard
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import Seen
+from bkspark.errors import (
+    BookKeeperError,
+    InvalidRequestError,
+    LedgerClosedError,
+    LedgerFencedError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
+from bkspark.ledger.handles.settings import USUAL, WriterSettings
+from bkspark.ledger.handles.with_block import ClosedAtEnd
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.log import roll_log, rolling
+from bkspark.log.opening import create_log_ledger, drop_unlisted, open_tail
+from bkspark.log.rolling import Add, Entries, Filling, RollPolicy, Segment
+from bkspark.log.truncation import retain_after_roll
+from bkspark.log.undecided import Undecided, with_outcome
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.log.record import LogRecord
+
+WAITING_BYTES_MAX = 64 * 2**20
+"""What waits while a ledger closes; whoever adds more waits too."""
+
+
+class LogWriter(ClosedAtEnd):
+    """Adds entries to one log; made by ``LogHandle.writer``, which fences whoever wrote before.
+
+    A ``with`` block closes the log's last ledger at its end, or, if it ends by an exception, only
+    releases resources: whoever opens the log next recovers it.
+
+    Raises:
+        NoSuchLedgerError, LedgerClosedError: there is no such log, or it is sealed.
+        NotEnoughBookiesError: the last writer's end cannot be recovered yet; says why.
+        UnauthorizedError: the password is missing or wrong; nobody was fenced.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        log_name: str,
+        password: Password,
+        policy: RollPolicy = rolling.NEVER,
+        *,
+        settings: WriterSettings = USUAL,
+    ) -> None:
+        self.log_name = log_name
+        self.roll_error: BookKeeperError | None = None
+        self._cluster = cluster
+        self._password = password
+        self._policy = policy
+        self._settings = settings
+        tail = open_tail(cluster, log_name, password)
+        self._lock = threading.Condition()  # re-entered by callbacks that append
+        self._rolling = environment.lock()
+        self._roll_task: environment.Task | None = None
+        self._waiting: deque[Add] | None = None
+        self._waiting_bytes = 0
+        self._callbacks = CallbackGuard()
+        self._next: Seen[LedgerMetadata] | None = None
+        self._error: BookKeeperError | None = None
+        self._is_closed = False
+        self._faults: dict[str, str] = {}
+        self._segment = self._begun(tail.ledger, tail.first_offset)
+
+    def __repr__(self) -> str:
+        return f"LogWriter({self.log_name!r}, ledger {self.ledger_id})"
+
+    @property
+    def ledger_id(self) -> int:
+        """The ledger that is added to now."""
+        return self._segment.ledger_id
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last acknowledged entry."""
+        segment = self._segment
+        return segment.first_offset + segment.handle.last_add_confirmed + 1
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Bookies that this writer has given up so far, each with the reason in one line."""
+        return {**self._faults, **self._segment.handle.faults}
+
+    @property
+    def undecided(self) -> Undecided | None:
+        """Entries sent and not acknowledged; see ``LogHandle.resolve_outcome`` after a failure."""
+        segment = self._segment
+        first = segment.handle.last_add_confirmed + 1
+        count = segment.handle.last_add_pushed - first + 1
+        if count < 1:
+            return None
+        return Undecided(segment.ledger_id, first, segment.first_offset + first, count)
+
+    # --- adding --------------------------------------------------------------------------------
+
+    def append(self, value: bytes) -> int:
+        """Add one entry and return its offset once it is durable on an ack quorum.
+
+        Raises:
+            LedgerFencedError: another writer has opened the log; says which offsets are undecided,
+                or that nothing of this was sent.
+            NotEnoughBookiesError: too few bookies; likewise.
+            LedgerClosedError: the writer has ended; the entry was not sent.
+            OutcomeUnknownError: there was no answer in time; says which offsets are undecided.
+        """
+        return self._wait_for(self.append_async(value))
+
+    def append_async(self, value: bytes) -> "Future[int]":
+        """Add one entry; the future completes, in order of offsets, with its offset."""
+        return self._add([value], rolling.size_of([value]))
+
+    def append_many(self, entries: Entries) -> tuple[int, int]:
+        """Add all of ``entries`` as one atomic group; returns its first and last offset."""
+        last = self._wait_for(self._add(entries, rolling.size_of(entries)))
+        return last - len(entries) + 1, last
+
+    def force(self) -> None:
+        """Return once everything added so far is acknowledged; raise if it cannot be."""
+        self.require_own_process()
+        with self._rolling:
+            self._segment.handle.force()
+
+    def _wait_for(self, future: "Future[int]") -> int:
+        """The offset; what waits for a ledger to close has the time for that as well."""
+        seconds = self._settings.wait_seconds_max * (
+            1 if self._waiting is None else rolling.CLOSING_WAITS
+        )
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            raise self._with_outcome(
+                OutcomeUnknownError(f"log {self.log_name}: no answer within {seconds:g} s")
+            ) from None
+
+    def _add(self, entries: Entries, byte_count: int) -> "Future[int]":
+        future: Future[int] = Future()
+        future.set_running_or_notify_cancel()  # what was submitted cannot be taken back
+        add = Add(entries, future, byte_count)
+        self.require_own_process()
+        self._require_usable()
+        # Without the lock: room is made behind callbacks, and a roll ends behind them.
+        if not self._callbacks.is_here:
+            self._segment.handle.wait_for_room()
+            self._wait_for_roll()
+        with self._lock:
+            self._wait_for_room()
+            self._require_usable()
+            if self._waiting is not None:
+                self._waiting.append(add)
+                self._waiting_bytes += add.weight
+            else:
+                self._send(add)
+            self._segment.filling.add(add)
+            self._roll_if_due()
+        return future
+
+    def _wait_for_room(self) -> None:
+        """Wait while too much waits for a ledger to close; not in a callback: that closes it."""
+        if self._callbacks.is_here or self._lock.wait_for(
+            lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._settings.wait_seconds_max
+        ):
+            return
+        raise NotEnoughBookiesError(
+            f"log {self.log_name}: {self._waiting_bytes} bytes wait for ledger {self.ledger_id} to "
+            "close, and the entry was not taken",
+            hint="bring back bookies that hang, then append again",
+        )
+
+    def _wait_for_roll(self) -> None:
+        """Wait for a roll under way if as much again was added: ledgers are at most twice full."""
+        roll = self._roll_task
+        if roll is not None and self._segment.filling.reached(self._policy):
+            roll.join(self._settings.wait_seconds_max)
+
+    def _send(self, add: Add) -> None:
+        segment = self._segment
+        sent = segment.handle.append_at_once(add.entries)
+        sent.add_done_callback(lambda done: self._complete(add.future, done, segment.first_offset))
+
+    def _send_late(self, add: Add) -> None:
+        try:
+            self._send(add)
+        except InvalidRequestError as error:  # only this one is wrong
+            self._callbacks.complete(add.future, error)
+
+    def _complete(self, future: "Future[int]", done: "Future[int]", first_offset: int) -> None:
+        error = done.exception()
+        last = first_offset + done.result() if error is None else self._with_outcome(error)
+        self._callbacks.complete(future, last)
+
+    def _with_outcome(self, error: BaseException) -> BaseException:
+        return with_outcome(error, self.log_name, self.undecided)
+
+    def _require_usable(self) -> None:
+        if isinstance(self._error, LedgerFencedError):
+            raise LedgerFencedError(
+                f"this writer of log {self.log_name} was fenced, so nothing of this was sent",
+                hint="open the log again to go on, if you are still the one who should write",
+            ) from self._error
+        if self._is_closed or self._error is not None:
+            raise LedgerClosedError(
+                f"this writer of log {self.log_name} has ended, so nothing was sent",
+                hint="open the log again to write",
+            ) from self._error
+
+    # --- rolling -------------------------------------------------------------------------------
+
+    def roll(self) -> None:
+        """Go on in a new ledger; whatever is added meanwhile has its place.
+
+        Raises:
+            LedgerFencedError: another writer has opened the log.
+            NotEnoughBookiesError: there is no place for a new ledger; the old one goes on.
+        """
+        self._roll("this was asked for")
+
+    def _roll(self, reason: str) -> None:
+        self.require_own_process()
+        with self._rolling:
+            with self._lock:
+                self._require_usable()
+            old = self._segment
+            following = self._next = self._next or create_log_ledger(
+                self._cluster, self._cluster.log(self.log_name).value
+            )
+            self._cluster.logs.update(self.log_name, self._listed_behind(old, following))
+            self._next = None
+            self._switch(old, following)
+            roll_log.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
+            self._settle(old)
+
+    def _listed_behind(
+        self, old: Segment, following: Seen[LedgerMetadata]
+    ) -> Callable[[LogRecord | None], LogRecord]:
+        def transform(record: LogRecord | None) -> LogRecord:
+            log = self._settled_before(self._own(record), old)
+            after = log.with_tail(following.value, own=old.ledger_id)
+            return after if after == record else after.stamped(environment.now_ms())
+
+        return transform
+
+    def _settled_before(self, log: LogRecord, segment: Segment) -> LogRecord:
+        """``log`` with what an earlier roll had closed and could not settle."""
+        before = log.tail[: log.tail.index(segment.ledger_id)]
+        return log.settled(*(self._cluster.ledger(ledger_id).value for ledger_id in before))
+
+    def _own(self, record: LogRecord | None) -> LogRecord:
+        if record is None or self.ledger_id not in record.tail:
+            raise LedgerFencedError(
+                f"log {self.log_name} was opened by another writer, overwritten or deleted",
+                hint="open it again to go on, if you are still the one who should write",
+            )
+        return record
+
+    def _switch(self, old: Segment, following: Seen[LedgerMetadata]) -> None:
+        """Close ``old``, while what is added waits, then send that to ``following``."""
+        with self._lock:
+            self._waiting = deque()
+        try:
+            old.handle.close()
+            end = old.first_offset + old.handle.last_add_confirmed + 1
+            begun = self._begun(following, end)
+            self._faults = self.faults
+            with self._lock:
+                self._segment = begun
+                self._send_waiting()
+        except BookKeeperError as error:
+            self._end(error)
+            raise self._with_outcome(error) from error
+        except BaseException as error:  # whatever it is, nobody waits for ever
+            self._end(OutcomeUnknownError(f"log {self.log_name}: {error!r}"))
+            raise
+
+    def _send_waiting(self) -> None:
+        """In order; from the first that cannot be sent on, all are left to ``_end``."""
+        left = self._no_longer_waiting()
+        try:
+            while left:
+                self._send_late(left[0])
+                self._segment.filling.add(left[0])
+                left.popleft()
+        except BaseException:
+            self._waiting = left
+            raise
+
+    def _no_longer_waiting(self) -> deque[Add]:
+        waiting, self._waiting, self._waiting_bytes = self._waiting or deque(), None, 0
+        self._lock.notify_all()
+        return waiting
+
+    def _settle(self, segment: Segment) -> None:
+        """Give the closed ledger its fixed place; left to the next roll or opener if it fails."""
+
+        def transform(record: LogRecord | None) -> LogRecord:
+            assert record is not None
+            if segment.ledger_id not in record.tail:
+                return record
+            ledger = self._cluster.ledger(segment.ledger_id).value
+            return (
+                self._settled_before(record, segment).settled(ledger).stamped(environment.now_ms())
+            )
+
+        try:
+            settled = self._cluster.logs.update(self.log_name, transform)
+        except BookKeeperError as error:
+            self.roll_error = roll_log.failed(self.log_name, error)
+        else:
+            retain_after_roll(self._cluster, settled.value)
+
+    def _begun(self, ledger: Seen[LedgerMetadata], first_offset: int) -> Segment:
+        digester = make_digester(ledger.value.digest, self._password)
+        handle = WriteHandle(self._cluster, ledger, digester, settings=self._settings)
+        return Segment(handle, first_offset)
+
+    def _roll_if_due(self) -> None:
+        is_rolling = self._roll_task is not None and self._roll_task.is_alive()
+        reason = "" if is_rolling else self._segment.filling.why_full(self._policy)
+        if reason:
+            self._segment.filling = Filling()
+            name = f"roll-{self.log_name}"
+            self._roll_task = environment.start(lambda: self._roll_in_background(reason), name)
+
+    def _roll_in_background(self, reason: str) -> None:
+        try:
+            self._roll(reason)
+        except BookKeeperError as error:
+            self.roll_error = roll_log.failed(self.log_name, error)
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Wait for what was added, then close the last ledger; the log can be opened again.
+
+        Raises:
+            LedgerFencedError: another writer has opened the log; says which offsets are undecided.
+            BookKeeperError: what ended the writer; the ledger is left to recovery.
+        """
+        self.require_own_process()
+        with self._rolling:
+            if not self._stop_taking():
+                return
+            try:
+                self._segment.handle.close()
+            except BookKeeperError as error:
+                raise self._with_outcome(error) from error
+            finally:
+                self._drop_next()
+            self._settle(self._segment)
+
+    def release(self) -> None:
+        """Wait for what was added, without closing: whoever opens the log next recovers it."""
+        self.require_own_process()
+        with self._rolling:
+            if self._stop_taking():
+                self._segment.handle.release()
+                self._drop_next()
+
+    def _stop_taking(self) -> bool:
+        """Whether there is something to end."""
+        with self._lock:
+            was_closed, self._is_closed = self._is_closed, True
+        return not was_closed
+
+    def _drop_next(self) -> None:
+        """Delete a ledger made for a roll that failed; if it is listed, the next opener does."""
+        if self._next is not None:
+            drop_unlisted(self._cluster, self.log_name, self._next)
+            self._next = None
+
+    def _end(self, error: BookKeeperError) -> None:
+        with self._lock:
+            self._error = error
+            waiting = self._no_longer_waiting()
+        for add in waiting:
+            told = LedgerClosedError(
+                f"the writer of log {self.log_name} ended before this was sent"
+            )
+            told.__cause__ = error
+            add.future.set_exception(told)

@@ -1,0 +1,251 @@
+"""Opening a log for writing: the steps of the protocol document, in its order.
+
+1. Read the list of ledgers.
+2. Fence and recover the last two of them, which are the tail.
+3. Create a new ledger.
+4. Put it on the list, by compare-and-set.
+
+Only then may it be written to. A lost compare-and-set means from the first step on again (RB-20b,
+H42); the ledger that was made is not on any list then, so it is taken again for the next try, or
+dropped and deleted if there is none: no orphan is left.
+"""
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import Seen, back_off
+from bkspark.errors import (
+    BookKeeperError,
+    LedgerClosedError,
+    LedgerFencedError,
+    MetadataVersionError,
+    NoSuchLedgerError,
+    OutcomeUnknownError,
+)
+from bkspark.format import arrow_schema
+from bkspark.ledger.creating import STREAM, WRITER, create_ledger, of_log
+from bkspark.ledger.deleting import make_tombstone
+from bkspark.log.schema import schema_after
+from bkspark.log.settling import TRIES_MAX, duel, with_closed_tail
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.stream_run import StreamRun
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTail:
+    """The open ledger at a log's end, to be written to by the one who opened it.
+
+    Attributes:
+        log: the record that has it on its list, all before it settled: ``end_offset`` is the offset
+            of the ledger's entry 0, ``transactions`` are all that were committed before.
+    """
+
+    ledger: Seen[LedgerMetadata]
+    log: Seen[LogRecord]
+
+    @property
+    def first_offset(self) -> int:
+        """The log offset of the ledger's entry 0."""
+        return self.log.value.end_offset
+
+
+def open_tail(
+    cluster: Cluster,
+    log_name: str,
+    password: Password,
+    *,
+    adopted: int | None = None,
+    run: StreamRun | None = None,
+    schema: bytes | None = None,
+    merges_schema: bool = False,
+) -> OpenTail:
+    """Become the one writer of the log, whoever it was before.
+
+    Args:
+        adopted: an OPEN ledger of the log that is on no list, with the caller's token, in place of
+            a new one.
+        run: the run of a streaming query that will write, registered in the same step; an older
+            one is refused before it fences anybody.
+        schema: of the rows to come, None for the log's own.
+        merges_schema: whether the log takes the new columns of ``schema``.
+
+    Raises:
+        NoSuchLedgerError: there is no such log.
+        LedgerClosedError: it is sealed.
+        LedgerFencedError: a newer run of the query has taken over, or somebody has closed
+            ``adopted``.
+        NotEnoughBookiesError: the tail cannot be recovered, or there is no place for a ledger.
+        InvalidRequestError: ``schema`` does not fit.
+        UnauthorizedError: the password is missing or wrong; nothing was fenced.
+    """
+    opening = _Opening(cluster, log_name, password, adopted, run, schema, merges_schema)
+    try:
+        for attempt in range(TRIES_MAX):
+            found = opening.attempt()
+            if found is not None:
+                logger.info(
+                    "log %s: taken over, whoever wrote to it before is fenced; ledger %d is its "
+                    "tail, from offset %d on",
+                    log_name,
+                    found.ledger.value.ledger_id,
+                    found.first_offset,
+                )
+                return found
+            back_off(attempt)
+        raise duel(log_name)
+    except BookKeeperError:
+        opening.give_up()
+        raise
+
+
+class _Opening:
+    """The steps, once for each try; what was made in one is there for the next."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        log_name: str,
+        password: Password,
+        adopted: int | None,
+        run: StreamRun | None,
+        schema: bytes | None,
+        merges_schema: bool,
+    ) -> None:
+        self._cluster = cluster
+        self._name = log_name
+        self._password = password
+        self._adopted = adopted
+        self._run = run
+        self._schema = schema
+        self._merges_schema = merges_schema
+        self._own: Seen[LedgerMetadata] | None = None
+        self._made_for = 0
+
+    def attempt(self) -> OpenTail | None:
+        """All steps; None if somebody else changed the list meanwhile, or that is unknown."""
+        seen = self._cluster.log(self._name)
+        log = self._checked(seen.value)
+        self._look_at_own(log)
+        if self._mine in log.tail:  # the last try has done it, and its answer was lost (RB-27)
+            return self._opened(seen)
+        try:
+            settled = with_closed_tail(self._cluster, log, self._password)
+        except NoSuchLedgerError:  # whoever settled it meanwhile has found it empty
+            if self._cluster.logs.is_current(self._name, seen):
+                raise
+            return None
+        ledger = self._ledger(settled)
+        after = settled.with_tail(ledger.value, schema=self._log_schema(settled))
+        try:
+            joined = self._cluster.logs.replace(
+                self._name, after.stamped(environment.now_ms()), seen
+            )
+        except (MetadataVersionError, OutcomeUnknownError):
+            return None
+        return self._opened(joined)
+
+    def give_up(self) -> None:
+        """Drop the ledger made here, unless it is on the list after all, and delete it."""
+        if self._own is not None:
+            drop_unlisted(self._cluster, self._name, self._own)
+
+    def _checked(self, log: LogRecord) -> LogRecord:
+        """``log``, with the run registered: everything that can be refused, before any fence."""
+        if log.is_sealed:
+            raise LedgerClosedError(
+                f"log {self._name} is sealed", hint="it only can be read; write to another log"
+            )
+        make_digester(log.digest, self._password)
+        self._log_schema(log)
+        return log if self._run is None else log.with_stream(self._run)
+
+    def _log_schema(self, log: LogRecord) -> bytes:
+        if self._schema is None:
+            return log.schema
+        rows = arrow_schema.decode(self._schema)
+        return schema_after(rows, log, self._merges_schema, is_overwrite=False)
+
+    @property
+    def _mine(self) -> int | None:
+        return self._adopted if self._own is None else self._own.value.ledger_id
+
+    def _opened(self, log: Seen[LogRecord]) -> OpenTail:
+        return OpenTail(self._ledger(log.value), log)
+
+    def _look_at_own(self, log: LogRecord) -> None:
+        """Keep the ledger of the last try only if it still is as it was made (RB-20b, RB-27).
+
+        And only for the same generation: a log that was overwritten, or deleted and made anew, may
+        have other settings.
+
+        Its compare-and-set may have won without an answer. Then others may have taken the ledger
+        over, dropped it as an empty one, and deleted it: the list shows nothing of it any more.
+        """
+        if self._own is not None:
+            found = self._cluster.ledgers.get(str(self._own.value.ledger_id))
+            is_as_made = found is not None and found.value == self._own.value
+            if not is_as_made or self._made_for != log.generation:
+                self.give_up()
+                self._own = None
+
+    def _ledger(self, log: LogRecord) -> Seen[LedgerMetadata]:
+        """The ledger to put on the list; read after the list was."""
+        if self._adopted is not None:
+            return self._still_there(self._adopted)
+        if self._own is None:
+            operation = WRITER if self._run is None else STREAM
+            self._own = create_log_ledger(self._cluster, log, self._schema, operation)
+            self._made_for = log.generation
+        return self._own
+
+    def _still_there(self, adopted: int) -> Seen[LedgerMetadata]:
+        try:
+            return self._cluster.ledger(adopted)
+        except NoSuchLedgerError as error:
+            raise LedgerFencedError(
+                f"ledger {adopted} was taken over, and deleted as an empty one"
+            ) from error
+
+
+def create_log_ledger(
+    cluster: Cluster, log: LogRecord, schema: bytes | None = None, operation: str = WRITER
+) -> Seen[LedgerMetadata]:
+    """A new OPEN ledger with the log's settings, which is on no list yet."""
+    return create_ledger(
+        cluster,
+        quorum=log.quorum,
+        digest=log.digest,
+        schema=schema or log.schema,
+        custom_metadata=of_log(log.name, operation),
+    ).seen
+
+
+def drop_unlisted(cluster: Cluster, log_name: str, ledger: Seen[LedgerMetadata]) -> None:
+    """See to it that ``ledger`` never joins the log, and delete it; not if it is on the list.
+
+    For a ledger whose compare-and-set was lost, or had no known outcome. It is noted as one to be
+    deleted, and forgotten once it is. Errors are left to whoever truncates the log next, or
+    collects garbage: the caller is on its way out with one already.
+    """
+    ledger_id = ledger.value.ledger_id
+    with suppress(BookKeeperError):
+        log = cluster.logs.update(log_name, lambda record: _without(record, log_name, ledger)).value
+        if ledger_id in log.to_delete:
+            make_tombstone(cluster, ledger_id)
+            cluster.logs.update(log_name, lambda record: (record or log).forgetting([ledger_id]))
+
+
+def _without(record: LogRecord | None, log_name: str, ledger: Seen[LedgerMetadata]) -> LogRecord:
+    """The log without the ledger, to be deleted; who has dropped it before sees to that already."""
+    log = LogRecord.of(record, log_name, ledger.value.quorum)
+    after = log.without(ledger.value.ledger_id)
+    if after is log:
+        return log
+    return replace(after, to_delete=(*after.to_delete, ledger.value.ledger_id))

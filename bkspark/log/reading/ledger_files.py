@@ -1,0 +1,255 @@
+"""Where the files of a ledger are: its add records, and the entry logs they name."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+
+from bkspark.bookie.contract import BookieAddress, ReadableRoot
+from bkspark.cluster.bookie_client import READ_SECONDS, BookieClient
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.fan_out import FanOut, Timeouts
+from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.stepping_over import BadCopy, step_over
+from bkspark.errors import BookieUnavailableError, CorruptDataError
+from bkspark.format import layout
+from bkspark.ledger.journals.journal_end import records_after
+from bkspark.ledger.journals.journal_folder import find_journals
+from bkspark.ledger.journals.journal_reader import JournalName
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
+from bkspark.protocol.ledger.record import AddRecord, EntryLog, first_entry_of
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class OpenBookies:
+    """The bookies of a cluster, each opened at most once, when first needed.
+
+    None of them is waited for longer than a reader waits (``BookieClient``).
+
+    Args:
+        away: why some of them cannot be used, where that is known already.
+    """
+
+    def __init__(self, cluster: Cluster, away: Mapping[Member, str] | None = None) -> None:
+        self._cluster_id = cluster.cluster_id
+        self._addresses = cluster.addresses()
+        self._cleanup = ExitStack()
+        self._channels: dict[Member, BookieClient] = {}
+        self._away = dict(away or {})
+
+    def __enter__(self) -> "OpenBookies":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cleanup.close()
+
+    def root(self, member: Member) -> ReadableRoot:
+        """The storage of ``member``.
+
+        Raises:
+            BookieUnavailableError: it cannot be used, does not answer in time, or has become
+                another bookie.
+        """
+        channel = self._channel(member)
+        channel.open()
+        return channel.storage()
+
+    def step_over(self, member: Member, ledger_id: int, problems: Sequence[str]) -> None:
+        """Tell the log why journals of ``member`` were not enough, if there are ``problems``."""
+        if problems:
+            copy = BadCopy(self._cluster_id, member.bookie_id, f"ledger {ledger_id}")
+            step_over(logger, copy, "; ".join(problems))
+
+    def ask(
+        self, members: Iterable[Member], question: Callable[[ReadableRoot, Member], T]
+    ) -> dict[Member, T | BookieUnavailableError]:
+        """What ``members`` answer, or why one does not; all are asked at once, and waited for once.
+
+        Raises:
+            Exception: whatever else a question raises.
+        """
+
+        def about(member: Member) -> T:
+            return question(self._channels[member].root(), member)
+
+        return FanOut(self._channel).ask(members, about, Timeouts(READ_SECONDS))
+
+    def located(self, window: Sequence[Member]) -> tuple[BookieAddress, ...]:
+        """Where the members of ``window`` are, also those that fail now: readers report them."""
+        return tuple(self._addresses[m] for m in window if m in self._addresses)
+
+    def _channel(self, member: Member) -> BookieClient:
+        channel = self._channels.get(member)
+        if channel is None:
+            channel = self._channels[member] = BookieClient(self._address(member))
+            self._cleanup.callback(channel.close)
+        return channel
+
+    def _address(self, member: Member) -> BookieAddress:
+        if member in self._away:
+            raise BookieUnavailableError(self._away[member])
+        address = self._addresses.get(member)
+        if address is None:
+            raise BookieUnavailableError(
+                f"bookie {member.bookie_id} was initialised anew since and has lost its data"
+            )
+        return address
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedLog:
+    """A committed entry log.
+
+    Attributes:
+        first_entry_id: entry id of its first row.
+        window: the members that should hold it, in write order.
+    """
+
+    entry_log: EntryLog
+    first_entry_id: int
+    window: tuple[Member, ...]
+
+
+def find_records(
+    bookies: OpenBookies,
+    ledger: LedgerMetadata,
+    password: Password,
+    *,
+    begin: int = 0,
+    end: int | None = None,
+) -> Sequence[AddRecord]:
+    """The add records that commit the entries ``[begin, end)``, in order and without a gap.
+
+    They are put together from as few journals as give them all: ensembles change, and a recovery
+    adds a journal. Of a ledger whose rows are inline only the first that is found is given: it
+    shows that they are, and names no files.
+
+    Args:
+        end: None for the end of a closed ledger. Of one that is not closed, the caller must have
+            seen that all entries below it are confirmed.
+
+    Raises:
+        CorruptDataError: no bookie gives some record.
+        UnauthorizedError: the password is missing or wrong.
+    """
+    last = INVALID_ENTRY_ID if ledger.last_entry_id is None else ledger.last_entry_id
+    stop = last + 1 if end is None else end
+    if stop <= begin:
+        return ()
+    found: dict[int, AddRecord] = {}
+    problems: list[str] = []
+    for records in _journals(bookies, ledger, password, begin, problems):
+        for record in records:
+            if record.parts:
+                return (record,)
+            keep_newest(found, record, ledger)
+        chain = _chain(found, begin, stop)
+        if chain is not None:
+            return chain
+    raise CorruptDataError(
+        f"no bookie gives the add records of ledger {ledger.ledger_id}: "
+        f"{'; '.join(problems) or 'some are in no journal'}",
+        hint="bring back one of these bookies",
+    )
+
+
+def _journals(
+    bookies: OpenBookies,
+    ledger: LedgerMetadata,
+    password: Password,
+    begin: int,
+    problems: list[str],
+) -> Iterator[Sequence[AddRecord]]:
+    """What each journal says from entry ``begin`` on; why one cannot goes to ``problems``."""
+    digester = make_digester(ledger.digest, password)
+    for member in members_of(ledger):
+        known = len(problems)
+        try:
+            root = bookies.root(member)
+            for name in _journal_names(root, member, ledger, problems):
+                source = JournalName(ledger.ledger_id, member, name, digester)
+                try:
+                    yield records_after(root, source, begin, problems)
+                except CorruptDataError as error:
+                    problems.append(str(error))
+        except BookieUnavailableError as error:
+            problems.append(str(error))
+        finally:  # also where those before were enough, and nobody asks for more
+            bookies.step_over(member, ledger.ledger_id, problems[known:])
+
+
+def members_of(ledger: LedgerMetadata) -> list[Member]:
+    """All members of all fragments, those of the last one first."""
+    return list(dict.fromkeys(m for f in reversed(ledger.fragments) for m in f.ensemble))
+
+
+def _journal_names(
+    root: ReadableRoot, member: Member, ledger: LedgerMetadata, problems: list[str]
+) -> Iterator[str]:
+    """The ledger's journals on a bookie, the one of its last writer or recovery first.
+
+    The others are listed only if the first was not enough.
+    """
+    own = journal_name(ledger)
+    yield own
+    found = find_journals(root, member.bookie_id, ledger.ledger_id)
+    if found.problem:
+        problems.append(found.problem)
+    yield from (name for name in found.names if name != own)
+
+
+def keep_newest(found: dict[int, AddRecord], record: AddRecord, ledger: LedgerMetadata) -> None:
+    """Add ``record`` if it may be one of ``ledger``; of two with the same id, the later term's."""
+    is_own = (record.term, record.token) == (ledger.term, ledger.token)
+    # A journal may hold an older term's records, which recovery wrote back as they were.
+    is_live = is_own or record.term < ledger.term
+    other = found.get(record.first_entry_id)
+    is_newer = other is None or other.term < record.term
+    if is_live and is_newer and record.quorum == ledger.quorum and not record.is_confirmation:
+        found[record.first_entry_id] = record
+
+
+def _chain(found: Mapping[int, AddRecord], begin: int, end: int) -> list[AddRecord] | None:
+    """The records among ``found`` that cover ``[begin, end)``; None if there is a gap."""
+    first = max((first for first in found if first <= begin), default=None)
+    record = None if first is None else found[first]
+    chain: list[AddRecord] = []
+    while record is not None and record.last_entry_id >= begin:
+        chain.append(record)
+        if record.last_entry_id + 1 >= end:
+            return chain
+        record = found.get(record.last_entry_id + 1)
+    return None
+
+
+def stores_rows_inline(bookies: OpenBookies, ledger: LedgerMetadata, password: Password) -> bool:
+    """Whether the ledger's rows lie in its journals: told by the first record that is found.
+
+    False if no bookie gives a record now, so an answer of False about an open ledger may change.
+
+    Raises:
+        UnauthorizedError: the password is missing or wrong.
+    """
+    try:
+        records = find_records(bookies, ledger, password, end=1)
+    except CorruptDataError:
+        return False
+    return any(record.parts for record in records)
+
+
+def placed_logs(ledger: LedgerMetadata, records: Sequence[AddRecord]) -> Iterator[PlacedLog]:
+    """The entry logs that ``records`` name."""
+    for record in records:
+        ensemble = ledger.fragment_of(record.first_entry_id).ensemble
+        for attempt in record.attempts:
+            for log in attempt.entry_logs:
+                window = tuple(ensemble[i] for i in ledger.quorum.write_set(log.stripe))
+                yield PlacedLog(log, first_entry_of(attempt, log), window)
+
+
+def journal_name(ledger: LedgerMetadata) -> str:
+    """The journal that holds the add records of a closed ledger."""
+    return layout.journal(ledger.ledger_id, ledger.term, ledger.token)

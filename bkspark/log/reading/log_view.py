@@ -1,0 +1,191 @@
+"""What a reader sees of a log at one moment: closed ledgers, and the tail up to what is confirmed.
+
+Rule 1. Everything comes from one version of the log's record, so no ledger can be skipped between
+two looks at it (RB-39); offsets are without gaps.
+
+Rule 2. A reader goes past a ledger only when it is CLOSED: while a writer rolls, the second ledger
+of the tail counts only behind a first one whose end is fixed.
+
+Rule 3. An open ledger is read up to what is confirmed, which is told by enough of its bookies or
+not at all (``handles/how_far``): no later reader is shown less.
+
+Nobody is fenced or disturbed by looking. The cost does not grow with the ledgers.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.cluster.records import Seen
+from bkspark.errors import NoSuchLedgerError
+from bkspark.ledger.journals.journal_end import JournalEnds
+from bkspark.log.reading.confirmed import readable
+from bkspark.log.reading.ledger_files import OpenBookies
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.data_loss import LogGeneration
+from bkspark.protocol.log.record import LogRecord
+
+_LOOKS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogView:
+    """A log as it can be read now.
+
+    Attributes:
+        ledgers: in offset order, without gaps, the readable part of each; none is empty.
+        metadata: of the ledgers of the tail, which were looked at.
+        has_open_end: whether the last ledger is still open, so that more may be confirmed than was
+            seen here.
+    """
+
+    record: LogRecord
+    ledgers: tuple[LoggedLedger, ...]
+    metadata: Mapping[int, LedgerMetadata] = field(default_factory=dict)
+    has_open_end: bool = False
+
+    @property
+    def generation(self) -> LogGeneration:
+        """Of the contents that are seen here."""
+        return LogGeneration(self.record.name, self.record.generation)
+
+    @property
+    def first_offset(self) -> int:
+        """The first offset that is not truncated."""
+        return self.record.first_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last entry that may be read."""
+        return self.ledgers[-1].end_offset if self.ledgers else self.record.first_offset
+
+    def ledgers_in(self, begin: int, end: int) -> Sequence[LoggedLedger]:
+        """The ledgers that have some of the offsets ``[begin, end)``."""
+        if end <= begin:
+            return ()
+        first = bisect_right(self.ledgers, begin, key=lambda ledger: ledger.end_offset)
+        past = bisect_right(self.ledgers, end - 1, key=lambda ledger: ledger.first_offset)
+        return self.ledgers[first:past]
+
+    def bytes_in(self, begin: int, end: int) -> int:
+        """Payload of the offsets ``[begin, end)``, by the average of each ledger."""
+        return sum(
+            ledger.length_bytes
+            * (min(end, ledger.end_offset) - max(begin, ledger.first_offset))
+            // ledger.entry_count
+            for ledger in self.ledgers_in(begin, end)
+        )
+
+    def offset_after(self, begin: int, length_bytes: int) -> int:
+        """The end of about ``length_bytes`` from ``begin`` on; at least one entry, if there is."""
+        offset, room = begin, length_bytes
+        for ledger in self.ledgers_in(begin, self.end_offset):
+            rest = self.bytes_in(offset, ledger.end_offset)
+            if rest > room:
+                offset += (ledger.end_offset - offset) * room // rest
+                break
+            offset, room = ledger.end_offset, room - rest
+        return min(max(offset, begin + 1), self.end_offset)
+
+    def confirmed_to(self, end_offset: int) -> "LogView":
+        """The same view with the open end at ``end_offset``, if it was seen before it.
+
+        For who knows that everything below was confirmed once: the bookie that said so may be away.
+        """
+        if end_offset <= self.end_offset or not self.has_open_end:
+            return self
+        ledger_id = list(self.metadata)[-1]
+        closed = [ledger for ledger in self.ledgers if ledger.ledger_id != ledger_id]
+        first = closed[-1].end_offset if closed else self.record.end_offset
+        length = self.bytes_in(first, self.end_offset)
+        last = LoggedLedger(ledger_id, first, end_offset - first, length)
+        return replace(self, ledgers=(*closed, last))
+
+
+def view_of(
+    cluster: Cluster,
+    record: LogRecord,
+    password: Password,
+    known: JournalEnds | None = None,
+    *,
+    enough: int | None = None,
+) -> LogView:
+    """What can be read of this version of a log.
+
+    Args:
+        known: remembers, from one call to the next, how far each journal was read.
+        enough: an offset; who knows that what lies below it may be read needs to know of no more.
+
+    Raises:
+        BookieUnavailableError: too few bookies tell how far the open ledger may be read.
+        NoSuchLedgerError: a ledger of the tail was deleted since; read the record again.
+        UnauthorizedError: the password is missing or wrong.
+    """
+    readable_tail: list[LoggedLedger] = []
+    metadata: dict[int, LedgerMetadata] = {}
+    offset, is_open = record.end_offset, False
+    if record.tail:
+        with OpenBookies(cluster) as bookies:
+            for ledger_id in record.tail:
+                entry = None if enough is None else enough - 1 - offset
+                found = readable(  # rule 3
+                    bookies, cluster, ledger_id, password, known, enough=entry
+                )
+                metadata[ledger_id] = found.ledger
+                count = found.last_entry_id + 1
+                if count:
+                    place = LoggedLedger(ledger_id, offset, count, found.length_bytes)
+                    readable_tail.append(place)
+                offset, is_open = offset + count, found.ledger.state is not LedgerState.CLOSED
+                if is_open:
+                    break  # rule 2
+    ledgers = (*record.ledgers, *readable_tail) if readable_tail else record.ledgers
+    return LogView(record, ledgers, metadata, is_open)
+
+
+class LogWatch:
+    """Looks at one log again and again; each look costs only what is new."""
+
+    def __init__(self, cluster: Cluster, name: str, password: Password) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._password = password
+        self._ends = JournalEnds()
+        self._seen: Seen[LogRecord] | None = None
+
+    def look(self, enough: int | None = None) -> LogView:
+        """The log as it can be read now.
+
+        Args:
+            enough: an offset; who knows that what lies below it may be read needs to know of no
+                more, and the view may end there.
+
+        Raises:
+            NoSuchLedgerError: there is no such log.
+            BookieUnavailableError: too few bookies tell how far the open ledger may be read.
+            UnauthorizedError: the password is missing or wrong.
+        """
+        for _ in range(_LOOKS_MAX - 1):
+            record = self._record()
+            try:
+                return self._view(record, enough)
+            except NoSuchLedgerError:  # truncated, overwritten or deleted between the two look-ups
+                continue
+        return self._view(self._record(), enough)
+
+    def _view(self, record: LogRecord, enough: int | None) -> LogView:
+        return view_of(self._cluster, record, self._password, self._ends, enough=enough)
+
+    def _record(self) -> LogRecord:
+        seen = self._seen
+        if seen is None or not self._cluster.logs.is_current(self._name, seen):
+            seen = self._seen = self._cluster.log(self._name)
+        return seen.value
+
+
+def look_at(cluster: Cluster, name: str, password: Password, enough: int | None = None) -> LogView:
+    """The log as it can be read now; see ``LogWatch.look``."""
+    return LogWatch(cluster, name, password).look(enough)

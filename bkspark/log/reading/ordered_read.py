@@ -1,0 +1,172 @@
+"""Reading in order, for clients without Spark.
+
+Rows lie striped over files, so a file is not in order with its neighbours. The range asked for is
+read in windows, each sorted before it is given out; memory holds one window.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import InvalidRequestError, NoSuchEntryError
+from bkspark.format import arrow_schema
+from bkspark.format.arrow_schema import ENTRY_COLUMN, OFFSET_COLUMN
+from bkspark.ledger.handles.read_handle import ReadHandle
+from bkspark.log.reading.confirmed import readable
+from bkspark.log.reading.ledger_files import OpenBookies, stores_rows_inline
+from bkspark.log.reading.log_view import LogView
+from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
+from bkspark.log.reading.slice_reader import (
+    ReplicaFault,
+    SliceReader,
+)
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
+from bkspark.protocol.log.data_loss import LogGeneration, truncated
+
+WINDOW_ROWS = 65_536
+"""As many rows as a full block has by default, so that a block is read about once per stripe."""
+
+# A window is one task, however many bytes it has.
+_TASK_BYTES = 2**62
+
+
+@dataclass
+class OrderedRead:
+    """The rows of ``range_``, in order; iterate once.
+
+    Attributes:
+        position_column: added in front of the others: the offset or entry id of each row.
+        log: whose rows they are; None if they are those of a ledger.
+        faults: replicas stepped over so far.
+    """
+
+    range_: OffsetRange
+    position_column: str
+    schema: pa.Schema
+    password: Password
+    plan: Callable[[OffsetRange], list[ReadTask]]
+    log: LogGeneration | None = None
+    faults: list[ReplicaFault] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """Tables of up to ``WINDOW_ROWS`` rows.
+
+        Raises:
+            CorruptDataError: no replica can give some rows.
+            NoSuchEntryError: the log has let go of some meanwhile.
+        """
+        wanted = pa.schema([(self.position_column, pa.int64()), *self.schema])
+        for begin in range(self.range_.begin, self.range_.end, WINDOW_ROWS):
+            window = OffsetRange(begin, min(self.range_.end, begin + WINDOW_ROWS))
+            reader = SliceReader(wanted, self.password, log=self.log)
+            batches = [batch for task in self.plan(window) for batch in reader.read(task)]
+            self.faults += [fault for fault in reader.faults if fault not in self.faults]
+            yield pa.Table.from_batches(batches, wanted).sort_by(self.position_column)
+
+
+@dataclass
+class InlineRead:
+    """The same for a ledger whose rows lie in its journals."""
+
+    range_: OffsetRange
+    schema: pa.Schema
+    ledger_id: int
+    handle: ReadHandle
+    position_column: str = ENTRY_COLUMN
+
+    @property
+    def faults(self) -> list[ReplicaFault]:
+        """Bookies stepped over."""
+        found = self.handle.faults.items()
+        return [ReplicaFault(bookie_id, self.ledger_id, reason) for bookie_id, reason in found]
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """Tables of up to ``WINDOW_ROWS`` rows.
+
+        Raises:
+            CorruptDataError: no replica can give some rows.
+        """
+        for begin in range(self.range_.begin, self.range_.end, WINDOW_ROWS):
+            end = min(self.range_.end, begin + WINDOW_ROWS)
+            rows = self.handle.read_arrow(begin, end - 1)
+            yield rows.select([self.position_column, *self.schema.names])
+
+
+def read_view_in_order(
+    cluster: Cluster, view: LogView, begin: int | None, end: int | None, password: Password
+) -> OrderedRead:
+    """Offsets ``[begin, end)`` of a log that was looked at; nothing else is looked at any more.
+
+    Another look may see less: the bookie that knew of the last entries may be away by then.
+
+    Args:
+        begin, end: None for the first and the end, the confirmed end of an open tail.
+
+    Raises:
+        NoSuchEntryError: ``begin`` is truncated, or past the end.
+    """
+    log = view.record
+    if begin is not None and begin < view.first_offset:
+        raise truncated(log.name, view.first_offset, begin)
+    return OrderedRead(
+        _bounded(begin, end, view.first_offset, view.end_offset, f"log {log.name!r}"),
+        OFFSET_COLUMN,
+        arrow_schema.decode(log.schema),
+        password,
+        lambda window: plan_view(cluster, view, window, password, _TASK_BYTES),
+        view.generation,
+    )
+
+
+def read_ledger_in_order(
+    cluster: Cluster, ledger: LedgerMetadata, begin: int | None, end: int | None, password: Password
+) -> OrderedRead | InlineRead:
+    """Entries ``[begin, end)`` of a ledger, as far as there are any that may be read.
+
+    Raises:
+        NoSuchEntryError: ``begin`` is past the end.
+        InvalidRequestError: the ledger is not closed, and nothing of it is confirmed yet.
+        BookieUnavailableError: it is not closed, and too few bookies tell how far it may be read.
+    """
+    what = f"ledger {ledger.ledger_id}"
+    with OpenBookies(cluster) as bookies:
+        is_inline = stores_rows_inline(bookies, ledger, password)
+        enough = None if end is None else end - 1
+        found = readable(bookies, cluster, ledger.ledger_id, password, enough=enough)
+    if is_inline:
+        digester = make_digester(ledger.digest, password)
+        last = found.last_entry_id
+        handle = ReadHandle(cluster, ledger.ledger_id, digester, confirmed=last)
+        return InlineRead(
+            _bounded(begin, end, 0, last + 1, what),
+            arrow_schema.decode(ledger.schema),
+            ledger.ledger_id,
+            handle,
+        )
+    state = found.ledger.state
+    if state is not LedgerState.CLOSED and found.last_entry_id == INVALID_ENTRY_ID:
+        raise InvalidRequestError(
+            f"{what} is {state.value} and has nothing that can be read yet",
+            hint="wait for its writer to finish",
+        )
+    return OrderedRead(
+        _bounded(begin, end, 0, found.last_entry_id + 1, what),
+        ENTRY_COLUMN,
+        arrow_schema.decode(ledger.schema),
+        password,
+        lambda window: plan_ledger(cluster, found.ledger, window, password, _TASK_BYTES),
+    )
+
+
+def _bounded(begin: int | None, end: int | None, first: int, past: int, what: str) -> OffsetRange:
+    start = first if begin is None else begin
+    stop = past if end is None else min(end, past)
+    if not first <= start <= past:
+        has = f"has {first} to {past - 1}" if past > first else f"is empty, its end is {past}"
+        raise NoSuchEntryError(f"{what} {has}, and {start} is not there", hint="begin inside")
+    if stop < start:
+        raise InvalidRequestError(f"the range begins at {start}, behind its end {stop}")
+    return OffsetRange(start, stop)

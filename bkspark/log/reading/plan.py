@@ -1,0 +1,341 @@
+"""Planning a read: which rows of which files, on which bookies.
+
+The plan pins one version of the log's record and nothing is looked up again later, so every task
+and every retry of it reads the same rows (RB-39). Its cost grows with the add
+records, not with the rows.
+
+The order of rows is fixed by the plan: ledger by ledger, in each the task attempts of a DataFrame
+write by partition, and of each attempt stripe by stripe. So neighbours in a file are not neighbours
+in the log; only rows that were added through a handle or a log writer come by offset.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from bkspark import environment
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.errors import NoSuchEntryError, NoSuchLedgerError
+from bkspark.log.reading.data_loss import explain_data_loss
+from bkspark.log.reading.inline_slices import InlineSlice, cut_inline, find_index, with_index
+from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
+from bkspark.log.reading.log_view import LogView, view_of
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
+from bkspark.protocol.ledger.record import EntryLog
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.data_loss import truncated
+from bkspark.protocol.log.record import LogRecord
+
+LOOK_UPS_AT_ONCE = 8
+"""A look at a record waits for a disk or for the network, so several take hardly longer than one.
+More would only queue there."""
+
+TASK_BYTES = 256 * 2**20
+TASK_BYTES_MIN = 16 * 2**20
+"""A reading task costs Spark about 45 ms besides its rows: few and large ones are faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerToRead:
+    """What the slices of one ledger have in common.
+
+    Attributes:
+        first_offset: log offset of its entry 0.
+        stripe_count: distance between the entry ids of neighbouring rows of an entry log; 1 if
+            its rows lie in its journals.
+    """
+
+    ledger_id: int
+    schema: bytes
+    digest: DigestSpec
+    first_offset: int
+    stripe_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Rows ``[begin_row, end_row)`` of one entry log.
+
+    Attributes:
+        first_entry_id: entry id of row 0 of the file.
+        replicas: where it should be, in the order to try.
+    """
+
+    ledger_id: int
+    entry_log: EntryLog
+    first_entry_id: int
+    begin_row: int
+    end_row: int
+    replicas: tuple[BookieAddress, ...]
+
+    @property
+    def length_bytes(self) -> int:
+        """Bytes to read, about."""
+        rows = self.end_row - self.begin_row
+        return self.entry_log.length_bytes * rows // self.entry_log.row_count
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """What one task reads, one slice after the other; picklable.
+
+    It needs no metadata store but for inline rows.
+    """
+
+    slices: tuple[Slice | InlineSlice, ...]
+    ledgers: Mapping[int, LedgerToRead]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Log offsets ``[begin, end)``."""
+
+    begin: int
+    end: int
+
+
+def plan_log(
+    cluster: Cluster,
+    log: LogRecord,
+    offsets: OffsetRange,
+    password: Password,
+    task_bytes: int | None,
+) -> list[ReadTask]:
+    """Tasks that together read ``offsets`` of ``log``.
+
+    The log's tail is looked at only if ``offsets`` reach behind its closed ledgers.
+
+    Raises:
+        As ``plan_view``, and BookieUnavailableError: too few bookies tell how far the tail may be
+            read.
+    """
+    if offsets.end > log.end_offset:
+        view = view_of(cluster, log, password, enough=offsets.end)
+    else:
+        view = LogView(log, log.ledgers)
+    return plan_view(cluster, view, offsets, password, task_bytes)
+
+
+def plan_view(
+    cluster: Cluster,
+    view: LogView,
+    offsets: OffsetRange,
+    password: Password,
+    task_bytes: int | None,
+) -> list[ReadTask]:
+    """Tasks that together read ``offsets`` of a log that was looked at.
+
+    Args:
+        task_bytes: about how much each task reads; None to decide by size and cores.
+
+    Raises:
+        NoSuchEntryError: ``offsets`` begin below the truncation point or end past what can be read;
+            or the log has let go of some since it was looked at.
+        CorruptDataError: no bookie gives a ledger's add record.
+    """
+    name = view.record.name
+    if offsets.begin < view.first_offset:
+        raise truncated(name, view.first_offset, offsets.begin)
+    if offsets.end > view.end_offset:
+        raise NoSuchEntryError(
+            f"log {name!r} ends at offset {view.end_offset}, before {offsets.end}",
+            hint="set endingOffsets to latest",
+        )
+    listed = view.ledgers_in(offsets.begin, offsets.end)
+    metadata = _metadata(cluster, view, listed)
+    with _Planner(cluster, password) as planner:
+        slices = [
+            item
+            for logged in listed
+            for item in planner.slices(
+                metadata[logged.ledger_id],
+                first_offset=logged.first_offset,
+                begin=max(0, offsets.begin - logged.first_offset),
+                end=min(logged.entry_count, offsets.end - logged.first_offset),
+                length_bytes=view.bytes_in(
+                    max(offsets.begin, logged.first_offset), min(offsets.end, logged.end_offset)
+                ),
+            )
+        ]
+        return planner.marked(_tasks(slices, planner.ledgers, task_bytes))
+
+
+def _metadata(
+    cluster: Cluster, view: LogView, listed: Sequence[LoggedLedger]
+) -> Mapping[int, LedgerMetadata]:
+    """By ledger id; what the view has not looked at is looked up, several at once."""
+    unknown = [logged for logged in listed if logged.ledger_id not in view.metadata]
+    if not unknown:
+        return view.metadata
+
+    def look_up(logged: LoggedLedger) -> LedgerMetadata:
+        try:
+            return cluster.ledger(logged.ledger_id).value
+        except NoSuchLedgerError as error:
+            gone = explain_data_loss(
+                cluster, view.generation, logged.first_offset, logged.end_offset
+            )
+            if gone is None:
+                raise
+            raise gone from error
+
+    ledgers = environment.for_each(
+        look_up, unknown, at_once=LOOK_UPS_AT_ONCE, name="look-up-ledgers"
+    )
+    return {**view.metadata, **{ledger.ledger_id: ledger for ledger in ledgers}}
+
+
+def plan_ledger(
+    cluster: Cluster,
+    ledger: LedgerMetadata,
+    entries: OffsetRange,
+    password: Password,
+    task_bytes: int | None,
+) -> list[ReadTask]:
+    """Tasks that read entries ``[begin, end)`` of one ledger.
+
+    Of a ledger that is not closed, the caller must have seen that all of them are confirmed.
+    """
+    begin, end = entries.begin, entries.end
+    length = 0
+    if ledger.last_entry_id is not None and ledger.length_bytes is not None:
+        end = min(end, ledger.last_entry_id + 1)
+        length = ledger.length_bytes * max(0, end - begin) // max(1, ledger.last_entry_id + 1)
+    with _Planner(cluster, password) as planner:
+        slices = list(
+            planner.slices(ledger, first_offset=0, begin=begin, end=end, length_bytes=length)
+        )
+        return planner.marked(_tasks(slices, planner.ledgers, task_bytes))
+
+
+class _Planner:
+    """Turns ranges of entries into slices."""
+
+    def __init__(self, cluster: Cluster, password: Password) -> None:
+        self.ledgers: dict[int, LedgerToRead] = {}
+        self._cluster = cluster
+        self._inline: dict[int, LedgerMetadata] = {}
+        self._bookies = OpenBookies(cluster)
+        self._password = password
+
+    def __enter__(self) -> "_Planner":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bookies.__exit__()
+
+    def slices(
+        self, ledger: LedgerMetadata, *, first_offset: int, begin: int, end: int, length_bytes: int
+    ) -> Iterator[Slice | InlineSlice]:
+        """What to read for the entries ``[begin, end)`` of ``ledger``, all of them confirmed.
+
+        Args:
+            length_bytes: their payload, about.
+        """
+        stripe_count = ledger.quorum.stripe_count
+        shared = LedgerToRead(
+            ledger.ledger_id, ledger.schema, ledger.digest, first_offset, stripe_count
+        )
+        self.ledgers[ledger.ledger_id] = shared
+        if end <= begin:
+            return
+        records = find_records(self._bookies, ledger, self._password, begin=begin, end=end)
+        if any(record.parts for record in records):
+            self.ledgers[ledger.ledger_id] = replace(shared, stripe_count=1)
+            self._inline[ledger.ledger_id] = ledger
+            yield InlineSlice(ledger.ledger_id, begin, end, length_bytes, self._cluster.uri)
+            return
+        for placed in placed_logs(ledger, records):
+            log, first = placed.entry_log, placed.first_entry_id
+            rows = _rows_between(log, first, stripe_count, begin, end)
+            if rows:
+                replicas = self._bookies.located(placed.window)
+                yield Slice(ledger.ledger_id, log, first, rows.start, rows.stop, replicas)
+
+    def marked(self, tasks: list[ReadTask]) -> list[ReadTask]:
+        """``tasks``, those that share an inline ledger told where their parts begin."""
+        pieces = [item for task in tasks for item in task.slices if isinstance(item, InlineSlice)]
+        ends = {item.ledger_id: item.end_entry for item in pieces}
+        firsts = {item.ledger_id: item.end_entry for item in reversed(pieces)}
+        index = {
+            ledger_id: find_index(self._cluster, self._inline[ledger_id], end, self._password)
+            for ledger_id, end in ends.items()
+            if firsts[ledger_id] != end
+        }
+        return [
+            replace(task, slices=tuple(with_index(item, index) for item in task.slices))
+            for task in tasks
+        ]
+
+
+def _rows_between(log: EntryLog, first: int, stride: int, begin: int, end: int) -> range:
+    """Rows of ``log``, whose row ``k`` is entry ``first + k * stride``, within ``[begin, end)``."""
+    begin_row = max(0, -((first - begin) // stride)) if begin > first else 0
+    end_row = min(log.row_count, max(0, (end - first + stride - 1) // stride))
+    return range(begin_row, end_row)
+
+
+def _tasks(
+    slices: Sequence[Slice | InlineSlice],
+    ledgers: Mapping[int, LedgerToRead],
+    task_bytes: int | None,
+) -> list[ReadTask]:
+    """Tasks of about equal size; neighbours read different replicas."""
+    total = sum(item.length_bytes for item in slices)
+    share = max(1, -(-total // _task_count(total, task_bytes)))
+    filled: list[list[Slice | InlineSlice]] = [[]]
+    room = share
+    for item in slices:
+        for piece in _cut(item, room, share):
+            if filled[-1] and piece.length_bytes > room + share // 8:
+                filled.append([])
+                room = share
+            filled[-1].append(piece)
+            room -= piece.length_bytes
+    return [
+        ReadTask(
+            tuple(_turned(item, turn) for item in task),
+            {item.ledger_id: ledgers[item.ledger_id] for item in task},
+        )
+        for turn, task in enumerate(filled)
+        if task
+    ]
+
+
+def _task_count(total: int, task_bytes: int | None) -> int:
+    """By ``task_bytes`` if given; else by size, and evenly over this machine's cores.
+
+    In local mode these are the cores that will work; elsewhere it is a guess, and the option says
+    better.
+    """
+    if task_bytes is not None:
+        return max(1, -(-total // task_bytes))
+    cores = os.cpu_count() or 1
+    by_size = round(total / TASK_BYTES)
+    if by_size >= cores:
+        return -(-by_size // cores) * cores
+    return max(1, min(cores, total // TASK_BYTES_MIN))
+
+
+def _cut(item: Slice | InlineSlice, room: int, share: int) -> Iterator[Slice | InlineSlice]:
+    """``item`` in pieces: the first fills ``room`` bytes, the others ``share`` each."""
+    if isinstance(item, InlineSlice):
+        yield from cut_inline(item, room, share)
+        return
+    rows = item.end_row - item.begin_row
+    begin, limit = item.begin_row, room
+    while begin < item.end_row:
+        end = begin + max(1, rows * limit // max(1, item.length_bytes))
+        if (item.end_row - end) * 16 < rows:  # not worth opening the file once more
+            end = item.end_row
+        yield replace(item, begin_row=begin, end_row=min(end, item.end_row))
+        begin, limit = end, share
+
+
+def _turned(item: Slice | InlineSlice, turn: int) -> Slice | InlineSlice:
+    if isinstance(item, InlineSlice):
+        return replace(item, turn=turn)
+    start = turn % max(1, len(item.replicas))
+    return replace(item, replicas=item.replicas[start:] + item.replicas[:start])

@@ -1,0 +1,235 @@
+"""What one reading task does: its slices in, record batches out.
+
+Each slice is read from the first replica that is good. A replica that is missing, unreadable or
+corrupt is remembered and told to the log; the next one serves, from the block where the first gave
+up (protocol document, "Reading"). What none gives is an error, unless the reader asked for less;
+it is never left out in silence (H31).
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from bkspark.bookie.contract import BookieAddress, ReadableRoot
+from bkspark.cluster.bookie_client import BookieClient
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import CorruptDataError, NoSuchLedgerError
+from bkspark.format import arrow_schema
+from bkspark.format.arrow_schema import ENTRY_COLUMN, LEDGER_COLUMN, OFFSET_COLUMN
+from bkspark.format.entry_log import Block
+from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
+from bkspark.log.reading.data_loss import explain_data_loss
+from bkspark.log.reading.inline_slices import InlineSlice
+from bkspark.log.reading.plan import LedgerToRead, ReadTask, Slice
+from bkspark.protocol.log.data_loss import LogGeneration
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFault:
+    """A replica that had to be stepped over.
+
+    Attributes:
+        ledger_id: whose file is bad; None if the whole bookie cannot be used.
+    """
+
+    bookie_id: str
+    ledger_id: int | None
+    reason: str
+
+
+@dataclass
+class SliceReader:
+    """Reads the slices of tasks.
+
+    Attributes:
+        schema: what to produce: columns of the ledgers by name, columns that an older ledger lacks
+            as nulls, and ``METADATA_COLUMNS`` (bigint).
+        fails_on_loss: False leaves out rows that no replica can give, or that the log has let go
+            of, and says so.
+        log: whose entries are read; None if they are those of a ledger.
+        faults: replicas stepped over so far.
+    """
+
+    schema: pa.Schema
+    password: Password = field(default_factory=Password)
+    fails_on_loss: bool = True
+    log: LogGeneration | None = None
+    faults: list[ReplicaFault] = field(default_factory=list)
+
+    def read(self, task: ReadTask) -> Iterator[pa.RecordBatch]:
+        """The rows of ``task`` in order, in batches of exactly ``schema``.
+
+        Raises:
+            CorruptDataError: no replica can give some rows.
+            NoSuchEntryError: the log has let go of some since they were planned.
+        """
+        with ExitStack() as cleanup:
+            channels: dict[str, BookieClient] = {}
+            for item in task.slices:
+                ledger = task.ledgers[item.ledger_id]
+                if isinstance(item, InlineSlice):
+                    with Cluster(item.metadata_uri) as cluster:
+                        yield from self._read_listed(cluster, item, ledger)
+                else:
+                    yield from self._read_slice(item, ledger, channels, cleanup)
+
+    def _read_slice(
+        self,
+        item: Slice,
+        ledger: LedgerToRead,
+        channels: dict[str, BookieClient],
+        cleanup: ExitStack,
+    ) -> Iterator[pa.RecordBatch]:
+        def opened(address: BookieAddress) -> AbstractContextManager[ReadableRoot]:
+            channel = _channel(address, channels, cleanup)
+            channel.open()
+            return nullcontext(channel.storage())
+
+        def on_fault(address: BookieAddress, is_open: bool, reason: str) -> None:
+            ledger_id = item.ledger_id if is_open else None
+            self.faults.append(ReplicaFault(address.bookie_id, ledger_id, reason))
+
+        reader = EntryLogReader(
+            item.entry_log,
+            (address for address in item.replicas if not self._is_away(address)),
+            make_digester(ledger.digest, self.password),
+            ledger_id=item.ledger_id,
+            open_root=opened,
+            on_fault=on_fault,
+        )
+        row = item.begin_row
+        try:
+            for batch in reader.read(partial(self._blocks, item, ledger)):
+                yield batch
+                row += batch.num_rows
+        except NoGoodSourceError:
+            self._lose(item, row, ledger)
+
+    def _read_listed(
+        self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of ``item``, as far as the log has not let go of them since it was planned."""
+        begin, end = (ledger.first_offset + x for x in (item.begin_entry, item.end_entry))
+        try:
+            for batch in self._read_inline(cluster, item, ledger):
+                yield batch
+                begin += batch.num_rows
+        except NoSuchLedgerError as error:
+            gone = explain_data_loss(cluster, self.log, begin, end)
+            if gone is None:
+                raise
+            if self.fails_on_loss:
+                raise gone from error
+            logger.warning("left out %d rows: %s", end - begin, gone.args[0])
+
+    def _read_inline(
+        self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead
+    ) -> Iterator[pa.RecordBatch]:
+        # Late, because most tasks read no journals and each worker process loads its own modules.
+        from bkspark.ledger.handles.read_handle import ReadHandle
+
+        last = item.end_entry - 1
+        digester = make_digester(ledger.digest, self.password)
+        handle = ReadHandle(
+            cluster,
+            item.ledger_id,
+            digester,
+            confirmed=last,
+            index=item.index,
+            turn=item.turn,
+        )
+
+        def leave_out(begin: int, end: int, error: CorruptDataError) -> None:
+            logger.warning("left out %d rows: %s", end - begin + 1, error)
+
+        on_loss = None if self.fails_on_loss else leave_out
+        for first, batch in handle.batches(item.begin_entry, last, on_loss):
+            yield self._dressed(batch, ledger, first, batch.num_rows)
+        for bookie_id, reason in handle.faults.items():
+            self.faults.append(ReplicaFault(bookie_id, item.ledger_id, reason))
+
+    def _blocks(
+        self, item: Slice, ledger: LedgerToRead, file: EntryLogFile, done: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of ``item`` in each block that has some, without the first ``done`` blocks."""
+        stored = arrow_schema.decode(ledger.schema)
+        places = {name: place for place, name in enumerate(stored.names)}
+        columns = [places[name] for name in self.schema.names if name in places]
+        for block, begin, end in list(_wanted(item, file))[done:]:
+            # Without columns the index alone tells how many rows there are.
+            rows = file.block_rows(block, stored, columns) if columns else None
+            part = rows and rows.slice(begin - block.first_row, end - begin)
+            first = item.first_entry_id + begin * ledger.stripe_count
+            yield self._dressed(part, ledger, first, end - begin)
+
+    def _dressed(
+        self, rows: pa.RecordBatch | None, ledger: LedgerToRead, first: int, count: int
+    ) -> pa.RecordBatch:
+        """``count`` rows, from entry ``first`` on, with exactly the columns asked for."""
+        stored = {} if rows is None else dict(zip(rows.schema.names, rows.columns, strict=True))
+        arrays = [self._column(stored, wanted, ledger, first, count) for wanted in self.schema]
+        batch = pa.RecordBatch.from_arrays(arrays, names=self.schema.names)
+        return arrow_schema.relabel(batch, self.schema)
+
+    def _column(
+        self,
+        stored: dict[str, pa.Array],
+        wanted: pa.Field,
+        ledger: LedgerToRead,
+        first: int,
+        count: int,
+    ) -> pa.Array:
+        if wanted.name in stored:
+            return stored[wanted.name]
+        if wanted.name == LEDGER_COLUMN:
+            return pa.repeat(pa.scalar(ledger.ledger_id, pa.int64()), count)
+        if wanted.name in (OFFSET_COLUMN, ENTRY_COLUMN):
+            base = first + (ledger.first_offset if wanted.name == OFFSET_COLUMN else 0)
+            stride = ledger.stripe_count
+            return pa.arange(base, base + count * stride, stride)
+        return pa.nulls(count, wanted.type)
+
+    def _is_away(self, address: BookieAddress) -> bool:
+        """Whether the bookie as a whole failed before; ledger 0 is a ledger like any other."""
+        return any(f.bookie_id == address.bookie_id and f.ledger_id is None for f in self.faults)
+
+    def _lose(self, item: Slice, row: int, ledger: LedgerToRead) -> None:
+        first = item.first_entry_id + row * ledger.stripe_count + ledger.first_offset
+        problems = "; ".join(_shown(fault) for fault in self.faults) or "its bookies are gone"
+        message = f"no replica gives offset {first} of ledger {item.ledger_id}: {problems}"
+        if self.fails_on_loss:
+            raise CorruptDataError(
+                message, hint="bring back one of these bookies, or read with failOnDataLoss=false"
+            )
+        logger.warning("left out %d rows: %s", item.end_row - row, message)
+
+
+def _wanted(item: Slice, file: EntryLogFile) -> Iterator[tuple[Block, int, int]]:
+    """The blocks that have rows of ``item``, and which rows of the file these are."""
+    for block in file.blocks:
+        begin = max(item.begin_row, block.first_row)
+        end = min(item.end_row, block.first_row + block.row_count)
+        if begin < end:
+            yield block, begin, end
+
+
+def _channel(
+    address: BookieAddress, channels: dict[str, BookieClient], cleanup: ExitStack
+) -> BookieClient:
+    channel = channels.get(address.bookie_id)
+    if channel is None:
+        channel = channels[address.bookie_id] = BookieClient(address)
+        cleanup.callback(channel.close)
+    return channel
+
+
+def _shown(fault: ReplicaFault) -> str:
+    name = f"bookie {fault.bookie_id}"
+    return fault.reason if fault.reason.startswith(name) else f"{name}: {fault.reason}"

@@ -1,0 +1,124 @@
+"""When a log writer closes its ledger and goes on in a new one."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from bkspark import environment
+from bkspark.cluster import arguments
+from bkspark.ledger.handles.entries import count_of
+from bkspark.ledger.handles.write_handle import WriteHandle
+
+Entries: TypeAlias = "Sequence[bytes] | pa.Table"
+
+
+CLOSING_WAITS = 3
+"""For the entries of the ledger before, for its closing, and for one's own."""
+
+ADD_BYTES = 100
+"""What an add weighs by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Entries on their way; ``future`` gets the offset of the last one."""
+
+    entries: Entries
+    future: "Future[int]"
+    byte_count: int
+
+    @property
+    def weight(self) -> int:
+        """What it takes while it waits, in bytes."""
+        return self.byte_count + ADD_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class RollPolicy:
+    """Limits of one ledger; None for no limit. Nothing depends on them but how ledgers are cut.
+
+    A ledger that has reached one is added to while the next is made, but not beyond as much again:
+    then whoever adds waits.
+
+    Attributes:
+        max_bytes, max_entries: added to the ledger.
+        max_seconds: since the writer began it; looked at when something is added.
+        max_records: so that journals, which a reader goes through, stay short.
+
+    Raises:
+        InvalidRequestError: a limit is no number, or not above 0.
+    """
+
+    max_bytes: int | None = None
+    max_entries: int | None = None
+    max_seconds: float | None = None
+    max_records: int | None = None
+
+    def __post_init__(self) -> None:
+        arguments.whole_number_or_none("roll_bytes", self.max_bytes, least=1)
+        arguments.whole_number_or_none("roll_entries", self.max_entries, least=1)
+        arguments.seconds_or_none("roll_seconds", self.max_seconds, is_above_0=True)
+
+
+NEVER = RollPolicy()
+
+
+@dataclass(slots=True)
+class Filling:
+    """How full a ledger is, as far as a policy asks."""
+
+    byte_count: int = 0
+    entry_count: int = 0
+    record_count: int = 0
+    began: float = field(default_factory=environment.monotonic)
+
+    def add(self, add: Add) -> None:
+        self.entry_count += len(add.entries)
+        self.byte_count += add.byte_count
+
+    def why_full(self, policy: RollPolicy) -> str:
+        """Why it is time to roll, in one line; empty if it is not."""
+        is_aged = policy.max_seconds is not None and self._age() >= policy.max_seconds
+        return self.reached(policy) or (f"it is {policy.max_seconds:g} s old" if is_aged else "")
+
+    def reached(self, policy: RollPolicy) -> str:
+        """The count that is as high as the policy takes, in one line; empty if none is."""
+        for count, most, what in (
+            (self.record_count, policy.max_records, "records"),
+            (self.entry_count, policy.max_entries, "entries"),
+            (self.byte_count, policy.max_bytes, "bytes"),
+        ):
+            if most is not None and count >= most:
+                return f"it has {count} {what}"
+        return ""
+
+    def _age(self) -> float:
+        return environment.monotonic() - self.began
+
+
+@dataclass(slots=True)
+class Segment:
+    """The ledger that is added to now; ``first_offset`` is that of its entry 0."""
+
+    handle: WriteHandle
+    first_offset: int
+    filling: Filling = field(default_factory=Filling)
+
+    @property
+    def ledger_id(self) -> int:
+        return self.handle.ledger_id
+
+
+def size_of(entries: Entries) -> int:
+    """How many bytes ``entries`` count as.
+
+    Raises:
+        InvalidRequestError: it is not known how many entries there are.
+    """
+    if isinstance(entries, pa.Table):
+        return int(entries.nbytes)
+    count_of(entries)
+    return sum(len(value) for value in entries if isinstance(value, bytes))

@@ -1,0 +1,37 @@
+"""The schema of a log, and of rows that are to go into it."""
+
+import pyarrow as pa
+
+from bkspark.errors import InvalidRequestError
+from bkspark.format import arrow_schema
+from bkspark.protocol.log.record import LogRecord
+
+
+def schema_after(
+    schema: pa.Schema, log: LogRecord, merges_schema: bool, is_overwrite: bool
+) -> bytes:
+    """The log's schema once rows of ``schema`` are in it.
+
+    Raises:
+        InvalidRequestError: they do not fit; the message shows the difference.
+    """
+    if is_overwrite or log.is_vacant:
+        return arrow_schema.encode(schema)
+    base = arrow_schema.decode(log.schema)
+    if arrow_schema.are_alike(base, schema):
+        return log.schema
+    if merges_schema:
+        return arrow_schema.encode(arrow_schema.merged(base, schema))
+    raise InvalidRequestError(
+        f"the schema does not match log {log.name!r}: {arrow_schema.difference(base, schema)}",
+        hint=_way_to_fit(base, schema),
+    )
+
+
+def _way_to_fit(base: pa.Schema, schema: pa.Schema) -> str:
+    """What to do with rows of ``schema``; mergeSchema only where it would take them."""
+    try:
+        arrow_schema.merged(base, schema)
+    except InvalidRequestError:
+        return "select and cast the columns that the log has"
+    return "select the columns that the log has, or set mergeSchema=true"

@@ -1,0 +1,84 @@
+"""Settling a log: its tail fenced, recovered and closed, before anything is put behind it.
+
+Always all of the tail (RB-44), which is the last two ledgers while a writer rolls: that writer may
+still be adding to the first of them when the second is on the list (protocol document, "Opening a
+log"; RB-20, H41).
+"""
+
+from collections.abc import Callable
+
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.cluster.records import Seen, back_off
+from bkspark.errors import LedgerExistsError, MetadataVersionError, NoSuchLedgerError
+from bkspark.ledger.recovery.recover import recover
+from bkspark.protocol.log.record import LogRecord
+
+TRIES_MAX = 200
+"""Two who duel for a log are safe and slow; after so many tries somebody should look at them."""
+
+
+def settle(cluster: Cluster, log_name: str, password: Password) -> Seen[LogRecord]:
+    """Take the log's tail away from whoever writes to it; returns the log with all of it closed.
+
+    Raises:
+        NoSuchLedgerError: there is no such log.
+        NotEnoughBookiesError: the tail cannot be recovered yet; says why.
+        UnauthorizedError: the password is missing or wrong; nothing was fenced.
+    """
+    cluster.log(log_name)
+    return update_settled(cluster, log_name, password, _as_it_is)
+
+
+def update_settled(
+    cluster: Cluster,
+    log_name: str,
+    password: Password,
+    change: Callable[[LogRecord | None], LogRecord],
+) -> Seen[LogRecord]:
+    """Settle the log and ``change`` it in one compare-and-set, from the start if that is lost.
+
+    Args:
+        change: gets the record with an empty tail, or None if there is no record, and may be
+            called again on a newer one; returning its argument means that there is nothing to do.
+    """
+    for attempt in range(TRIES_MAX):
+        seen = cluster.logs.get(log_name)
+        before = None if seen is None else seen.value
+        try:
+            closed = None if before is None else with_closed_tail(cluster, before, password)
+        except NoSuchLedgerError:  # whoever settled it meanwhile has found it empty
+            if seen is None or cluster.logs.is_current(log_name, seen):
+                raise
+            continue
+        after = change(closed)
+        if seen is not None and after == before:
+            return seen
+        after = after.stamped(environment.now_ms())
+        try:
+            if seen is None:
+                return cluster.logs.create(log_name, after)
+            return cluster.logs.replace(log_name, after, seen)
+        except (MetadataVersionError, LedgerExistsError):
+            back_off(attempt)
+    raise duel(log_name)
+
+
+def with_closed_tail(cluster: Cluster, log: LogRecord, password: Password) -> LogRecord:
+    """``log`` as it will be once its tail, which is fenced and recovered here, is settled."""
+    for ledger_id in log.tail:
+        recover(cluster, ledger_id, password)
+    return log.settled(*(cluster.ledger(ledger_id).value for ledger_id in log.tail))
+
+
+def duel(log_name: str) -> MetadataVersionError:
+    return MetadataVersionError(
+        f"log {log_name} kept changing while it was opened or added to",
+        hint="see to it that only one writer opens it at a time, then try again",
+    )
+
+
+def _as_it_is(record: LogRecord | None) -> LogRecord:
+    assert record is not None
+    return record

@@ -1,0 +1,73 @@
+"""Copying the rows of a micro-batch into another ledger.
+
+Between planning and commit a log's tail may change: a batch append closed it, or the process that
+wrote to it has ended. Records never name another ledger's entry logs, and the digests of an entry
+log bind its ledger, so its rows are decoded, with every check, and written anew.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
+from bkspark.format import arrow_schema
+from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.target import BatchTarget
+from bkspark.log.streams.micro_batch import StagingLedger
+from bkspark.protocol.log.batch import AttemptReport, WrittenLog
+
+
+def rewrite_into(
+    report: AttemptReport, staging: StagingLedger, target: BatchTarget
+) -> AttemptReport:
+    """The rows of ``report`` written once more, into the ledger of ``target``.
+
+    Raises:
+        InvalidRequestError: that ledger has other quorum sizes, so its stripes are others.
+        NotEnoughBookiesError: no bookie gives a good copy of an entry log, or too few take one.
+    """
+    if target.quorum.stripe_count != staging.quorum.stripe_count:
+        raise InvalidRequestError(
+            f"log {target.log_name!r} was created with other quorum sizes",
+            hint="nothing of this micro-batch is in it; restart the query",
+        )
+    writer = AttemptWriter(target, report.partition_id)
+    blocks = (
+        (log.entry_log.stripe, block)
+        for log in report.logs
+        for block in _blocks(log, staging, target.password)
+    )
+    return writer.rewrite(blocks, report)
+
+
+def _blocks(
+    log: WrittenLog, staging: StagingLedger, password: Password
+) -> Iterator[pa.RecordBatch]:
+    """The checked blocks of ``log`` in order."""
+    schema = arrow_schema.decode(staging.schema)
+    reader = EntryLogReader(
+        log.entry_log,
+        _holders(log, staging),
+        make_digester(staging.digest, password),
+        ledger_id=staging.ledger_id,
+    )
+
+    def blocks(file: EntryLogFile, done: int) -> Iterator[pa.RecordBatch]:
+        return (file.block_rows(block, schema) for block in file.blocks[done:])
+
+    try:
+        yield from reader.read(blocks)
+    except NoGoodSourceError as error:
+        raise NotEnoughBookiesError(
+            f"no bookie gives rows that were written into ledger {staging.ledger_id} "
+            f"({'; '.join(error.problems.values())})",
+            hint="nothing of this micro-batch is in the log; bring back one of these bookies, "
+            "or restart the query",
+        ) from error
+
+
+def _holders(log: WrittenLog, staging: StagingLedger) -> list[BookieAddress]:
+    return [address for address in staging.bookies if address.bookie_id in log.bookie_ids]

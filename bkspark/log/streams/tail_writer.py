@@ -1,0 +1,216 @@
+"""A log's tail, held open by the commits of one run of one streaming query.
+
+Whoever makes one has fenced, recovered and closed what was the tail before, or has taken it up from
+a writer that had laid it down. So what the log's record says then, with what the tail was laid down
+with, is all that was ever committed: a batch that is not in it is not in the log. From then on
+nobody else commits without fencing this writer first, so its own memory is as good.
+"""
+
+import logging
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+
+from bkspark import environment
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.ensembles import ensemble_of, spares_of
+from bkspark.cluster.password import make_digester
+from bkspark.errors import LedgerExistsError, LedgerFencedError, NoSuchLedgerError
+from bkspark.format import arrow_schema
+from bkspark.ledger.deleting import exclude
+from bkspark.log.batch.plan import WriteRequest, target_of
+from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.log.batch.target import BatchTarget
+from bkspark.log.creating import create_log
+from bkspark.log.opening import OpenTail, open_tail
+from bkspark.log.rolling import Filling, RollPolicy
+from bkspark.log.streams.handing_over import take_up
+from bkspark.log.streams.micro_batch import MicroBatch, StagingLedger
+from bkspark.log.streams.rewriting import rewrite_into
+from bkspark.log.truncation import retain_after_roll
+from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState, Standing
+from bkspark.protocol.log.record import LogRecord
+
+logger = logging.getLogger(__name__)
+
+_Begun = tuple[RecordWriter, Mapping[str, int]]
+"""Who writes, and the last transactions that were committed before, by application."""
+
+
+SINK_POLICY = RollPolicy(max_bytes=2**30, max_records=1_000, max_seconds=3_600.0)
+"""Also by age, so that retention, which goes by whole ledgers, finds some."""
+
+
+class TailWriter:
+    """Commits micro-batches of one run into the ledger at the end of a log.
+
+    Args:
+        adopts: whether the batch's own private ledger may become the tail, which saves a copy.
+
+    Raises:
+        LedgerFencedError: a newer run of the query has taken over.
+        LedgerClosedError: the log is sealed.
+        NoSuchLedgerError: the log was deleted, with rows of the query.
+        NotEnoughBookiesError: the tail cannot be recovered.
+    """
+
+    def __init__(self, request: WriteRequest, batch: MicroBatch, *, adopts: bool) -> None:
+        self.run = batch.run
+        self._request = request
+        self._began = environment.monotonic()
+        self._rolled: LogRecord | None = None
+        with ExitStack() as cleanup:
+            self._cluster = cleanup.enter_context(Cluster(request.metadata_uri))
+            _create_log(self._cluster, request, batch)
+            writer, committed = self._taken_up(batch) or self._opened(batch, adopts=adopts)
+            self._writer = cleanup.enter_context(writer)
+            self._last_batch_id = committed.get(batch.transaction.app_id, -1)
+            self._cleanup = cleanup.pop_all()
+
+    def _taken_up(self, batch: MicroBatch) -> _Begun | None:
+        """The tail as the process before has laid it down; only if the tasks wrote into it."""
+        request, staging = self._request, batch.staging
+        if staging.is_private:
+            return None
+        found = take_up(
+            self._cluster, request.log_name, request.password, batch.run, staging.ledger_id
+        )
+        if found is None:
+            return None
+        self._began -= found.age_seconds
+        taken, name = found.tail.ledger.value, request.log_name
+        logger.info("log %s: took ledger %d up in term %d", name, taken.ledger_id, taken.term)
+        writer = self._record_writer(found.tail, found.tail.ledger.value.token, found.standing)
+        return writer, {**found.tail.log.value.transactions, **found.standing.transactions}
+
+    def _opened(self, batch: MicroBatch, *, adopts: bool) -> _Begun:
+        """A new tail, behind one that was taken over from whoever wrote to it."""
+        request, staging = self._request, batch.staging
+        adopted = adopts and _is_untouched(self._cluster, request.log_name, staging)
+        opened = open_tail(
+            self._cluster,
+            request.log_name,
+            request.password,
+            adopted=staging.ledger_id if adopted else None,
+            run=batch.run,
+            schema=arrow_schema.encode(request.schema),
+            merges_schema=request.merges_schema,
+        )
+        self._rolled = opened.log.value
+        token = staging.private_token if adopted else opened.ledger.value.token
+        return self._record_writer(opened, token, None), opened.log.value.transactions
+
+    def _record_writer(self, tail: OpenTail, token: str, standing: Standing | None) -> RecordWriter:
+        ledger = tail.ledger.value
+        return RecordWriter(
+            self._cluster,
+            tail.ledger,
+            make_digester(ledger.digest, self._request.password),
+            _located(self._cluster, ledger),
+            term=FIRST_TERM if standing is None else ledger.term,
+            token=token,
+            standing=standing,
+        )
+
+    def commit(self, batch: MicroBatch) -> bool:
+        """Put the rows of ``batch`` into the log; False if they are there already.
+
+        Raises:
+            LedgerFencedError: somebody has taken the tail over; whether the batch is in the log
+                shows when it is taken over in turn.
+            NotEnoughBookiesError: the same holds, and bookies are missing.
+        """
+        has_moved = batch.staging.ledger_id != self._writer.metadata.ledger_id
+        is_new = batch.batch_id > self._last_batch_id
+        if is_new:
+            reports, bookies = list(batch.reports), batch.staging.bookies
+            if has_moved:
+                self._writer.require_current()
+                target = self._target()
+                reports = [rewrite_into(report, batch.staging, target) for report in reports]
+                bookies = (*target.ensemble, *target.spares)
+            self._writer.write(reports, spares=bookies, transaction=batch.transaction)
+            self._last_batch_id = batch.batch_id
+            self._writer.confirm()
+        if has_moved:
+            drop_private(self._cluster, self._request, batch.staging)
+        if self._rolled is not None:  # once, and behind the ack: it may take a while
+            retain_after_roll(self._cluster, self._rolled)
+            self._rolled = None
+        return is_new
+
+    def why_full(self, policy: RollPolicy) -> str:
+        """Why the next batch should go to a new ledger, in one line; empty if it need not."""
+        writer = self._writer
+        filling = Filling(writer.length_bytes, record_count=writer.record_count, began=self._began)
+        return filling.why_full(policy)
+
+    def close_ledger(self, reason: str) -> None:
+        """Close the ledger behind the last committed batch, for ``reason``.
+
+        Raises:
+            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+        """
+        self._writer.close_ledger()
+        self._tell("closed ledger %d, the next batch rolls on", reason)
+
+    def lay_down(self) -> None:
+        """Leave the ledger to the next process, without a need to recover it.
+
+        Raises:
+            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+        """
+        self._writer.lay_down()
+        self._tell("laid ledger %d down", "there was nothing to commit")
+
+    def _tell(self, what: str, reason: str) -> None:
+        ledger_id = self._writer.metadata.ledger_id
+        logger.info(f"log %s: {what}: %s", self._request.log_name, ledger_id, reason)
+
+    def close(self) -> None:
+        """Let go of files and connections; the ledger stays as it is."""
+        self._cleanup.close()
+
+    def _target(self) -> BatchTarget:
+        """This ledger as a place for tasks to write to."""
+        ledger = self._writer.metadata
+        ensemble = _located(self._cluster, ledger)
+        return target_of(self._request, ledger, ensemble, spares_of(self._cluster, ensemble))
+
+
+def drop_private(cluster: Cluster, request: WriteRequest, staging: StagingLedger) -> None:
+    """See to it that a batch's private ledger never joins the log, unless it is on its list."""
+    if staging.is_private:
+        exclude(cluster, request.log_name, staging.ledger_id, staging.quorum)
+
+
+def _located(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]:
+    ensemble = ensemble_of(cluster, ledger)
+    if ensemble is None:
+        raise LedgerFencedError(
+            f"a bookie of ledger {ledger.ledger_id} was set up anew and has lost its data"
+        )
+    return ensemble
+
+
+def _create_log(cluster: Cluster, request: WriteRequest, batch: MicroBatch) -> None:
+    """Make an empty log if there is none, unless the query has lost rows with the last one."""
+    name, staging = request.log_name, batch.staging
+    seen = cluster.logs.get(name)
+    if seen is None or seen.value.is_vacant:
+        with suppress(LedgerExistsError):
+            schema = arrow_schema.decode(staging.schema)
+            create_log(cluster, name, staging.quorum, staging.digest, schema, run=batch.run)
+
+
+def _is_untouched(cluster: Cluster, log_name: str, staging: StagingLedger) -> bool:
+    """Whether the batch's ledger is as its planning made it, so that it may become the tail."""
+    log = cluster.log(log_name).value
+    if not staging.is_private or staging.ledger_id in (*log.listed_ids, *log.dropped):
+        return False
+    try:
+        ledger = cluster.ledger(staging.ledger_id).value
+    except NoSuchLedgerError:
+        return False
+    made = (LedgerState.OPEN, FIRST_TERM, staging.private_token)
+    return (ledger.state, ledger.term, ledger.token) == made

@@ -1,0 +1,145 @@
+"""Making a log shorter at its beginning: by hand, or by how much it is to keep.
+
+The entries are hidden by one compare-and-set of the log's record, which also notes the ledgers that
+lie below as a whole; only then are these deleted, and forgotten. If that is interrupted, or one
+cannot be deleted, the note stays, and the next one who truncates the log goes on with it.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
+from bkspark.ledger.deleting import make_tombstone
+from bkspark.log.cursors import positions_of
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.retention import is_limited, retained_from
+
+LEDGERS_PER_ROLL_MAX = 16
+"""Hidden, and deleted, at a roll: it adds one, so a few catch up, and nobody waits for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """What a truncation did.
+
+    Attributes:
+        first_offset: of the log now.
+        deleted: ids of the ledgers that are gone, those of an earlier truncation as well.
+        left: ids of ledgers that are hidden and could not be deleted; the next truncation tries.
+    """
+
+    first_offset: int
+    deleted: tuple[int, ...]
+    left: tuple[int, ...] = ()
+
+
+def truncate(cluster: Cluster, log_name: str, before_offset: int) -> Truncation:
+    """Hide all entries below ``before_offset``, at once, and delete the ledgers that hold no other.
+
+    Ledgers that an earlier truncation has hidden and not deleted are deleted as well.
+
+    Raises:
+        NoSuchLedgerError: there is no such log.
+        InvalidRequestError: past the log's closed ledgers.
+        MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
+    """
+    generation = cluster.log(log_name).value.generation
+
+    def asked(log: LogRecord) -> int:
+        log.still_of(generation)  # offsets of another mean other entries
+        return before_offset
+
+    return _truncate(cluster, log_name, asked)
+
+
+def retain(cluster: Cluster, log_name: str, *, respects_cursors: bool = True) -> Truncation:
+    """Truncate a log as its own settings for retention say.
+
+    Args:
+        respects_cursors: whether what a cursor has not read yet stays.
+
+    Raises:
+        NoSuchLedgerError: there is no such log.
+    """
+    return _truncate(cluster, log_name, _kept_from(cluster, respects_cursors, None))
+
+
+def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
+    """Truncate what ``log``, which has just got one more closed ledger, is to keep no longer.
+
+    For whoever writes to it: a few ledgers at a time, and without an error, because what was
+    written is written. A log that could not be truncated now is truncated at the next roll, and
+    ledgers that were hidden and not deleted are deleted then. Cursors are respected.
+    """
+    if is_limited(log) or log.to_delete:
+        with suppress(BookKeeperError):
+            count_max = LEDGERS_PER_ROLL_MAX
+            _truncate(cluster, log.name, _kept_from(cluster, True, count_max), count_max)
+
+
+def _kept_from(
+    cluster: Cluster, respects_cursors: bool, ledger_count_max: int | None
+) -> Callable[[LogRecord], int]:
+    now = environment.now_ms()
+
+    def kept_from(log: LogRecord) -> int:
+        if not is_limited(log):
+            return log.first_offset
+        positions = positions_of(cluster, log) if respects_cursors else []
+        return retained_from(
+            log, now_ms=now, positions=positions, ledger_count_max=ledger_count_max
+        )
+
+    return kept_from
+
+
+def _truncate(
+    cluster: Cluster,
+    log_name: str,
+    offset_of: Callable[[LogRecord], int],
+    delete_count_max: int | None = None,
+) -> Truncation:
+    def truncated(record: LogRecord | None) -> LogRecord:
+        if record is None or record.is_vacant:
+            raise NoSuchLedgerError(f"there is no log {log_name!r}")
+        after = record.truncated(offset_of(record))
+        return record if after == record else after.stamped(environment.now_ms())
+
+    log = cluster.logs.update(log_name, truncated, seen=cluster.log(log_name)).value
+    gone = _deleted(cluster, log.to_delete[:delete_count_max])
+    if gone:
+        log = _forgotten(cluster, log, gone)
+    return Truncation(log.first_offset, gone, log.to_delete)
+
+
+def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:
+    """Delete these ledgers, up to the first for which the metadata store does not do its part.
+
+    One whose own record is damaged does not stop the others.
+    """
+    gone: list[int] = []
+    for ledger_id in ledger_ids:
+        try:
+            make_tombstone(cluster, ledger_id)
+        except CorruptDataError:
+            continue
+        except BookKeeperError:
+            break
+        gone.append(ledger_id)
+    return tuple(gone)
+
+
+def _forgotten(cluster: Cluster, log: LogRecord, gone: Iterable[int]) -> LogRecord:
+    """The record without the ledgers that are ``gone``; as it is if that cannot be stored now."""
+
+    def forgetting(record: LogRecord | None) -> LogRecord:
+        assert record is not None
+        return record.forgetting(gone)
+
+    try:
+        return cluster.logs.update(log.name, forgetting).value
+    except BookKeeperError:
+        return log

@@ -1,0 +1,191 @@
+"""When an add is acknowledged.
+
+Rule 1. Entry ids are dense and given out here and nowhere else (overview, "no gaps").
+
+Rule 2. An add is complete when every write set it needs has Qa counted members; a member counts
+only after its post-check (R1, R6).
+
+Rule 3. Adds are acknowledged strictly in order, and only under a metadata check that began after
+the last member was counted. Replacing a member voids a check that is under way (R4, H10).
+
+Rule 4. After a replacement only the replaced indexes are taken back, all of them before anything
+completes (RB-07, RB-08).
+
+Rule 5. Every record says the LAC of its writer. A LAC that no record has said yet may be said by a
+confirmation, and only when nothing is pending: then nothing that lies before it in a journal is
+unconfirmed, and whoever reads the journal from its end may stop there.
+
+Rule 6. What a record says that a member has stored, the member that is there now has stored: its
+post-check had passed. Who takes the place of another begins with nothing (R14).
+"""
+
+from collections import deque
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
+from bkspark.protocol.ledger.quorum import Quorum
+
+
+@dataclass(slots=True)
+class PendingAdd:
+    """A group of entries on its way: ids ``[first_entry_id, last_entry_id]``.
+
+    Attributes:
+        write_sets: every one of them needs Qa counted members.
+        last_add_confirmed: the LAC of its writer when it was pushed; its record says so.
+        length_bytes: payload bytes of the ledger up to ``last_entry_id``.
+        fragment_first_entry_id: the fragment it was pushed in.
+        stored: what each member had stored when it was pushed; its record says so (rule 6).
+        counted: ensemble indexes whose copy is durable and passed the post-check.
+    """
+
+    first_entry_id: int
+    last_entry_id: int
+    write_sets: tuple[tuple[int, ...], ...]
+    last_add_confirmed: int = INVALID_ENTRY_ID
+    length_bytes: int = 0
+    fragment_first_entry_id: int = 0
+    stored: tuple[int, ...] = ()
+    counted: set[int] = field(default_factory=set)
+
+    @property
+    def indexes(self) -> tuple[int, ...]:
+        """The members that get its record."""
+        return tuple(sorted({index for write_set in self.write_sets for index in write_set}))
+
+    def is_complete(self, quorum: Quorum) -> bool:
+        if len(self.counted) < quorum.ack_quorum_size:
+            return False  # most looks end here
+        return all(quorum.is_ack_quorum(write_set, self.counted) for write_set in self.write_sets)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTicket:
+    """What one metadata check can acknowledge: everything up to ``last_entry_id``, if unchanged."""
+
+    last_entry_id: int
+    replacements: int
+
+
+class PendingAdds:
+    """The adds of one writer in one term, from id assignment to acknowledgement."""
+
+    def __init__(
+        self,
+        quorum: Quorum,
+        *,
+        last_add_confirmed: int = INVALID_ENTRY_ID,
+        length_bytes: int = 0,
+    ) -> None:
+        self.quorum = quorum
+        self.last_add_confirmed = last_add_confirmed
+        self.last_add_pushed = last_add_confirmed
+        self.length_bytes = length_bytes
+        self._pushed_bytes = length_bytes
+        self._said = last_add_confirmed
+        self._stored = [INVALID_ENTRY_ID] * quorum.ensemble_size
+        self._pending: deque[PendingAdd] = deque()
+        self._replacements = 0
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def __iter__(self) -> Iterator[PendingAdd]:
+        """In entry order."""
+        return iter(self._pending)
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """All that decides what comes next."""
+        adds = tuple((a.first_entry_id, a.last_entry_id, frozenset(a.counted)) for a in self)
+        said = (self.last_add_confirmed, self.last_add_pushed, self._said, self.stored)
+        return (adds, *said, self._replacements)
+
+    def push(
+        self,
+        entry_count: int,
+        *,
+        byte_count: int = 0,
+        fragment_first_entry_id: int = 0,
+        names_entry_logs: bool = False,
+    ) -> PendingAdd:
+        """Give the next ``entry_count`` (>= 1) ids to a new add; a zero-row add has no record.
+
+        Args:
+            byte_count: of their payload.
+            names_entry_logs: its rows lie in entry logs on rotated windows, so that every write
+                set must be able to prove the record (see ``record``, rule 3).
+        """
+        assert entry_count >= 1
+        first = self.last_add_pushed + 1
+        last = self.last_add_pushed + entry_count
+        if names_entry_logs:
+            write_sets = self.quorum.write_sets()
+        else:
+            distinct = min(entry_count, self.quorum.stripe_count)
+            write_sets = tuple(self.quorum.write_set(first + k) for k in range(distinct))
+        self._pushed_bytes += byte_count
+        add = PendingAdd(
+            *(first, last, write_sets),
+            last_add_confirmed=self.last_add_confirmed,
+            length_bytes=self._pushed_bytes,
+            fragment_first_entry_id=fragment_first_entry_id,
+            stored=self.stored,
+        )
+        self._pending.append(add)
+        self.last_add_pushed = last
+        self._said = self.last_add_confirmed
+        return add
+
+    def count(self, index: int, first_entry_id: int) -> None:
+        """The member at ``index`` has the record that begins there; its post-check has passed."""
+        self._stored[index] = first_entry_id
+        for add in self._pending:
+            if add.first_entry_id == first_entry_id:
+                add.counted.add(index)
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """By ensemble index, where the newest record begins that was counted; -1 without any."""
+        return tuple(self._stored)
+
+    @property
+    def has_unsaid_lac(self) -> bool:
+        """Whether a confirmation would tell readers something (rule 5)."""
+        return not self._pending and self.last_add_confirmed > self._said
+
+    def confirmed(self) -> None:
+        """A confirmation says the LAC now."""
+        self._said = self.last_add_confirmed
+
+    def ticket(self) -> CheckTicket | None:
+        """What a metadata check that starts now could acknowledge; None if nothing is complete."""
+        last: int | None = None
+        for add in self._pending:
+            if not add.is_complete(self.quorum):
+                break
+            last = add.last_entry_id
+        return None if last is None else CheckTicket(last, self._replacements)
+
+    def acknowledge(self, ticket: CheckTicket) -> list[PendingAdd]:
+        """Acknowledge what ``ticket`` covers, after its metadata check passed; in entry order.
+
+        Returns the adds now acknowledged; none if a member was replaced since the ticket.
+        """
+        done: list[PendingAdd] = []
+        if ticket.replacements != self._replacements:
+            return done
+        while self._pending and self._pending[0].last_entry_id <= ticket.last_entry_id:
+            done.append(self._pending.popleft())
+            self.last_add_confirmed = done[-1].last_entry_id
+            self.length_bytes = done[-1].length_bytes
+        return done
+
+    def replace_members(self, indexes: Collection[int]) -> None:
+        """Take back what the members at ``indexes`` had counted; their bookies were replaced."""
+        self._replacements += 1
+        for index in indexes:
+            self._stored[index] = INVALID_ENTRY_ID
+        for add in self._pending:
+            add.counted.difference_update(indexes)

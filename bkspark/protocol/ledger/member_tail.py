@@ -1,0 +1,73 @@
+"""What one bookie showed a recovery of a ledger's end, and what others say that it had."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from bkspark.protocol.ledger import evidence
+from bkspark.protocol.ledger.evidence import Stored
+from bkspark.protocol.ledger.losses import Span, not_shown
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata
+from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.recovery import CAN_TELL, Doubt, MemberAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class MemberTail:
+    """What a fenced bookie has of the ledger's unconfirmed end.
+
+    Attributes:
+        parts: by first entry id of the record, the messages stored there by stripe.
+        confirmed: the record that ends the confirmed entries, if this bookie has it.
+        problem: why the answer is in doubt, in one line; empty if it is not.
+        hidden: first and last entries that damage may hide here, or that were lost here, and that
+            nothing else here shows; None as the last one where no good record follows.
+        is_fenced: whether the bookie was fenced before it was read.
+        reached: the last entry of the newest record that its writer put there, -1 without one.
+        had: what the records here say that the members of the ensemble had.
+    """
+
+    answer: MemberAnswer
+    parts: Mapping[int, Mapping[int, bytes]] = field(hash=False)
+    last_add_confirmed: int
+    confirmed: AddRecord | None
+    problem: str = ""
+    hidden: tuple[Span, ...] = ()
+    is_fenced: bool = True
+    reached: int = INVALID_ENTRY_ID
+    had: Stored = field(default_factory=dict, hash=False)
+
+    def doubted(self, doubt: Doubt, problem: str) -> "MemberTail":
+        """The same with another doubt, one that takes in those that it has."""
+        problems = "; ".join(filter(None, (problem, self.problem)))
+        return replace(
+            self,
+            answer=replace(self.answer, doubt=doubt),
+            problem=problems,
+            is_fenced=doubt is not Doubt.UNFENCED,
+        )
+
+    def without(self, first_entry_id: int, problem: str) -> "MemberTail":
+        """The same of a bookie that has lost what it had from some entry on."""
+        records = self.answer.records.items()
+        shown = [(first, record.last_entry_id) for first, (record, _) in records]
+        hidden = tuple(not_shown([(first_entry_id, None)], shown))
+        return replace(self.doubted(Doubt.DATA_LOST, problem), hidden=(*self.hidden, *hidden))
+
+
+def lost_data(tails: Mapping[int, MemberTail], ledger: LedgerMetadata) -> dict[int, MemberTail]:
+    """Those of ``tails`` whose bookies lack what a record says they had, now in doubt (R14).
+
+    All were fenced before they were read: what was counted there was there to be read.
+    """
+    had = evidence.together(tail.had for tail in tails.values())
+    sure = {i: tail for i, tail in tails.items() if tail.answer.doubt in CAN_TELL}
+    lacking = evidence.lacking(had, {index: tail.reached for index, tail in sure.items()})
+    fragment = ledger.last_fragment
+    return {
+        index: tails[index].without(
+            max(tails[index].reached + 1, fragment.first_entry_id),
+            f"bookie {fragment.ensemble[index].bookie_id} has lost data of ledger "
+            f"{ledger.ledger_id}: it had entry {entry_id}, and its journal ends in front of that",
+        )
+        for index, entry_id in lacking.items()
+    }

@@ -1,0 +1,370 @@
+"""What the metadata store says about one ledger, and the only ways it may change.
+
+Rule 1. Everything that changes a ledger's metadata is a method here that returns a new value; the
+caller stores it by compare-and-set. ``LEGAL_MOVES`` is the whole table of state changes.
+
+Rule 2. An entry belongs to the fragment with the greatest first entry id not above it; first ids
+strictly increase (protocol document, "Ensembles"; TLA+ ``ValidFragments``), and terms never
+decrease, because the fragments are the map from entries to terms. A fragment begins behind
+acknowledged entries, so nothing in front of the last one's first entry is ever changed or cut off.
+
+Rule 3. CLOSED has a last entry and never changes it; nothing else has one ("Closing a ledger").
+
+Rule 4. A takeover raises the term and passes through IN_RECOVERY; only the token that stands in the
+metadata may write (R2).
+
+Rule 5. A writer that has nothing unacknowledged may *lay the ledger down*: it says where the ledger
+stands and never writes again, and from then on nobody may. Whoever *takes it up*, in the next term
+and in a fragment that begins behind that end, needs no recovery: the one before left nothing
+undecided, so no entry of the new fragment was ever sent in an older term (H43, RB-34). A recovery
+may come first, as at any writer's ledger; that ends it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from bkspark.errors import InvalidRequestError, LedgerClosedError, LedgerFencedError
+from bkspark.protocol.ledger.quorum import Quorum
+
+INVALID_ENTRY_ID = -1
+"""LAC or last entry of a ledger without entries."""
+
+FIRST_TERM = 1
+
+TAKEN_UP_TERM_MAX = 32
+"""A ledger is not taken up in a term above this: every writer leaves a marker on every bookie."""
+
+
+class LedgerState(Enum):
+    OPEN = "OPEN"
+    IN_RECOVERY = "IN_RECOVERY"
+    CLOSED = "CLOSED"
+    DELETING = "DELETING"
+
+
+LEGAL_MOVES: dict[LedgerState, frozenset[LedgerState]] = {
+    LedgerState.OPEN: frozenset(
+        {LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED, LedgerState.DELETING}
+    ),
+    LedgerState.IN_RECOVERY: frozenset(
+        {LedgerState.IN_RECOVERY, LedgerState.OPEN, LedgerState.CLOSED, LedgerState.DELETING}
+    ),
+    LedgerState.CLOSED: frozenset({LedgerState.CLOSED, LedgerState.DELETING}),
+    LedgerState.DELETING: frozenset({LedgerState.DELETING}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One place in an ensemble: a bookie *as it was initialised*.
+
+    A directory that was wiped and set up again has another incarnation and is another member: its
+    absences prove nothing and its acks count for nothing (RB-09, RB-10).
+    """
+
+    bookie_id: str
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Entries ``[first_entry_id, next fragment's first)`` and the ensemble that holds them.
+
+    Attributes:
+        first_entry_id: first entry of the fragment, >= 0.
+        term: the term in which this ensemble was put in place.
+        ensemble: E distinct members, in stripe order.
+        token: of the writer whose permission each member took before it was named; empty in what
+            older versions wrote, and where no writer ever writes.
+    """
+
+    first_entry_id: int
+    term: int
+    ensemble: tuple[Member, ...]
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an open ledger stands that its writer has laid down (rule 5).
+
+    Attributes:
+        last_entry_id: the last entry, which is acknowledged; -1 if there is none.
+        length_bytes: sum of the payload bytes up to there.
+        record_count: add records up to there.
+        transactions: last committed version per application among them.
+    """
+
+    last_entry_id: int
+    length_bytes: int
+    record_count: int
+    transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DigestSpec:
+    """How a ledger's bytes are protected.
+
+    Attributes:
+        digest_type: "CRC32C" (accidents) or "MAC" (HMAC-SHA256, forgery too).
+        salt: hex, with the password it gives the key; empty for CRC32C.
+        check: hex, shows whether a password is the right one; empty for CRC32C.
+    """
+
+    digest_type: str = "CRC32C"
+    salt: str = ""
+    check: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerMetadata:
+    """One version of a ledger's record.
+
+    Attributes:
+        token: of the writer or recoverer in whose name ``term`` runs.
+        schema: Arrow schema of the entries as an IPC schema message; opaque here.
+        last_entry_id: last readable entry, -1 if none; None unless CLOSED.
+        length_bytes: sum of the payload bytes up to ``last_entry_id``; None unless CLOSED.
+        transactions: last committed version per application among the ledger's records.
+        laid_down: where an OPEN ledger stands that nobody writes to; None if somebody may.
+    """
+
+    ledger_id: int
+    quorum: Quorum
+    state: LedgerState
+    term: int
+    token: str
+    fragments: tuple[Fragment, ...]
+    schema: bytes = b""
+    digest: DigestSpec = DigestSpec()
+    last_entry_id: int | None = None
+    length_bytes: int | None = None
+    custom_metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
+    created_ms: int = 0
+    laid_down: Standing | None = None
+
+    def __post_init__(self) -> None:
+        if self.ledger_id < 0 or self.term < FIRST_TERM:
+            raise InvalidRequestError("ledger id must be >= 0 and term >= 1")
+        is_closed = self.state is LedgerState.CLOSED
+        has_end = self.last_entry_id is not None and self.length_bytes is not None
+        has_no_end = self.last_entry_id is None and self.length_bytes is None
+        if self.state is not LedgerState.DELETING and not (has_end if is_closed else has_no_end):
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: last entry and length belong to CLOSED and only to it"
+            )
+        if self.last_entry_id is not None and self.last_entry_id < INVALID_ENTRY_ID:
+            raise InvalidRequestError(f"ledger {self.ledger_id}: last entry below -1")
+        self._check_fragments()
+        if self.laid_down is not None and (
+            self.state is not LedgerState.OPEN
+            or self.laid_down.last_entry_id < self.last_fragment.first_entry_id - 1
+        ):
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: only an OPEN one is laid down, behind what it has"
+            )
+
+    def _check_fragments(self) -> None:
+        firsts = [fragment.first_entry_id for fragment in self.fragments]
+        if not firsts or firsts[0] != 0 or any(a >= b for a, b in zip(firsts, firsts[1:])):
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: fragments must start at 0 and increase: {firsts}"
+            )
+        terms = [FIRST_TERM, *(fragment.term for fragment in self.fragments), self.term]
+        if any(a > b for a, b in zip(terms, terms[1:])):
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: terms of fragments must not decrease or be above "
+                f"{self.term}: {terms[1:-1]}"
+            )
+        for fragment in self.fragments:
+            ids = {member.bookie_id for member in fragment.ensemble}
+            if len(fragment.ensemble) != self.quorum.ensemble_size or len(ids) != len(
+                fragment.ensemble
+            ):
+                raise InvalidRequestError(
+                    f"ledger {self.ledger_id}: fragment {fragment.first_entry_id} must name "
+                    f"{self.quorum.ensemble_size} distinct bookies"
+                )
+
+    # --- looking ---------------------------------------------------------------------------
+
+    @property
+    def last_fragment(self) -> Fragment:
+        return self.fragments[-1]
+
+    def fragment_of(self, entry_id: int) -> Fragment:
+        """The one fragment that holds ``entry_id`` (>= 0)."""
+        return next(f for f in reversed(self.fragments) if f.first_entry_id <= entry_id)
+
+    def members_of(self, entry_id: int) -> tuple[Member, ...]:
+        """The write set of ``entry_id`` as members, in write order."""
+        ensemble = self.fragment_of(entry_id).ensemble
+        return tuple(ensemble[index] for index in self.quorum.write_set(entry_id))
+
+    def is_writable_by(self, *, term: int, token: str) -> bool:
+        """Whether a writer of ``term`` with ``token`` is still the one writer (R2, R4)."""
+        is_open_to_it = (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)
+        return is_open_to_it and self.laid_down is None
+
+    @property
+    def may_be_taken_up(self) -> bool:
+        """Whether its writer has laid it down, and there is a term for another one (rule 5)."""
+        return self.laid_down is not None and self.term < TAKEN_UP_TERM_MAX
+
+    # --- changing --------------------------------------------------------------------------
+
+    def with_ensemble(
+        self, first_entry_id: int, ensemble: tuple[Member, ...], *, term: int, token: str
+    ) -> "LedgerMetadata":
+        """Return this metadata with a new last fragment from ``first_entry_id`` on.
+
+        A change at the last fragment's own first entry replaces its members, otherwise a fragment
+        is appended (TLA+ ``UpdatedFragments``).
+
+        Raises:
+            LedgerClosedError: the ledger is CLOSED.
+            LedgerFencedError: the ledger is not OPEN for this writer any more.
+            InvalidRequestError: the entry lies before the last fragment.
+        """
+        self._require_writer(term=term, token=token)
+        if first_entry_id < self.last_fragment.first_entry_id:
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: only the last fragment may change, not {first_entry_id}"
+            )
+        kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
+        fragment = Fragment(first_entry_id, term, ensemble, token)
+        return replace(self, fragments=(*kept, fragment))
+
+    def put_down(self, standing: Standing, *, term: int, token: str) -> "LedgerMetadata":
+        """Return this metadata as its writer leaves it, who will not write any more (rule 5).
+
+        Args:
+            standing: with everything that was sent, all of which is acknowledged.
+
+        Raises:
+            LedgerClosedError, LedgerFencedError: it is not this writer's any more.
+        """
+        self._require_writer(term=term, token=token)
+        return replace(self, laid_down=standing)
+
+    def taken_up(self, token: str) -> "LedgerMetadata":
+        """Return this metadata for a new writer with ``token``, in the next term (rule 5).
+
+        Raises:
+            LedgerFencedError: it is not laid down (any more), or has had too many writers.
+        """
+        if self.laid_down is None or not self.may_be_taken_up:
+            raise self._fenced()
+        first, term = self.laid_down.last_entry_id + 1, self.term + 1
+        kept = tuple(f for f in self.fragments if f.first_entry_id < first)
+        fragment = Fragment(first, term, self.last_fragment.ensemble, token)
+        return replace(self, term=term, token=token, fragments=(*kept, fragment), laid_down=None)
+
+    def in_recovery(self, token: str) -> "LedgerMetadata":
+        """Return this metadata taken over for recovery by ``token``, in the next term.
+
+        From then on no writer and no earlier recovery can change it, its ensemble either (H25;
+        protocol document, "Recovery"; TLA+ ``RecoveryMetadata``).
+
+        Raises:
+            LedgerClosedError: there is nothing to recover.
+        """
+        if self.state is LedgerState.CLOSED:
+            raise self._closed()
+        state = self._moved_to(LedgerState.IN_RECOVERY)
+        return replace(self, state=state, term=self.term + 1, token=token, laid_down=None)
+
+    def with_recovered_ensemble(
+        self, first_entry_id: int, ensemble: tuple[Member, ...]
+    ) -> "LedgerMetadata":
+        """Return this metadata with the ensemble that a recovery wrote its tail back to.
+
+        Only for the closing CAS: stored any earlier, a recovery that dies would leave the next one
+        looking for entries where they never were (RB-04).
+        """
+        kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
+        if self.state is not LedgerState.IN_RECOVERY or len(kept) < len(self.fragments) - 1:
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: only a recovery may replace its last fragment"
+            )
+        return replace(self, fragments=(*kept, Fragment(first_entry_id, self.term, ensemble)))
+
+    def closed(
+        self,
+        *,
+        last_entry_id: int,
+        length_bytes: int,
+        transactions: Mapping[str, int] | None = None,
+        term: int,
+        token: str,
+    ) -> "LedgerMetadata":
+        """Return this metadata CLOSED at ``last_entry_id``; ``self`` is unchanged.
+
+        Args:
+            last_entry_id: last readable entry, inclusive; -1 if the ledger is empty.
+            length_bytes: sum of payload bytes of entries [0, last_entry_id].
+            transactions: last version per application among the records up to the end.
+
+        Raises:
+            LedgerClosedError: already closed, at a different last entry or length (RB-19).
+            LedgerFencedError: somebody else is recovering the ledger.
+            InvalidRequestError: the end would cut off entries before the last fragment, which
+                were acknowledged when it was made.
+
+        Invariant: a ledger is closed at most once (TLA+ NoDivergenceBetweenClientAndMetaData).
+        """
+        if self.state is LedgerState.CLOSED:
+            if (self.last_entry_id, self.length_bytes) == (last_entry_id, length_bytes):
+                return self
+            raise LedgerClosedError(
+                f"ledger {self.ledger_id} is closed at entry {self.last_entry_id} with "
+                f"{self.length_bytes} bytes, not at {last_entry_id} with {length_bytes}"
+            )
+        if (self.term, self.token) != (term, token) or self.laid_down is not None:
+            raise self._fenced()
+        if last_entry_id < self.last_fragment.first_entry_id - 1:
+            raise InvalidRequestError(
+                f"ledger {self.ledger_id}: entries up to "
+                f"{self.last_fragment.first_entry_id - 1} were acknowledged, "
+                f"it cannot end at {last_entry_id}"
+            )
+        return replace(
+            self,
+            state=self._moved_to(LedgerState.CLOSED),
+            last_entry_id=last_entry_id,
+            length_bytes=length_bytes,
+            transactions=dict(transactions or {}),
+            fragments=self._fragments_up_to(last_entry_id),
+        )
+
+    def deleting(self) -> "LedgerMetadata":
+        """Return this metadata as a tombstone; data goes later, ids are never reused (R11, R13)."""
+        return replace(self, state=self._moved_to(LedgerState.DELETING), laid_down=None)
+
+    def _moved_to(self, state: LedgerState) -> LedgerState:
+        if state not in LEGAL_MOVES[self.state]:
+            raise self._fenced()
+        return state
+
+    def _fragments_up_to(self, last_entry_id: int) -> tuple[Fragment, ...]:
+        kept = tuple(f for f in self.fragments if f.first_entry_id <= last_entry_id)
+        return kept or self.fragments[:1]
+
+    def _require_writer(self, *, term: int, token: str) -> None:
+        if self.state is LedgerState.CLOSED:
+            raise self._closed()
+        if not self.is_writable_by(term=term, token=token):
+            raise self._fenced()
+
+    def _closed(self) -> LedgerClosedError:
+        return LedgerClosedError(
+            f"ledger {self.ledger_id} is closed", hint="it can be read; write to a new one"
+        )
+
+    def _fenced(self) -> LedgerFencedError:
+        return LedgerFencedError(
+            f"ledger {self.ledger_id} is {self.state.value} in term {self.term}, "
+            "taken over by another client"
+        )

@@ -1,0 +1,102 @@
+"""Finding the record that ends at the last confirmed entry.
+
+A recovery that keeps nothing beyond it needs the record all the same: it alone knows the ledger's
+length and transactions up to there.
+
+Where no bookie that is left has it, the entries up to the last confirmed one stay in the ledger all
+the same (R14: it is never closed below them); what is known of the ledger then ends at the newest
+record in front. That takes the operator's word, because entries that were acknowledged are gone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment, Member
+from bkspark.protocol.ledger.record import AddRecord, later
+from bkspark.protocol.ledger.recovery_answers import Shown
+from bkspark.protocol.ledger.recovery_steps import Answer, Event, LookUp
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSearch:
+    """The record is looked for on the members of its own fragment, then of those in front.
+
+    Attributes:
+        entry_id: the last confirmed one.
+        known: registered bookies.
+        lost: members that were declared lost, which nobody waits for.
+        ensembles: of the fragments left; that of the record itself is the first.
+        awaited: members that have not answered.
+        newest: the newest record that is shown, None if there is none.
+        problems: members that may have another one, each with the reason in one line.
+    """
+
+    entry_id: int
+    known: tuple[Member, ...]
+    lost: frozenset[Member]
+    ensembles: tuple[tuple[Member, ...], ...]
+    awaited: frozenset[Member] = frozenset()
+    newest: AddRecord | None = None
+    problems: tuple[tuple[Member, str], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        fragments: Sequence[Fragment],
+        entry_id: int,
+        known: tuple[Member, ...],
+        lost: frozenset[Member],
+    ) -> "Step":
+        """A search that begins in the last of ``fragments`` that can have the record."""
+        can = [fragment for fragment in fragments if fragment.first_entry_id <= entry_id]
+        ensembles = tuple(fragment.ensemble for fragment in reversed(can))
+        return cls(entry_id, known, lost, ensembles)._look_up()
+
+    def receive(self, event: Event) -> "Step":
+        """What an answer to one of its instructions leads to."""
+        match event:
+            case Answer(LookUp(member), result):
+                is_sure = isinstance(result, Shown) and not result.problem
+                record = result.record if isinstance(result, Shown) else None
+                problem = result.problem if isinstance(result, Shown) else str(result)
+                return replace(
+                    self,
+                    awaited=self.awaited - {member},
+                    newest=later(self.newest, record),
+                    problems=self.problems if is_sure else (*self.problems, (member, problem)),
+                )._going_on()
+        raise AssertionError(f"a search awaits no {type(event).__name__}")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether everybody who was asked has answered."""
+        return not self.awaited
+
+    @property
+    def end(self) -> int:
+        """Where the newest record ends."""
+        return INVALID_ENTRY_ID if self.newest is None else self.newest.last_entry_id
+
+    @property
+    def silent(self) -> dict[Member, str]:
+        """Who may still show the record, with the reason."""
+        if self.end == self.entry_id:
+            return {}
+        return {member: why for member, why in self.problems if member not in self.lost}
+
+    def _look_up(self) -> "Step":
+        """Ask the members of the next ensemble."""
+        ensemble, *left = self.ensembles
+        gone = ((m, f"{m.bookie_id} was initialised anew") for m in ensemble if m not in self.known)
+        asked = [member for member in ensemble if member in self.known]
+        state = replace(self, awaited=frozenset(asked), ensembles=tuple(left), problems=tuple(gone))
+        if not asked:
+            return state._going_on()
+        return state, tuple(LookUp(member, self.entry_id) for member in asked)
+
+    def _going_on(self) -> "Step":
+        is_here = self.awaited or self.newest is not None or self.silent or not self.ensembles
+        return (self, ()) if is_here else self._look_up()
+
+
+Step = tuple[RecordSearch, tuple[LookUp, ...]]

@@ -1,0 +1,387 @@
+"""The recovery of a ledger: what is done in which order, and what is concluded from it.
+
+The steps are those of the protocol document, "Recovery", in the order of R16; each is a class here,
+which says what it waits for and what it does next:
+
+1. ``Looking``: CAS to IN_RECOVERY in the next term. The ensemble of this very version is the one to
+   ask. Whoever is displaced lets the other one finish, and only then begins again.
+2. ``Fencing``: on every member of the last fragment first the fence, durably, then look what is
+   there, and then for the writer's marker, which a bookie that has lost data lacks (R18).
+3. ``Deciding``: group by group, from the highest LAC on (``recovery``). Where only what is lost or
+   damaged could tell, the operator is asked; never while a member is silent. A recovery that
+   keeps nothing needs the record of the last confirmed entry (``Seeking``, ``record_search``).
+4. ``WritingBack``: what is kept, byte-identical, to every member of its write sets, with spares in
+   the place of members that fail (``replication``).
+5. ``Closing``: CAS to CLOSED, once, with everything this recovery found out.
+
+Nothing here has an effect. ``LedgerRecovery`` gets one event after the other, and says what is to
+be done; each instruction but notes and the end is answered by one event. It may be dropped at any
+point: the next recovery begins anew, and the closing CAS decides between those that run at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bkspark.errors import NotEnoughBookiesError
+from bkspark.protocol.ledger import recovery_messages as say
+from bkspark.protocol.ledger.member_tail import MemberTail
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.record_search import RecordSearch
+from bkspark.protocol.ledger.recovery import (
+    GroupDecision,
+    Verdict,
+    decide_group,
+    last_add_confirmed,
+)
+from bkspark.protocol.ledger.recovery_answers import Displaced, Failure
+from bkspark.protocol.ledger.recovery_evidence import Decision, Evidence, Term
+from bkspark.protocol.ledger.recovery_steps import (
+    Answer,
+    Ask,
+    Close,
+    Closed,
+    Consent,
+    DeclaredLost,
+    DisplacedError,
+    End,
+    Event,
+    Fail,
+    Fence,
+    Instruction,
+    LeaveReason,
+    LedgerSeen,
+    ListLost,
+    Note,
+    ReadLedger,
+    Stuck,
+    TakenOver,
+    TakeOver,
+    WaitForOthers,
+)
+from bkspark.protocol.ledger.replication import Replicated, Replication
+
+TAKEOVERS_MAX = 8
+"""Terms that one call takes; with the waits in between that is about a minute."""
+
+
+class LedgerRecovery:
+    """A recovery; all it knows is ``state``, a value to keep, to compare and to go back to."""
+
+    def __init__(self, state: "State | None" = None) -> None:
+        self.state: State = state or Looking()
+
+    def receive(self, event: Event) -> tuple[Instruction, ...]:
+        """What to do now, in this order; nothing while other answers are awaited.
+
+        Args:
+            event: ``LedgerSeen`` to begin with, then an answer to each instruction.
+        """
+        self.state, instructions = self.state.receive(event)
+        return instructions
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """The ledger is somebody else's: it is closed already, or will be taken over."""
+
+    takeovers: int = 0
+
+    def receive(self, event: Event) -> "Step":
+        match event:
+            case LedgerSeen(ledger) if ledger.state is LedgerState.CLOSED:
+                end = _end_of(ledger)
+                line = f"ledger {ledger.ledger_id} is CLOSED at entry {end} already"
+                return Ended(), (Note(line), End(end))
+            case LedgerSeen(ledger) if self.takeovers >= TAKEOVERS_MAX:
+                return Ended(), (Fail(DisplacedError.of(ledger.ledger_id)),)
+            case LedgerSeen():
+                return self, (TakeOver(),)
+            case TakenOver(ledger, known):
+                line = f"ledger {ledger.ledger_id} is IN_RECOVERY in term {ledger.term}"
+                return _fence(Term(ledger, known, self.takeovers + 1), Note(line))
+        raise _unexpected(self, event)
+
+
+def _displaced(term: Term, reason: str, instructions: Sequence[Instruction] = ()) -> "Step":
+    """Let the one that took over finish."""
+    notes = (*instructions, Note(f"displaced: {reason}"))
+    return Looking(term.number), (*notes, WaitForOthers(term.number - 1))
+
+
+def _fence(term: Term, note: Note) -> "Step":
+    """Ask every member, but for those whose data is gone."""
+    members = enumerate(term.ensemble)
+    fences = [Fence(index, member, term.floor) for index, member in members if member in term.known]
+    names = ", ".join(fence.member.bookie_id for fence in fences) or "no bookie"
+    return Fencing(Evidence.of(term)).going_on((note, Note(f"asking {names}"), *fences))
+
+
+@dataclass(frozen=True, slots=True)
+class Fencing:
+    """Members are asked."""
+
+    evidence: Evidence
+
+    def receive(self, event: Event) -> "Step":
+        match event:
+            case Answer(Fence(index), (MemberTail() | Failure()) as result):
+                return replace(self, evidence=self.evidence.hearing(index, result)).going_on(())
+        raise _unexpected(self, event)
+
+    def going_on(self, instructions: Sequence[Instruction]) -> "Step":
+        if None in self.evidence.heard:
+            return self, tuple(instructions)
+        evidence = self.evidence.judged()
+        names = [evidence.term.ensemble[index].bookie_id for index in evidence.tails]
+        notes = [Note(f"fenced and read {', '.join(names) or 'no bookie'}")]
+        for index, problem in evidence.problems.items():
+            kind = "in doubt" if index in evidence.tails else "no answer"
+            notes.append(Note(f"{kind}: {problem}", is_warning=True))
+        return Deciding(evidence), (*instructions, *notes, ListLost())
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """Members have answered; who was declared lost is yet to be read."""
+
+    evidence: Evidence
+
+    def receive(self, event: Event) -> "Step":
+        assert isinstance(event, DeclaredLost), event
+        return _decide(replace(self.evidence, lost=event.members))
+
+
+def _decide(evidence: Evidence) -> "Step":
+    """Which groups are kept; stop, or ask, at the first that is not decided."""
+    answers, notes = evidence.answers()
+    quorum = evidence.term.ledger.quorum
+    seen = max((tail.last_add_confirmed for tail in evidence.tails.values()), default=-1)
+    confirmed = end = last_add_confirmed(answers, max(seen, evidence.term.floor))
+    notes.append(Note(f"last add confirmed is {confirmed}"))
+    kept: list[AddRecord] = []
+    while True:
+        group = decide_group(end + 1, answers, quorum)
+        if group.verdict is not Verdict.KEEP or group.record is None:
+            break
+        kept.append(group.record)
+        end = group.record.last_entry_id
+        notes.append(Note(f"kept: {say.entries(group.first_entry_id, end)}"))
+    decision = Decision(confirmed, tuple(kept), end, kept[-1] if kept else None)
+    if group.verdict is Verdict.ABSENT:
+        notes.append(Note(f"entry {end + 1} was never acknowledged"))
+        return _seek(evidence, decision, notes)
+    in_doubt = InDoubt(evidence, decision, group)
+    return in_doubt.ask(notes) if group.verdict is Verdict.LOST else in_doubt.stop(notes)
+
+
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """A group is not decided, and the operator is asked whether to close in front of it."""
+
+    evidence: Evidence
+    decision: Decision
+    group: GroupDecision
+
+    def ask(self, notes: Sequence[Note]) -> "Step":
+        return self, (*notes, Ask(self._loss))
+
+    def receive(self, event: Event) -> "Step":
+        assert isinstance(event, Consent), event
+        return self._give_up() if event.is_given else self.stop(())
+
+    def stop(self, notes: Sequence[Note]) -> "Step":
+        """Somebody may still tell, or the operator does not say so."""
+        evidence, group, term = self.evidence, self.group, self.evidence.term
+        answers, problems = evidence.answers()[0], evidence.problems
+        stuck = say.stuck(term.ledger, group, answers, problems, term.known)
+        waiting_for = () if group.verdict is Verdict.LOST else evidence.not_lost(group.waiting_for)
+        return _stop(term, replace(stuck, waiting_for=waiting_for), notes)
+
+    @property
+    def _loss(self) -> str:
+        quorum = self.evidence.term.ledger.quorum
+        return say.unconfirmed_loss(self.group, self.evidence.answers()[0], quorum)
+
+    def _give_up(self) -> "Step":
+        evidence, group = self.evidence, self.group
+        answers, problems = evidence.answers()[0], evidence.problems
+        why = say.only_they_could_tell(group, evidence.term.ensemble, answers, problems)
+        decision, note = self.decision.giving_up(group.first_entry_id, f"{self._loss}: {why}")
+        return _seek(evidence, decision, [note])
+
+
+def _seek(evidence: Evidence, decision: Decision, notes: Sequence[Note]) -> "Step":
+    """Find the record of the last confirmed entry, if nothing is kept beyond it."""
+    confirmed, term = decision.confirmed, evidence.term
+    if decision.kept or confirmed == INVALID_ENTRY_ID:
+        return _write_back(evidence, decision, notes)
+    shown = evidence.record_that_ends_at(confirmed)
+    if shown is not None:
+        return _write_back(evidence, replace(decision, last=shown), notes)
+    search, look_ups = RecordSearch.of(term.ledger.fragments, confirmed, term.known, evidence.lost)
+    return Seeking(evidence, decision, search).going_on((*notes, *look_ups))
+
+
+@dataclass(frozen=True, slots=True)
+class Seeking:
+    """Members are asked for the record, and the operator, if none that is left has it."""
+
+    evidence: Evidence
+    decision: Decision
+    search: RecordSearch
+
+    def receive(self, event: Event) -> "Step":
+        match event:
+            case Consent(is_given):
+                return self._give_up() if is_given else self._stop()
+        search, look_ups = self.search.receive(event)
+        return replace(self, search=search).going_on(look_ups)
+
+    def going_on(self, instructions: Sequence[Instruction]) -> "Step":
+        search, term = self.search, self.evidence.term
+        if not search.is_over:
+            return self, tuple(instructions)
+        if search.silent:
+            stuck = say.no_record(term.ledger, search.entry_id, search.silent, term.known)
+            return _stop(term, stuck, instructions)
+        if search.end < search.entry_id:
+            return self, (*instructions, Ask(self._loss))
+        return _write_back(self.evidence, replace(self.decision, last=search.newest), instructions)
+
+    @property
+    def _loss(self) -> str:
+        return say.confirmed_loss(self.search.end + 1, self.search.entry_id)
+
+    def _stop(self) -> "Step":
+        term, unsure = self.evidence.term, self.evidence.unsure
+        stuck = say.record_is_lost(term.ledger, self.search.entry_id, self._loss, unsure)
+        return _stop(term, stuck, ())
+
+    def _give_up(self) -> "Step":
+        loss = f"{self._loss}; the ledger ends behind entry {self.search.entry_id} all the same"
+        decision, note = self.decision.giving_up(self.search.end + 1, loss)
+        return _write_back(self.evidence, replace(decision, last=self.search.newest), [note])
+
+
+def _write_back(
+    evidence: Evidence, decision: Decision, instructions: Sequence[Instruction]
+) -> "Step":
+    """It is decided: say what is lost, and write back what is kept."""
+    term, found = evidence.term, evidence.losses(decision.confirmed)
+    decision = replace(decision, losses=tuple(say.loss_with_bookies(loss) for loss in found))
+    notes = (*instructions, *(Note(say.confirmed_is_gone(loss), is_warning=True) for loss in found))
+    closing = Closing(term, decision, evidence.unsure)
+    if not decision.kept:
+        return closing.close(notes)
+    groups = tuple(evidence.kept(record) for record in decision.kept)
+    fenced = frozenset(index for index, tail in evidence.tails.items() if tail.is_fenced)
+    replication = Replication(term.ledger, term.known, groups, fenced, term.ensemble)
+    begun, writes = replication.begun(evidence.silent)
+    return WritingBack(closing, begun).going_on((*notes, *writes))
+
+
+@dataclass(frozen=True, slots=True)
+class WritingBack:
+    """What is kept is on its way to the members."""
+
+    closing: "Closing"
+    replication: Replication
+
+    def receive(self, event: Event) -> "Step":
+        replication, instructions = self.replication.receive(event)
+        return replace(self, replication=replication).going_on(instructions)
+
+    def going_on(self, instructions: Sequence[Instruction]) -> "Step":
+        closing = self.closing
+        match self.replication.outcome if self.replication.is_over else None:
+            case Displaced(reason):
+                return _displaced(closing.term, reason, instructions)
+            case Stuck() as stuck:
+                return _stop(closing.term, replace(stuck, waiting_for=closing.unsure), instructions)
+            case Replicated(ensemble):
+                return replace(closing, ensemble=ensemble).close(instructions)
+        return self, tuple(instructions)
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The closing CAS.
+
+    Attributes:
+        unsure: members without a sure answer that are not lost.
+        ensemble: who has what is kept; empty if nothing is.
+    """
+
+    term: Term
+    decision: Decision
+    unsure: tuple[Member, ...]
+    ensemble: tuple[Member, ...] = ()
+
+    def close(self, instructions: Sequence[Instruction]) -> "Step":
+        ledger, decision = self.term.ledger, self.decision
+        close = Close(ledger.term, ledger.token, decision.end, decision.last)
+        if self.ensemble and self.ensemble != self.term.ensemble:
+            first = decision.kept[0].first_entry_id
+            close = replace(close, first_entry_id=first, ensemble=self.ensemble)
+        return self, (*instructions, close)
+
+    def receive(self, event: Event) -> "Step":
+        if isinstance(event, Displaced):
+            return _displaced(self.term, event.reason)
+        assert isinstance(event, Closed), event
+        return self._end(event.metadata)
+
+    def _end(self, closed: LedgerMetadata) -> "Step":
+        """The loser of a race adopts what the winner stored, who may have kept what is given up."""
+        ledger, decision, end = self.term.ledger, self.decision, _end_of(closed)
+        if (closed.term, closed.token) != (ledger.term, ledger.token):
+            decision = replace(decision, lost_from=None, given_up=())
+        notes = [Note(f"ledger {ledger.ledger_id} is CLOSED at entry {end}")]
+        notes += [Note(f"DATA LOSS: {loss}", is_warning=True) for loss in decision.given_up]
+        kept = len(decision.kept)
+        return Ended(), (*notes, End(end, kept, decision.lost_from, decision.losses))
+
+
+def _stop(term: Term, stuck: Stuck, instructions: Sequence[Instruction]) -> "Step":
+    return Stopping(term, stuck), (*instructions, ReadLedger())
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """It cannot be closed by this recovery; another one may have done so meanwhile."""
+
+    term: Term
+    stuck: Stuck
+
+    def receive(self, event: Event) -> "Step":
+        mine = self.term.ledger
+        match event:
+            case LedgerSeen(newest) if newest.state is LedgerState.CLOSED:
+                return Looking().receive(event)
+            case LedgerSeen(newest) if (newest.term, newest.token) != (mine.term, mine.token):
+                return _displaced(self.term, str(DisplacedError.of(mine.ledger_id).args[0]))
+            case LedgerSeen():
+                error = NotEnoughBookiesError(self.stuck.reason, hint=self.stuck.hint)
+                return Ended(), (LeaveReason(mine.term, self.stuck), Fail(error))
+        raise _unexpected(self, event)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """It is over; nothing follows."""
+
+    def receive(self, event: Event) -> "Step":
+        raise AssertionError(event)
+
+
+State = Looking | Fencing | Deciding | InDoubt | Seeking | WritingBack | Closing | Stopping | Ended
+Step = tuple[State, tuple[Instruction, ...]]
+
+
+def _end_of(ledger: LedgerMetadata) -> int:
+    return INVALID_ENTRY_ID if ledger.last_entry_id is None else ledger.last_entry_id
+
+
+def _unexpected(state: State, event: Event) -> AssertionError:
+    return AssertionError(f"{type(state).__name__} awaits no {type(event).__name__}")

@@ -1,0 +1,253 @@
+"""What a recovery that cannot decide says: whom it waits for, what is in doubt, what would help.
+
+Stuck recoveries that explain nothing are the oldest complaint about systems of this kind. So each
+sentence names the entry, the bookies and the command.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from bkspark.protocol.ledger.losses import Loss, given_up
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.recovery import Doubt, GroupDecision, MemberAnswer, Verdict
+from bkspark.protocol.ledger.recovery_steps import Stuck
+
+
+def entries(first: int, last: int) -> str:
+    """A range of entries in words."""
+    return f"entry {last}" if first == last else f"entries {first} to {last}"
+
+
+def bring_back(silent: Iterable[Member], known: Collection[Member]) -> str:
+    """The hint where bookies are waited for."""
+    return (
+        "bring back one of these bookies, then recover again; one that is gone: "
+        f"{_lost_commands(silent, known)}"
+    )
+
+
+def _lost_commands(members: Iterable[Member], known: Collection[Member]) -> str:
+    return ", ".join(_lost_command(member, known) for member in members)
+
+
+def _lost_command(member: Member, known: Collection[Member]) -> str:
+    is_older = member not in known and any(m.bookie_id == member.bookie_id for m in known)
+    which = f" --incarnation {member.incarnation}" if is_older else ""
+    return f"`bkspark bookie lost {member.bookie_id}{which}`"
+
+
+def accept(ledger_id: int, loss: str) -> str:
+    """The hint where only the operator's word helps."""
+    return f"`bkspark ledger recover {ledger_id} --accept-loss` closes it with this loss: {loss}"
+
+
+def unconfirmed_loss(
+    decision: GroupDecision, answers: Mapping[int, MemberAnswer], quorum: Quorum
+) -> str:
+    """What is given up if the ledger is closed in front of a group that is lost.
+
+    Range by range: what nobody has whole, and what is whole and goes with it, since entries are
+    acknowledged in order and a ledger has no gaps.
+    """
+    pieces = given_up(decision.first_entry_id, answers, quorum)
+    if not pieces:
+        first = decision.first_entry_id
+        return f"entries from {first} on may have been acknowledged and are given up"
+    ranges = {
+        is_whole: ", ".join(
+            entries(piece.first_entry_id, piece.last_entry_id)
+            for piece in pieces
+            if piece.is_whole is is_whole
+        )
+        for is_whole in (False, True)
+    }
+    whole = f"; so are {ranges[True]}, which are whole but follow" if ranges[True] else ""
+    return (
+        f"{ranges[False]} and what followed may have been acknowledged and are given up, "
+        f"because nobody has them whole{whole}"
+    )
+
+
+def confirmed_loss(first: int, last: int) -> str:
+    """What is lost if the record of the last confirmed entry is."""
+    verb = "was" if first == last else "were"
+    return f"{entries(first, last)} {verb} acknowledged and cannot be read any more"
+
+
+def loss_with_bookies(loss: Loss) -> str:
+    """What is, or may be, lost because bookies are gone."""
+    names, gone = (", ".join(m.bookie_id for m in group) for group in (loss.members, loss.gone))
+    those = f"of {entries(loss.first_entry_id, loss.last_entry_id)}, those on {names}"
+    why = "were declared lost or initialised anew"
+    if loss.damaged:
+        damaged = ", ".join(member.bookie_id for member in loss.damaged)
+        others = f", the others {why}" if loss.damaged != loss.gone else ""
+        why = f"fail there: the journals on {damaged} are damaged or gone{others}"
+    if loss.is_certain:
+        return f"{those} cannot be read: all of these {why}"
+    return f"{those} may have been on {gone} only, which {why}"
+
+
+def stuck(
+    ledger: LedgerMetadata,
+    decision: GroupDecision,
+    answers: Mapping[int, MemberAnswer],
+    problems: Mapping[int, str],
+    known: Collection[Member],
+) -> Stuck:
+    """Why the ledger cannot be closed, but for whom it waits for.
+
+    Args:
+        problems: by ensemble index, in one line each.
+    """
+    first = decision.first_entry_id
+    what = "not all its rows are found" if decision.record else "it may have been acknowledged"
+    in_doubt = f"ledger {ledger.ledger_id} cannot be closed yet: entry {first} is in doubt ({what})"
+    ensemble = ledger.last_fragment.ensemble
+    if decision.verdict is Verdict.LOST:
+        return Stuck(
+            f"{in_doubt}, and {only_they_could_tell(decision, ensemble, answers, problems)}",
+            accept(ledger.ledger_id, unconfirmed_loss(decision, answers, ledger.quorum)),
+            first,
+        )
+    names = _names(ensemble[index] for index in decision.waiting_for)
+    reasons = [problems.get(index, "it is silent") for index in decision.waiting_for]
+    unable = (Doubt.DAMAGED, Doubt.DATA_LOST)
+    reasons += [problems[i] for i, answer in answers.items() if answer.doubt in unable]
+    return Stuck(
+        f"{in_doubt}, no sure answer from {names} ({'; '.join(reasons)})",
+        _next_step(decision, ledger, answers, known),
+        first,
+    )
+
+
+def _next_step(
+    decision: GroupDecision,
+    ledger: LedgerMetadata,
+    answers: Mapping[int, MemberAnswer],
+    known: Collection[Member],
+) -> str:
+    """The hint where silent bookies are waited for, or what is strange on others."""
+    ensemble = ledger.last_fragment.ensemble
+    silent = [ensemble[index] for index in decision.waiting_for if index not in answers]
+    unfenced = [
+        ensemble[index]
+        for index in decision.waiting_for
+        if index in answers and answers[index].doubt is Doubt.UNFENCED
+    ]
+    hints = [bring_back(silent, known)] if silent else []
+    if unfenced:
+        hints.append(
+            f"make it possible to write to {_names(unfenced)}, then recover again; one that can "
+            f"only be read from now on: {_lost_commands(unfenced, known)}"
+        )
+    if hints:
+        return "; or ".join(hints)
+    unclear = _names(ensemble[index] for index in decision.waiting_for)
+    return f"see to what is strange on {unclear}, then recover again"
+
+
+def since_lost(
+    ledger_id: int,
+    entry_id: int | None,
+    lost: Iterable[Member],
+    silent: Collection[Member],
+    known: Collection[Member],
+) -> tuple[str, str]:
+    """Reason and hint of a recovery that waited for bookies which were declared lost since.
+
+    Args:
+        silent: those that it waits for still.
+    """
+    gone = f"declared lost since: {_names(lost)}"
+    if entry_id is None or not silent:
+        return (
+            f"ledger {ledger_id} is not closed yet; of the bookies that it waited for, {gone}",
+            f"`bkspark ledger recover {ledger_id}` closes it, or says what would be lost",
+        )
+    return (
+        f"ledger {ledger_id} cannot be closed yet: entry {entry_id} is in doubt, no sure answer "
+        f"from {_names(silent)} ({gone})",
+        bring_back(silent, known),
+    )
+
+
+def _names(members: Iterable[Member]) -> str:
+    return ", ".join(member.bookie_id for member in members)
+
+
+def only_they_could_tell(
+    decision: GroupDecision,
+    ensemble: Sequence[Member],
+    answers: Mapping[int, MemberAnswer],
+    problems: Mapping[int, str],
+) -> str:
+    """Of a group that is lost: who could decide, and why none of these bookies ever will."""
+
+    def why(index: int) -> str:
+        if decision.first_entry_id in answers[index].records:
+            return "its rows are damaged"
+        if answers[index].doubt is Doubt.LOST:
+            return "declared lost"
+        return problems[index]
+
+    reasons = "; ".join(dict.fromkeys(why(index) for index in decision.waiting_for))
+    names = _names(ensemble[index] for index in decision.waiting_for)
+    return f"only {names} could tell ({reasons})"
+
+
+def no_record(
+    ledger: LedgerMetadata, entry_id: int, silent: Mapping[Member, str], known: Collection[Member]
+) -> Stuck:
+    """Why the record of the last confirmed entry is waited for.
+
+    Args:
+        silent: who may have it, and why in one line.
+    """
+    return Stuck(
+        f"ledger {ledger.ledger_id}: no bookie shows the record of the confirmed entry {entry_id} "
+        f"({'; '.join(silent.values())})",
+        bring_back(silent, known),
+        waiting_for=tuple(silent),
+    )
+
+
+def record_is_lost(
+    ledger: LedgerMetadata, entry_id: int, loss: str, waiting_for: tuple[Member, ...]
+) -> Stuck:
+    """Why the operator's word is needed, where no bookie that is left has that record."""
+    return Stuck(
+        f"ledger {ledger.ledger_id} cannot be closed yet: no bookie that is left has the record "
+        f"of the confirmed entry {entry_id}",
+        accept(ledger.ledger_id, loss),
+        waiting_for=waiting_for,
+    )
+
+
+def confirmed_is_gone(loss: Loss) -> str:
+    """The warning about confirmed entries that are, or may be, lost."""
+    line = f"DATA LOSS: {loss_with_bookies(loss)}"
+    return line if loss.is_certain else f"POSSIBLE {line}; reading them tells"
+
+
+def too_few(ledger: LedgerMetadata, group: AddRecord, problems: Iterable[str]) -> Stuck:
+    """Why what was found cannot be written back."""
+    what = entries(group.first_entry_id, group.last_entry_id)
+    verb = "was" if group.entry_count == 1 else "were"
+    return Stuck(
+        f"ledger {ledger.ledger_id} cannot be closed yet: {what} {verb} found but cannot be "
+        f"written to {ledger.quorum.ack_quorum_size} bookies ({'; '.join(problems)})",
+        "bring back one of these bookies, or add one (`bkspark bookie add URL`), then recover "
+        "again",
+    )
+
+
+def cannot_be_read(ledger: LedgerMetadata, group: AddRecord, reason: str) -> Stuck:
+    """Why what was found cannot be copied any more."""
+    what = entries(group.first_entry_id, group.last_entry_id)
+    return Stuck(
+        f"ledger {ledger.ledger_id} cannot be closed yet: {what} could be read a moment ago, and "
+        f"now {reason}",
+        "bring back one of these bookies, then recover again: it decides anew",
+    )

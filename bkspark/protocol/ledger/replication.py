@@ -1,0 +1,203 @@
+"""Giving the groups that a recovery keeps to the members of their write sets.
+
+Rule 1. Qa members of every write set must have them before the ledger is closed; what recovery
+cannot write back it does not close (RB-15, H27). That holds for the records and for each entry log
+by itself: a bookie with a damaged copy of one has good ones of others.
+
+Rule 2. Where too few members take them, spares stand in for those that fail. The new ensemble is
+this recovery's alone until the closing CAS: the next one, should this one die, asks the ensemble
+that the writer wrote to (RB-04, RB-05).
+
+Rule 3. A spare holds the fence before anything else is written to it.
+
+Rule 4. Members get their copies in rounds, all at once. A spare is looked for only when a round is
+over; one that was waited for in vain before is not asked again.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from bkspark.protocol.ledger import recovery_messages as say
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.record import AddRecord, Piece
+from bkspark.protocol.ledger.recovery_answers import Displaced, Unreadable, WrittenBack
+from bkspark.protocol.ledger.recovery_steps import (
+    Answer,
+    ChooseSpares,
+    Event,
+    Instruction,
+    KeptGroup,
+    Note,
+    Spares,
+    Stuck,
+    WriteBack,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Replicated:
+    """It is done: ``ensemble`` has the groups, with spares where they stand in."""
+
+    ensemble: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """Some groups on their way to their members.
+
+    Attributes:
+        fenced: ensemble indexes of members that hold the fence.
+        ensemble: whom the groups are written to now.
+        awaited: ensemble indexes that have not answered in this round.
+        written: ensemble indexes that have their copies, with the entry logs damaged there.
+        problems: bookie ids, and why they have no copy.
+        unreadable: why the groups cannot be read any more, if so.
+        outcome: how it ends; None while it goes on.
+    """
+
+    ledger: LedgerMetadata
+    known: tuple[Member, ...]
+    groups: tuple[KeptGroup, ...]
+    fenced: frozenset[int]
+    ensemble: tuple[Member, ...]
+    awaited: frozenset[int] = frozenset()
+    written: tuple[tuple[int, frozenset[Piece]], ...] = ()
+    problems: tuple[tuple[str, str], ...] = ()
+    unreadable: str = ""
+    outcome: Replicated | Displaced | Stuck | None = None
+
+    def begun(self, silent: Collection[int]) -> "Step":
+        """The first round, without members that are ``silent``."""
+        names = [self.ensemble[index].bookie_id for index in self._owners if index in silent]
+        problems = tuple((name, f"bookie {name} does not answer") for name in names)
+        turn = [index for index in self._owners if index not in silent]
+        return replace(self, problems=problems)._round(turn, ())
+
+    def receive(self, event: Event) -> "Step":
+        """What an answer to one of its instructions leads to."""
+        match event:
+            case Spares(members):
+                return self._stand_in(members)
+            case Answer(WriteBack(index, member), result):
+                state = replace(self, awaited=self.awaited - {index})
+                state, notes = state._hear(index, member.bookie_id, result)
+                return state._going_on(notes)
+        raise AssertionError(f"a write-back awaits no {type(event).__name__}")
+
+    def _hear(self, index: int, name: str, result: object) -> "tuple[Replication, list[Note]]":
+        match result:
+            case WrittenBack(damaged=damaged):
+                written = (*self.written, (index, frozenset(piece for piece, _ in damaged)))
+                lines = [f"{name}: {reason}" for _, reason in damaged]
+                problems = (*self.problems, *((name, line) for line in lines))
+                notes = [Note(f"not written back: {line}") for line in lines]
+                return replace(self, written=written, problems=problems), notes
+            case Displaced():
+                return replace(self, outcome=result), []
+            case Unreadable(reason):
+                state = replace(self, unreadable=self.unreadable or reason)
+            case _:
+                reason = str(result)
+                state = replace(self, problems=(*self.problems, (name, reason)))
+        return state, [Note(f"not written back: {reason}", is_warning=True)]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether ``outcome`` is the end; one that was displaced hears the others first."""
+        return self.outcome is not None and not self.awaited
+
+    @property
+    def _owners(self) -> list[int]:
+        """Ensemble indexes that belong to the write set of some group."""
+        return [
+            index
+            for index in range(len(self.ensemble))
+            if any(_belongs_on(group.record, index) for group in self.groups)
+        ]
+
+    def _round(self, turn: Iterable[int], notes: Iterable[Instruction]) -> "Step":
+        asked = [index for index in turn if self.ensemble[index] in self.known]
+        written = tuple((index, damaged) for index, damaged in self.written if index not in asked)
+        state = replace(self, awaited=frozenset(asked), written=written)
+        return state._going_on([*notes, *(self._instruction(index) for index in asked)])
+
+    def _instruction(self, index: int) -> WriteBack:
+        member = self.ensemble[index]
+        is_fenced = index in self.fenced and member == self.ledger.last_fragment.ensemble[index]
+        groups = tuple(group for group in self.groups if _belongs_on(group.record, index))
+        return WriteBack(index, member, groups, must_fence=not is_fenced)
+
+    def _going_on(self, instructions: Collection[Instruction]) -> "Step":
+        """Wait for the rest of the round; then end, or ask for spares."""
+        if self.awaited or self.outcome is not None:
+            return self, tuple(instructions)
+        short = self._first_short()
+        if short is None:
+            return self._done(instructions)
+        if self.unreadable:
+            stuck = say.cannot_be_read(self.ledger, short, self.unreadable)
+            return replace(self, outcome=stuck), tuple(instructions)
+        good = frozenset(self.ensemble[index] for index, damaged in self.written if not damaged)
+        before = (*self.ensemble, *self.ledger.last_fragment.ensemble)
+        exclude = {*(member.bookie_id for member in before), *(name for name, _ in self.problems)}
+        chosen = ChooseSpares(len(self._failed), frozenset(exclude), good)
+        return self, (*instructions, chosen)
+
+    @property
+    def _failed(self) -> list[int]:
+        """Whom spares stand in for: those without a copy first, then those with a damaged one."""
+        written = dict(self.written)
+        failed = [index for index in self._owners if index not in written]
+        failed += [index for index in self._owners if written.get(index)]
+        return failed
+
+    def _stand_in(self, spares: Collection[Member]) -> "Step":
+        """The next round: each of ``spares`` in the place of a member that failed."""
+        places = dict(zip(self._failed, spares))
+        short = self._first_short()
+        if not places and short is not None:
+            problems = dict(self.problems).values()
+            return replace(self, outcome=say.too_few(self.ledger, short, problems)), ()
+        notes = [
+            Note(f"{spare.bookie_id} stands in for {self.ensemble[index].bookie_id}")
+            for index, spare in places.items()
+        ]
+        state = replace(
+            self,
+            ensemble=tuple(places.get(i, member) for i, member in enumerate(self.ensemble)),
+            known=(*self.known, *spares),
+        )
+        return state._round(places, notes)
+
+    def _first_short(self) -> AddRecord | None:
+        """The first group of whose record, or of one of whose entry logs, there are too few."""
+        quorum, written = self.ledger.quorum, dict(self.written)
+        for group in self.groups:
+            record = group.record
+            if not all(quorum.is_ack_quorum(ws, written) for ws in record.write_sets()):
+                return record
+            for piece in record.pieces:
+                holders = [index for index, damaged in written.items() if piece not in damaged]
+                if not quorum.is_ack_quorum(quorum.write_set(piece[1]), holders):
+                    return record
+        return None
+
+    def _done(self, instructions: Iterable[Instruction]) -> "Step":
+        before, written = self.ledger.last_fragment.ensemble, dict(self.written)
+        pairs = enumerate(zip(before, self.ensemble, strict=True))
+        ensemble = tuple(new if index in written else old for index, (old, new) in pairs)
+        plural = "" if len(self.groups) == 1 else "s"
+        count = f"{len(self.groups)} group{plural} to {len(written)} bookies"
+        notes = [Note(f"wrote back {count}")]
+        lacking = [before[index].bookie_id for index in self._owners if index not in written]
+        if lacking:
+            line = f"closing it without copies on {', '.join(lacking)}"
+            notes.append(Note(line, is_warning=True))
+        return replace(self, outcome=Replicated(ensemble)), (*instructions, *notes)
+
+
+Step = tuple[Replication, tuple[Instruction, ...]]
+
+
+def _belongs_on(group: AddRecord, index: int) -> bool:
+    return any(index in write_set for write_set in group.write_sets())

@@ -1,0 +1,217 @@
+"""What a writer is told, and what it has done: the events and instructions of ``writing``.
+
+Both are values. Who carries out the instructions is none of their business: threads, a simulation
+or a loop in a test.
+"""
+
+from dataclasses import dataclass
+
+from bkspark.errors import BookKeeperError, LedgerClosedError, LedgerFencedError
+from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+
+# --- events --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """Entries for one record; only while ``may_submit``."""
+
+    entry_count: int
+    byte_count: int
+    names_entry_logs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The record that begins at ``first_entry_id`` is durable there and passed the post-check."""
+
+    ensemble_index: int
+    bookie_id: str
+    first_entry_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A member failed, hangs, or is fenced; nothing more comes from it."""
+
+    ensemble_index: int
+    bookie_id: str
+    error: BookKeeperError
+
+
+@dataclass(frozen=True, slots=True)
+class Enlisted:
+    """A bookie that holds the writer's permission, None if there is none.
+
+    Attributes:
+        passed_over: bookies that failed meanwhile, each with the reason.
+    """
+
+    member: Member | None
+    passed_over: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Swapped:
+    """The compare-and-set came through; what the metadata says now."""
+
+    metadata: LedgerMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A metadata check ended: what the metadata says now, None if it is what was seen before."""
+
+    ticket: CheckTicket
+    metadata: LedgerMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """An add was not acknowledged in ``seconds``."""
+
+    first_entry_id: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing was sent for as long as a writer is silent about its LAC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Nothing more is submitted; with an error the writer ends at once."""
+
+    error: BookKeeperError | None = None
+
+
+Event = Submitted | Stored | Failed | Enlisted | Swapped | Checked | TimedOut | Idle | Stop
+
+
+# --- instructions --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Append the record of ``add`` on these members, behind what was sent to them before."""
+
+    indexes: tuple[int, ...]
+    add: PendingAdd
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Append a confirmation of the LAC on these members; nobody waits for it."""
+
+    indexes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckMetadata:
+    """See whether the metadata is what was seen last; nothing may come between."""
+
+    ticket: CheckTicket
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Tell whoever waits for these adds, in this order."""
+
+    adds: tuple[PendingAdd, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Use a member no more; it stays in the metadata."""
+
+    ensemble_index: int
+    member: Member
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Enlist:
+    """Find a bookie, neither a member nor one that failed, that takes the writer's permission.
+
+    Attributes:
+        staying: the members that remain.
+        exclude: ids of bookies that must not be chosen.
+    """
+
+    ensemble_index: int
+    staying: tuple[Member, ...]
+    exclude: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Name another ensemble in the metadata by compare-and-set."""
+
+    ledger_id: int
+    term: int
+    token: str
+    first_entry_id: int
+    ensemble: tuple[Member, ...]
+
+    def applied_to(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
+        """The newest metadata with the change.
+
+        Raises:
+            LedgerFencedError: the ledger is not the writer's any more.
+        """
+        if metadata is None:
+            raise LedgerFencedError(f"ledger {self.ledger_id} is gone")
+        try:
+            return metadata.with_ensemble(
+                self.first_entry_id, self.ensemble, term=self.term, token=self.token
+            )
+        except LedgerClosedError as error:
+            # Not "closed": whoever closed it may have kept entries that have no ack (RB-35).
+            raise LedgerFencedError(
+                f"ledger {self.ledger_id} was closed by another client"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Use a new member from now on, which the metadata names.
+
+    Attributes:
+        replaced: the bookie that had its place, with the reason.
+    """
+
+    ensemble_index: int
+    member: Member
+    first_entry_id: int
+    replaced: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WarnOfGaps:
+    """Entries from here on get fewer copies: (bookie id, reason) of the members without."""
+
+    first_entry_id: int
+    lacking: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The writer has ended; None if all that was submitted is acknowledged."""
+
+    error: BookKeeperError | None
+
+
+Instruction = (
+    Append
+    | Confirm
+    | CheckMetadata
+    | Acknowledge
+    | Release
+    | Enlist
+    | Swap
+    | Join
+    | WarnOfGaps
+    | End
+)

@@ -1,0 +1,360 @@
+"""A log: ledgers in a row, under one compare-and-set record.
+
+Rule 1. ``ledgers`` are CLOSED, so their ends are known and offsets behind them are fixed (design:
+"no log CAS may put something behind a ledger unless it is CLOSED"). Behind them come up to two
+ledgers whose end is not fixed yet, the *tail*: the one that is written to, and, while its writer
+rolls, the one before it. So whoever opens the log fences all of the tail (RB-20: the last two).
+
+Rule 2. A ledger that was dropped never joins: a commit that hung and wakes late finds itself
+refused, whatever it does (H5).
+
+Rule 3. An application's transaction version only grows; a splice that carries one not above the
+last is already done (as in Delta): it changes nothing but that its ledger is dropped. Versions are
+never forgotten: applications should keep their names, for each is a line of the record.
+
+Rule 4. Overwriting starts a new generation with offsets from 0; transactions survive it.
+
+Rule 5. A name whose log was deleted, or whose first write was aborted, keeps a *vacant* record: no
+log for anybody who asks, but it remembers the generations, the dropped ledgers and the queries that
+wrote to it. The first splice creates the log (anew), or somebody who wants it empty.
+
+Rule 6. Truncation hides whole offsets at once, and never goes past a ledger that is not CLOSED. The
+last ledger stays. A sealed log takes nothing any more.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, replace
+
+from bkspark.errors import (
+    InvalidRequestError,
+    LedgerClosedError,
+    LedgerExistsError,
+    LedgerFencedError,
+    MetadataVersionError,
+    OutcomeUnknownError,
+)
+from bkspark.protocol.ledger.metadata import (
+    INVALID_ENTRY_ID,
+    DigestSpec,
+    LedgerMetadata,
+    LedgerState,
+)
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.log.contents import LogContents, LoggedLedger
+from bkspark.protocol.log.stream_run import StreamRun, queries_of, require_not_orphaned, with_run
+
+UNSTAMPED = 0
+"""In place of a time until the record is ``stamped``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord(LogContents):
+    """One version of a log's record, and how it becomes the next."""
+
+    # --- a closed ledger joins -----------------------------------------------------------------
+
+    def spliced(
+        self,
+        ledger: LedgerMetadata,
+        *,
+        schema: bytes,
+        transaction: Transaction | None,
+        overwrite: bool = False,
+    ) -> "LogRecord":
+        """Return the log with ``ledger`` at its end, or alone in a new generation.
+
+        A vacant record becomes a log with the ledger's quorum and digest.
+
+        Does nothing to a log that has the ledger already, so that a repeated call is harmless.
+        Only drops the ledger if its transaction has committed (rule 3), overwrite or not.
+
+        Args:
+            ledger: read after this version of the log was, so that one whose deletion took it off
+                ``dropped`` is seen to be DELETING.
+
+        Raises:
+            OutcomeUnknownError: the ledger was dropped meanwhile, so its rows will never be read.
+            InvalidRequestError: the ledger is not CLOSED, or the log's tail is not (rule 1).
+            LedgerClosedError: the log is sealed.
+        """
+        if any(logged.ledger_id == ledger.ledger_id for logged in self.ledgers):
+            return self
+        if self.has_committed(transaction):
+            return self.without(ledger.ledger_id)
+        self._require_joinable(ledger)
+        _require_closed(ledger, self.name)
+        if self.tail:
+            raise InvalidRequestError(f"log {self.name}: the ledgers {self.tail} are not closed")
+        base = self._base_for(ledger, overwrite=overwrite)
+        done = {} if transaction is None else {transaction.app_id: transaction.version}
+        return replace(base, schema=schema)._joined(ledger, done)
+
+    def without(self, ledger_id: int) -> "LogRecord":
+        """Return the log with ``ledger_id`` dropped for ever, unless it has joined already."""
+        is_known = ledger_id in self.dropped or ledger_id in self.listed_ids
+        return self if is_known else replace(self, dropped=(*self.dropped, ledger_id))
+
+    # --- the tail ------------------------------------------------------------------------------
+
+    def with_tail(
+        self, ledger: LedgerMetadata, *, schema: bytes | None = None, own: int | None = None
+    ) -> "LogRecord":
+        """Return the log with the OPEN ``ledger`` as its last; only then may it be written to.
+
+        Does nothing to a log whose tail has the ledger already.
+
+        Args:
+            ledger: read after this version of the log was.
+            schema: of the log from now on, if it changes.
+            own: for a roll, the one tail ledger, which its own writer will close after this.
+
+        Raises:
+            LedgerFencedError: somebody else has opened the log since, or taken ``ledger`` over.
+            OutcomeUnknownError: the ledger was dropped.
+            LedgerClosedError: the log is sealed.
+            InvalidRequestError: the ledger has other settings than the log.
+        """
+        if ledger.ledger_id in self.tail:
+            return self
+        self._require_joinable(ledger)
+        if self.tail != (() if own is None else (own,)):
+            raise LedgerFencedError(
+                f"log {self.name} was opened by another writer",
+                hint="open it again to go on, if you are still the one who should write",
+            )
+        if ledger.state is not LedgerState.OPEN:
+            raise LedgerFencedError(
+                f"ledger {ledger.ledger_id} is {ledger.state.value}: it was taken over before it "
+                f"joined log {self.name}"
+            )
+        self._require_settings_of(ledger)
+        return replace(self, tail=(*self.tail, ledger.ledger_id), schema=schema or self.schema)
+
+    def settled(self, *ledgers: LedgerMetadata) -> "LogRecord":
+        """Return the log with these CLOSED ``ledgers`` moved from its tail to their fixed places.
+
+        Those that are in the tail no more are left alone. Empty ones take no place (RB-21).
+
+        Raises:
+            InvalidRequestError: one is not CLOSED, or one before it is not among them (rule 1).
+        """
+        known = {ledger.ledger_id: ledger for ledger in ledgers}
+        log = self
+        while log.tail and log.tail[0] in known:
+            ledger = known[log.tail[0]]
+            _require_closed(ledger, self.name)
+            log = replace(log, tail=log.tail[1:])._joined(ledger, ledger.transactions)
+        if known.keys() & set(log.tail):
+            raise InvalidRequestError(f"log {self.name}: ledger {log.tail[0]} is not closed yet")
+        return log
+
+    def with_stream(self, run: StreamRun) -> "LogRecord":
+        """Return the log with ``run`` as the current one of its query (see ``stream_run``).
+
+        Raises:
+            LedgerFencedError: a newer run has taken over.
+            NoSuchLedgerError: rows of the query went with a deleted log of this name.
+        """
+        require_not_orphaned(run, self.orphaned_queries, self.name)
+        streams = with_run(self.streams, run)
+        return self if streams == self.streams else replace(self, streams=streams)
+
+    # --- the log as a whole --------------------------------------------------------------------
+
+    def still_of(self, generation: int) -> "LogRecord":
+        """The record itself, for whoever means ``generation`` and no other (rule 4).
+
+        Raises:
+            MetadataVersionError: the log was overwritten, or deleted and made anew, since.
+        """
+        if self.generation != generation:
+            raise MetadataVersionError(
+                f"log {self.name!r} was overwritten, or deleted and made anew, meanwhile: it is at "
+                f"generation {self.generation}, not {generation} any more",
+                hint="nothing was done; try again if the log as it is now is meant",
+            )
+        return self
+
+    def truncated(self, before_offset: int) -> "LogRecord":
+        """Return the log without its entries below ``before_offset``; never gives any back.
+
+        Ledgers that lie below as a whole are dropped and to be deleted, but not the last.
+
+        Raises:
+            InvalidRequestError: past the end of the closed ledgers (rule 6).
+        """
+        if before_offset > self.end_offset:
+            raise InvalidRequestError(
+                f"log {self.name} can be truncated up to offset {self.end_offset}, "
+                f"not {before_offset}",
+                hint="the ledger behind it is still open: roll it first" if self.tail else "",
+            )
+        if before_offset <= self.first_offset:
+            return self
+        kept = tuple(ledger for ledger in self.ledgers if ledger.end_offset > before_offset)
+        if not kept and not self.tail:
+            kept = self.ledgers[-1:]
+        gone = tuple(x.ledger_id for x in self.ledgers[: len(self.ledgers) - len(kept)])
+        return replace(
+            self,
+            ledgers=kept,
+            first_offset=before_offset,
+            first_version=self.first_version + len(gone),
+            truncated_ms=UNSTAMPED,
+            dropped=(*self.dropped, *gone),
+            to_delete=(*self.to_delete, *gone),
+        )
+
+    def sealed(self) -> "LogRecord":
+        """Return the log at its end for ever.
+
+        Raises:
+            InvalidRequestError: its tail is not closed.
+        """
+        return replace(self, is_sealed=True)
+
+    def created(self, quorum: Quorum, digest: DigestSpec, schema: bytes) -> "LogRecord":
+        """Return an empty log with these settings, made of a vacant record.
+
+        Raises:
+            LedgerExistsError: there is a log of this name.
+        """
+        if not self.is_vacant:
+            raise LedgerExistsError(
+                f"there is a log {self.name!r} already", hint="open it, or choose another name"
+            )
+        return replace(
+            self,
+            is_vacant=False,
+            generation=self.generation + 1,
+            quorum=quorum,
+            digest=digest,
+            schema=schema,
+        )
+
+    def forgetting(self, deleted: Iterable[int]) -> "LogRecord":
+        """Return the record without dropped ledgers that are DELETING: those cannot join anyway."""
+        gone = set(deleted)
+        return replace(
+            self,
+            dropped=tuple(x for x in self.dropped if x not in gone),
+            to_delete=tuple(x for x in self.to_delete if x not in gone),
+        )
+
+    def stamped(self, changed_ms: int) -> "LogRecord":
+        """Return the record with the time of its change, for people and for retention by age.
+
+        A ledger's time is never before that of the one in front of it: a clock that is behind makes
+        no ledger older than what was there already ("retention", rule 4).
+        """
+        ledgers: list[LoggedLedger] = []
+        newest_ms = 0
+        for ledger in self.ledgers:
+            newest_ms = max(newest_ms, ledger.closed_ms or changed_ms)
+            ledgers.append(ledger if ledger.closed_ms else replace(ledger, closed_ms=newest_ms))
+        return replace(
+            self,
+            changed_ms=changed_ms,
+            created_ms=self.created_ms or changed_ms,
+            ledgers=tuple(ledgers),
+            truncated_ms=changed_ms if self.truncated_ms == UNSTAMPED else self.truncated_ms,
+        )
+
+    def vacated(self) -> "LogRecord":
+        """Return the record of a deleted log: all its ledgers to be deleted, all else forgotten.
+
+        But not which queries have written to it.
+        """
+        emptied = self._emptied()
+        orphaned_queries = (*self.orphaned_queries, *queries_of(self.streams, self.transactions))
+        return replace(
+            emptied,
+            to_delete=emptied.dropped,
+            orphaned_queries=orphaned_queries,
+            is_vacant=True,
+            schema=b"",
+            transactions={},
+            streams={},
+            is_sealed=False,
+            retention_bytes=None,
+            retention_ms=None,
+        )
+
+    @classmethod
+    def vacant(cls, name: str, quorum: Quorum) -> "LogRecord":
+        """The record of a name that never had a log."""
+        return cls(name, quorum, DigestSpec(), schema=b"", is_vacant=True, generation=0)
+
+    @classmethod
+    def of(cls, record: "LogRecord | None", name: str, quorum: Quorum) -> "LogRecord":
+        """``record``, or that of a name that never had a log."""
+        return cls.vacant(name, quorum) if record is None else record
+
+    # --- parts of the above --------------------------------------------------------------------
+
+    def _require_joinable(self, ledger: LedgerMetadata) -> None:
+        if ledger.ledger_id in self.dropped:
+            raise OutcomeUnknownError(
+                f"ledger {ledger.ledger_id} was dropped from log {self.name}, by an abort, a "
+                "truncation or an overwrite",
+                hint="nothing of this write is in the log now; find out what removed it before "
+                "it is run again",
+            )
+        if self.is_sealed:
+            raise LedgerClosedError(
+                f"log {self.name} is sealed", hint="it only can be read; write to another log"
+            )
+
+    def _require_settings_of(self, ledger: LedgerMetadata) -> None:
+        """The ledger was made for this log, not for one of its name that was deleted since."""
+        settings = (
+            ("digestType", self.digest.digest_type, ledger.digest.digest_type),
+            ("quorum sizes", astuple(self.quorum), astuple(ledger.quorum)),
+        )
+        for what, own, other in settings:
+            if own != other:
+                raise InvalidRequestError(
+                    f"log {self.name} has {what} {own}, not {other}: somebody else created it "
+                    "meanwhile",
+                    hint="nothing of this write is in the log; run it again",
+                )
+
+    def _base_for(self, ledger: LedgerMetadata, *, overwrite: bool) -> "LogRecord":
+        if self.is_vacant:
+            return self.created(ledger.quorum, ledger.digest, self.schema)
+        self._require_settings_of(ledger)
+        if overwrite:
+            return replace(self._emptied(), generation=self.generation + 1)
+        return self
+
+    def _joined(self, ledger: LedgerMetadata, done: Mapping[str, int]) -> "LogRecord":
+        """The closed ``ledger``, with what is ``done`` by it, behind the others.
+
+        One without entries is dropped, and to be deleted: nobody needs anything of it.
+        """
+        merged = dict(self.transactions)
+        for app_id, version in done.items():
+            merged[app_id] = max(version, merged.get(app_id, version))
+        log = replace(self, transactions=merged)
+        if ledger.last_entry_id is None or ledger.last_entry_id == INVALID_ENTRY_ID:
+            empty = ledger.ledger_id
+            return replace(log, dropped=(*log.dropped, empty), to_delete=(*log.to_delete, empty))
+        place = LoggedLedger(
+            ledger.ledger_id, self.end_offset, ledger.last_entry_id + 1, ledger.length_bytes or 0
+        )
+        return replace(log, ledgers=(*log.ledgers, place))
+
+    def _emptied(self) -> "LogRecord":
+        dropped = (*self.dropped, *self.listed_ids)
+        first_version = self.first_version + len(self.ledgers)
+        emptied = replace(self, ledgers=(), tail=(), first_offset=0, dropped=dropped)
+        return replace(emptied, first_version=first_version, truncated_ms=None)
+
+
+def _require_closed(ledger: LedgerMetadata, log_name: str) -> None:
+    if ledger.state is not LedgerState.CLOSED:
+        raise InvalidRequestError(
+            f"ledger {ledger.ledger_id} is {ledger.state.value}, and only a CLOSED one can "
+            f"join log {log_name}"
+        )

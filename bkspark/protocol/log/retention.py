@@ -1,0 +1,65 @@
+"""How much of a log is kept.
+
+Rule 1. Whole ledgers go, from the oldest on, and it ends at the first that has to stay. What is
+left is counted anew after each: comparing every ledger with the whole excess once deleted nine of
+ten in place of five.
+
+Rule 2. A ledger goes if it is older than the log keeps, or if what is behind it is as much as the
+log keeps; so at least that much stays.
+
+Rule 3. The last ledger stays, and so does everything that a cursor which is respected has not read.
+
+Rule 4. Age compares two clocks: that of whoever noted that the ledger was closed, and that of
+whoever truncates. Ledgers go earlier by as much as the second is ahead of the first, and later by
+as much as it is behind. A noted time is never before that of the ledger in front: so one noted by
+a clock that is behind goes with the one in front of it at the earliest, and one noted by a clock
+that is ahead keeps itself, and what comes behind it, for as much longer. Size looks at no clock.
+"""
+
+from collections.abc import Iterable
+
+from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.record import LogRecord
+
+
+def is_limited(log: LogRecord) -> bool:
+    """Whether the log keeps less than everything."""
+    return log.retention_bytes is not None or log.retention_ms is not None
+
+
+def retained_from(
+    log: LogRecord,
+    *,
+    now_ms: int,
+    positions: Iterable[int] = (),
+    ledger_count_max: int | None = None,
+) -> int:
+    """The offset that ``log`` may be truncated to by its own settings.
+
+    Args:
+        positions: of the cursors to respect, the next offset that each will read.
+        ledger_count_max: so many ledgers go at most; None for as many as the settings say.
+    """
+    unread = min(positions, default=log.end_offset)
+    rest = log.length_bytes
+    offset = log.first_offset
+    candidates = log.ledgers if log.tail else log.ledgers[:-1]
+    for ledger in candidates[:ledger_count_max]:
+        rest -= ledger.length_bytes
+        is_wanted = not (_is_old(log, ledger, now_ms) or _is_beyond(log, rest))
+        if is_wanted or ledger.end_offset > unread:
+            break
+        offset = max(offset, ledger.end_offset)
+    return offset
+
+
+def _is_old(log: LogRecord, ledger: LoggedLedger, now_ms: int) -> bool:
+    """Whether the ledger was closed too long ago; one without a time never was."""
+    if log.retention_ms is None or not ledger.closed_ms:
+        return False
+    return now_ms - ledger.closed_ms > log.retention_ms
+
+
+def _is_beyond(log: LogRecord, rest: int) -> bool:
+    """Whether the ``rest`` behind a ledger is enough."""
+    return log.retention_bytes is not None and rest >= log.retention_bytes

@@ -1,0 +1,88 @@
+"""A lane: how long its bookie may take for what was sent."""
+
+import math
+import threading
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bkspark import environment
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.hang_memory import HangMemory
+from bkspark.ledger.handles import lane
+from bkspark.ledger.handles.lane import Framed, Lane
+from bkspark.protocol.ledger.writing_steps import Failed
+
+ADDRESS = BookieAddress("bookie-1", "a" * 32, "c" * 32, "memory://a")
+
+
+def framed(first_entry_id: int, size: int) -> Framed:
+    part = SimpleNamespace(length_bytes=size)
+    record: Any = SimpleNamespace(
+        first_entry_id=first_entry_id, parts=[part], is_confirmation=False
+    )
+    return Framed(record, ())
+
+
+def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "SLOWEST_BYTES_PER_SECOND", 10)
+    monkeypatch.setattr(environment, "start", lambda _work, _name: None)  # it never gets on
+    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None)
+    assert (its_lane.since, its_lane.extra_seconds) == (math.inf, 0)
+    for first_entry_id, size in enumerate((20, 100, 30)):
+        its_lane.send(framed(first_entry_id, size))
+    began = its_lane.since
+    assert its_lane.extra_seconds == 2
+    its_lane.answered(0)
+    assert its_lane.extra_seconds == 2 + 10
+    assert its_lane.since >= began
+    its_lane.answered(1)
+    assert its_lane.extra_seconds == 2 + 10 + 3
+    its_lane.answered(2)
+    assert (its_lane.since, its_lane.extra_seconds, its_lane.waiting_bytes) == (math.inf, 0, 0)
+    its_lane.send(framed(3, 10))
+    assert its_lane.extra_seconds == 1
+
+
+def test_a_bookie_that_hung_for_others_is_not_waited_for() -> None:
+    environment.the_one(HangMemory).gave_up(ADDRESS, Future())
+    events: list[Any] = []
+    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=events.append)
+    [broken] = events
+    assert isinstance(broken, Failed)
+    assert "still does not answer" in str(broken.error)
+    its_lane.abandon()
+    its_lane.end_within(0)
+
+
+@pytest.mark.parametrize("is_given_up", [True, False])
+def test_a_lane_that_hangs_is_remembered(
+    is_given_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    monkeypatch.setattr(lane, "open_bookie", lambda _address: gate.wait(60))
+    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None)
+    its_lane.send(framed(0, 10))
+    if is_given_up:
+        its_lane.abandon()
+    else:
+        its_lane.stop()
+        its_lane.end_within(0.01)
+    assert environment.the_one(HangMemory).hangs(ADDRESS) == is_given_up
+    assert len(environment.the_one(HangMemory)._owed[ADDRESS]) == 1
+    gate.set()
+
+
+def test_what_was_sent_while_its_task_was_away_is_begun_when_it_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(environment, "start", lambda *_: None)
+    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None)
+    its_lane.is_away = True
+    its_lane.send(framed(0, 10))
+    now = its_lane.since + 100
+    monkeypatch.setattr(environment, "monotonic", lambda: now)
+    its_lane.come_back()
+    assert (its_lane.is_away, its_lane.since) == (False, now)

@@ -1,0 +1,137 @@
+"""Planning and reading ledgers whose rows lie in their journals."""
+
+import logging
+import pickle
+import shutil
+
+import pyarrow as pa
+import pytest
+
+import bkspark
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.errors import CorruptDataError, InvalidRequestError, UnauthorizedError
+from bkspark.log.reading import ordered_read
+from bkspark.log.reading.ordered_read import InlineRead, read_ledger_in_order
+from bkspark.log.reading.plan import InlineSlice, OffsetRange, plan_ledger
+from bkspark.log.reading.slice_reader import SliceReader
+
+WANTED = pa.schema([("value", pa.binary()), ("_entry_id", pa.int64()), ("_offset", pa.int64())])
+
+
+@pytest.fixture
+def opened(small_cluster):
+    with bkspark.BookKeeper(small_cluster.uri) as bookkeeper:
+        yield bookkeeper
+
+
+@pytest.fixture
+def cluster(small_cluster):
+    with Cluster(small_cluster.uri) as found:
+        yield found
+
+
+def written(bookkeeper, groups, *, closes=True, **settings):
+    """A ledger of groups of these sizes; entries are their ids as text."""
+    handle = bookkeeper.create_ledger(**settings)
+    number = 0
+    for size in groups:
+        handle.append_many([b"%d" % n for n in range(number, number + size)])
+        number += size
+    if closes:
+        handle.close()
+    else:
+        handle.release()
+    return handle
+
+
+def read(cluster, ledger_id, begin, end, **options):
+    password = options.get("password", Password())
+    task_bytes = options.pop("task_bytes", 2**30)
+    ledger = cluster.ledger(ledger_id).value
+    tasks = plan_ledger(cluster, ledger, OffsetRange(begin, end), password, task_bytes)
+    reader = SliceReader(WANTED, **options)
+    tasks = pickle.loads(pickle.dumps(tasks))
+    rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
+    assert [int(row["value"]) for row in rows] == [row["_entry_id"] for row in rows]
+    assert [row["_offset"] for row in rows] == [row["_entry_id"] for row in rows]
+    return [row["_entry_id"] for row in rows]
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 2), (5, 3, 2), (4, 2, 1), (1, 1, 1)])
+@pytest.mark.parametrize(("begin", "end"), [(0, 12), (0, 99), (4, 5), (2, 11), (7, 7), (12, 12)])
+def test_ranges(opened, cluster, sizes, begin, end):
+    e, qw, qa = sizes
+    settings = {"ensemble_size": e, "write_quorum_size": qw, "ack_quorum_size": qa}
+    handle = written(opened, [1, 4, 2, 5], **settings)
+    assert read(cluster, handle.ledger_id, begin, end) == list(range(begin, min(end, 12)))
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_recovered_or_closed_the_rows_are_shared_by_tasks(opened, cluster, closes):
+    handle = written(opened, [2, 3, 4], closes=closes)
+    opened.recover_ledger(handle.ledger_id)
+    ledger = cluster.ledger(handle.ledger_id).value
+    tasks = plan_ledger(cluster, ledger, OffsetRange(0, 9), Password(), task_bytes=3)
+    pieces = [item for task in tasks for item in task.slices]
+    assert all(isinstance(item, InlineSlice) for item in pieces)
+    assert [item.begin_entry for item in pieces] == [0, 3, 6]
+    assert [item.end_entry for item in pieces] == [3, 6, 9]
+    assert [item.turn for item in pieces] == [0, 1, 2]
+    assert read(cluster, handle.ledger_id, 0, 9, task_bytes=3) == list(range(9))
+
+
+def test_what_was_planned_as_confirmed_is_read_though_the_task_sees_less(opened, cluster):
+    handle = written(opened, [2, 3], closes=False)
+    ledger = cluster.ledger(handle.ledger_id).value
+    assert read(cluster, ledger.ledger_id, 0, 5) == [0, 1, 2, 3, 4]
+
+
+def test_one_lost_bookie_is_stepped_over_and_named(small_cluster, opened, cluster):
+    handle = written(opened, [4, 4])
+    lost = handle.metadata.last_fragment.ensemble[handle.ledger_id % 3].bookie_id
+    shutil.rmtree(small_cluster.bookie(lost))
+    ledger = cluster.ledger(handle.ledger_id).value
+    [task] = plan_ledger(cluster, ledger, OffsetRange(0, 8), Password(), 2**30)
+    reader = SliceReader(WANTED)
+    assert sum(batch.num_rows for batch in reader.read(task)) == 8
+    assert [fault.bookie_id for fault in reader.faults] == [lost]
+
+
+def test_only_lost_groups_are_left_out(small_cluster, opened, cluster, caplog):
+    settings = {"ensemble_size": 3, "write_quorum_size": 1, "ack_quorum_size": 1}
+    handle = written(opened, [1] * 7, **settings)
+    lost = handle.metadata.last_fragment.ensemble[1].bookie_id
+    shutil.rmtree(small_cluster.bookie(lost))
+    with pytest.raises(CorruptDataError, match=f"no bookie gives entry 1 of .*{lost}"):
+        read(cluster, handle.ledger_id, 0, 7)
+    with caplog.at_level(logging.WARNING):
+        found = read(cluster, handle.ledger_id, 0, 7, fails_on_loss=False)
+    assert found == [0, 2, 3, 5, 6]
+    assert sum("left out 1 rows" in record.message for record in caplog.records) == 2
+
+
+def test_a_password_is_needed(opened, cluster):
+    handle = written(opened, [3], digest_type="MAC", password="secret")
+    assert read(cluster, handle.ledger_id, 0, 3, password=Password(literal="secret")) == [0, 1, 2]
+    with pytest.raises(UnauthorizedError):
+        read(cluster, handle.ledger_id, 0, 3)
+
+
+@pytest.mark.parametrize("window", [1, 4, 100])
+def test_in_order_in_windows(opened, cluster, monkeypatch, window):
+    monkeypatch.setattr(ordered_read, "WINDOW_ROWS", window)
+    handle = written(opened, [3, 1, 5])
+    ledger = cluster.ledger(handle.ledger_id).value
+    found = read_ledger_in_order(cluster, ledger, 1, 8, Password())
+    assert isinstance(found, InlineRead)
+    table = pa.concat_tables(found)
+    assert table.column_names == ["_entry_id", "value"]
+    assert table["_entry_id"].to_pylist() == list(range(1, 8))
+
+
+def test_the_read_handle_says_how_to_read_a_dataframes_ledger(small_cluster, opened, numbers):
+    ledger_id = small_cluster.append("log", [numbers(0, 9)])
+    reader = opened.open_ledger(ledger_id)
+    with pytest.raises(InvalidRequestError, match="bkspark ledger read"):
+        reader.read_arrow()

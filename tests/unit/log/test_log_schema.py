@@ -1,0 +1,35 @@
+"""What is said about rows whose schema is not the log's."""
+
+import pyarrow as pa
+import pytest
+
+from bkspark.errors import InvalidRequestError
+from bkspark.format import arrow_schema
+from bkspark.log.schema import schema_after
+from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log.record import LogRecord
+
+BASE = pa.schema([("id", pa.int64()), ("text", pa.string())])
+
+
+@pytest.mark.parametrize(
+    ("rows", "merges"),
+    [
+        (pa.schema([*BASE, ("more", pa.int64())]), True),
+        (pa.schema([BASE.field("text"), BASE.field("id")]), True),
+        (pa.schema([("id", pa.int32()), ("text", pa.string())]), False),
+        (pa.schema([("id", pa.int64())]), False),
+        (pa.schema([*BASE, pa.field("more", pa.int64(), nullable=False)]), False),
+    ],
+    ids=["more", "order", "type", "missing", "more without nulls"],
+)
+def test_merge_schema_is_named_only_where_it_would_take_the_rows(
+    rows: pa.Schema, merges: bool
+) -> None:
+    log = LogRecord("a", Quorum(3, 3, 2), DigestSpec(), arrow_schema.encode(BASE))
+    with pytest.raises(InvalidRequestError) as caught:
+        schema_after(rows, log, merges_schema=False, is_overwrite=False)
+    assert ("mergeSchema" in str(caught.value)) == merges
+    if merges:
+        schema_after(rows, log, merges_schema=True, is_overwrite=False)
