@@ -1,6 +1,6 @@
 """A directory that is not a bookie yet: it becomes one only if it is empty and private.
 
-Whether its file system may hold one at all is asked before (``client.admission``).
+Whether its file system may hold one at all is asked before (``cluster.admission``).
 """
 
 import os

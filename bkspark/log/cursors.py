@@ -103,7 +103,7 @@ def open_cursor(
 
     A truncation that has not seen the new cursor either fails, because the log's record changes
     after the cursor is made, or has come before that change, and is seen then. If the maker dies in
-    between, the cursor may be left below the log's first offset (``protocol.cursor``, rule 3).
+    between, the cursor may be left below the log's first offset (``protocol.log.cursor``, rule 3).
 
     Raises:
         NoSuchEntryError: ``start`` is not in the log.

@@ -156,7 +156,7 @@ def recover_ledger(
     tell: Callable[[str], None] | None = None,
     accepts_loss: bool = False,
 ) -> RecoveryReport:
-    """Fence the ledger's writer and close it; raises what ``client.recovery`` raises.
+    """Fence the ledger's writer and close it; raises what ``ledger.recovery`` raises.
 
     Only the driver needs the metadata store; executors need the bookies, and the password where
     its reference names it.

@@ -1,7 +1,7 @@
 """The write handle: how one writer adds entries to an open ledger, from a driver, without Spark.
 
 While one group of entries is being stored, the next one gathers (group commit). What is decided,
-and when, is in ``protocol.writing``; ``writer`` carries it out.
+and when, is in ``writing``; ``writer`` carries it out.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """The runner of a writer: it brings its machine what happens, and carries out what that decides.
 
-What is decided, and when, is in ``protocol.writing``. Callers bring what they append, lanes what
-bookies have stored. Whoever brings an event runs the machine, one at a time under a lock, and
+What is decided, and when, is in the protocol (``writing``). Callers bring what they append, lanes
+what bookies have stored. Whoever brings an event runs the machine, one at a time under a lock, and
 carries out what takes no time. What may take long is done without the lock:
 
 - a metadata check, by the lane that brought it about if the lane has nothing else to do, and by the

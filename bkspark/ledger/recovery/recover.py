@@ -1,6 +1,6 @@
 """Fence and recover: close a ledger that somebody else was writing, without losing an ack.
 
-What is done in which order, and what is concluded, says ``protocol.recovering``; ``Recoverer``
+What is done in which order, and what is concluded, says ``recovering``; ``Recoverer``
 carries it out. It can be killed at any point and run again; any number may run at once, the closing
 CAS decides. What is done on bookies are lists of picklable instructions: a thread pool carries them
 out, or Spark.

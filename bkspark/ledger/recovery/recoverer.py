@@ -1,4 +1,4 @@
-"""The recoverer: carries out what ``protocol.recovering`` asks for, and tells it what came of it.
+"""The recoverer: carries out what ``recovering`` asks for, and tells it what came of it.
 
 Nothing is decided here. Instructions about bookies go to a runner, all that stand together at once;
 the rest touches the metadata store, or people.

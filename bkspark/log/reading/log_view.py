@@ -7,7 +7,7 @@ Rule 2. A reader goes past a ledger only when it is CLOSED: while a writer rolls
 of the tail counts only behind a first one whose end is fixed.
 
 Rule 3. An open ledger is read up to what is confirmed, which is told by enough of its bookies or
-not at all (``handles/how_far``): no later reader is shown less.
+not at all (``ledger/handles/how_far``): no later reader is shown less.
 
 Nobody is fenced or disturbed by looking. The cost does not grow with the ledgers.
 """
