@@ -28,6 +28,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.cluster.timed_store import TimedStore
 from bkspark.errors import BookKeeperError
+from bkspark.ledger.handles.backlog import Backlog
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.recovery.recover import recover
 
@@ -84,6 +85,7 @@ def append(line: Line, order: Order) -> None:
         handle = keeper.create_ledger(settings=NEVER_IDLE)
         line.say(ledger=handle.ledger_id)
         threads = {thread.name: thread.native_id for thread in threading.enumerate()}
+        line.hold("writer", threads[f"ledger-{handle.ledger_id}"])
         for member in handle.metadata.last_fragment.ensemble:
             name = f"ledger-{handle.ledger_id}-{member.bookie_id}"
             line.hold(member.bookie_id, threads[name])
@@ -167,6 +169,8 @@ def serve() -> None:
     logging.getLogger("bkspark").addHandler(logging.NullHandler())
     # Whoever asks the metadata store asks it himself, and no thread does the calls of another role.
     TimedStore._ask = lambda _store, question: question()  # type: ignore[method-assign]
+    # Nor does a lane that happens to be the last make the metadata check: the writer's task does.
+    Backlog.is_quickly_told = False  # type: ignore[assignment,method-assign]
     print("ready", flush=True)
     for line in sys.stdin:
         if os.fork() == 0:

@@ -29,6 +29,7 @@ Rigs = Callable[[], Rig]
 # A lane to one bookie stands for the other two, which do the same.
 ROLES = [
     ("append", "caller"),
+    ("append", "writer"),
     ("append", "bookie-2"),
     ("take_over", "caller"),
     ("read", "caller"),
