@@ -162,6 +162,8 @@ class LogWriter(ClosedAtEnd):
         with self._lock:
             self._wait_for_room()
             self._require_usable()
+            if self._segment.filling.reached(self._policy):  # while a roll had not ended
+                self._roll_if_due()
             if self._waiting is not None:
                 self._waiting.append(add)
                 self._waiting_bytes += add.weight

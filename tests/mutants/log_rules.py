@@ -234,6 +234,16 @@ MUTANTS = (
         (f"{HANDLES}::test_no_ledger_gets_more_than_twice_its_limit[memory-limit0]",),
     ),
     Mutant(
+        "a ledger that was filled in mid-roll is added to before it is rolled",
+        "log/log_writer.py",
+        "if self._segment.filling.reached(self._policy):  # while",
+        "if False:  # while",
+        (
+            f"{HANDLES}::test_a_ledger_that_is_full_when_a_roll_ends_is_rolled_before_more_is_added"
+            "[memory]",
+        ),
+    ),
+    Mutant(
         "what waited for a roll does not count",
         "log/log_writer.py",
         "                self._segment.filling.add(left[0])\n",

@@ -33,6 +33,7 @@ from tests.integration.log_scenes import (
     values,
 )
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from
+from tests.integration.waiting import wait_until
 
 
 @pytest.fixture
@@ -210,6 +211,37 @@ def test_no_ledger_gets_more_than_twice_its_limit(
         assert [future.result(60) for future in futures] == list(range(800))
     assert max(ledger.entry_count for ledger in log.record.ledgers) <= 100
     assert len(values(log)) == 800
+
+
+def test_a_ledger_that_is_full_when_a_roll_ends_is_rolled_before_more_is_added(
+    log: LogHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was begun in mid-roll, and filled while the ledger before was given its place."""
+    settle, create = LogWriter._settle, log_writer.create_log_ledger
+    is_filled, is_added = threading.Event(), threading.Event()
+
+    def settle_late(writer: LogWriter, segment: Any) -> None:
+        is_filled.wait(60)
+        settle(writer, segment)
+
+    def create_late(*arguments: Any) -> Any:
+        if is_filled.is_set():
+            is_added.wait(60)
+        return create(*arguments)
+
+    monkeypatch.setattr(LogWriter, "_settle", settle_late)
+    with log.writer(roll_entries=2) as writer:
+        ledger_id = writer.ledger_id
+        futures = [writer.append_async(b"a") for _ in range(2)]
+        wait_until(lambda: writer.ledger_id != ledger_id)
+        monkeypatch.setattr(log_writer, "create_log_ledger", create_late)
+        futures += [writer.append_async(b"b") for _ in range(2)]
+        is_filled.set()
+        futures += [writer.append_async(b"c") for _ in range(2)]
+        threading.Timer(0.5, is_added.set).start()  # who does not wait for it has added by then
+        futures += [writer.append_async(b"d")]
+        assert [future.result(60) for future in futures] == list(range(7))
+    assert max(ledger.entry_count for ledger in log.record.ledgers) <= 4
 
 
 def test_a_roll_that_finds_no_place_leaves_the_ledger_as_it_is(rig: Rig) -> None:
