@@ -245,6 +245,16 @@ MUTANTS = (
         (ENDED,),
     ),
     Mutant(
+        "one lock for the sizes of all journals, also while a bookie is asked",
+        "ledger/journals/journal_reader.py",
+        "    @property\n    def size(self)",
+        '    @__import__("functools").cached_property\n    def size(self)',
+        (
+            "tests/unit/ledger/test_journal_reader.py::"
+            "test_a_bookie_that_hangs_holds_up_no_reader_of_another_one",
+        ),
+    ),
+    Mutant(
         "who ends a soak twice waits all the same",
         "tests/simulation/many.py",
         "            signal.signal(each, signal.SIG_DFL)",

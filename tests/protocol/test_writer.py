@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from bkspark.errors import BookieUnavailableError, LedgerFencedError
 from bkspark.protocol.ledger.adding import CheckTicket
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.writing import CHANGES_MAX, LedgerWriter
 from bkspark.protocol.ledger.writing_steps import (
@@ -34,6 +35,23 @@ from bkspark.protocol.ledger.writing_steps import (
 )
 
 from .script import ledger_of, member
+
+# --- an ensemble change of a ledger that is somebody else's by now -------------------------------
+
+
+def change_of(ledger: LedgerMetadata) -> Swap:
+    ensemble = (*ledger.last_fragment.ensemble[:2], member("d"))
+    return Swap(ledger.ledger_id, ledger.term, ledger.token, 0, ensemble)
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_nobody_changes_the_ensemble_of_a_ledger_that_is_closed_or_gone(is_deleted: bool) -> None:
+    """Whoever closed it may have kept entries that have no ack, so it is no plain end (RB-35)."""
+    ledger = ledger_of(Quorum(3, 3, 2), ["a", "b", "c"])
+    closed = ledger.closed(last_entry_id=-1, length_bytes=0, term=ledger.term, token=ledger.token)
+    with pytest.raises(LedgerFencedError, match="is gone" if is_deleted else "by another client"):
+        change_of(ledger).applied_to(None if is_deleted else closed)
+
 
 # --- a plain loop --------------------------------------------------------------------------------
 

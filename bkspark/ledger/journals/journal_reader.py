@@ -10,7 +10,6 @@ journal is and whatever it claims: a long frame is read, or passed, only if its 
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 from bkspark.bookie.contract import ReadableRoot
@@ -120,11 +119,14 @@ class JournalReader:
         self._data = b""
         self._chunk = CHUNK_BYTES
         self._goes_back = False
+        self._size: int | None = None
 
-    @cached_property
+    @property
     def size(self) -> int:
         """Of the journal when it was looked at first, in bytes."""
-        return journal_size(self._root, self._name)
+        if self._size is None:
+            self._size = journal_size(self._root, self._name)
+        return self._size
 
     # --- one record ------------------------------------------------------------------------------
 

@@ -52,7 +52,6 @@ from bkspark.protocol.ledger.writing_steps import (
     Instruction,
     Join,
     Release,
-    Stop,
     Stored,
     Submitted,
     Swap,
@@ -173,7 +172,7 @@ class LedgerWriter:
                 self._time_out(event)
             case Idle():
                 return self._confirm()
-            case Stop():
+            case _:  # Stop
                 if event.error is not None:
                     raise event.error
                 self.is_stopping = True

@@ -290,5 +290,5 @@ def test_who_is_interrupted_leaves_no_question_behind_that_nobody_knows_of(gate)
 
     lines = {BookieClient(find(A)): lambda: gate.wait(60), BookieClient(find(B)): lambda: True}
     with pytest.raises(KeyboardInterrupt):
-        ask_all(lines, Timeouts(60), is_usable=interrupt)
+        ask_all(lines, Timeouts(60), is_usable=interrupt, enough=2)
     assert len(environment.the_one(HangMemory)._owed[find(A)]) == 1
