@@ -55,8 +55,6 @@ class PendingAdd:
         return tuple(sorted({index for write_set in self.write_sets for index in write_set}))
 
     def is_complete(self, quorum: Quorum) -> bool:
-        if len(self.counted) < quorum.ack_quorum_size:
-            return False  # most looks end here
         return all(quorum.is_ack_quorum(write_set, self.counted) for write_set in self.write_sets)
 
 

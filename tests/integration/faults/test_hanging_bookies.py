@@ -145,6 +145,7 @@ def test_where_all_spares_hang_nobody_joins(
     gates.closed = {*((name, call) for name in set(memory_rig.urls) - set(members))}
     memory_rig.faults.down = {members[0]}
     assert [handle.append(b"%d" % n) for n in range(3)] == [0, 1, 2]
+    wait_until(lambda: members[0] in handle.faults and not handle._writer.machine.is_changing)
     handle.close()
     assert names_of(handle) == members
 

@@ -170,8 +170,7 @@ def test_the_metadata_used_is_read_after_the_lac(
         def changing(*arguments: Any) -> Any:
             monkeypatch.setattr(OpenBookies, "ask", look_for)
             memory_rig.faults.down = {old[0].bookie_id}
-            for first in (3, 6, 9):
-                writer.append_many(table(first, 3))
+            writer.append_many(table(3, 3))
             memory_rig.faults.forget()
             return look_for(*arguments)
 
@@ -181,7 +180,7 @@ def test_the_metadata_used_is_read_after_the_lac(
         writer.release()
     assert found.metadata[ledger_id].last_fragment.ensemble != old
     assert numbers(cluster, found, 0, found.end_offset) == list(range(found.end_offset))
-    assert found.end_offset > 3
+    assert found.end_offset >= 3
 
 
 def test_entries_in_front_of_the_last_fragment_are_confirmed_by_it(

@@ -213,7 +213,7 @@ def test_an_error_is_raised_when_all_have_ended(gate):
         bad()
 
     with pytest.raises(CorruptDataError):
-        ask_all({BookieClient(find(A)): fail, BookieClient(find(B)): slow}, Timeouts(10))
+        ask_all({BookieClient(find(A)): fail, BookieClient(find(B)): slow}, Timeouts(60), enough=2)
     assert ended.is_set()
 
 
