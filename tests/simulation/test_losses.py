@@ -17,6 +17,7 @@ from bkspark.format.digest import Digester
 from bkspark.format.layout import COOKIE
 from bkspark.metadata import memory as metadata_memory
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from tests.integration.waiting import wait_for_all_copies
 from tests.simulation.disks import URI, Disks
 from tests.simulation.faults import PARTIAL, Chance, Kind
 from tests.simulation.many import run_many
@@ -50,6 +51,7 @@ class Damaged:
             ) as ledger:
                 for number in range(ENTRIES):
                     ledger.append(b"entry %d" % number)
+                    wait_for_all_copies(ledger)  # the next record says who had it
             self.oracle.see("-", ledger.ledger_id)
         self.ledger = self.oracle.ledgers[ledger.ledger_id]
         self.ledger.acked = ENTRIES - 1
