@@ -31,6 +31,7 @@ from bkspark.ledger.recovery import running
 from bkspark.ledger.recovery.recover import recover
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.spark.actions import Done, Refused, SparkRunner, in_order
+from tests.integration.waiting import wait_for_all_copies, wait_until
 
 SECRET = "hunter2-never-shown"
 
@@ -50,6 +51,7 @@ def left_open(bookkeeper, count=5, **settings):
     handle = bookkeeper.create_ledger(settings=quiet, **settings)
     for number in range(count):
         handle.append(b"%d" % number)
+        wait_for_all_copies(handle)  # the next record says who has this one
     return handle
 
 
@@ -356,7 +358,9 @@ def test_a_recovered_ledger_whose_ensemble_changed_and_a_bookie_is_lost(wide_pla
         handle = left_open(bookkeeper, 5)
         first = handle.metadata.last_fragment.ensemble[0].bookie_id
         shutil.rmtree(place.bookies[int(first.removeprefix("bookie-")) - 1])
-        for number in range(5, 12):
+        handle.append(b"5")
+        wait_until(lambda: len(handle.metadata.fragments) > 1)
+        for number in range(6, 12):
             handle.append(b"%d" % number)
         handle.release()
         bkspark.recover_ledger(place.spark, place.uri, handle.ledger_id)
