@@ -1,14 +1,13 @@
 """The end of a journal, as a recovery reads it: torn, damaged, forged; never all of it."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
-from bkspark.bookie.uri import open_bookie
 from bkspark.errors import NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
@@ -25,21 +24,6 @@ from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, stop_
 from tests.integration.rig import Rig
 
 DIGESTER = Digester(DigestSpec(), None)
-
-
-@pytest.fixture
-def writer(memory_rig: Rig) -> HandWriter:
-    """1/1/1 with twelve entries, of which the last three are unconfirmed."""
-    writer = HandWriter(memory_rig, (1, 1, 1))
-    for number in range(12):
-        writer.add(0, acknowledges=number < 9)
-    return writer
-
-
-@pytest.fixture
-def root(writer: HandWriter) -> Iterator[BookieRoot]:
-    with open_bookie(writer._address(0)).open_root() as root:
-        yield root
 
 
 def journal_of(writer: HandWriter) -> str:

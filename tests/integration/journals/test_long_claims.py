@@ -1,12 +1,9 @@
 """Journals that claim more than can be believed: what is read and held of them is bounded."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
-from bkspark.bookie.uri import open_bookie
 from bkspark.errors import CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
@@ -22,21 +19,6 @@ from tests.integration.rig import Rig
 
 DIGESTER = Digester(DigestSpec(), None)
 MIB = 2**20
-
-
-@pytest.fixture
-def writer(memory_rig: Rig) -> HandWriter:
-    """1/1/1 with twelve entries, of which the last three are unconfirmed."""
-    writer = HandWriter(memory_rig, (1, 1, 1))
-    for number in range(12):
-        writer.add(0, acknowledges=number < 9)
-    return writer
-
-
-@pytest.fixture
-def root(writer: HandWriter) -> Iterator[BookieRoot]:
-    with open_bookie(writer._address(0)).open_root() as root:
-        yield root
 
 
 @pytest.fixture
