@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from bkspark.admin.lost_bookies import declare_lost
 from bkspark.cluster import arguments
+from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.bound import BoundToProcess
-from bkspark.cluster.cluster import BookieStatus, Cluster
+from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout
@@ -91,6 +92,7 @@ class BookKeeper(BoundToProcess):
         quorum = _quorum(ensemble_size, write_quorum_size, ack_quorum_size)
         secret = Password(literal=password or "")
         spec = digest.new_spec(digest_type, secret.resolve())
+        digester = make_digester(spec, secret)
         created = create_ledger(
             self._cluster,
             quorum=quorum,
@@ -99,9 +101,11 @@ class BookKeeper(BoundToProcess):
             custom_metadata=arguments.texts_by_name(
                 "custom_metadata", custom_metadata, taken=LOG_KEY
             ),
+            digester=digester,
         )
-        digester = make_digester(spec, secret)
-        return WriteHandle(self._cluster, created.seen, digester, settings=settings)
+        return WriteHandle(
+            self._cluster, created.seen, digester, begun=created.begun, settings=settings
+        )
 
     def create_ledger_adv(
         self,

@@ -10,7 +10,7 @@ import pytest
 from bkspark import environment
 
 from .quick_starts import ARCHIVE, quick_starts
-from .thorough import leave_out_what_came_too_late, mark_folders
+from .thorough import leave_out_what_came_too_late, mark_folders, note_what_runs_always
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT))  # behind what is installed: for processes that are given our functions
@@ -35,8 +35,9 @@ def _forgetful() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     mark_folders(items)
+    note_what_runs_always(config, items)
 
 
 @pytest.hookimpl(tryfirst=True)  # before its fixtures start servers

@@ -22,6 +22,9 @@ FOLDERS = (TESTS / "spark/facts",)
 END = "BKSPARK_THOROUGH_UNTIL"
 """Seconds since 1970."""
 
+COLLECTED = pytest.StashKey[dict[str, bool]]()
+"""Every test that was found, without parameters: whether some of it runs always."""
+
 
 def always(chosen: Container[Any], values: Iterable[Any], *, are_rows: bool = False) -> list[Any]:
     """``values`` as parameters of a test; those that are not ``chosen`` are run by CI alone.
@@ -42,6 +45,14 @@ def mark_folders(items: Iterable[pytest.Item]) -> None:
     for item in items:
         if item.path.parent in FOLDERS:
             item.add_marker(pytest.mark.thorough)
+
+
+def note_what_runs_always(config: pytest.Config, items: Iterable[pytest.Item]) -> None:
+    found = config.stash.setdefault(COLLECTED, {})
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        is_marked = any(item.get_closest_marker(name) for name in ("thorough", "soak"))
+        found[name] = found.get(name, False) or not is_marked
 
 
 def leave_out_what_came_too_late(item: pytest.Item) -> None:

@@ -7,7 +7,8 @@ before anything counts it (R1). That error costs a living writer its bookie, tho
 folders of ledgers whose record says CLOSED or DELETING are swept: no live writer has work there,
 and a repair that is hit begins again. That a listing does not name something, or that it is old,
 proves nothing (H14, RB-29). Whole files that no record names are another matter (R12); this never
-touches a file that has a name.
+touches a file that has a name. Nor does it touch the metadata store, where pages of logs are left
+that nothing names: of writers that lost a race or died, of truncations and of deleted logs.
 """
 
 from collections.abc import Callable, Collection

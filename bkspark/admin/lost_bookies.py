@@ -55,11 +55,7 @@ def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Mem
 
 
 def _known_member(cluster: Cluster, bookie_id: str, incarnation: str) -> Member:
-    record = cluster.bookies().get(bookie_id)
-    if record is None:
-        raise InvalidRequestError(
-            f"there is no bookie {bookie_id!r}", hint="`bkspark bookies` lists them"
-        )
+    record = cluster.bookie(bookie_id).value
     member = Member(bookie_id, layout.token(incarnation or record.incarnation))
     if member.incarnation != record.incarnation and not _is_named(cluster, member):
         raise InvalidRequestError(

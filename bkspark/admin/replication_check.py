@@ -14,7 +14,7 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError, Unauthorize
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
-from bkspark.ledger.journals.journal_folder import find_journals
+from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_reader import CHUNK_BYTES_MAX, JournalReader
 from bkspark.log.reading.ledger_files import (
     OpenBookies,
@@ -142,7 +142,7 @@ def _records_on(
     shown = _Shown()
     try:
         root = bookies.root(member)
-        found = find_journals(root, member.bookie_id, ledger.ledger_id)
+        found = find_journals(root, member.bookie_id, ledger.ledger_id, journals_of(ledger, member))
         shown.problem = found.problem
         for name in found.names:
             _add_records(shown, root, name, ledger, digester)

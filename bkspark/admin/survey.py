@@ -18,7 +18,8 @@ class Survey(Cluster):
 
     def __init__(self, metadata_uri: str) -> None:
         super().__init__(metadata_uri)
-        shown = (self.ledgers, self.logs, self.recoveries, self.lost, self._bookies)
+        people = (self.recoveries, self.reports)
+        shown = (self.ledgers, self.logs, *people, self.lost, self.registrations)
         for records in (*shown, self._counters):
             records.step_over = self._note
 

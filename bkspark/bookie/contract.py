@@ -112,8 +112,12 @@ class ReadableRoot(Protocol):
 class BookieRoot(ReadableRoot, Protocol):
     """A bookie's storage, found by path just now and known to be the right one."""
 
-    def put_new(self, name: str, data: Buffer) -> bool:
+    def put_new(self, name: str, data: Buffer, *, once: bool = False) -> bool:
         """Create ``name`` with ``data`` if absent.
+
+        Args:
+            once: send the request that makes it no second time, whatever becomes of the first: one
+                that is late would make the name anew where it was lost since (R19).
 
         Returns:
             True if this call created it; False if it was there already, durable by now.
@@ -127,8 +131,11 @@ class BookieRoot(ReadableRoot, Protocol):
         """Begin a large write-once file; the name must be the caller's own."""
         ...
 
-    def open_journal(self, name: str) -> Journal:
-        """Create journal ``name``, which must not exist, empty and durable."""
+    def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> Journal:
+        """Create journal ``name``, which must not exist, durable: empty, or with a first record.
+
+        It is asked for once, as ``put_new`` says.
+        """
         ...
 
     def has_journal(self, journal: Journal) -> bool:
@@ -159,6 +166,10 @@ class BookieRoot(ReadableRoot, Protocol):
 
     def free_bytes(self) -> int:
         """Free space for new data; 0 if unknown."""
+        ...
+
+    def total_bytes(self) -> int:
+        """Free space and what is used of the same disk, by whomever; 0 if unknown."""
         ...
 
     def write_problem(self) -> str:

@@ -25,6 +25,7 @@ from bkspark.format.layout import COOKIE
 from bkspark.storage.shown import shown_url
 
 FREE_BYTES = 2**40
+TOTAL_BYTES = 2**41
 
 
 class MemoryFile:
@@ -39,7 +40,7 @@ class MemoryDisk:
 
     Attributes:
         files: by name; a test may change them directly.
-        free_bytes: what ``BookieRoot.free_bytes`` answers.
+        free_bytes, total_bytes: what the methods of these names of a ``BookieRoot`` answer.
         unsynced: how many bytes of a file are durable, None if not even its name is; all other
             files are durable. A test says so of what it has written.
     """
@@ -48,6 +49,7 @@ class MemoryDisk:
         self.lock = threading.RLock()
         self.files: dict[str, MemoryFile] = {}
         self.free_bytes = FREE_BYTES
+        self.total_bytes = TOTAL_BYTES
         self.unsynced: dict[str, int | None] = {}
 
     def wipe(self) -> None:
@@ -128,7 +130,13 @@ class MemoryRoot:
         self._cookie = self._bytes_of(COOKIE)
         check_cookie(address, self._cookie)
 
-    def put_new(self, name: str, data: Buffer) -> bool:
+    def put_new(
+        self,
+        name: str,
+        data: Buffer,
+        *,
+        once: bool = False,  # noqa: ARG002 - nothing is repeated
+    ) -> bool:
         split_name(name)
         with self._disk.lock:
             is_new = self._disk.add(name, MemoryFile(data))
@@ -139,12 +147,15 @@ class MemoryRoot:
         split_name(name)
         return MemoryEntryFile(self._who, name, self._disk)
 
-    def open_journal(self, name: str) -> "MemoryJournal":
+    def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> "MemoryJournal":
         split_name(name)
         file = MemoryFile()
         if not self._disk.add(name, file):
             raise BookieUnavailableError(f"{self._who}: cannot create journal {name}: it exists")
-        return MemoryJournal(self._who, name, self._disk, file)
+        journal = MemoryJournal(self._who, name, self._disk, file)
+        if first:
+            journal.append(first)
+        return journal
 
     def has_journal(self, journal: Journal) -> bool:
         if not isinstance(journal, MemoryJournal):
@@ -193,6 +204,9 @@ class MemoryRoot:
 
     def free_bytes(self) -> int:
         return self._disk.free_bytes
+
+    def total_bytes(self) -> int:
+        return self._disk.total_bytes
 
     def write_problem(self) -> str:
         return ""

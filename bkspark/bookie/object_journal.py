@@ -48,9 +48,11 @@ class S3Journal(GrowingJournal):
         self._records: list[Created] = []
 
     def _store(self, parts: Sequence[Buffer]) -> int:
-        record = b"".join(parts)
+        record, number = b"".join(parts), len(self._records)
         with UnavailableOnOSError(self._who, "append to", self._name):
-            created = self._objects.create(_record_name(self._name, len(self._records)), record)
+            # The first one shows that the journal was begun: nothing late may make it anew (R19).
+            name, is_first = _record_name(self._name, number), number == 0
+            created = self._objects.create(name, record, once=is_first)
         if created is None:
             raise BookieUnavailableError(
                 f"{self._who}: somebody else wrote to journal {self._name}",

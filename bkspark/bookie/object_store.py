@@ -14,7 +14,7 @@ AbortMultipartUpload and ListBucket. A bucket policy that requires ``s3:if-none-
 prefix also keeps other programs from overwriting anything.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
@@ -65,25 +65,28 @@ class S3Root:
             self._cookie = _read_cookie(self._objects)
         check_cookie(address, self._cookie)
 
-    def put_new(self, name: str, data: Buffer) -> bool:
+    def put_new(self, name: str, data: Buffer, *, once: bool = False) -> bool:
         split_name(name)
         with UnavailableOnOSError(self._who, "create", name):
-            return self._objects.create(name, bytes(data)) is not None
+            return self._objects.create(name, bytes(data), once=once) is not None
 
     def create(self, name: str) -> "S3EntryFile":
         split_name(name)
         return S3EntryFile(self._who, name, Upload(self._objects, name))
 
-    def open_journal(self, name: str) -> S3Journal:
+    def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> S3Journal:
         split_name(name)
         with UnavailableOnOSError(self._who, "create journal", name):
-            head = self._objects.create_sentinel(name, HEAD)
+            head = self._objects.create_sentinel(name, HEAD, once=True)
         if head is None:
             raise BookieUnavailableError(
                 f"{self._who}: cannot create journal {name}: it exists",
                 hint="names are written once: take a new id",
             )
-        return S3Journal(self._who, self._objects, name, head)
+        journal = S3Journal(self._who, self._objects, name, head)
+        if first:
+            journal.append(first)
+        return journal
 
     def has_journal(self, journal: Journal) -> bool:
         if not isinstance(journal, S3Journal):
@@ -158,6 +161,10 @@ class S3Root:
 
     def free_bytes(self) -> int:
         """Unknown: a bucket has no end."""
+        return 0
+
+    def total_bytes(self) -> int:
+        """Unknown too, so it is never full."""
         return 0
 
     def write_problem(self) -> str:

@@ -68,7 +68,13 @@ class PosixRoot:
             raise
         self._cookie = found
 
-    def put_new(self, name: str, data: Buffer) -> bool:
+    def put_new(
+        self,
+        name: str,
+        data: Buffer,
+        *,
+        once: bool = False,  # noqa: ARG002 - no system call is repeated
+    ) -> bool:
         folders, last = split_name(name)
         with UnavailableOnOSError(self._who, "create", name), self._made_folder(folders) as folder:
             return posix_calls.put_new(folder, last, data)
@@ -84,7 +90,7 @@ class PosixRoot:
                 raise
         return PosixEntryFile(self._who, name, Temp(folder, temp, last, descriptor))
 
-    def open_journal(self, name: str) -> PosixJournal:
+    def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> PosixJournal:
         folders, last = split_name(name)
         flags = posix_calls.NEW_FLAGS | os.O_APPEND
         with (
@@ -93,12 +99,19 @@ class PosixRoot:
         ):
             descriptor = os.open(last, flags, posix_calls.FILE_MODE, dir_fd=folder)
             try:
-                os.fsync(descriptor)
-                os.fsync(folder)
-                return PosixJournal(self._who, name, descriptor)
+                journal = PosixJournal(self._who, name, descriptor)
             except BaseException:
                 os.close(descriptor)
                 raise
+            try:
+                if first:
+                    journal.append(first)
+                os.fsync(descriptor)
+                os.fsync(folder)
+            except BaseException:
+                journal.close()
+                raise
+            return journal
 
     def has_journal(self, journal: Journal) -> bool:
         own = own_journal(journal)
@@ -168,6 +181,12 @@ class PosixRoot:
         with UnavailableOnOSError(self._who, "ask for", "free space"):
             found = os.fstatvfs(self._fd)
         return found.f_bavail * found.f_frsize
+
+    def total_bytes(self) -> int:
+        """As ``df`` reckons: what is reserved for root is neither used nor free."""
+        with UnavailableOnOSError(self._who, "ask for", "free space"):
+            found = os.fstatvfs(self._fd)
+        return (found.f_blocks - found.f_bfree + found.f_bavail) * found.f_frsize
 
     def write_problem(self) -> str:
         with UnavailableOnOSError(self._who, "ask for", "free space"):

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
 from bkspark.cluster.admission import require_apart
-from bkspark.cluster.cluster import BookieStatus, Cluster
+from bkspark.cluster.bookie_status import BookieStatus
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger.metadata import LedgerState, Member
 from bkspark.protocol.ledger.placement import Candidate, shared_domains
@@ -75,6 +76,8 @@ def bookie_findings(
                 "bring it back, or, if it will never come back, say so: "
                 f"`bkspark bookie lost {status.record.bookie_id}`",
             )
+    for status in alive:
+        yield from _closed_findings(status)
     for status in statuses:
         if status.member in named:
             yield _lost_finding(status)
@@ -86,6 +89,34 @@ def bookie_findings(
             f"{plural(len(writable), 'bookie')} for new ledgers, fewer than the default "
             f"ensembleSize {DEFAULT_QUORUM.ensemble_size}",
             "add bookies (`bkspark bookie add URL`), or write with a smaller ensembleSize",
+        )
+
+
+def _closed_findings(status: BookieStatus) -> Iterator[Finding]:
+    """A bookie that is in order and gets nothing new all the same."""
+    who = status.record.bookie_id
+    if status.record.is_leaving:
+        yield Finding(
+            Level.WARN,
+            who,
+            "being removed, or whoever began to was killed: it gets no new ledgers",
+            f"`bkspark bookie remove {who}` goes on; `bkspark bookie readonly {who} --off` takes "
+            "it back",
+        )
+    elif status.record.is_read_only:
+        yield Finding(
+            Level.OK,
+            who,
+            "read-only: it is read, and gets no new ledgers",
+            f"`bkspark bookie readonly {who} --off` takes it back",
+        )
+    if status.is_full and not (status.problem or status.write_problem):
+        yield Finding(
+            Level.WARN,
+            who,
+            status.full_note,
+            "free some of it, add bookies (`bkspark bookie add URL`), or set its marks "
+            f"(`bkspark bookie marks {who}`)",
         )
 
 

@@ -1,4 +1,4 @@
-"""Commands about bookies one by one: add one, declare one lost, sweep some."""
+"""Commands about bookies one by one: add one, declare one lost, sweep some; see ``bookie_life``."""
 
 from typing import Annotated
 
@@ -6,6 +6,7 @@ import typer
 
 from bkspark.admin.leftovers import sweep_leftovers
 from bkspark.admin.lost_bookies import declare_lost
+from bkspark.cli import bookie_life
 from bkspark.cli.output import Column, note, plural, print_done, print_rows
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
 
@@ -16,6 +17,7 @@ def add_to(app: typer.Typer) -> None:
     one.command("add", epilog=COMMON)(add)
     one.command("lost", epilog=COMMON)(lost)
     one.command("sweep", epilog=COMMON)(sweep)
+    bookie_life.add_to(one)
     app.add_typer(one)
 
 

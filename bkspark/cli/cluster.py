@@ -159,4 +159,8 @@ def _state(row: Mapping[str, Any]) -> str:
         return "unavailable"
     if not row["is_writable"]:
         return "not writable"
-    return "read-only" if row["is_read_only"] else "usable"
+    if row["is_leaving"]:
+        return "leaving"
+    if row["is_read_only"]:
+        return "read-only"
+    return "full" if row["is_full"] else "usable"

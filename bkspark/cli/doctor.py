@@ -24,7 +24,8 @@ from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
 from bkspark.cluster.admission import storage_risk
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
-from bkspark.cluster.cluster import BookieStatus, Cluster
+from bkspark.cluster.bookie_status import BookieStatus
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError
 from bkspark.storage.shown import shown_url
 

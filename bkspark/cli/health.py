@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from bkspark.admin import views
+from bkspark.admin.auditing.findings import CHECKED, VERB
+from bkspark.admin.listed_ledgers import gone_from_lists
 from bkspark.admin.survey import Survey
 from bkspark.cli import bookie_health
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
-from bkspark.cluster.cluster import BookieStatus, Cluster
+from bkspark.cluster.bookie_status import BookieStatus
+from bkspark.cluster.cluster import Cluster
 from bkspark.protocol.ledger.metadata import LedgerState, Member
 
 _PROBLEMS_SHOWN_MAX = 5
@@ -47,6 +50,7 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
     found += _leftovers(ledgers, {ledger["ledger_id"] for ledger in unclosed})
     found += deletion_findings(cluster)
     found += _missing_ledgers(cluster, ledgers)
+    found += _last_audit(cluster)
     found += unreadable_findings(cluster)
     return Health(
         found,
@@ -72,49 +76,55 @@ def unreadable_findings(cluster: Cluster) -> Iterator[Finding]:
         yield Finding(Level.FAIL, "metadata", f"and {plural(more, 'more record')}")
 
 
+def _last_audit(cluster: Cluster) -> Iterator[Finding]:
+    """When the last audit of all was, and what it found: one record, however many ledgers."""
+    seen = cluster.reports.get(VERB)
+    if seen is None:
+        now = "`bkspark audit` looks at every copy"
+        yield Finding(Level.OK, "audit", "there was none yet", now)
+        return
+    report = seen.value
+    shown = views.timestamp(report.ended_ms)
+    when = "at an unknown time" if shown is None else f"{shown:%Y-%m-%d %H:%M}Z"
+    counts = {name: count for name, count in report.counters.items() if count and name != CHECKED}
+    found = ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "all was well"
+    checked = plural(report.counters.get(CHECKED, 0), "ledger")
+    yield Finding(
+        Level.WARN if report.left else Level.OK,
+        "audit",
+        f"{when}, {checked}: {found}",
+        "`bkspark audit` looks again" if report.left else "",
+    )
+
+
 def _missing_ledgers(cluster: Cluster, ledgers: list[views.Row]) -> Iterator[Finding]:
     """Ledgers on the list of a log that have no record any more."""
     deleting = LedgerState.DELETING.value
     known = {ledger["ledger_id"] for ledger in ledgers if ledger["state"] != deleting}
-    for name in cluster.log_names():
-        unknown = [ledger_id for ledger_id in _listed(cluster, name) if ledger_id not in known]
-        gone = [ledger_id for ledger_id in unknown if _is_gone(cluster, ledger_id)]
-        if gone:  # unless the log has let go of them meanwhile
-            gone = [ledger_id for ledger_id in _listed(cluster, name) if ledger_id in gone]
-        if gone:
-            more = " …" if len(gone) > _PROBLEMS_SHOWN_MAX else ""
-            shown = ", ".join(map(str, gone[:_PROBLEMS_SHOWN_MAX])) + more
-            yield Finding(
-                Level.FAIL,
-                f"log {name}",
-                f"{plural(len(gone), 'ledger')} on its list cannot be read, for want of a metadata "
-                f"record: {shown}",
-                "bring the metadata store back as it was",
-            )
-
-
-def _is_gone(cluster: Cluster, ledger_id: int) -> bool:
-    seen = cluster.ledgers.get(str(ledger_id))
-    return seen is None or seen.value.state is LedgerState.DELETING
-
-
-def _listed(cluster: Cluster, log_name: str) -> tuple[int, ...]:
-    seen = cluster.logs.get(log_name)
-    return () if seen is None else seen.value.listed_ids
+    for name, gone in gone_from_lists(cluster, cluster.log_names(), known):
+        more = " …" if len(gone) > _PROBLEMS_SHOWN_MAX else ""
+        shown = ", ".join(map(str, gone[:_PROBLEMS_SHOWN_MAX])) + more
+        yield Finding(
+            Level.FAIL,
+            f"log {name}",
+            f"{plural(len(gone), 'ledger')} on its list cannot be read, for want of a metadata "
+            f"record: {shown}",
+            "bring the metadata store back as it was",
+        )
 
 
 def deletion_findings(cluster: Cluster) -> Iterator[Finding]:
     """Ledgers that a log has let go of and that could not be deleted yet."""
     for name in cluster.log_names():
         seen = cluster.logs.get(name)
-        if seen is None or not seen.value.to_delete:
+        if seen is None or not seen.value.to_delete_count:
             continue
         command = "delete" if seen.value.is_vacant else "retain"
         now = f"`bkspark log {command} {name}` goes on with it"
         yield Finding(
             Level.WARN,
             f"log {name}",
-            f"{plural(len(seen.value.to_delete), 'ledger')} hidden and not deleted yet",
+            f"{plural(seen.value.to_delete_count, 'ledger')} hidden and not deleted yet",
             now if seen.value.is_vacant else f"{now}; so does its writer's next roll",
         )
 

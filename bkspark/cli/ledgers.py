@@ -17,6 +17,7 @@ from bkspark.cli.rows import (
 )
 from bkspark.cli.session import (
     COMMON,
+    Session,
     has_consent,
     note_unreadable,
     password_of,
@@ -25,6 +26,7 @@ from bkspark.cli.session import (
 )
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.ledger import deleting
+from bkspark.ledger.recovery.recover import RecoveryReport
 from bkspark.ledger.recovery.recover import recover as recover_ledger
 from bkspark.log.reading.ordered_read import read_ledger_in_order
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
@@ -161,6 +163,10 @@ def recover(
             if unanswered and "--accept-loss" in error.hint:
                 raise unanswered[0] from None
             raise
+    _print_report(session, report)
+
+
+def _print_report(session: Session, report: RecoveryReport) -> None:
     facts = {
         "ledger_id": report.ledger_id,
         "state": LedgerState.CLOSED.value,

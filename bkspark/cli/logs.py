@@ -107,7 +107,10 @@ def show(
         [log] = views.logs(cluster, name, password_of(password_file, password_env))
         history = views.history(cluster, name)
         record = cluster.log(name).value
-    dropped = {"dropped": list(record.dropped), "to_delete": list(record.to_delete)}
+        dropped = {
+            "dropped": list(record.every_dropped_id()),
+            "to_delete": list(record.every_id_to_delete()),
+        }
     if session.as_json:
         print_json({**log, **dropped, "history": history})
     else:
@@ -158,7 +161,11 @@ def delete(
 
 def _question(cluster: Cluster, name: str) -> str:
     seen = cluster.logs.get(name)
-    if seen is not None and seen.value.is_vacant and seen.value.dropped:
+    if (
+        seen is not None
+        and seen.value.is_vacant
+        and any(True for _ in seen.value.every_dropped_id())
+    ):
         return f"Delete what is left of log {name}?"
     [log] = views.logs(cluster, name)
     entries = _at_least(log, "entries")

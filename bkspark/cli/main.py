@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from bkspark._version import VERSION
-from bkspark.cli import bookies, cluster, failures, ledgers, logs
+from bkspark.cli import bookies, cluster, failures, ledgers, logs, maintenance, metrics
 from bkspark.cli.output import note, outputs_for_people
 from bkspark.cli.session import Session
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
@@ -145,3 +145,5 @@ cluster.add_to(app)
 bookies.add_to(app)
 logs.add_to(app)
 ledgers.add_to(app)
+maintenance.add_to(app)
+metrics.add_to(app)

@@ -22,6 +22,7 @@ from unicodedata import category
 
 from rich.console import Console
 from rich.filesize import decimal
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -152,6 +153,16 @@ def print_json(value: object) -> None:
 def json_line(row: Row) -> str:
     """``row`` as JSON in one line."""
     return _dumps(plain(row))
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, on stderr, and nothing in a pipe; it is told (done, total)."""
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console, is_off = Console(stderr=True), not sys.stderr.isatty()
+    with Progress(*columns, console=console, transient=True, disable=is_off) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def note(text: str) -> None:

@@ -4,7 +4,8 @@ cluster  records  timed_store     typed records under compare-and-set: ledgers, 
 admission                         what may become a bookie or a metadata store
 bookie_client  fan_out            asking one bookie, asking several; each question has its time
 hang_memory                       what this process remembers of storage that hung
-ensembles  metadata_check         choosing bookies; whether a ledger is still its writer's
+bookie_status                     what a look at a bookie has found; what of it is kept
+ensembles                         choosing bookies
 post_check                        what makes a record on a bookie countable
 password  arguments               secrets by reference; what users may ask for
 """

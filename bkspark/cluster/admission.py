@@ -7,7 +7,7 @@ again registers it, as what its cookie says.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -36,11 +36,13 @@ class Site:
     Attributes:
         metadata_uri: as the store writes it.
         bookies: that are registered, by id.
+        removed: ids of those that were; they are given to no others.
     """
 
     cluster_id: str
     metadata_uri: str
     bookies: Mapping[str, BookieRecord]
+    removed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,17 @@ def require_apart(urls: Sequence[str]) -> None:
     """
     for number, url in enumerate(urls):
         require_fit(unquote(url))
-        _require_outside(url, urls[:number])
+        require_outside(url, urls[:number])
 
 
-def _require_outside(url: str, others: Iterable[str]) -> None:
-    """Two bookies there would be one disk (H39), and what is in one would look like the other's."""
+def require_outside(url: str, others: Iterable[str]) -> None:
+    """Return if ``url`` is none of the ``others``, nor lies inside one, nor one inside it.
+
+    Two bookies there would be one disk (H39), and what is in one would look like the other's.
+
+    Raises:
+        InvalidRequestError: it is or does.
+    """
     place = _parts(url)
     for other in others:
         there = _parts(other)
@@ -136,14 +144,19 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     place = storage(url)
     found = place.read_cookie()
     begun = None if found is None else _begun(site, url, found, bookie_id)
+    if (begun.bookie_id if begun else bookie_id) in site.removed:
+        raise InvalidRequestError(
+            f"{begun.bookie_id if begun else bookie_id} was a bookie that was removed",
+            hint="give another id, and an empty place; an id means one bookie for ever",
+        )
     if begun is None and bookie_id and layout.bookie_id(bookie_id) in site.bookies:
         raise InvalidRequestError(
             f"there is a bookie {bookie_id!r} already", hint="`bkspark bookies` lists them"
         )
-    _require_outside(url, [site.metadata_uri, *(record.url for record in site.bookies.values())])
+    require_outside(url, [site.metadata_uri, *(record.url for record in site.bookies.values())])
     place.require_suitable(found)
     risk = storage_risk(url, site.metadata_uri, is_accepted=accepts_risk)
-    new_id = bookie_id or _free_id(site.bookies)
+    new_id = bookie_id or _free_id(site.bookies.keys() | site.removed)
     cookie = begun or Cookie(site.cluster_id, new_id, environment.token(), environment.now_ms())
     record = BookieRecord(
         cookie.bookie_id,
@@ -155,7 +168,7 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     return NewBookie(place, found or cookie_format.encode(cookie), record)
 
 
-def _free_id(known: Mapping[str, BookieRecord]) -> str:
+def _free_id(known: Collection[str]) -> str:
     return next(name for number in count(1) if (name := f"bookie-{number}") not in known)
 
 

@@ -1,7 +1,6 @@
 """A cluster as its clients see it: the records in its metadata store and its bookies."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from bkspark import environment
@@ -10,8 +9,10 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster import admission, bookie_client, fan_out
 from bkspark.cluster.admission import NewBookie, Site
 from bkspark.cluster.bookie_client import BookieClient
+from bkspark.cluster.bookie_status import BookieStatus, note_fullness
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.hang_memory import HangMemory
+from bkspark.cluster.log_records import LogRecords
 from bkspark.cluster.records import Records, Seen
 from bkspark.cluster.timed_store import TimedStore
 from bkspark.errors import (
@@ -20,10 +21,11 @@ from bkspark.errors import (
     NoSuchLedgerError,
 )
 from bkspark.format import cluster as cluster_format
-from bkspark.format import layout, ledger_metadata, log_record
+from bkspark.format import layout, ledger_metadata, report_record
 from bkspark.format import recovery as recovery_format
 from bkspark.format.cluster import BookieRecord, ClusterRecord
 from bkspark.format.recovery import LostBookie, StuckRecovery
+from bkspark.format.report_record import ReportRecord
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
@@ -33,31 +35,6 @@ from bkspark.protocol.log.record import LogRecord
 from bkspark.storage.shown import shown_url
 
 
-@dataclass(frozen=True, slots=True)
-class BookieStatus:
-    """A registered bookie and whether it can be used now.
-
-    Attributes:
-        problem: empty if it can be read, else why not, in one line.
-        free_bytes: 0 if unknown.
-        write_problem: empty if it seems that it can be written to as well, else why not.
-    """
-
-    record: BookieRecord
-    problem: str = ""
-    free_bytes: int = 0
-    write_problem: str = ""
-
-    @property
-    def member(self) -> Member:
-        return Member(self.record.bookie_id, self.record.incarnation)
-
-    @property
-    def may_join(self) -> bool:
-        """Whether it may get into an ensemble, unless it was declared lost."""
-        return not (self.problem or self.write_problem or self.record.is_read_only)
-
-
 class Cluster(BoundToProcess):
     """Typed access to one cluster. Holds a connection; use it in a ``with`` block.
 
@@ -65,6 +42,7 @@ class Cluster(BoundToProcess):
         storage_risk: why the metadata store might lose records, if that was accepted.
         untimed_ledgers: for a task that others wait for, with a time of their own: it is spared the
             way to another task and back.
+        registrations: of bookies.
         unreadable: records that were stepped over, by key, and why; only a ``Survey`` does that.
 
     Raises:
@@ -78,10 +56,8 @@ class Cluster(BoundToProcess):
         self.unreadable: dict[str, str] = {}
         self.ledgers = _ledgers(self.store)
         self.untimed_ledgers = _ledgers(store)
-        self.logs: Records[LogRecord] = Records(
-            self.store, layout.log_key, log_record.encode, log_record.decode
-        )
-        self._bookies: Records[BookieRecord] = Records(
+        self.logs = LogRecords(self.store)
+        self.registrations: Records[BookieRecord] = Records(
             self.store,
             layout.bookie_key,
             cluster_format.encode_bookie,
@@ -103,6 +79,9 @@ class Cluster(BoundToProcess):
         )
         self.lost: Records[LostBookie] = Records(
             self.store, layout.lost_key, recovery_format.encode_lost, recovery_format.decode_lost
+        )
+        self.reports: Records[ReportRecord] = Records(
+            self.store, layout.report_key, report_record.encode, report_record.decode
         )
         try:
             identity = self._read_identity()
@@ -161,8 +140,33 @@ class Cluster(BoundToProcess):
 
     def bookies(self) -> dict[str, BookieRecord]:
         """All registered bookies by id."""
-        found = ((name, self._bookies.get(name)) for name in self.store.list("bookies"))
+        return {name: one for name, one in self._registered().items() if not one.is_removed}
+
+    def _registered(self) -> dict[str, BookieRecord]:
+        found = ((name, self.registrations.get(name)) for name in self.store.list("bookies"))
         return {name: seen.value for name, seen in found if seen is not None}
+
+    def bookie(self, bookie_id: str) -> Seen[BookieRecord]:
+        """The record of a registered bookie.
+
+        Raises:
+            InvalidRequestError: there is none.
+        """
+        seen = self.registrations.get(layout.bookie_id(bookie_id))
+        if seen is None or seen.value.is_removed:
+            raise InvalidRequestError(
+                f"there is no bookie {bookie_id!r}", hint="`bkspark bookies` lists them"
+            )
+        return seen
+
+    def is_going(self, member: Member) -> bool:
+        """Whether a bookie is being removed, asked by who has just had a ledger name it.
+
+        Who removes one says so first, and looks for ledgers that name it then. So of the two at
+        least one finds out (``admin.bookies.removing``).
+        """
+        seen = self.registrations.get(member.bookie_id)
+        return seen is not None and seen.value.is_going
 
     def address(self, record: BookieRecord) -> BookieAddress:
         return BookieAddress(
@@ -227,13 +231,18 @@ class Cluster(BoundToProcess):
     ) -> list[Candidate]:
         """Bookies that may get into an ensemble now; none that was declared lost.
 
+        That a disk has passed a mark is noted in its bookie's record.
+
         Args:
             exclude, enough, needed: see ``probe``.
         """
         lost = self.lost_members()
+        statuses = self.probe(exclude=exclude, enough=enough, needed=needed)
+        for status in statuses:
+            note_fullness(self.registrations, status)
         return [
             Candidate(status.member, status.record.domain, status.free_bytes)
-            for status in self.probe(exclude=exclude, enough=enough, needed=needed)
+            for status in statuses
             if status.may_join and status.member not in lost
         ]
 
@@ -253,7 +262,8 @@ class Cluster(BoundToProcess):
         def look() -> BookieStatus:
             try:
                 with open_bookie(self.address(record)).open_root() as root:
-                    return BookieStatus(record, "", root.free_bytes(), root.write_problem())
+                    free, total = root.free_bytes(), root.total_bytes()
+                    return BookieStatus(record, "", free, root.write_problem(), total)
             except BookieUnavailableError as error:
                 return BookieStatus(record, str(error))
 
@@ -275,7 +285,10 @@ class Cluster(BoundToProcess):
 
     def admit(self, bookie_id: str, url: str, *, accepts_risk: bool = False) -> NewBookie:
         """The first half of ``add_bookie``: only looks, and raises what it raises."""
-        site = Site(self.cluster_id, self.store.uri, self.bookies())
+        known = self._registered()
+        removed = frozenset(name for name, record in known.items() if record.is_removed)
+        bookies = {name: record for name, record in known.items() if name not in removed}
+        site = Site(self.cluster_id, self.store.uri, bookies, removed)
         return admission.admit(site, url, bookie_id, accepts_risk=accepts_risk)
 
     def register(self, new: NewBookie) -> BookieRecord:
@@ -285,7 +298,7 @@ class Cluster(BoundToProcess):
             LedgerExistsError: its id was given to another one meanwhile.
         """
         new.place.format(new.cookie)
-        return self._bookies.create(new.record.bookie_id, new.record).value
+        return self.registrations.create(new.record.bookie_id, new.record).value
 
     def _read_identity(self) -> ClusterRecord:
         stored = self.store.get(layout.CLUSTER_KEY)

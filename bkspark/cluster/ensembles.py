@@ -1,28 +1,25 @@
 """Which bookies a ledger is on: the ensemble of a new one, its spares, and who replaces whom.
 
-Rule 1. A bookie takes the writer's permission before the metadata names it (``enlist``). So a
-member without it has lost data of the ledger, and no recovery takes what else it lacks for absent
-(R18). A bookie that did not surely take it is not asked again for this writer: a request that is
-still on its way could make the permission anew where it was lost (R19).
+Rule 1. A bookie is enlisted before the metadata names it (``enlisting``); one that was not, surely
+and in time, is not asked again for this writer (R18, R19).
 
 Rule 2. Bookies are asked all at once, and one that does not answer in time is not chosen: one disk
 that hangs keeps nobody from writing. Only where there is no other is it given more time.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.uri import open_bookie
-from bkspark.cluster import bookie_client, ensemble_log
-from bkspark.cluster.bookie_client import BookieClient
+from bkspark.cluster import ensemble_log
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.fan_out import Timeouts, ask_all
-from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
-from bkspark.format import layout
+from bkspark.cluster.enlisting import Begun, Joining, enlist
+from bkspark.errors import NotEnoughBookiesError
+from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import placement
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, Member
 from bkspark.protocol.ledger.placement import Candidate
@@ -39,14 +36,16 @@ class Placed:
     """Where a new ledger is to be.
 
     Attributes:
-        ensemble: its members; each holds the permission of ``token``.
+        ensemble: its members, enlisted for ``token``.
         spares: bookies that may step in, preferred first.
-        token: of its writer; nobody else was ever asked to take this permission.
+        token: of its writer; nobody else was ever asked to join for this one.
+        begun: the journals of the members.
     """
 
     ensemble: tuple[BookieAddress, ...]
     spares: tuple[BookieAddress, ...]
     token: str
+    begun: Begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,40 +53,68 @@ class Vacancy:
     """A place in the ensemble of a ledger.
 
     Attributes:
-        permission: of the ledger's writer.
+        ensemble_index: the place.
+        joining: what the new member takes for the ledger's writer.
         staying: the members that remain; the new one is chosen for the best spread beside them.
         exclude: bookie ids that must not be chosen.
+        among: bookies of which one is to be chosen, preferred first; None if it may be any.
     """
 
     ledger_id: int
-    permission: str
+    ensemble_index: int
+    joining: Joining
     staying: Sequence[Member]
     exclude: Collection[str]
+    among: Sequence[BookieAddress] | None = None
 
 
-def choose(cluster: Cluster, ledger_id: int, quorum: Quorum) -> Placed:
+def choose(
+    cluster: Cluster, ledger_id: int, quorum: Quorum, digester: Digester | None = None
+) -> Placed:
     """Choose ensemble and spares of a new ledger, and who writes it.
+
+    Args:
+        digester: None if another process will write, which makes the journals itself.
 
     Raises:
         NotEnoughBookiesError: too few usable bookies.
     """
     pool = _Pool(cluster, needed=quorum.ensemble_size)
+    place = partial(_place, cluster, pool, ledger_id, quorum, digester)
     refused: set[str] = set()
+    try:
+        return place(refused)
+    except NotEnoughBookiesError:
+        if not refused:
+            raise
+    # What enlists is sent once, so one answer that is lost refuses. Another writer may ask again.
+    return place(set())
+
+
+def _place(
+    cluster: Cluster,
+    pool: "_Pool",
+    ledger_id: int,
+    quorum: Quorum,
+    digester: Digester | None,
+    refused: set[str],
+) -> Placed:
+    """Enlist bookies until there is an ensemble; who refuses is added to ``refused``."""
     while True:
         with _naming(refused):
             ensemble = pool.choose(quorum.ensemble_size, exclude=refused)
         others = pool.size - len(refused) - len(ensemble)
         # Anew each time: who refused may still take it, late, and is a spare of this writer then.
         token = environment.token()
-        permission = layout.permission(ledger_id, FIRST_TERM, token)
-        taken = enlist(ensemble, permission, needed=len(ensemble) - others)
-        failed = [address for address in ensemble if address.bookie_id not in taken]
+        joining = Joining.of(ledger_id, quorum, term=FIRST_TERM, token=token, digester=digester)
+        begun = enlist(dict(enumerate(ensemble)), joining, needed=len(ensemble) - others)
+        failed = [address for address in ensemble if address.bookie_id not in begun.bookie_ids]
         if not failed:
-            break
+            return Placed(tuple(ensemble), tuple(pool.spares(ensemble, refused)), token, begun)
+        begun.close()
         for address in failed:
             refused.add(address.bookie_id)
-            _give_up(cluster, ledger_id, address, "it takes no marker")
-    return Placed(tuple(ensemble), tuple(pool.spares(ensemble, refused)), token)
+            _give_up(cluster, ledger_id, address, "it cannot be written to")
 
 
 def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[BookieAddress]:
@@ -98,58 +125,65 @@ def spares_of(cluster: Cluster, ensemble: Sequence[BookieAddress]) -> list[Booki
     return _Pool(cluster, enough=len(ensemble)).spares(ensemble)
 
 
-def replace(cluster: Cluster, vacancy: Vacancy) -> tuple[BookieAddress | None, dict[str, str]]:
-    """A bookie that holds the permission, None if there is none; and those that failed.
+def stand_ins(
+    cluster: Cluster, count: int, *, exclude: Collection[str], near: Collection[Member]
+) -> list[BookieAddress]:
+    """So many bookies that a recovery may write to, or fewer, for the best spread beside ``near``.
+
+    None is asked before: the next one stands in for one that fails. One whose disk is full by its
+    mark, or that failed often lately, is better than none.
+    """
+    lost = cluster.lost_members()
+    records = [record for record in cluster.bookies().values() if not record.is_read_only]
+    found = [Candidate(cluster.address(r).member, r.domain) for r in records]
+    full = frozenset(record.bookie_id for record in records if record.is_full)
+    pool = _Pool(cluster, among=[c for c in found if c.member not in lost], last=full)
+    beside = [pool.addresses[member] for member in near if member in pool.addresses]
+    return pool.choose_up_to(count, exclude=exclude, near=beside)
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Who takes a place.
+
+    Attributes:
+        address: of a bookie that is enlisted, None if there is none.
+        begun: its journal.
+        failed: bookies that were tried before, each with the reason.
+    """
+
+    address: BookieAddress | None
+    begun: Begun
+    failed: dict[str, str]
+
+
+def replace(cluster: Cluster, vacancy: Vacancy) -> Replacement:
+    """Find a bookie for a place, and enlist it.
 
     It costs ``ANSWER_SECONDS`` at most for all bookies that hang when they are looked at, and again
-    for each that hangs when it is to take the permission.
+    for each that hangs when it is to be enlisted.
     """
-    used = set(vacancy.exclude) | {member.bookie_id for member in vacancy.staying}
-    pool = _Pool(cluster, exclude=used)
-    near = [pool.addresses[m] for m in vacancy.staying if m in pool.addresses]
     failed: dict[str, str] = {}
-    while True:
-        try:
-            [address] = pool.choose(1, exclude=used | failed.keys(), near=near)
-        except NotEnoughBookiesError:
-            return None, failed
-        if enlist([address], vacancy.permission):
-            return address, failed
+    for address in _suited(cluster, vacancy, failed):
+        begun = enlist({vacancy.ensemble_index: address}, vacancy.joining)
+        if begun.bookie_ids:
+            return Replacement(address, begun, failed)
         failed[address.bookie_id] = why = "it cannot be written to"
         _give_up(cluster, vacancy.ledger_id, address, why)
+    return Replacement(None, Begun(), failed)
 
 
-def enlist(
-    addresses: Collection[BookieAddress],
-    permission: str,
-    *,
-    needed: int = 0,
-) -> set[str]:
-    """Bookie ids of those that have taken ``permission``, durably and in time.
-
-    Args:
-        needed: if fewer have, those that are silent get more time.
-    """
-
-    def taking(address: BookieAddress) -> Callable[[], bool]:
-        return lambda: take_permission(address, permission)
-
-    answers = ask_all(
-        {BookieClient(address): taking(address) for address in addresses},
-        Timeouts(bookie_client.ANSWER_SECONDS),
-        needed=needed,
-    )
-    return {client.address.bookie_id for client, has in answers.items() if has is True}
-
-
-def take_permission(address: BookieAddress, permission: str) -> bool:
-    """Make ``permission`` on a bookie that no metadata names for it; whether it is durable."""
-    try:
-        with open_bookie(address).open_root() as root:
-            root.put_new(permission, b"")
-        return True
-    except BookieUnavailableError:
-        return False
+def _suited(cluster: Cluster, vacancy: Vacancy, failed: Collection[str]) -> Iterator[BookieAddress]:
+    """Who may take the place, preferred first; ``failed`` grows meanwhile."""
+    used = set(vacancy.exclude) | {member.bookie_id for member in vacancy.staying}
+    if vacancy.among is not None:
+        yield from (address for address in vacancy.among if address.bookie_id not in used)
+        return
+    pool = _Pool(cluster, exclude=used)
+    near = [pool.addresses[m] for m in vacancy.staying if m in pool.addresses]
+    with suppress(NotEnoughBookiesError):
+        while True:
+            yield from pool.choose(1, exclude=used.union(failed), near=near)
 
 
 def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress] | None:
@@ -166,6 +200,10 @@ class _Pool:
 
     Attributes:
         addresses: of all that are registered.
+
+    Args:
+        among: bookies of which to choose, if they are not to be asked.
+        last: bookie ids of those that are chosen where there are no others.
     """
 
     def __init__(
@@ -175,11 +213,15 @@ class _Pool:
         exclude: Collection[str] = (),
         enough: int | None = None,
         needed: int = 0,
+        among: Sequence[Candidate] | None = None,
+        last: frozenset[str] = frozenset(),
     ) -> None:
         self.addresses = cluster.addresses()
-        found = cluster.candidates(exclude=exclude, enough=enough, needed=needed)
-        self._candidates = [c for c in found if c.member in self.addresses]
+        if among is None:
+            among = cluster.candidates(exclude=exclude, enough=enough, needed=needed)
+        self._candidates = [c for c in among if c.member in self.addresses]
         self._suspects = cluster.suspects
+        self._last = last
 
     @property
     def size(self) -> int:
@@ -204,7 +246,7 @@ class _Pool:
             draw=environment.draw,
             exclude=exclude,
             near=beside,
-            last=self._suspects(),
+            last=self._suspects() | self._last,
         )
         return [self.addresses[candidate.member] for candidate in chosen]
 
@@ -212,9 +254,15 @@ class _Pool:
         self, ensemble: Collection[BookieAddress], refused: Collection[str] = ()
     ) -> list[BookieAddress]:
         """Those that may step in for bookies of ``ensemble``, in order of preference."""
-        used = {address.bookie_id for address in ensemble} | set(refused)
+        return self.choose_up_to(SPARES_MAX, exclude=refused, near=ensemble)
+
+    def choose_up_to(
+        self, count: int, *, exclude: Collection[str], near: Collection[BookieAddress]
+    ) -> list[BookieAddress]:
+        """So many as ``choose``, or as many as there are."""
+        used = {address.bookie_id for address in near}.union(exclude)
         free = [c for c in self._candidates if c.member.bookie_id not in used]
-        return self.choose(min(len(free), SPARES_MAX), exclude=refused, near=ensemble)
+        return self.choose(min(len(free), count), exclude=exclude, near=near)
 
 
 def _give_up(cluster: Cluster, ledger_id: int, address: BookieAddress, why: str) -> None:

@@ -150,7 +150,7 @@ class _Demo:
             self._make_cluster()
             self._write(spark, original)
             with Cluster(self._uri) as cluster:
-                ledger = cluster.ledger(cluster.log(LOG).value.ledgers[0].ledger_id).value
+                ledger = cluster.ledger(next(cluster.log(LOG).value.every_ledger()).ledger_id).value
                 self._show(ledger, None)
                 damage = self._break(cluster, ledger)
                 self._show(ledger, damage)

@@ -10,6 +10,8 @@ from typing import Any
 
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
+from bkspark.format.strict_json import Fields
+from bkspark.protocol.ledger.fullness import USUAL_MARKS, Marks
 
 CLUSTER_KIND = "cluster"
 BOOKIE_KIND = "bookie"
@@ -39,6 +41,10 @@ class BookieRecord:
         domain: failure domain; bookies that share one are expected to be lost together.
         is_read_only: an operator's wish: not chosen for new ensembles, still read.
         storage_risk: as of a ``ClusterRecord``.
+        is_full: its disk has passed the upper mark, and was not seen below the lower one since.
+        marks: how full its disk may get.
+        is_leaving: somebody is about to remove it; whoever names it from now on finds that out.
+        is_removed: it is no bookie of the cluster any more, and its id is given to no other.
     """
 
     bookie_id: str
@@ -47,6 +53,15 @@ class BookieRecord:
     domain: str
     is_read_only: bool = False
     storage_risk: str = ""
+    is_full: bool = False
+    marks: Marks = USUAL_MARKS
+    is_leaving: bool = False
+    is_removed: bool = False
+
+    @property
+    def is_going(self) -> bool:
+        """Whether no ledger may name it any more."""
+        return self.is_leaving or self.is_removed
 
 
 def encode_cluster(record: ClusterRecord, nonce: str) -> bytes:
@@ -76,8 +91,13 @@ def encode_bookie(record: BookieRecord, nonce: str) -> bytes:
         "incarnation": record.incarnation,
         "url": record.url,
         "domain": record.domain,
-        "read_only": record.is_read_only,
+        # Older versions know of no others that nothing is to be placed on.
+        "read_only": record.is_read_only or record.is_going,
         **_risk(record),
+        **({"full": True} if record.is_full else {}),
+        **_marks(record.marks),
+        **({"leaving": True} if record.is_leaving else {}),
+        **({"removed": True} if record.is_removed else {}),
     }
     return envelope.encode(BOOKIE_KIND, layout.bookie_key(record.bookie_id), value)
 
@@ -94,12 +114,34 @@ def decode_bookie(bookie_id: str, data: bytes) -> BookieRecord:
         domain=fields.take("domain", str),
         is_read_only=fields.take("read_only", bool),
         storage_risk=fields.take_or_none("storage_risk", str) or "",
+        is_full=fields.take_or_none("full", bool) or False,
+        marks=_decoded_marks(fields),
+        is_leaving=fields.take_or_none("leaving", bool) or False,
+        is_removed=fields.take_or_none("removed", bool) or False,
     )
 
 
 def _risk(record: ClusterRecord | BookieRecord) -> dict[str, str]:
     """Said only where there is one."""
     return {"storage_risk": record.storage_risk} if record.storage_risk else {}
+
+
+def _marks(marks: Marks) -> dict[str, int]:
+    """Said only where they are others than usual."""
+    if marks == USUAL_MARKS:
+        return {}
+    return {"high_permille": marks.high_permille, "low_permille": marks.low_permille}
+
+
+def _decoded_marks(fields: Fields) -> Marks:
+    high = fields.take_or_none("high_permille", int)
+    low = fields.take_or_none("low_permille", int)
+    if high is None and low is None:
+        return USUAL_MARKS
+    try:
+        return Marks(*(-1 if mark is None else mark for mark in (high, low)))
+    except ValueError as error:
+        raise CorruptDataError(f"{fields.what}: its marks are malformed") from error
 
 
 def encode_counter(key: str, value: int, nonce: str) -> bytes:

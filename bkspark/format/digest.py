@@ -76,6 +76,31 @@ class Digester:
         return hmac.compare_digest(self.digest(context, *parts).encode(), expected.encode())
 
 
+class TrustingDigester(Digester):
+    """Takes every digest of a ledger with a password for right.
+
+    Only for looks that decide nothing about entries, where nobody gave the password: what is there
+    may be forged, but who forges it could remove it as well.
+    """
+
+    def __init__(self, spec: DigestSpec) -> None:
+        self.spec = spec
+        self._key = b""
+
+    def matches(self, expected: str, context: str, *parts: Buffer) -> bool:
+        del expected, context, parts
+        return True
+
+
+def for_showing(spec: DigestSpec) -> Digester:
+    """What checks as much as can be checked without a password.
+
+    Raises:
+        InvalidRequestError: there is no such type.
+    """
+    return TrustingDigester(spec) if spec.digest_type == MAC else Digester(spec)
+
+
 def new_spec(digest_type: str, password: str | None) -> DigestSpec:
     """Settings for a new ledger or log; nothing in them helps to find the password.
 

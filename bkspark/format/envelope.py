@@ -23,15 +23,18 @@ _HEAD = re.compile(rb"bkspark ([a-z]{1,16}) v([1-9][0-9]{0,4}) ([0-9a-f]{8}) (0|
 _HEAD_BYTES_MAX = 64
 
 
-def encode(kind: str, key: str, value: Mapping[str, Any]) -> bytes:
+def encode(kind: str, key: str, value: Mapping[str, Any], version: int = VERSION) -> bytes:
     """The bytes of a record of ``kind``, to be stored under ``key``."""
     payload = canonical_json(value)
-    checksum = _checksum(kind, VERSION, key, payload)
-    return f"bkspark {kind} v{VERSION} {checksum:08x} {len(payload)}\n".encode() + payload
+    checksum = _checksum(kind, version, key, payload)
+    return f"bkspark {kind} v{version} {checksum:08x} {len(payload)}\n".encode() + payload
 
 
-def decode(kind: str, key: str, data: bytes) -> Fields:
+def decode(kind: str, key: str, data: bytes, newest: int = VERSION) -> Fields:
     """The record in ``data``, found under ``key``.
+
+    Args:
+        newest: the latest version of this kind that the caller knows.
 
     Raises:
         CorruptDataError: anything at all is not as ``encode`` would have made it.
@@ -49,9 +52,9 @@ def decode(kind: str, key: str, data: bytes) -> Fields:
     )
     if not is_intact:
         raise CorruptDataError(f"{what} is damaged: its checksum does not match")
-    if version > VERSION:
+    if version > newest:
         raise CorruptDataError(
-            f"{what} has format version {version}, this bkspark knows {VERSION}",
+            f"{what} has format version {version}, this bkspark knows {newest}",
             hint="read it with a newer bkspark",
         )
     return strict_json.loads(payload, what)

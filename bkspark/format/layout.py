@@ -12,12 +12,14 @@ In the metadata store::
 
     cluster    counters/ledger    bookies/<bookie>    logs/<name>    ledgers/<ledger>
     cursors/<log>/<name>
+    pages/<log>/<page>           older ledgers of a log, whose record names the page
     lost/<bookie>                bookies that operators declared lost for ever
     recoveries/<ledger>          why the ledger's last recovery could not close it: for people
+    reports/<verb>               when a maintenance verb ran last, and what it found: for people
 
 ``<ledger>`` and ``<term>`` are 16 and 8 hex digits, ``<shard>`` the last two of the ledger's,
-``<token>`` and ``<attempt>`` 32. Names that come out of storage are hostile input: they pass the
-same checks before a path is made of them.
+``<token>`` and ``<attempt>`` 32, ``<page>`` the log's generation in 8 and a token. Names that come
+out of storage are hostile input: they pass the same checks before a path is made of them.
 
 A journal, an entry log and a permission have a token of their maker in the name, so nobody writes
 over what another one wrote (R3, H4). Each term has a fence of its own, so one that comes late takes
@@ -36,6 +38,9 @@ STRIPE_MAX = 255
 _LOG_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 _BOOKIE_ID = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _TOKEN = re.compile(r"[0-9a-f]{32}")
+_VERB = re.compile(r"[a-z]{1,32}")
+_LEDGER = re.compile(r"[0-7][0-9a-f]{15}")
+_PAGE = re.compile(r"[0-9a-f]{8,16}-[0-9a-f]{32}")
 _JOURNAL = re.compile(r"([0-9a-f]{8})-[0-9a-f]{32}")
 
 CLUSTER_KEY = "cluster"
@@ -43,9 +48,11 @@ LEDGER_COUNTER_KEY = "counters/ledger"
 BOOKIES_PREFIX = "bookies"
 LOGS_PREFIX = "logs"
 LEDGERS_PREFIX = "ledgers"
+LOG_PAGES_PREFIX = "pages"
 CURSORS_PREFIX = "cursors"
 LOST_PREFIX = "lost"
 RECOVERIES_PREFIX = "recoveries"
+REPORTS_PREFIX = "reports"
 
 
 def log_name(name: str) -> str:
@@ -89,6 +96,17 @@ def token(value: str) -> str:
 def ledger_folder(ledger_id: int) -> str:
     digits = _ledger_digits(ledger_id)
     return f"ledgers/{digits[-2:]}/{digits}"
+
+
+def shard_folder(shard: int) -> str:
+    """Where all ledgers are whose id has ``shard``, 0 to 255, as its last byte."""
+    return f"ledgers/{shard:02x}"
+
+
+def ledger_of_folder(name: str) -> int | None:
+    """The ledger id of a name as found in a shard's folder; None if no ledger has such a name."""
+    digits = name.removesuffix("/")
+    return int(digits, 16) if _LEDGER.fullmatch(digits) else None
 
 
 def terms_folder(ledger_id: int) -> str:
@@ -146,6 +164,21 @@ def log_key(name: str) -> str:
     return f"{LOGS_PREFIX}/{log_name(name)}"
 
 
+def log_page_name(generation: int, page_token: str) -> str:
+    return f"{generation:08x}-{token(page_token)}"
+
+
+def log_page(name: str) -> str:
+    """``name`` itself if it may name a page of a log."""
+    if not isinstance(name, str) or not _PAGE.fullmatch(name):
+        raise InvalidRequestError(f"{str(name)[:40]!r} is not a page of a log")
+    return name
+
+
+def log_page_key(log: str, page: str) -> str:
+    return f"{LOG_PAGES_PREFIX}/{log_name(log)}/{log_page(page)}"
+
+
 def cursors_prefix(log: str) -> str:
     return f"{CURSORS_PREFIX}/{log_name(log)}"
 
@@ -171,6 +204,12 @@ def lost_key(name: str) -> str:
 
 def recovery_key(ledger_id: int) -> str:
     return f"{RECOVERIES_PREFIX}/{_ledger_digits(ledger_id)}"
+
+
+def report_key(verb: str) -> str:
+    if not _VERB.fullmatch(verb):
+        raise InvalidRequestError(f"{verb[:40]!r} is not a maintenance verb")
+    return f"{REPORTS_PREFIX}/{verb}"
 
 
 def parse_ledger_key(name: str) -> int:

@@ -24,6 +24,9 @@ from bkspark.protocol.ledger.quorum import Quorum
 
 KIND = "ledger"
 
+LAST_VERSION = 2
+"""A record that says which members began their journals; all others stay of the first version."""
+
 
 def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
     """The record's bytes, to be stored under ``layout.ledger_key``."""
@@ -45,7 +48,9 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
     }
     if metadata.laid_down is not None:  # came later: other records stay as they are
         value["laid_down"] = _encode_standing(metadata.laid_down)
-    return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value)
+    has_headers = any(fragment.has_headers for fragment in metadata.fragments)
+    version = LAST_VERSION if has_headers else envelope.VERSION
+    return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value, version=version)
 
 
 def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
@@ -54,7 +59,8 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
     Raises:
         CorruptDataError: damaged, of another ledger, or not possible for a ledger.
     """
-    fields = envelope.decode(KIND, layout.ledger_key(ledger_id), data)
+    key = layout.ledger_key(ledger_id)
+    fields = envelope.decode(KIND, key, data, newest=LAST_VERSION)
     try:
         metadata = LedgerMetadata(
             ledger_id=fields.take("id", int),
@@ -126,9 +132,12 @@ def _decode_standing(fields: Fields) -> Standing | None:
 
 def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
     members = [[member.bookie_id, member.incarnation] for member in fragment.ensemble]
-    value = {"first": fragment.first_entry_id, "term": fragment.term, "ensemble": members}
+    first, term = fragment.first_entry_id, fragment.term
+    value: dict[str, Any] = {"first": first, "term": term, "ensemble": members}
     if fragment.token:  # came later: other records stay as they are
         value["token"] = fragment.token
+    if fragment.has_headers:  # came later still: whoever does not know it must not drop it
+        value["headers"] = True
     return value
 
 
@@ -142,4 +151,5 @@ def _decode_fragment(fields: Fields) -> Fragment:
         fields.take("term", int),
         tuple(members),
         "" if token is None else layout.token(token),
+        bool(fields.take_or_none("headers", bool)),
     )

@@ -1,9 +1,12 @@
-"""``LogRecord`` <-> bytes of a metadata record."""
+"""``LogRecord`` <-> bytes of a metadata record.
+
+A record with pages is version 2: who does not know them must not take it for a log without them.
+"""
 
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import envelope, layout, log_page
 from bkspark.format.digest import encode_spec
 from bkspark.format.ledger_metadata import (
     decode_bytes,
@@ -12,12 +15,13 @@ from bkspark.format.ledger_metadata import (
     encode_bytes,
     encode_quorum,
 )
-from bkspark.format.strict_json import Fields
-from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.format.strict_json import Fields, integers
+from bkspark.protocol.log.ledger_list import Page
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import Streams
 
 KIND = "log"
+VERSION = 2
 
 
 def encode(record: LogRecord, nonce: str) -> bytes:
@@ -30,7 +34,7 @@ def encode(record: LogRecord, nonce: str) -> bytes:
         "schema": encode_bytes(record.schema),
         "vacant": record.is_vacant,
         "generation": record.generation,
-        "ledgers": [_encode_place(ledger) for ledger in record.ledgers],
+        "ledgers": [log_page.encode_place(ledger) for ledger in record.ledgers],
         "first_offset": record.first_offset,
         "transactions": dict(record.transactions),
         "dropped": list(record.dropped),
@@ -38,7 +42,8 @@ def encode(record: LogRecord, nonce: str) -> bytes:
         "changed_ms": record.changed_ms,
     }
     value.update(_optional(record))
-    return envelope.encode(KIND, layout.log_key(record.name), value)
+    version = VERSION if record.has_pages else envelope.VERSION
+    return envelope.encode(KIND, layout.log_key(record.name), value, version)
 
 
 def decode(name: str, data: bytes) -> LogRecord:
@@ -47,7 +52,7 @@ def decode(name: str, data: bytes) -> LogRecord:
     Raises:
         CorruptDataError: damaged, of another log, or not possible for a log.
     """
-    fields = envelope.decode(KIND, layout.log_key(name), data)
+    fields = envelope.decode(KIND, layout.log_key(name), data, VERSION)
     try:
         record = LogRecord(
             name=layout.log_name(fields.take("name", str)),
@@ -56,32 +61,32 @@ def decode(name: str, data: bytes) -> LogRecord:
             schema=decode_bytes(fields, "schema"),
             is_vacant=fields.take("vacant", bool),
             generation=fields.take("generation", int),
-            ledgers=tuple(_ledger(item) for item in fields.take("ledgers", list)),
+            ledgers=tuple(log_page.place(item) for item in fields.take("ledgers", list)),
             first_offset=fields.take("first_offset", int),
             transactions=fields.mapping("transactions", int),
-            dropped=tuple(_integers(fields.take("dropped", list))),
+            dropped=tuple(integers(fields.take("dropped", list))),
             created_ms=fields.take("created_ms", int),
             changed_ms=fields.take("changed_ms", int),
-            tail=tuple(_integers(fields.take_or_none("tail", list) or [])),
+            tail=tuple(integers(fields.take_or_none("tail", list) or [])),
             is_sealed=fields.take_or_none("sealed", bool) or False,
             streams=_decode_streams(fields),
             retention_bytes=fields.take_or_none("retention_bytes", int),
             retention_ms=fields.take_or_none("retention_ms", int),
-            to_delete=tuple(_integers(fields.take_or_none("to_delete", list) or [])),
+            to_delete=tuple(integers(fields.take_or_none("to_delete", list) or [])),
             orphaned_queries=tuple(_texts(fields.take_or_none("bereft", list) or [])),
             first_version=fields.take_or_none("first_version", int) or 0,
             truncated_ms=fields.take_or_none("truncated_ms", int),
+            older=tuple(
+                log_page.stretch(item) for item in fields.take_or_none("older", list) or []
+            ),
+            dropped_pages=_pages(fields, "dropped_pages"),
+            pages_to_delete=_pages(fields, "pages_to_delete"),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
     if record.name != name:
         raise CorruptDataError(f"{fields.what} names another log")
     return record
-
-
-def _encode_place(ledger: LoggedLedger) -> list[int]:
-    place = [ledger.ledger_id, ledger.first_offset, ledger.entry_count, ledger.length_bytes]
-    return [*place, ledger.closed_ms] if ledger.closed_ms else place
 
 
 def _optional(record: LogRecord) -> dict[str, Any]:
@@ -97,6 +102,9 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "bereft": list(record.orphaned_queries) or None,
         "first_version": record.first_version or None,
         "truncated_ms": record.truncated_ms,
+        "older": [log_page.encode_stretch(one) for one in record.older] or None,
+        "dropped_pages": [log_page.encode_page(one) for one in record.dropped_pages] or None,
+        "pages_to_delete": [log_page.encode_page(one) for one in record.pages_to_delete] or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -119,14 +127,8 @@ def _decode_streams(fields: Fields) -> dict[str, tuple[str, ...]]:
     return {query: tuple(found[query]) for query in order}
 
 
-def _ledger(item: list[Any]) -> LoggedLedger:
-    return LoggedLedger(*_integers(item))
-
-
-def _integers(items: list[Any]) -> list[int]:
-    if any(type(item) is not int or item < 0 for item in items):
-        raise ValueError("not a list of ids")
-    return items
+def _pages(fields: Fields, name: str) -> tuple[Page, ...]:
+    return tuple(log_page.page(item) for item in fields.take_or_none(name, list) or [])
 
 
 def _texts(items: list[Any]) -> list[str]:

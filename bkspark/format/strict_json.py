@@ -56,6 +56,17 @@ class Fields:
         return {key: inner.take(key, kind) for key in inner._values}
 
 
+def integers(items: list[Any]) -> list[int]:
+    """``items``, if they are whole numbers from 0 on.
+
+    Raises:
+        ValueError: not so.
+    """
+    if items and (set(map(type, items)) != {int} or min(items) < 0):
+        raise ValueError("not a list of ids")
+    return items
+
+
 def loads(data: bytes, what: str) -> Fields:
     """Parse one JSON object.
 
@@ -92,10 +103,16 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _is_deeper(value: object, depth_left: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    if depth_left == 0:
-        return True
-    inner = value.values() if isinstance(value, dict) else value
-    return any(_is_deeper(item, depth_left - 1) for item in inner)
+def _is_deeper(value: object, depth: int) -> bool:
+    """Whether lists and objects lie more than ``depth`` deep in each other, ``value`` included."""
+    level: list[Any] = [value]
+    for _ in range(depth):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True

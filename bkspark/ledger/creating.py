@@ -1,4 +1,4 @@
-"""Making a ledger: its id, its first ensemble with its writer's permission, its metadata record."""
+"""Making a ledger: its id, its first ensemble as its writer needs it, its metadata record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,8 +7,10 @@ from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.records import Seen
 from bkspark.format import arrow_schema
+from bkspark.format.digest import Digester
 from bkspark.protocol.ledger.metadata import (
     FIRST_TERM,
     DigestSpec,
@@ -40,11 +42,16 @@ def log_of(ledger: LedgerMetadata) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CreatedLedger:
-    """A new ledger, where its members are, and the bookies that may step in, preferred first."""
+    """A new ledger, where its members are, and the bookies that may step in, preferred first.
+
+    Attributes:
+        begun: the journals of its members, for whoever writes; none if that is another process.
+    """
 
     seen: Seen[LedgerMetadata]
     ensemble: tuple[BookieAddress, ...]
     spares: tuple[BookieAddress, ...]
+    begun: Begun
 
 
 def create_ledger(
@@ -54,30 +61,40 @@ def create_ledger(
     digest: DigestSpec,
     schema: bytes,
     custom_metadata: Mapping[str, str],
+    digester: Digester | None = None,
 ) -> CreatedLedger:
     """A new OPEN ledger whose one writer is the caller: it knows the token.
+
+    Args:
+        digester: of the ledger; None if another process will write, which gets the token.
 
     Raises:
         InvalidRequestError: rows of such a schema could not be read back.
         NotEnoughBookiesError: too few usable bookies.
     """
     arrow_schema.require_storable(arrow_schema.decode(schema))
-    ledger_id = cluster.new_ledger_id()
-    placed = ensembles.choose(cluster, ledger_id, quorum)
-    members = tuple(address.member for address in placed.ensemble)
-    seen = cluster.ledgers.create(
-        str(ledger_id),
-        LedgerMetadata(
-            ledger_id=ledger_id,
-            quorum=quorum,
-            state=LedgerState.OPEN,
-            term=FIRST_TERM,
-            token=placed.token,
-            fragments=(Fragment(0, FIRST_TERM, members, placed.token),),
-            schema=schema,
-            digest=digest,
-            custom_metadata=dict(custom_metadata),
-            created_ms=environment.now_ms(),
-        ),
-    )
-    return CreatedLedger(seen, placed.ensemble, placed.spares)
+    while True:
+        ledger_id = cluster.new_ledger_id()
+        placed = ensembles.choose(cluster, ledger_id, quorum, digester)
+        members = tuple(address.member for address in placed.ensemble)
+        fragment = Fragment(0, FIRST_TERM, members, placed.token, has_headers=digester is not None)
+        seen = cluster.ledgers.create(
+            str(ledger_id),
+            LedgerMetadata(
+                ledger_id=ledger_id,
+                quorum=quorum,
+                state=LedgerState.OPEN,
+                term=FIRST_TERM,
+                token=placed.token,
+                fragments=(fragment,),
+                schema=schema,
+                digest=digest,
+                custom_metadata=dict(custom_metadata),
+                created_ms=environment.now_ms(),
+            ),
+        )
+        if not any(map(cluster.is_going, members)):
+            return CreatedLedger(seen, placed.ensemble, placed.spares, placed.begun)
+        placed.begun.close()
+        # Chosen before that was said; nobody knows of this ledger, and the next one has others.
+        cluster.ledgers.replace(str(ledger_id), seen.value.deleting(), seen)

@@ -6,6 +6,7 @@ on the bookies stays until a collection removes it; that is another job, because
 that no late writer makes files again.
 """
 
+from collections.abc import Collection
 from contextlib import suppress
 
 from bkspark import environment
@@ -37,7 +38,7 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
         if record is None:
             raise _no_log(name)
         record.still_of(before.value.generation)
-        if record.is_vacant:
+        if record.is_vacant and not record.dropped_pages:
             return record
         # Before an acknowledgement a writer looks at its ledger alone (R4). So it loses that before
         # the log is gone, and nothing is acknowledged that no log has.
@@ -46,11 +47,27 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
         return record.vacated()
 
     after = cluster.logs.update(name, vacated, seen=before).value
-    gone = [ledger_id for ledger_id in after.dropped if make_tombstone(cluster, ledger_id)]
+    gone: list[int] = []
+    left: tuple[int, ...] = after.dropped
+    while True:
+        gone += [ledger_id for ledger_id in left if make_tombstone(cluster, ledger_id)]
+        if not after.pages_to_delete:
+            break
+        after = _forgotten(cluster, after, left)
+        left = after.to_delete
     if not gone and before.value.is_vacant:
         raise _no_log(name)
-    cluster.logs.update(name, lambda record: (record or after).forgetting(after.dropped))
+    _forgotten(cluster, after, left)
     return gone
+
+
+def _forgotten(cluster: Cluster, log: LogRecord, deleted: Collection[int]) -> LogRecord:
+    """The record without the ``deleted`` ledgers; of those on pages, the next are at hand."""
+
+    def forgetting(record: LogRecord | None) -> LogRecord:
+        return (record or log).forgetting(deleted).with_more_to_delete()
+
+    return cluster.logs.update(log.name, forgetting).value
 
 
 def _fence(cluster: Cluster, ledger_id: int) -> None:
@@ -96,7 +113,7 @@ def _without(ledger: LedgerMetadata, name: str, record: LogRecord | None) -> Log
 
 
 def _require_unlisted(ledger: LedgerMetadata, log: LogRecord) -> None:
-    if ledger.ledger_id in log.listed_ids:
+    if log.lists(ledger.ledger_id):
         raise InvalidRequestError(
             f"ledger {ledger.ledger_id} is part of log {log.name!r}",
             hint=f"the log can be deleted as a whole: bkspark log delete {log.name}",

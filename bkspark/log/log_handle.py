@@ -27,8 +27,8 @@ from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.settling import update_settled
 from bkspark.log.undecided import Undecided, resolve
-from bkspark.protocol.log.contents import LoggedLedger
 from bkspark.protocol.log.cursor import CursorRecord
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 
 POLL_SECONDS = 0.05
@@ -80,10 +80,10 @@ class LogHandle(BoundToProcess):
     def ledgers(self) -> list[LoggedLedger]:
         """The log's ledgers in order; of one that is still open, the part that may be read."""
         view = self._watch.look()
-        shown = {ledger.ledger_id for ledger in view.ledgers}
+        shown = {ledger.ledger_id for ledger in view.tail}
         hidden = (ledger_id for ledger_id in view.record.tail if ledger_id not in shown)
         empty = (LoggedLedger(ledger_id, view.end_offset, 0, 0) for ledger_id in hidden)
-        return [*view.ledgers, *empty]
+        return [*view.every_ledger(), *empty]
 
     @property
     def first_offset(self) -> int:

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from bkspark import environment
 from bkspark.cluster.callback_guard import CallbackGuard
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Seen
 from bkspark.errors import (
@@ -24,6 +25,7 @@ from bkspark.errors import (
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
+from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.ledger.handles.write_handle import WriteHandle
@@ -73,11 +75,11 @@ class LogWriter(ClosedAtEnd):
         self._waiting: deque[Add] | None = None
         self._waiting_bytes = 0
         self._callbacks = CallbackGuard()
-        self._next: Seen[LedgerMetadata] | None = None
+        self._next: CreatedLedger | None = None
         self._error: BookKeeperError | None = None
         self._is_closed = False
         self._faults: dict[str, str] = {}
-        self._segment = self._begun(tail.ledger, tail.first_offset)
+        self._segment = self._segment_of(tail.ledger, tail.begun, tail.first_offset)
 
     def __repr__(self) -> str:
         return f"LogWriter({self.log_name!r}, ledger {self.ledger_id})"
@@ -240,9 +242,9 @@ class LogWriter(ClosedAtEnd):
                 self._require_usable()
             old = self._segment
             following = self._next = self._next or create_log_ledger(
-                self._cluster, self._cluster.log(self.log_name).value
+                self._cluster, self._cluster.log(self.log_name).value, self._password
             )
-            self._cluster.logs.update(self.log_name, self._listed_behind(old, following))
+            self._cluster.logs.update(self.log_name, self._listed_behind(old, following.seen))
             self._next = None
             self._switch(old, following)
             roll_log.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
@@ -271,14 +273,14 @@ class LogWriter(ClosedAtEnd):
             )
         return record
 
-    def _switch(self, old: Segment, following: Seen[LedgerMetadata]) -> None:
+    def _switch(self, old: Segment, following: CreatedLedger) -> None:
         """Close ``old``, while what is added waits, then send that to ``following``."""
         with self._lock:
             self._waiting = deque()
         try:
             old.handle.close()
             end = old.first_offset + old.handle.last_add_confirmed + 1
-            begun = self._begun(following, end)
+            begun = self._segment_of(following.seen, following.begun, end)
             self._faults = self.faults
             with self._lock:
                 self._segment = begun
@@ -326,9 +328,9 @@ class LogWriter(ClosedAtEnd):
         else:
             retain_after_roll(self._cluster, settled.value)
 
-    def _begun(self, ledger: Seen[LedgerMetadata], first_offset: int) -> Segment:
-        digester = make_digester(ledger.value.digest, self._password)
-        handle = WriteHandle(self._cluster, ledger, digester, settings=self._settings)
+    def _segment_of(self, seen: Seen[LedgerMetadata], begun: Begun, first_offset: int) -> Segment:
+        digester = make_digester(seen.value.digest, self._password)
+        handle = WriteHandle(self._cluster, seen, digester, begun=begun, settings=self._settings)
         return Segment(handle, first_offset)
 
     def _roll_if_due(self) -> None:

@@ -12,10 +12,11 @@ dropped and deleted if there is none: no orphan is left.
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Seen, back_off
 from bkspark.errors import (
@@ -27,7 +28,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import arrow_schema
-from bkspark.ledger.creating import STREAM, WRITER, create_ledger, of_log
+from bkspark.ledger.creating import STREAM, WRITER, CreatedLedger, create_ledger, of_log
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.log.schema import schema_after
 from bkspark.log.settling import TRIES_MAX, duel, with_closed_tail
@@ -45,10 +46,12 @@ class OpenTail:
     Attributes:
         log: the record that has it on its list, all before it settled: ``end_offset`` is the offset
             of the ledger's entry 0, ``transactions`` are all that were committed before.
+        begun: the journals of its members; none of an adopted ledger.
     """
 
     ledger: Seen[LedgerMetadata]
     log: Seen[LogRecord]
+    begun: Begun = field(default_factory=Begun, compare=False)
 
     @property
     def first_offset(self) -> int:
@@ -125,7 +128,7 @@ class _Opening:
         self._run = run
         self._schema = schema
         self._merges_schema = merges_schema
-        self._own: Seen[LedgerMetadata] | None = None
+        self._own: CreatedLedger | None = None
         self._made_for = 0
 
     def attempt(self) -> OpenTail | None:
@@ -174,10 +177,11 @@ class _Opening:
 
     @property
     def _mine(self) -> int | None:
-        return self._adopted if self._own is None else self._own.value.ledger_id
+        return self._adopted if self._own is None else self._own.seen.value.ledger_id
 
     def _opened(self, log: Seen[LogRecord]) -> OpenTail:
-        return OpenTail(self._ledger(log.value), log)
+        begun = Begun() if self._own is None else self._own.begun
+        return OpenTail(self._ledger(log.value), log, begun)
 
     def _look_at_own(self, log: LogRecord) -> None:
         """Keep the ledger of the last try only if it still is as it was made (RB-20b, RB-27).
@@ -189,8 +193,9 @@ class _Opening:
         over, dropped it as an empty one, and deleted it: the list shows nothing of it any more.
         """
         if self._own is not None:
-            found = self._cluster.ledgers.get(str(self._own.value.ledger_id))
-            is_as_made = found is not None and found.value == self._own.value
+            own = self._own.seen.value
+            found = self._cluster.ledgers.get(str(own.ledger_id))
+            is_as_made = found is not None and found.value == own
             if not is_as_made or self._made_for != log.generation:
                 self.give_up()
                 self._own = None
@@ -201,9 +206,11 @@ class _Opening:
             return self._still_there(self._adopted)
         if self._own is None:
             operation = WRITER if self._run is None else STREAM
-            self._own = create_log_ledger(self._cluster, log, self._schema, operation)
+            self._own = create_log_ledger(
+                self._cluster, log, self._password, self._schema, operation
+            )
             self._made_for = log.generation
-        return self._own
+        return self._own.seen
 
     def _still_there(self, adopted: int) -> Seen[LedgerMetadata]:
         try:
@@ -215,26 +222,32 @@ class _Opening:
 
 
 def create_log_ledger(
-    cluster: Cluster, log: LogRecord, schema: bytes | None = None, operation: str = WRITER
-) -> Seen[LedgerMetadata]:
-    """A new OPEN ledger with the log's settings, which is on no list yet."""
+    cluster: Cluster,
+    log: LogRecord,
+    password: Password,
+    schema: bytes | None = None,
+    operation: str = WRITER,
+) -> CreatedLedger:
+    """A new OPEN ledger with the log's settings, which is on no list yet; the caller writes it."""
     return create_ledger(
         cluster,
         quorum=log.quorum,
         digest=log.digest,
         schema=schema or log.schema,
         custom_metadata=of_log(log.name, operation),
-    ).seen
+        digester=make_digester(log.digest, password),
+    )
 
 
-def drop_unlisted(cluster: Cluster, log_name: str, ledger: Seen[LedgerMetadata]) -> None:
-    """See to it that ``ledger`` never joins the log, and delete it; not if it is on the list.
+def drop_unlisted(cluster: Cluster, log_name: str, created: CreatedLedger) -> None:
+    """See to it that a ledger never joins the log, and delete it; not if it is on the list.
 
     For a ledger whose compare-and-set was lost, or had no known outcome. It is noted as one to be
     deleted, and forgotten once it is. Errors are left to whoever truncates the log next, or
     collects garbage: the caller is on its way out with one already.
     """
-    ledger_id = ledger.value.ledger_id
+    ledger, ledger_id = created.seen, created.seen.value.ledger_id
+    created.begun.close()
     with suppress(BookKeeperError):
         log = cluster.logs.update(log_name, lambda record: _without(record, log_name, ledger)).value
         if ledger_id in log.to_delete:

@@ -8,6 +8,7 @@ cannot be deleted, the note stays, and the next one who truncates the log goes o
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
@@ -74,7 +75,7 @@ def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
     written is written. A log that could not be truncated now is truncated at the next roll, and
     ledgers that were hidden and not deleted are deleted then. Cursors are respected.
     """
-    if is_limited(log) or log.to_delete:
+    if is_limited(log) or log.to_delete_count:
         with suppress(BookKeeperError):
             count_max = LEDGERS_PER_ROLL_MAX
             _truncate(cluster, log.name, _kept_from(cluster, True, count_max), count_max)
@@ -109,10 +110,16 @@ def _truncate(
         return record if after == record else after.stamped(environment.now_ms())
 
     log = cluster.logs.update(log_name, truncated, seen=cluster.log(log_name)).value
-    gone = _deleted(cluster, log.to_delete[:delete_count_max])
-    if gone:
-        log = _forgotten(cluster, log, gone)
-    return Truncation(log.first_offset, gone, log.to_delete)
+    all_gone: tuple[int, ...] = ()
+    while True:
+        if log.pages_to_delete and len(log.to_delete) < LEDGERS_PER_ROLL_MAX:
+            log = _changed(cluster, log, LogRecord.with_more_to_delete)
+        gone = _deleted(cluster, log.to_delete[:delete_count_max])
+        if gone:
+            log = _changed(cluster, log, partial(LogRecord.forgetting, deleted=gone))
+        all_gone += gone
+        if not (gone and log.pages_to_delete) or delete_count_max is not None:
+            return Truncation(log.first_offset, all_gone, log.to_delete)
 
 
 def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:
@@ -132,14 +139,16 @@ def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:
     return tuple(gone)
 
 
-def _forgotten(cluster: Cluster, log: LogRecord, gone: Iterable[int]) -> LogRecord:
-    """The record without the ledgers that are ``gone``; as it is if that cannot be stored now."""
+def _changed(
+    cluster: Cluster, log: LogRecord, change: Callable[[LogRecord], LogRecord]
+) -> LogRecord:
+    """The record with that ``change``; as it is if it cannot be stored now."""
 
-    def forgetting(record: LogRecord | None) -> LogRecord:
+    def changed(record: LogRecord | None) -> LogRecord:
         assert record is not None
-        return record.forgetting(gone)
+        return change(record)
 
     try:
-        return cluster.logs.update(log.name, forgetting).value
+        return cluster.logs.update(log.name, changed).value
     except BookKeeperError:
         return log

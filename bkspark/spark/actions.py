@@ -1,7 +1,7 @@
-"""Recovery as a Spark action: bookies are fenced, read and written to where they are mounted.
+"""Recovery and maintenance as Spark actions: bookies are looked at, and changed, where they are.
 
-The decisions are those of ``bkspark.ledger.recovery.recover`` and are made on the driver. Only its
-instructions travel: each is a partition of its own, and each step is one job.
+The decisions are made on the driver: those of a recovery by ``bkspark.ledger.recovery.recover``.
+Only instructions travel: each is a partition of its own, and each step is one job.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -86,8 +86,8 @@ class SparkRunner:
                 answers = tasks.collect()
             except (Py4JError, PySparkException) as error:
                 raise OutcomeUnknownError(
-                    f"Spark did not finish a step of the recovery: {_first_line(error)}",
-                    hint="recover again",
+                    f"Spark did not finish a step: {_first_line(error)}",
+                    hint="run it again",
                 ) from error
         return in_order(answers, len(numbered))
 
@@ -142,7 +142,7 @@ def in_order(answers: Sequence[Done | Refused], count: int) -> list[Any]:
     if sorted(results) != list(range(count)) or len(answers) != count:
         raise OutcomeUnknownError(
             f"{count} bookies were asked, and {len(results)} answers came back",
-            hint="recover again",
+            hint="run it again",
         )
     return [results[number] for number in range(count)]
 

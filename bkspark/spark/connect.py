@@ -6,15 +6,22 @@ _CONNECT = "pyspark.sql.connect."
 """Where its sessions come from; pyspark need not be able to import it."""
 
 
-def require_own_driver(spark: object) -> None:
-    """Check that ``spark`` runs its driver here: a recovery's steps are tasks of its context.
+_RECOVERY_HINT = (
+    "use `bkspark ledger recover ID` or BookKeeper(URI).recover_ledger(ID) where the bookies are "
+    "mounted, or spark-submit jobs/recover.py"
+)
+
+
+def require_own_driver(spark: object, what: str = "a recovery", hint: str = _RECOVERY_HINT) -> None:
+    """Check that ``spark`` runs its driver here: the steps of ``what`` are tasks of its context.
+
+    Args:
+        hint: what to do instead.
 
     Raises:
         InvalidRequestError: it is a session of Spark Connect.
     """
     if any(kind.__module__.startswith(_CONNECT) for kind in type(spark).__mro__):
         raise InvalidRequestError(
-            "a Spark Connect session cannot run a recovery: it has no SparkContext",
-            hint="use `bkspark ledger recover ID` or BookKeeper(URI).recover_ledger(ID) where the "
-            "bookies are mounted, or spark-submit jobs/recover.py",
+            f"a Spark Connect session cannot run {what}: it has no SparkContext", hint=hint
         )

@@ -15,19 +15,20 @@ from bkspark.errors import USERS_MISTAKES, BookKeeperError
 
 
 def run_job(
-    work: Callable[[Sequence[str]], None], arguments: Sequence[str], tell: Callable[[str], None]
+    work: Callable[[Sequence[str]], int | None],
+    arguments: Sequence[str],
+    tell: Callable[[str], None],
 ) -> int:
-    """Do ``work``, with stdout for its data only; returns the exit status.
+    """Do ``work``, with stdout for its data only; returns the exit status, 0 if it gives none.
 
     An error raised on purpose, on the driver or in a task, is told in one line, by ``tell``.
     """
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     with redirect_stderr(_SparksStderr()) if is_submitted else nullcontext():
         try:
-            work(arguments)
+            return work(arguments) or 0
         except (BookKeeperError, PySparkException) as error:
             return _failed(error, tell)
-    return 0
 
 
 def _failed(error: BookKeeperError | PySparkException, tell: Callable[[str], None]) -> int:

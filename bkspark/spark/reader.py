@@ -180,7 +180,7 @@ def _partitions(cluster: Cluster, options: Options) -> list[TaskPartition]:
 
 def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> list[TaskPartition]:
     """For this version of the log, or, if its open end is read, for one that is as new."""
-    view = LogView(record, record.ledgers)
+    view = LogView(record)
     if not _is_within(options, record.end_offset):
         view = look_at(cluster, record.name, options.password, _known_end(options))
     offsets = _range(options, view.first_offset, view.end_offset, f"log {record.name!r}")

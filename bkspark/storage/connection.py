@@ -8,9 +8,8 @@ happened, or may happen yet (R8, R15, RB-27c).
 * **No cache.** Requests go past fsspec's listings, which never expire and hide what others wrote
   since (R5, H1), and past its instances, which other code in the process could share.
 * **No silent repetition.** A conditional request that botocore repeats by itself after a lost
-  answer meets its own effect and reports a lost race (H6). So botocore and s3fs make one attempt.
-  aiohttp may still repeat a request when a kept connection turns out to be dead; ``objects`` knows
-  its own by their tokens.
+  answer meets its own effect and reports a lost race (H6). So botocore, s3fs and aiohttp make one
+  attempt (``one_attempt``), and who may repeat a request says so (``repeated``).
 * **No fork.** fsspec's event loop runs in a thread that a forked process does not have, so every
   process makes its own connection when it first needs one.
 
@@ -140,6 +139,8 @@ def _connect() -> Any:
             "s3:// needs the package s3fs, which is not installed here",
             hint="pip install 'bkspark[s3]', on the driver and on every worker",
         ) from error
+    from bkspark.storage.one_attempt import OneAttemptSession  # it is s3fs's session
+
     watch()
     filesystem = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
     filesystem.retries = 1
@@ -147,6 +148,7 @@ def _connect() -> Any:
         "max_pool_connections": _CONNECTIONS_MAX,
         **filesystem.config_kwargs,
         "retries": {"total_max_attempts": 1},
+        "http_session_cls": OneAttemptSession,
     }
     with without_details():
         _require_conditional_requests(filesystem)

@@ -80,8 +80,12 @@ class Objects:
     def __init__(self, place: S3Place) -> None:
         self.place = place
 
-    def create(self, name: str, data: bytes) -> Created | None:
+    def create(self, name: str, data: bytes, *, once: bool = False) -> Created | None:
         """Make an object if there is none of that name, durable on return.
+
+        Args:
+            once: send one request and no other (R19). If nothing is there when that one failed, it
+                is in doubt: it may be on its way still.
 
         Returns:
             None if somebody else's is there.
@@ -89,11 +93,11 @@ class Objects:
         Raises:
             S3Doubt: it may be there now, or later.
         """
-        return self.create_sentinel(name, EMPTY) if not data else self._create(name, _plain(data))
+        return self._create(name, _plain(data) if data else EMPTY, once=once)
 
-    def create_sentinel(self, name: str, sentinel: bytes) -> Created | None:
+    def create_sentinel(self, name: str, sentinel: bytes, *, once: bool = False) -> Created | None:
         """As ``create``, but make a sentinel."""
-        return self._create(name, sentinel)
+        return self._create(name, sentinel, once=once)
 
     def own(self, name: str, token: str, doubt: S3Doubt | None = None) -> Created | None:
         """The object ``name`` if it carries ``token``; None if it is another's.
@@ -173,7 +177,7 @@ class Objects:
         """The arguments that name the object in a request."""
         return {"Bucket": self.place.bucket, "Key": self.place.key(name)}
 
-    def _create(self, name: str, body: bytes) -> Created | None:
+    def _create(self, name: str, body: bytes, *, once: bool) -> Created | None:
         token = environment.token()
 
         def put() -> Created:
@@ -187,8 +191,8 @@ class Objects:
             return Created(token, str(answer["ETag"]))
 
         try:
-            # The same bytes and token each time, so it cannot happen twice.
-            return repeated(put)
+            # The same bytes and token each time, so it cannot happen twice while it is there.
+            return put() if once else repeated(put)
         except ObjectTaken:
             return self.own(name, token)
         except S3Doubt as doubt:

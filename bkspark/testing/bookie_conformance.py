@@ -50,6 +50,16 @@ class JournalTests(BookieFixtures):
             journal.close()
         assert place.get(JOURNAL) == b"abcde"
 
+    def test_a_journal_may_begin_with_a_record(self, bookie: Bookie, place: Place) -> None:
+        with bookie.open_root() as root:
+            journal = root.open_journal(JOURNAL, [b"ab", b"c"])
+            assert (journal.end, root.read(JOURNAL)) == (3, b"abc")
+            assert root.has_journal(journal)
+            journal.append([b"d"])
+            assert (journal.end, root.size(JOURNAL)) == (4, 4)
+            journal.close()
+        assert place.get(JOURNAL) == b"abcd"
+
     def test_journal_takes_many_parts(self, bookie: Bookie) -> None:
         with bookie.open_root() as root:
             journal = root.open_journal(JOURNAL)

@@ -200,4 +200,4 @@ class FileTests(BookieFixtures):
 
     def test_free_bytes(self, bookie: Bookie) -> None:
         with bookie.open_root() as root:
-            assert root.free_bytes() >= 0
+            assert 0 <= root.free_bytes() <= root.total_bytes()

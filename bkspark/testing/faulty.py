@@ -128,15 +128,15 @@ class FaultyRoot:
         self._run = faults.run
         self._faults = faults
 
-    def put_new(self, name: str, data: Buffer) -> bool:
-        return self._run("put_new", name, lambda: self._inner.put_new(name, data))
+    def put_new(self, name: str, data: Buffer, *, once: bool = False) -> bool:
+        return self._run("put_new", name, lambda: self._inner.put_new(name, data, once=once))
 
     def create(self, name: str) -> "FaultyEntryFile":
         file = self._run("create", name, lambda: self._inner.create(name))
         return FaultyEntryFile(file, name, self._faults)
 
-    def open_journal(self, name: str) -> "FaultyJournal":
-        journal = self._run("open_journal", name, lambda: self._inner.open_journal(name))
+    def open_journal(self, name: str, first: Sequence[Buffer] = ()) -> "FaultyJournal":
+        journal = self._run("open_journal", name, lambda: self._inner.open_journal(name, first))
         return FaultyJournal(journal, self._faults)
 
     def has_journal(self, journal: Journal) -> bool:
@@ -163,6 +163,10 @@ class FaultyRoot:
 
     def free_bytes(self) -> int:
         return self._run("free_bytes", "", self._inner.free_bytes)
+
+    def total_bytes(self) -> int:
+        """Not counted: it is asked together with the free space."""
+        return self._inner.total_bytes()
 
     def write_problem(self) -> str:
         """Not counted: it changes nothing, and decides nothing but whom to ask."""

@@ -11,7 +11,7 @@ The environment points to the proxy while the ``with`` lasts. What a request did
 
 import http.client
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,6 +30,7 @@ class Fault:
     Attributes:
         part: of the path and the query; "" fits all.
         reaches_store: whether the store gets the request.
+        is_late: whether the store gets it later, when ``S3Proxy.deliver`` is called.
         status: of the answer; 0 closes the connection instead, None never answers.
         code: S3's word for the error.
     """
@@ -40,6 +41,7 @@ class Fault:
     reaches_store: bool
     status: int | None
     code: str
+    is_late: bool
 
     def fits(self, method: str, path: str) -> bool:
         return self.times > 0 and method == self.method and self.part in path
@@ -52,6 +54,7 @@ class S3Proxy:
     Attributes:
         seen: method, path with query, and status at the store, 0 if it did not get so far.
         dropped_header: left out of every request.
+        held: requests that are late, each to be delivered.
     """
 
     store_port: int
@@ -59,6 +62,7 @@ class S3Proxy:
     faults: list[Fault] = field(default_factory=list)
     dropped_header: str = ""
     is_over: threading.Event = field(default_factory=threading.Event)
+    held: list[Callable[[], int]] = field(default_factory=list)
 
     def fail(
         self,
@@ -69,12 +73,19 @@ class S3Proxy:
         reaches_store: bool = False,
         status: int | None = 0,
         code: str = "InternalError",
+        is_late: bool = False,
     ) -> None:
-        self.faults.append(Fault(method, part, times, reaches_store, status, code))
+        self.faults.append(Fault(method, part, times, reaches_store, status, code, is_late))
+
+    def deliver(self) -> list[int]:
+        """Let the requests that are late reach the store; what it said to each."""
+        held, self.held = self.held, []
+        return [request() for request in held]
 
     def heal(self) -> None:
         self.faults.clear()
         self.seen.clear()
+        self.held.clear()
 
     def statuses(self, method: str) -> list[int]:
         return [status for seen, _, status in self.seen if seen == method]
@@ -128,6 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return
         else:
             self.shared.seen.append((self.command, self.path, 0))
+            if fault.is_late:
+                self.shared.held.append(lambda: self._ask_store(body)[0].status)
         self._fail(fault)
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = handle_request

@@ -27,7 +27,7 @@ from rich.table import Table
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.log.reading.log_view import LogWatch
-from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from tests.benchmarks.bare_pipe import SCHEMA, BarePipe
 from tests.benchmarks.stage import stage

@@ -1,6 +1,10 @@
-"""An S3 server for each file of tests that needs one, and a bookie behind a faulty line to it."""
+"""An S3 server for each file of tests that needs one, a bookie behind a faulty line to it, and
+every kind of metadata store.
+"""
 
+import secrets
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -8,10 +12,13 @@ import pytest
 
 from bkspark.bookie import uri
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
+from bkspark.metadata.contract import MetadataStore
+from bkspark.metadata.uri import format_store
 from bkspark.storage import connection
 from bkspark.testing.bookie_place import CLUSTER, INCARNATION, a_cookie
 from bkspark.testing.s3 import S3Server, s3_server
 from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
+from bkspark.testing.zookeeper import missing, zookeeper
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +100,29 @@ class BackDoor:
 @pytest.fixture(scope="module")
 def back_door(server: S3Server) -> BackDoor:
     return BackDoor(server)
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with zookeeper(tmp_path_factory.mktemp("zookeeper")) as servers:
+        yield servers.hosts
+
+
+@pytest.fixture(
+    params=[
+        "file",
+        "memory",
+        "s3",
+        pytest.param("zk", marks=pytest.mark.skipif(bool(missing()), reason=missing())),
+    ]
+)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MetadataStore]:
+    uris: dict[str, Callable[[], str]] = {
+        "file": lambda: (tmp_path / "metadata").as_uri(),
+        "memory": lambda: f"memory://{secrets.token_hex(8)}",
+        "s3": lambda: str(request.getfixturevalue("server").url()),
+        "zk": lambda: f"zk://{request.getfixturevalue('hosts')}/tests/{secrets.token_hex(8)}",
+    }
+    found = format_store(uris[request.param]())
+    yield found
+    found.close()

@@ -3,10 +3,6 @@
 Numbers are those of the list of historical bugs: RB-27, the ambiguous compare-and-set.
 """
 
-import secrets
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 
 from bkspark.cluster.records import Records
@@ -19,36 +15,9 @@ from bkspark.metadata.contract import MetadataStore, Versioned
 from bkspark.metadata.uri import format_store
 from bkspark.testing.s3 import S3Server
 from bkspark.testing.s3_proxy import S3Proxy
-from bkspark.testing.zookeeper import missing, zookeeper
 
 KEY = "ledgers/0000000000000001"
 IN_FLIGHT = {"status": 409, "code": "ConditionalRequestConflict"}
-
-
-@pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with zookeeper(tmp_path_factory.mktemp("zookeeper")) as servers:
-        yield servers.hosts
-
-
-@pytest.fixture(
-    params=[
-        "file",
-        "memory",
-        "s3",
-        pytest.param("zk", marks=pytest.mark.skipif(bool(missing()), reason=missing())),
-    ]
-)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MetadataStore]:
-    uris: dict[str, Callable[[], str]] = {
-        "file": lambda: (tmp_path / "metadata").as_uri(),
-        "memory": lambda: f"memory://{secrets.token_hex(8)}",
-        "s3": lambda: str(request.getfixturevalue("server").url()),
-        "zk": lambda: f"zk://{request.getfixturevalue('hosts')}/tests/{secrets.token_hex(8)}",
-    }
-    found = format_store(uris[request.param]())
-    yield found
-    found.close()
 
 
 def texts(store: MetadataStore) -> Records[str]:

@@ -86,7 +86,7 @@ class TestS3Bookie(BookieTests):
             prefix = place.url.removeprefix(f"s3://{server.bucket}/")
             client.delete_object(Bucket=server.bucket, Key=f"{prefix}/{JOURNAL}")
             assert root.list(folder) == [f"{last}/"]
-            assert find_journals(root, "b1", LEDGER).problem.startswith("bookie b1: ")
+            assert find_journals(root, "b1", LEDGER, ()).problem.startswith("bookie b1: ")
 
     def test_a_journal_that_is_made_during_a_listing_has_its_head(
         self, bookie: Bookie, monkeypatch: pytest.MonkeyPatch

@@ -3,14 +3,17 @@
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from typing import Any
 
 import boto3
 import pyarrow as pa
 import pytest
 
+from bkspark.admin import bookies
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
+from bkspark.format.layout import COOKIE
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
 from bkspark.log.batch.plan import WriteRequest, prepare
@@ -118,3 +121,31 @@ def test_an_empty_prefix_is_no_cluster(server: S3Server) -> None:
 def test_a_cluster_is_made_once(server: S3Server, uri: str) -> None:
     with pytest.raises(InvalidRequestError):
         init_cluster(uri, [server.url()])
+
+
+def test_a_bookie_of_a_bucket_is_moved_and_begun_anew(
+    uri: str, server: S3Server, back_door: Any
+) -> None:
+    """Objects cannot be moved, so there are two copies until the old place has no cookie."""
+    append(uri)
+    with Cluster(uri) as cluster:
+        old = cluster.bookie("bookie-1").value
+    new = f"{server.url()}/moved"
+    for name in back_door.keys(old.url):
+        back_door.put(new, name, back_door.get(old.url, name))
+    with pytest.raises(InvalidRequestError, match="another storage"):
+        bookies.move(uri, "bookie-1", new)
+    back_door.remove(old.url, COOKIE)
+    assert bookies.move(uri, "bookie-1", new).done
+    assert read(uri)[0] == Counter(range(100))
+    with pytest.raises(InvalidRequestError, match="has a cookie"):
+        bookies.reinit(uri, "bookie-1")
+    back_door.remove(new, COOKIE)
+    with pytest.raises(InvalidRequestError, match="not empty"):
+        bookies.reinit(uri, "bookie-1")
+    for name in back_door.keys(new):
+        back_door.remove(new, name)
+    report = bookies.reinit(uri, "bookie-1")
+    assert report.incarnation != old.incarnation
+    assert "1 ledger names" in report.plan[1]
+    assert read(uri)[0] == Counter(range(100))

@@ -93,15 +93,23 @@ def test_botocore_reports_a_lost_race_for_its_own_object(proxy: S3Proxy, objects
     assert theirs.get_object(Bucket=place.bucket, Key=place.key("x"))["Body"].read() == b"mine"
 
 
-def test_a_connection_that_was_kept_is_tried_again_by_aiohttp(
+def test_aiohttp_sends_a_request_again_when_its_connection_broke(
     proxy: S3Proxy, objects: Objects
 ) -> None:
-    """No setting of ours prevents it; so an object is recognised by its token."""
-    assert objects.create("first", b"x") is not None
+    """Whatever botocore's and s3fs's settings are. Ours does so where it may, and nowhere else."""
+    place = objects.place
+    theirs = s3fs.S3FileSystem(skip_instance_cache=True)
+    theirs.retries = 1
+    theirs.config_kwargs = {"retries": {"total_max_attempts": 1}}
+    arguments = {"Bucket": place.bucket, "Key": place.key("x"), "Body": b"x", "IfNoneMatch": "*"}
+    proxy.fail("PUT", times=1, reaches_store=True)
+    with pytest.raises(OSError, match="pre-conditions"):
+        theirs.call_s3("put_object", **arguments)
+    assert proxy.statuses("PUT") == [200, 412]
     proxy.heal()
     proxy.fail("PUT", times=1, reaches_store=True)
-    assert objects.create("second", b"y") is not None
-    assert proxy.statuses("PUT") == [200, 412]
+    assert objects.create("y", b"y", once=True) is not None
+    assert proxy.statuses("PUT") == [200]
 
 
 def test_server_stops_and_leaves_the_environment_as_it_was() -> None:

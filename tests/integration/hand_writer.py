@@ -12,7 +12,7 @@ from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.ensembles import take_permission
+from bkspark.cluster.enlisting import Joining, enlist, journal_on
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.post_check import post_check
 from bkspark.errors import (
@@ -21,12 +21,14 @@ from bkspark.errors import (
     LedgerFencedError,
     OutcomeUnknownError,
 )
-from bkspark.format import journal, layout
+from bkspark.format import arrow_schema, journal, layout
+from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.ledger.recovery.fencing import WriteBack
 from bkspark.ledger.recovery.recover import RecoveryReport, recover
 from bkspark.protocol.ledger.adding import PendingAdds
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 from bkspark.protocol.ledger.recovery_answers import Failure
 from bkspark.testing.faulty_cluster import Operation, StorageFaults
@@ -42,6 +44,7 @@ class HandWriter:
     Args:
         checks: whether it looks at a bookie after it wrote to it (the post-check).
         looks: whether it looks at the metadata before it acknowledges.
+        begins: whether bookies begin its journals, or it makes them with their first records.
 
     Attributes:
         sent: entry id -> value, whatever became of it.
@@ -55,21 +58,25 @@ class HandWriter:
         *,
         checks: bool = True,
         looks: bool = True,
+        begins: bool = True,
     ) -> None:
         self.sent: dict[int, bytes] = {}
         self.acked: list[int] = []
         self.cluster = Cluster(rig.uri)
         self._addresses = self.cluster.addresses()
         self._checks, self._looks = checks, looks
-        with BookKeeper(rig.uri) as keeper:
-            handle = keeper.create_ledger(
-                ensemble_size=sizes[0], write_quorum_size=sizes[1], ack_quorum_size=sizes[2]
-            )
-            handle.release()
-        self.ledger_id = handle.ledger_id
-        self.seen = self.cluster.ledger(self.ledger_id)
+        self._digester = make_digester(DigestSpec(), Password())
+        created = create_ledger(
+            self.cluster,
+            quorum=Quorum(*sizes),
+            digest=DigestSpec(),
+            schema=arrow_schema.encode(VALUE_SCHEMA),
+            custom_metadata={},
+            digester=self._digester if begins else None,
+        )
+        self.seen, self._begun = created.seen, created.begun
+        self.ledger_id = self.metadata.ledger_id
         self.pending = PendingAdds(self.metadata.quorum)
-        self._digester = make_digester(self.metadata.digest, Password())
         self._adds: list[Any] = []
         self._records: list[journal.EncodedRecord] = []
         self._journals: dict[str, Journal] = {}
@@ -109,11 +116,7 @@ class HandWriter:
     def store(self, entry_id: int, index: int) -> None:
         """Make an entry durable on one bookie; it does not count yet."""
         address = self._address(index)
-        if address.bookie_id not in self._journals:
-            name = layout.journal(self.ledger_id, self.metadata.term, self.metadata.token)
-            with open_bookie(address).open_root() as root:
-                self._journals[address.bookie_id] = root.open_journal(name)
-        file = self._journals[address.bookie_id]
+        file = self._journal(address)
         file.append(self._records[entry_id].frame(index, file.end))
 
     def confirm(self, *indexes: int) -> None:
@@ -132,14 +135,14 @@ class HandWriter:
         )
         encoded = journal.encode(record, self._digester)
         for index in indexes:
-            file = self._journals[self._address(index).bookie_id]
+            file = self._journal(self._address(index))
             file.append(encoded.frame(index, file.end))
 
     def check(self, entry_id: int, index: int) -> None:
         """The post-check; the bookie counts behind it."""
         address = self._address(index)
         if self._checks:
-            file = self._journals[address.bookie_id]
+            file = self._journal(address)
             term, token = self.metadata.term, self.metadata.token
             post_check(address, file, ledger_id=self.ledger_id, term=term, token=token)
         self.pending.count(index, entry_id)
@@ -159,7 +162,9 @@ class HandWriter:
         ensemble = self.metadata.last_fragment.ensemble
         known = {m.bookie_id: a for m, a in self._addresses.items()}
         address = known[bookie_id]
-        assert take_permission(address, self.permission)
+        begun = enlist({index: address}, Joining.last_writer(self.metadata, self._digester))
+        assert begun.bookie_ids == {bookie_id}
+        self._begun.add(begun)
         member = Member(bookie_id, address.incarnation)
         changed = (*ensemble[:index], member, *ensemble[index + 1 :])
         first, term, token = self.pending.last_add_confirmed + 1, 1, self.metadata.token
@@ -171,6 +176,13 @@ class HandWriter:
 
     def recover(self, **options: Any) -> RecoveryReport:
         return recover(self.cluster, self.ledger_id, Password(), **options)
+
+    def _journal(self, address: BookieAddress) -> Journal:
+        """The writer's own, as the bookie began it."""
+        if address.bookie_id not in self._journals:
+            found = journal_on(address, self.metadata, self._begun)
+            self._journals[address.bookie_id] = found
+        return self._journals[address.bookie_id]
 
     def _address(self, index: int) -> BookieAddress:
         return self._addresses[self.metadata.last_fragment.ensemble[index]]

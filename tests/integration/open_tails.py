@@ -5,6 +5,7 @@ import pyarrow as pa
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.format import arrow_schema
+from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log.log_writer import LogWriter
@@ -55,7 +56,6 @@ def opened(cluster: Cluster, settings: WriterSettings = SILENT) -> LogWriter:
     return LogWriter(cluster, LOG, NO_PASSWORD, settings=settings)
 
 
-def by_hand(cluster: Cluster, ledger_id: int, settings: WriterSettings = SILENT) -> WriteHandle:
-    seen = cluster.ledger(ledger_id)
-    digester = make_digester(seen.value.digest, NO_PASSWORD)
-    return WriteHandle(cluster, seen, digester, settings=settings)
+def by_hand(cluster: Cluster, created: CreatedLedger) -> WriteHandle:
+    digester = make_digester(created.seen.value.digest, NO_PASSWORD)
+    return WriteHandle(cluster, created.seen, digester, begun=created.begun, settings=SILENT)

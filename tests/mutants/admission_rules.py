@@ -128,8 +128,8 @@ MUTANTS = (
     Mutant(
         "a bookie is added inside another place of its cluster",
         "cluster/admission.py",
-        "    _require_outside(url, [site.metadata_uri, *",
-        "    _require_outside(url, [*",
+        "    require_outside(url, [site.metadata_uri, *",
+        "    require_outside(url, [*",
         (f"{ADMISSION}::test_no_bookie_is_added_inside_another_place",),
     ),
     Mutant(
@@ -163,15 +163,15 @@ MUTANTS = (
     Mutant(
         "who is short of bookies is not told which ones failed",
         "cluster/ensembles.py",
-        "        if not refused:\n            raise\n",
-        "        if refused:\n            raise\n",
+        "        if not refused:\n            raise\n        names",
+        "        if refused:\n            raise\n        names",
         (f"{WRITABILITY}::test_one_that_only_a_write_shows_is_named_by_the_error",),
     ),
     Mutant(
         "a bookie that cannot be written to gets into an ensemble",
-        "cluster/cluster.py",
-        "        return not (self.problem or self.write_problem or self.record.is_read_only)",
-        "        return not (self.problem or self.record.is_read_only)",
+        "cluster/bookie_status.py",
+        "        return not (self.problem or self.write_problem or is_closed)",
+        "        return not (self.problem or is_closed)",
         (f"{WRITABILITY}::test_it_is_not_chosen_and_the_error_points_to_where_it_is_shown",),
     ),
     Mutant(
@@ -259,8 +259,8 @@ MUTANTS = (
     Mutant(
         "a cluster is made in a path that cannot be shown",
         "cluster/admission.py",
-        "        require_fit(unquote(url))\n        _require",
-        "        _require",
+        "        require_fit(unquote(url))\n        require_outside",
+        "        require_outside",
         (f"{ADMISSION}::test_a_path_that_cannot_be_shown_is_refused_before_anything_is_made",),
     ),
     Mutant(

@@ -15,6 +15,7 @@ WRITES = "tests/integration/dataframe/test_write_and_read.py"
 MEMORY = "tests/conformance/test_memory_bookie.py::TestMemoryBookie"
 
 ORDER = f"{INTERRUPTED}::test_the_order_of_a_commit[plain]"
+SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 SPARES = f"{FAILING}::test_tasks_that_used_different_spares_end_on_one_ensemble"
 
 MUTANTS = (
@@ -54,8 +55,8 @@ MUTANTS = (
     Mutant(
         "there is no post-check",
         "log/batch/record_writer.py",
-        "        post_check(address, file, ",
-        "        (lambda *_, **__: None)(address, file, ",
+        "            post_check(\n",
+        "            (lambda *_, **__: None)(\n",
         (ORDER,),
     ),
     Mutant(
@@ -119,68 +120,57 @@ MUTANTS = (
     Mutant(
         "there is no metadata check",
         "log/batch/record_writer.py",
-        "        self.require_current()\n        self._pending.acknowledge(ticket)\n",
-        "        self._pending.acknowledge(ticket)\n",
+        "return [self._members.check(step.ticket, self._members.seen)]",
+        "return [(steps.Checked(step.ticket), None)]",
         (ORDER,),
     ),
     Mutant(
-        "the metadata check believes any newer version",
-        "cluster/metadata_check.py",
-        "if not is_mine or newest.value.last_fragment != mine.last_fragment:",
-        "if False:",
-        ("tests/unit/cluster/test_metadata_check.py::test_one_that_does_not_is_the_end[ensemble]",),
+        "the metadata check believes another ensemble",
+        "protocol/ledger/writing.py",
+        "if not is_mine or newest.last_fragment != mine.last_fragment:",
+        "if not is_mine:",
+        (f"{SCRIPTS}[acknowledgements]",),
     ),
     Mutant(
         "a new ensemble is counted on before it is in the metadata",
-        "log/batch/record_writer.py",
-        "        self._seen = self._cluster.ledgers.update(\n"
-        "            str(self._ledger_id), "
-        "lambda metadata: self._changed(metadata, ensemble)\n"
-        "        )\n",
-        "        self._seen = Seen(\n"
-        "            self._changed(self._seen.value, ensemble), self._seen.stored\n"
-        "        )\n",
+        "ledger/handles/membership.py",
+        "        stored = self._cluster.ledgers.update(str(step.ledger_id), step.applied_to)\n",
+        "        stored = Seen(step.applied_to(self.seen.value), self.seen.stored)\n",
         (f"{FAILING}::test_two_members_and_then_a_spare_fail",),
     ),
     Mutant(
         "a spare joins without its markers",
-        "log/batch/record_writer.py",
-        " - enlist(joining, permission)",
-        " - {address.bookie_id for address in joining}",
+        "cluster/ensembles.py",
+        "        if begun.bookie_ids:\n",
+        "        if True:\n",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),
     Mutant(
         "a marker whose outcome is unknown is there",
-        "cluster/ensembles.py",
-        "    except BookieUnavailableError:\n        return False\n",
-        "    except BookieUnavailableError:\n        return True\n",
+        "cluster/enlisting.py",
+        "            client.begin_close()\n",
+        "            client.begin_close()\n            taken[client.address.bookie_id] = None\n",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),
     Mutant(
         "missing copies are not made",
         "log/batch/record_writer.py",
-        "news = self._make_copies(plan.copies) or self._change_ensemble(plan.ensemble)",
-        "news = self._change_ensemble(plan.ensemble)",
+        "for log in self._commit.holders.missing(index, name):",
+        "for log in self._commit.holders.missing(index, name)[:0]:",
         (SPARES,),
     ),
     Mutant(
         "the record is written before the missing copies are made",
-        "log/batch/record_writer.py",
-        "news = self._make_copies(plan.copies) or self._change_ensemble(plan.ensemble)\n"
-        "            if not news:\n"
-        "                add = add or self._push(plan, transaction)\n"
-        "                news = self._append(add, failed)\n",
-        "news = self._change_ensemble(plan.ensemble)\n"
-        "            if not news:\n"
-        "                add = add or self._push(plan, transaction)\n"
-        "                news = self._append(add, failed) or self._make_copies(plan.copies)\n",
-        (SPARES,),
+        "protocol/ledger/writing.py",
+        "            return [Copy(index, self.ensemble[index], add) for index in indexes]\n",
+        "            add.ready.update(indexes)\n",
+        (f"{SCRIPTS}[entry_logs]",),
     ),
     Mutant(
         "a failed bookie is not replaced although there is a spare",
         "log/batch/record_writer.py",
-        "if news and self._has_spare(failed | news):",
-        "if False:",
+        "        return self._members.enlist(step, addresses)\n",
+        "        return steps.Enlisted(None), None\n",
         (f"{FAILING}::test_a_wiped_bookie_is_neither_counted_nor_believed[memory]",),
     ),
     Mutant(

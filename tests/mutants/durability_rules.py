@@ -3,7 +3,6 @@
 from .mutant import Mutant
 
 CALLS = "tests/unit/bookie/test_posix_calls.py"
-CHANGES = "tests/integration/ledger/test_ensemble_changes.py"
 COPIES = "tests/integration/ledger/test_durable_copies.py"
 FILES = "tests/unit/metadata/test_files.py"
 HANDING = "tests/integration/stream/test_stream_handing_over.py"
@@ -71,21 +70,23 @@ MUTANTS = (
         "log/opening.py",
         "        make_digester(log.digest, self._password)\n",
         "",
-        (f"{OPENINGS}::test_a_wrong_password_changes_nothing_where_no_tail_is_open",),
+        (f"{OPENINGS}::test_a_wrong_password_adopts_nothing",),
     ),
     Mutant(
         "a wrong password takes a tail up",
         "log/streams/handing_over.py",
-        "    make_digester(ledger.value.digest, password)\n",
-        "",
+        "    digester = make_digester(ledger.value.digest, password)\n",
+        "    digester = make_digester(DigestSpec(), Password())\n",
         (f"{HANDING}::test_a_wrong_password_takes_nothing_up",),
     ),
     Mutant(
         "two bad disks are swapped for each other",
-        "protocol/ledger/writing.py",
-        " | self.failures.keys()\n",
+        "protocol/ledger/ensemble_change.py",
+        " | self._excluded\n",
         "\n",
-        (f"{CHANGES}::test_bookies_that_failed_are_never_swapped_for_one_another",),
+        (
+            "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says[ensemble_changes]",
+        ),
     ),
     Mutant(
         "a bookie that is lost again was not lost before",

@@ -21,8 +21,8 @@ MUTANTS = (
     Mutant(
         "a member without its marker proves an absence",
         "ledger/recovery/fencing.py",
-        "if root.size(self.writer.permission) is not None:",
-        "if True:",
+        "        if not missing:\n",
+        "        if missing or not missing:\n",
         (
             f"{FOLDERS}::test_a_lost_folder_is_no_absence_however_often_it_is_asked"
             "[memory-sizes0-1]",
@@ -34,7 +34,7 @@ MUTANTS = (
         "ledger/recovery/fencing.py",
         READ + RETURNED,
         "                unfenced = self._fence(root)\n"
-        "                is_whole = root.size(self.writer.permission) is not None\n"
+        "                is_whole = root.size(self.writer.taken.permission) is not None\n"
         "                tail = self._read(root, digester, beat)\n"
         "            return tail if is_whole or unfenced else self._judged(tail)\n",
         (f"{FOLDERS}::test_a_folder_that_is_lost_behind_the_fence_is_seen",),
@@ -43,33 +43,29 @@ MUTANTS = (
         "a recovery makes the writer's marker anew",
         "ledger/recovery/fencing.py",
         FENCE,
-        '            root.put_new(self.writer.permission, b"")\n' + FENCE,
-        (
-            f"{FOLDERS}::test_a_lost_folder_is_no_absence_however_often_it_is_asked"
-            "[memory-sizes0-2]",
-            f"{FOLDERS}::test_copies_that_it_gets_do_not_make_it_whole",
-        ),
+        '            root.put_new(self.writer.taken.permission, b"")\n' + FENCE,
+        (f"{FOLDERS}::test_copies_that_it_gets_do_not_make_it_whole",),
     ),
     Mutant(
         "whoever gets copies gets the writer's marker",
         "ledger/recovery/fencing.py",
         '                    root.put_new(self.writer.fence, b"")\n            damaged',
         '                    root.put_new(self.writer.fence, b"")\n'
-        '                    root.put_new(self.writer.permission, b"")\n            damaged',
+        '                    root.put_new(self.writer.taken.permission, b"")\n            damaged',
         (f"{FOLDERS}::test_copies_for_one_that_was_silent_do_not_make_it_whole",),
     ),
     Mutant(
         "a ledger of an older version needs the marker of its writer's term",
-        "ledger/journals/member_end.py",
-        "return layout.term_marker(ledger.ledger_id, FIRST_TERM)",
-        "return layout.term_marker(ledger.ledger_id, fragment.term)",
+        "ledger/journals/member_loss.py",
+        "cls(layout.term_marker(ledger_id, FIRST_TERM))",
+        "cls(layout.term_marker(ledger_id, fragment.term))",
         (f"{FOLDERS}::test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker[2]",),
     ),
     Mutant(
         "a ledger of an older version shows no loss",
-        "ledger/journals/member_end.py",
-        "return layout.term_marker(ledger.ledger_id, FIRST_TERM)",
-        "return layout.term_marker(ledger.ledger_id, fragment.term + 1)",
+        "ledger/journals/member_loss.py",
+        "cls(layout.term_marker(ledger_id, FIRST_TERM))",
+        "cls(layout.term_marker(ledger_id, fragment.term + 1))",
         (f"{FOLDERS}::test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker[1]",),
     ),
     Mutant(
@@ -86,7 +82,7 @@ MUTANTS = (
         "lost_data(self.tails, self.term.ledger)",
         "dict[int, MemberTail]()",
         (
-            f"{RECORDS}::test_what_a_record_elsewhere_says_that_it_had_is_missed[memory-1-None]",
+            f"{RECORDS}::test_what_a_record_elsewhere_says_that_it_had_is_missed[memory-1-0]",
             f"{RECORDS}::test_what_a_record_elsewhere_says_that_it_had_is_missed[file-2-1]",
             f"{RECORDS}::test_it_takes_the_word_where_nobody_else_can_tell",
         ),
@@ -126,18 +122,14 @@ MUTANTS = (
         (f"{RECORDS}::test_a_torn_end_does_not_hide_that_more_is_gone",),
     ),
     Mutant(
-        "a handle does not say what bookies had",
+        "a record does not say what bookies had",
         "ledger/handles/record_encoder.py",
-        "            parts=parts,\n            stored=add.stored,\n",
-        "            parts=parts,\n",
-        (f"{RECORDS}::test_each_record_of_a_handle_says_it_and_so_does_a_confirmation",),
-    ),
-    Mutant(
-        "a sink does not say what bookies had",
-        "log/batch/record_writer.py",
-        "            attempts=plan.attempts,\n            stored=self._pending.stored,\n",
-        "            attempts=plan.attempts,\n",
-        (f"{RECORDS}::test_each_record_of_a_sink_says_it_and_so_does_a_confirmation",),
+        "            stored=add.stored,\n",
+        "",
+        (
+            f"{RECORDS}::test_each_record_of_a_handle_says_it_and_so_does_a_confirmation",
+            f"{RECORDS}::test_each_record_of_a_sink_says_it_and_so_does_a_confirmation",
+        ),
     ),
     Mutant(
         "a reader is shown an end by a bookie that has lost more",
@@ -157,14 +149,14 @@ MUTANTS = (
     Mutant(
         "a new ledger forgets whose marker its members took",
         "ledger/creating.py",
-        "(Fragment(0, FIRST_TERM, members, placed.token),)",
-        "(Fragment(0, FIRST_TERM, members),)",
+        "Fragment(0, FIRST_TERM, members, placed.token, has_headers=digester is not None)",
+        "Fragment(0, FIRST_TERM, members)",
         (f"{BUGS}::test_rb_37_two_of_two_with_one_dead_is_enough_to_see_that_nothing_was_added",),
     ),
     Mutant(
         "a changed ensemble forgets whose marker its members took",
         "protocol/ledger/metadata.py",
-        "fragment = Fragment(first_entry_id, term, ensemble, token)",
+        "fragment = Fragment(first_entry_id, term, ensemble, token, has_headers)",
         "fragment = Fragment(first_entry_id, term, ensemble)",
         (
             "tests/unit/protocol/test_ledger.py::"
@@ -174,7 +166,7 @@ MUTANTS = (
     Mutant(
         "a ledger that is taken up forgets whose marker its members took",
         "protocol/ledger/metadata.py",
-        "fragment = Fragment(first, term, self.last_fragment.ensemble, token)",
+        "fragment = Fragment(first, term, self.last_fragment.ensemble, token, has_headers=True)",
         "fragment = Fragment(first, term, self.last_fragment.ensemble)",
         ("tests/unit/protocol/test_laid_down.py::test_an_empty_one_is_taken_up_from_its_start",),
     ),
@@ -190,16 +182,16 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that did not surely join is asked again",
-        "log/batch/record_writer.py",
-        "failed = set(self._unjoined)",
-        "failed = set[str]()",
+        "protocol/ledger/ensemble_change.py",
+        "self._excluded = self._unjoined",
+        "self._excluded = frozenset()",
         (f"{FOLDERS}::test_a_bookie_that_did_not_surely_join_is_not_asked_again",),
     ),
     Mutant(
         "a ledger is taken up before its members take the marker",
         "log/streams/handing_over.py",
-        "    if not _is_joined(ensemble, after):\n        return None\n    try:\n",
-        "    try:\n",
+        "    begun = enlist(dict(enumerate(ensemble)), joining)\n    if begun.bookie_ids != {",
+        "    begun = Begun()\n    if False and begun.bookie_ids != {",
         (f"{FOLDERS}::test_members_take_the_marker_before_a_ledger_is_taken_up",),
     ),
     # --- one fence -------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant(
         "a confirmation goes to no bookie",
         "protocol/ledger/writing.py",
-        "return [Confirm(self._live(range(self.metadata.quorum.ensemble_size)))]",
+        "return [Confirm(self.changes.all_live)]",
         "return [Confirm(())]",
         (f"{LAC}::test_it_is_told_once_to_every_bookie_of_the_ensemble",),
     ),
@@ -102,8 +102,8 @@ MUTANTS = (
     Mutant(
         "a late answer of a bookie that was replaced counts",
         "protocol/ledger/writing.py",
-        "if self._is_member(event.ensemble_index, event.bookie_id):",
-        "if True:",
+        "event.bookie_id):\n            self.pending.count(",
+        "event.bookie_id) or True:\n            self.pending.count(",
         (
             f"{HANGING}::test_a_late_answer_of_a_bookie_that_was_replaced_counts_for_nothing",
             f"{SCRIPTS}[ensemble_changes]",
@@ -247,8 +247,8 @@ MUTANTS = (
     Mutant(
         "a writer hopes for bookies that it does not have",
         "protocol/ledger/writing.py",
-        "        if self._change is not None:\n            return\n        quorum",
-        "        if True:\n            return\n        quorum",
+        "        if self.changes.is_looking or not self.changes.failed:\n",
+        "        if True:\n",
         (f"{DEFERRED}::test_force_without_enough_bookies_fails_and_so_does_the_next_append",),
     ),
     # --- what an append takes --------------------------------------------------------------------
@@ -304,9 +304,9 @@ MUTANTS = (
     ),
     Mutant(
         "with delay only the last that failed is replaced",
-        "protocol/ledger/writing.py",
-        "self.metadata.quorum, self.failed, is_delayed",
-        "self.metadata.quorum, {index}, is_delayed",
+        "protocol/ledger/ensemble_change.py",
+        "self._quorum, self.failed, is_delayed",
+        "self._quorum, {index}, is_delayed",
         (
             f"{CHANGES}::"
             "test_with_delay_nobody_is_replaced_while_every_entry_reaches_its_ack_quorum",

@@ -24,8 +24,8 @@ MUTANTS = (
     Mutant(
         "a target is blamed for its sources",
         "log/batch/record_writer.py",
-        "bad = error.problems",
-        "bad = {copy.target_id: str(error)}",
+        "self._note(error.problems)",
+        "self._note({name: str(error)})",
         (
             f"{HANGING}::test_where_no_source_is_good_nothing_is_committed_and_the_sources_are_named",
         ),
@@ -33,8 +33,8 @@ MUTANTS = (
     Mutant(
         "a source that turned out bad counts as a copy",
         "log/batch/record_writer.py",
-        "failed |= bad.keys()",
-        "failed |= bad.keys() & {copy.target_id}",
+        "step.add.first_entry_id, tuple(bad.items()))",
+        "step.add.first_entry_id)",
         (f"{HANGING}::test_a_source_that_is_no_good_is_named_and_not_the_target[damaged]",),
     ),
     Mutant(
@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     Mutant(
         "bookies that are late are not waited for when they are to join",
-        "cluster/ensembles.py",
+        "cluster/enlisting.py",
         "        needed=needed,\n    )\n",
         "    )\n",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[put_new]",),

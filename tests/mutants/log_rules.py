@@ -15,7 +15,8 @@ FRONT = "tests/unit/test_bookkeeper.py"
 COMMANDS = "tests/unit/cli/test_log_commands.py"
 
 LIST_NEXT = (
-    "            self._cluster.logs.update(self.log_name, self._listed_behind(old, following))\n"
+    "            self._cluster.logs.update("
+    "self.log_name, self._listed_behind(old, following.seen))\n"
     "            self._next = None\n"
 )
 CLOSE_LAST = "            self._switch(old, following)\n"
@@ -88,8 +89,8 @@ MUTANTS = (
     Mutant(
         "a deleted log keeps its tail",
         "protocol/log/record.py",
-        "ledgers=(), tail=(), first_offset=0",
-        "ledgers=(), first_offset=0",
+        "            ledgers=(),\n            tail=(),\n",
+        "            ledgers=(),\n",
         (f"{TAIL}::test_a_deleted_log_drops_its_tail_too",),
     ),
     Mutant(
@@ -348,7 +349,7 @@ MUTANTS = (
     Mutant(
         "a ledger of an open tail can be deleted by itself",
         "ledger/deleting.py",
-        "if ledger.ledger_id in log.listed_ids:",
+        "if log.lists(ledger.ledger_id):",
         "if False:",
         (f"{COMMANDS}::test_an_open_log_is_shown",),
     ),

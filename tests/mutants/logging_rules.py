@@ -105,14 +105,14 @@ MUTANTS = (
     Mutant(
         "a writer that finds no spare says nothing of its copies",
         "protocol/ledger/writing.py",
-        "            self._change, self._vacant = None, ()\n            return self._gaps()\n",
-        "            self._change, self._vacant = None, ()\n            return []\n",
+        "        if changed is None:\n            return self._gaps()\n",
+        "        if changed is None:\n            return []\n",
         (f"{FEWER}[no spare]",),
     ),
     Mutant(
         "a write handle hides its faults",
         "ledger/handles/writer.py",
-        "return dict(self.machine.failures)",
+        "return dict(self.machine.changes.failures)",
         "return {}",
         (
             STEPS_IN,
@@ -130,22 +130,22 @@ MUTANTS = (
     Mutant(
         "a batch gives a bookie up in silence",
         "log/batch/record_writer.py",
-        "            if bookie_id not in self.failures:\n",
+        "            if bookie_id not in self._noted:\n",
         "            if False:\n",
         (BATCH,),
     ),
     Mutant(
         "a batch changes its ensemble in silence",
         "log/batch/record_writer.py",
-        "            ensemble_log.replaced(logger, self._ledger_id, old, new, first, why)\n",
-        "",
+        "                self._members.joined(replace(",
+        "                str(replace(",
         (BATCH,),
     ),
     Mutant(
         "a batch goes on with fewer copies in silence",
         "log/batch/record_writer.py",
-        "                    self._tell_of_gaps(add, failed)\n",
-        "",
+        "                self._members.warn(step)\n",
+        "                pass\n",
         (BATCH,),
     ),
     Mutant(
@@ -163,11 +163,11 @@ MUTANTS = (
         (NO_HELP,),
     ),
     Mutant(
-        "a fence in the metadata is not logged",
-        "cluster/metadata_check.py",
-        "            logger.info(",
-        "            logger.debug(",
-        ("tests/unit/cluster/test_metadata_check.py::test_one_that_does_not_is_the_end",),
+        "a batch ends in silence",
+        "log/batch/record_writer.py",
+        "        logger.info(",
+        "        logger.debug(",
+        (f"{LOGGED}::test_a_batch_that_is_taken_over_tells_by_whom",),
     ),
     Mutant(
         "a fence on a bookie is not logged",

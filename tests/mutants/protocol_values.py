@@ -132,8 +132,8 @@ MUTANTS = (
     Mutant(
         "an ensemble change appends where it should replace",
         "protocol/ledger/metadata.py",
-        "if f.first_entry_id < first_entry_id)\n        fragment = Fragment(first_entry_id, term,",
-        "if f.first_entry_id <= first_entry_id)\n        fragment = Fragment(first_entry_id, term,",
+        "if f.first_entry_id < first_entry_id)\n        # The members",
+        "if f.first_entry_id <= first_entry_id)\n        # The members",
         (f"{LEDGER}::test_a_change_at_the_last_fragments_first_entry_replaces_its_members",),
     ),
     Mutant(

@@ -14,6 +14,7 @@ FAN_OUT = "tests/unit/cluster/test_fan_out.py"
 
 FAN_OUT_FILE = "cluster/fan_out.py"
 ENTRY_READER_FILE = "ledger/handles/entry_reader.py"
+STALE = "tests/integration/journals/test_stale_listings.py"
 S3_BOOKIE = "tests/conformance/test_s3_bookie.py::TestS3Bookie"
 PAGES_FILE = "ledger/journals/journal_pages.py"
 READER_FILE = "ledger/handles/read_handle.py"
@@ -238,6 +239,61 @@ MUTANTS = (
         "            names = {self._shown(folder, name, found) for name in found}\n",
         '            names = {name for name in found if name[-1] != "/"}\n',
         (f"{S3_BOOKIE}::test_records_without_their_head_are_no_absence",),
+    ),
+    Mutant(
+        "a recovery takes what is not listed for absent",
+        "ledger/recovery/recoverer.py",
+        "*on_it, after, journals\n",
+        "*on_it, after\n",
+        (
+            f"{STALE}::test_a_recovery_finds_the_writers_journals[sizes0]",
+            f"{STALE}::test_a_recovery_finds_the_writers_journals[sizes1]",
+        ),
+    ),
+    Mutant(
+        "a recovery takes a record that is not listed for lost",
+        "ledger/recovery/recoverer.py",
+        "*on_it, entry_id, journals)",
+        "*on_it, entry_id)",
+        (f"{STALE}::test_a_recovery_finds_the_record_of_the_confirmed_entry",),
+    ),
+    Mutant(
+        "an open end is as far as listed journals go",
+        "ledger/journals/member_end.py",
+        "    known_names = journals_of(ledger, member)\n",
+        "    known_names = ()\n",
+        (
+            f"{STALE}::test_a_reader_of_an_open_ledger_is_shown_no_less",
+            f"{STALE}::test_an_open_tail_is_planned_and_read",
+        ),
+    ),
+    Mutant(
+        "entries are looked for in listed journals only",
+        "ledger/journals/member_journals.py",
+        "        known = journals_of(ledger, self._member)\n",
+        "        known = ()\n",
+        (f"{STALE}::test_entries_of_a_closed_ledger_are_read[False]",),
+    ),
+    Mutant(
+        "a plan goes by listed journals only",
+        "log/reading/ledger_files.py",
+        "    known = journals_of(ledger, member)\n",
+        "    known = ()\n",
+        (f"{STALE}::test_a_plan_finds_the_records_of_a_writer_who_did_not_close_it",),
+    ),
+    Mutant(
+        "an audit goes by listed journals only",
+        "admin/auditing/journals_shown.py",
+        "    known = journals_of(ledger, member)\n",
+        "    known = ()\n",
+        (f"{STALE}::test_an_audit_finds_what_is_there",),
+    ),
+    Mutant(
+        "what is not listed is shown as missing",
+        "admin/replication_check.py",
+        "find_journals(root, member.bookie_id, ledger.ledger_id, journals_of(ledger, member))",
+        "find_journals(root, member.bookie_id, ledger.ledger_id, ())",
+        (f"{STALE}::test_a_plan_finds_the_records_of_a_writer_who_did_not_close_it",),
     ),
     Mutant(
         "a listing is more than a hint where a journal is just made",

@@ -10,6 +10,7 @@ LOST = "tests/unit/cli/test_lost.py"
 SPARES = "tests/integration/recovery/test_recovery_spares.py"
 TAILS = "tests/integration/journals/test_journal_tails.py"
 FILES = "tests/integration/recovery/test_recovery_damaged_files.py"
+IN_VAIN = "tests/integration/recovery/test_recoveries_in_vain.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 RECOVERY_RULES = "tests/unit/protocol/test_recovery.py"
 
@@ -121,16 +122,16 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie stands in",
-        "ledger/recovery/recoverer.py",
-        "        candidates = [c for c in candidates if c.member not in lost]\n",
-        "",
+        "cluster/ensembles.py",
+        "[c for c in found if c.member not in lost]",
+        "found",
         (f"{SPARES}::test_bookies_that_are_lost_or_read_only_stand_in_for_nobody[True]",),
     ),
     Mutant(
         "a read-only bookie stands in",
-        "ledger/recovery/recoverer.py",
-        "            if not record.is_read_only\n",
-        "",
+        "cluster/ensembles.py",
+        "cluster.bookies().values() if not record.is_read_only]",
+        "cluster.bookies().values()]",
         (f"{SPARES}::test_bookies_that_are_lost_or_read_only_stand_in_for_nobody[False]",),
     ),
     Mutant(
@@ -249,9 +250,9 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger is placed on a bookie that does not answer",
-        "cluster/ensembles.py",
-        "return {client.address.bookie_id for client, has in answers.items() if has is True}",
-        "return {address.bookie_id for address in addresses}",
+        "cluster/enlisting.py",
+        "    return Begun(taken)\n",
+        "    return Begun({address.bookie_id: None for address in places.values()} | taken)\n",
         (f"{HANGING}::test_where_all_spares_hang_nobody_joins[put_new]",),
     ),
     Mutant(
@@ -280,6 +281,56 @@ MUTANTS = (
             "tests/integration/recovery/test_recovery.py::"
             "test_what_is_kept_is_written_back_also_to_those_that_show_it",
         ),
+    ),
+    # --- what recoveries that came to nothing have left -------------------------------------------
+    Mutant(
+        "every recovery in vain leaves a journal",
+        "ledger/recovery/fencing.py",
+        "if self.term > self.writer.term + 1 and self._are_there",
+        "if False and self._are_there",
+        (f"{IN_VAIN}::test_the_200th_costs_as_much_as_the_second[1]",),
+    ),
+    Mutant(
+        "the first recovery looks for copies of others too",
+        "ledger/recovery/fencing.py",
+        "if self.term > self.writer.term + 1 and self._are_there",
+        "if self._are_there",
+        (f"{IN_VAIN}::test_the_first_looks_for_none",),
+    ),
+    Mutant(
+        "copies of an earlier recovery count before they are durable",
+        "ledger/recovery/fencing.py",
+        "            if not shown or not root.sync(shown[0]):\n",
+        "            if not shown:\n",
+        (f"{IN_VAIN}::test_what_is_counted_was_made_durable_by_who_counts_it[memory]",),
+    ),
+    Mutant(
+        "copies of an earlier recovery are not looked for anew",
+        "ledger/recovery/fencing.py",
+        "            return self._shows(root, shown[0], records, beat)",
+        "            return True",
+        (f"{IN_VAIN}::test_copies_that_are_lost_while_they_are_made_durable_do_not_count",),
+    ),
+    Mutant(
+        "copies of an earlier recovery count without a fence",
+        "ledger/recovery/fencing.py",
+        "            self._require_fence(root)\n            return self._shows",
+        "            return self._shows",
+        (f"{IN_VAIN}::test_a_fence_that_is_lost_by_then_is_seen",),
+    ),
+    Mutant(
+        "what looks as long as the copies counts as them",
+        "ledger/recovery/fencing.py",
+        "            if root.read(name, position, len(frame)) != frame:",
+        '            if len(root.read(name, position, len(frame)) or b"") != len(frame):',
+        (f"{IN_VAIN}::test_copies_that_are_not_all_there_are_written_anew[memory]",),
+    ),
+    Mutant(
+        "the writer's own journal counts as a copy",
+        "ledger/recovery/fencing.py",
+        "        return self.writer.term < layout.journal_term",
+        "        return 0 < layout.journal_term",
+        (f"{IN_VAIN}::test_a_journal_of_the_writer_is_never_counted_as_a_copy",),
     ),
     # --- the order of steps ----------------------------------------------------------------------
     Mutant(

@@ -76,7 +76,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger that was let go of is missed",
-        "cli/health.py",
+        "admin/listed_ledgers.py",
         "        if gone:  # unless",
         "        if False:  # unless",
         (f"{STATUS}::test_what_a_log_lets_go_of_between_two_looks_is_not_missed",),

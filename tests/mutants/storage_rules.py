@@ -5,9 +5,41 @@ from .mutant import Mutant
 LEFTOVERS = "tests/integration/faults/test_leftovers.py"
 CONFLICTS = "tests/conformance/test_conflicts.py"
 POSIX = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
+S3_ONCE = "tests/conformance/test_s3_once.py"
 FILES = "tests/unit/metadata/test_files.py"
 
 MUTANTS = (
+    Mutant(
+        "a request that makes a permission on S3 is repeated",
+        "storage/objects.py",
+        "put() if once else repeated(put)",
+        "repeated(put)",
+        (f"{S3_ONCE}::test_one_request_and_no_other[permission-busy]",),
+    ),
+    Mutant(
+        "aiohttp repeats a request that makes a permission",
+        "storage/one_attempt.py",
+        "setattr(session, _SWITCH, False)",
+        "setattr(session, _SWITCH, True)",
+        (
+            f"{S3_ONCE}::test_one_request_and_no_other[permission-reset]",
+            f"{S3_ONCE}::test_one_request_and_no_other[journal-reset]",
+        ),
+    ),
+    Mutant(
+        "a bookie may be asked for a permission again and again",
+        "cluster/enlisting.py",
+        'root.put_new(self.permission, b"", once=True)',
+        'root.put_new(self.permission, b"")',
+        (f"{S3_ONCE}::test_what_is_late_makes_anew_only_what_nobody_counts_on",),
+    ),
+    Mutant(
+        "a journal is asked for again and again",
+        "bookie/object_store.py",
+        "self._objects.create_sentinel(name, HEAD, once=True)",
+        "self._objects.create_sentinel(name, HEAD)",
+        (f"{S3_ONCE}::test_one_request_and_no_other[journal-busy]",),
+    ),
     Mutant(
         "the folders of an open ledger are swept",
         "admin/leftovers.py",

@@ -24,15 +24,15 @@ MUTANTS = (
     Mutant(
         "the entries of every record begin at 0",
         "log/batch/record_writer.py",
-        "first_entry_id=self.last_add_confirmed + 1,",
-        "first_entry_id=0,",
+        "quorum, first = self.metadata.quorum, self.last_add_confirmed + 1",
+        "quorum, first = self.metadata.quorum, 0",
         (f"{ONE_LEDGER}[memory-3-3-2]",),
     ),
     Mutant(
         "a record says the length of its own rows only",
-        "log/batch/record_writer.py",
-        "length_bytes=self.length_bytes + plan.length_bytes,",
-        "length_bytes=plan.length_bytes,",
+        "protocol/ledger/adding.py",
+        "        self._pushed_bytes += byte_count\n",
+        "        self._pushed_bytes = byte_count\n",
         (f"{ONE_LEDGER}[memory-3-3-2]",),
     ),
     Mutant(
@@ -84,6 +84,15 @@ MUTANTS = (
         "if held is not None and held.run == batch.run:",
         "if held is not None:",
         (f"{SINK}::test_a_process_that_serves_a_newer_run_takes_the_tail_over_for_it[memory]",),
+    ),
+    Mutant(
+        "a commit that was interrupted is gone on with",
+        "log/batch/record_writer.py",
+        "            self._machine.has_ended = True  #",
+        "            pass  #",
+        (
+            "tests/integration/dataframe/test_batch_changes.py::test_a_commit_that_was_interrupted_is_not_gone_on_with",
+        ),
     ),
     Mutant(
         "a tail is held after an error",
@@ -198,14 +207,14 @@ MUTANTS = (
     Mutant(
         "a writer writes to what it has laid down",
         "log/batch/record_writer.py",
-        "if self._is_laid_down:",
-        "if False:",
+        "        self._machine.receive(steps.Stop())\n",
+        "",
         (f"{HANDING}::test_who_has_laid_a_ledger_down_can_never_write_again",),
     ),
     Mutant(
         "a ledger is laid down with a record on its way",
         "log/batch/record_writer.py",
-        "if self._pending:",
+        "if self._machine.pending:",
         "if False:",
         (f"{HANDING}::test_a_ledger_with_a_record_without_an_ack_is_not_laid_down",),
     ),
@@ -279,8 +288,8 @@ MUTANTS = (
     Mutant(
         "who takes a ledger up needs no markers",
         "log/streams/handing_over.py",
-        "if not _is_joined(ensemble, after):",
-        "if False:",
+        "    begun = enlist(dict(enumerate(ensemble)), joining)\n    if begun.bookie_ids != ",
+        "    begun = Begun()\n    if False and begun.bookie_ids != ",
         (f"{HANDING}::test_batches_far_apart_share_a_ledger",),
     ),
     Mutant(

@@ -6,36 +6,64 @@ CHANGES = "tests/integration/ledger/test_ensemble_changes.py"
 HANDLES = "tests/integration/ledger/test_handles.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 MACHINE = "tests/protocol/test_writer.py"
+BATCHES = "tests/integration/dataframe/test_batch_changes.py"
 
 MUTANTS = (
     Mutant(
+        "a second change of the ensemble begins with what was there before the first",
+        "protocol/ledger/writing.py",
+        "        self.metadata = event.metadata\n        index = ",
+        "        if self.changes._count == 1:\n"
+        "            self.metadata = event.metadata\n        index = ",
+        (
+            f"{BATCHES}::test_a_bookie_that_stepped_in_fails_too_and_another_takes_its_place",
+            f"{BATCHES}::test_two_members_fail_and_each_place_is_taken",
+        ),
+    ),
+    Mutant(
+        "who steps in at a second change gets no entry logs",
+        "log/batch/record_writer.py",
+        "        for log in self._commit.holders.missing(index, name):\n",
+        "        for log in self._commit.holders.missing(index, name):\n"
+        "            if self._machine.changes._count > 1:\n                break\n",
+        (
+            f"{BATCHES}::test_a_bookie_that_stepped_in_fails_too_and_another_takes_its_place",
+            f"{BATCHES}::test_two_members_fail_and_each_place_is_taken",
+        ),
+    ),
+    Mutant(
+        "a batch's record is sent to the first bookie that stepped in, and no other",
+        "protocol/ledger/writing.py",
+        "for add in self.pending if index in add.indexes]",
+        "for add in self.pending if index in add.indexes and self.changes._count == 1]",
+        (f"{BATCHES}::test_a_bookie_that_stepped_in_fails_too_and_another_takes_its_place",),
+    ),
+    Mutant(
         "a check that was under way when the ensemble changed acknowledges",
         "protocol/ledger/writing.py",
-        "        self._checking = None\n        self._changes += 1\n",
-        "        self._changes += 1\n",
+        "        self._checking = None\n        mine, first = ",
+        "        mine, first = ",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
         "the metadata is checked while the ensemble changes",
         "protocol/ledger/writing.py",
-        "if self._checking is not None or self._is_swapping:",
+        "if self._checking is not None or self.changes.is_swapping:",
         "if self._checking is not None:",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
         "who joins gets nothing of what has no acknowledgement",
         "protocol/ledger/writing.py",
-        "again = [Append((index,), add) for add in self.pending if index in add.indexes]",
-        "again = list[Instruction]()",
+        "again = [self._sent((index,), add) for add in self.pending if index in add.indexes]",
+        "again = list[list[Instruction]]()",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
         "a new fragment begins behind what was pushed",
         "protocol/ledger/writing.py",
-        "        mine, ensemble = self.metadata, self.metadata.last_fragment.ensemble\n"
-        "        first = self.pending.last_add_confirmed + 1\n",
-        "        mine, ensemble = self.metadata, self.metadata.last_fragment.ensemble\n"
-        "        first = self.pending.last_add_pushed + 1\n",
+        "mine, first = self.metadata, self.pending.last_add_confirmed + 1",
+        "mine, first = self.metadata, self.pending.last_add_pushed + 1",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
@@ -75,8 +103,8 @@ MUTANTS = (
     ),
     Mutant(
         "a writer looks for bookies for ever",
-        "protocol/ledger/writing.py",
-        "if self._changes >= CHANGES_MAX:",
+        "protocol/ledger/ensemble_change.py",
+        "if self._count >= CHANGES_MAX:",
         "if False:",
         (
             f"{MACHINE}::test_a_writer_that_changed_too_often_looks_for_nobody",

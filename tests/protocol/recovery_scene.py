@@ -95,7 +95,7 @@ class RecoveryScene:
         quorum = Quorum(*map(int, words[1].split("/")))
         size = quorum.ensemble_size
         names, behind, beside = words[3 : 3 + size], list[str](), list[str]()
-        fragments = (Fragment(0, 1, tuple(map(member, names)), WRITER),)
+        fragments: tuple[Fragment, ...] = (Fragment(0, 1, tuple(map(member, names)), WRITER),)
         if "from" in words:
             at = words.index("from")
             behind = words[at + 3 : at + 3 + size]

@@ -6,6 +6,9 @@ members; ``recovery_scene`` says how that of a recovery reads:
 
     ledger 3/3/2 of a b c [with delay] [behind entry N]
 
+``submit 4 in entry logs`` is a record that names entry logs, ``gathered c cedes`` that another
+bookie has more of them than c, ``copied c 0 and not from a`` that a has no good copy.
+
 To have the instructions of a script written anew: python -m tests.protocol.script FILE ...
 """
 
@@ -33,14 +36,18 @@ from bkspark.protocol.ledger.writing import LedgerWriter
 from bkspark.protocol.ledger.writing_steps import (
     Acknowledge,
     Append,
+    Asked,
     Checked,
     CheckMetadata,
     Confirm,
+    Copied,
+    Copy,
     End,
     Enlist,
     Enlisted,
     Event,
     Failed,
+    Gathered,
     Idle,
     Instruction,
     Join,
@@ -92,6 +99,11 @@ class Scene:
         match words:
             case ["submit", count, *rest]:
                 return Submitted(int(count), 10 * int(count), names_entry_logs=bool(rest))
+            case ["gathered", *rest]:
+                return Gathered(tuple(self._index_of[name] for name in rest if name != "cedes"))
+            case ["copied", name, first, *bad]:
+                none_good = tuple((one, "it is damaged") for one in bad[3:])
+                return Copied(self._index_of[name], name, int(first), none_good)
             case ["stored", name, first]:
                 return Stored(self._index_of[name], name, int(first))
             case ["failed", name]:
@@ -113,6 +125,13 @@ class Scene:
                 return Checked(self._checks[int(number)], self.ledger)
             case ["changed", number, "by", "a", "recovery"]:
                 return Checked(self._checks[int(number)], self.ledger.in_recovery("d" * 32))
+            case ["changed", number, "to", *names]:
+                changed = self.ledger.with_ensemble(
+                    *(0, tuple(map(member, names))), term=FIRST_TERM, token=TOKEN
+                )
+                return Checked(self._checks[int(number)], changed)
+            case ["asked"]:
+                return Asked()
             case ["idle"]:
                 return Idle()
             case ["late", first]:
@@ -128,6 +147,8 @@ class Scene:
             case Append():
                 says = f"after {step.add.last_add_confirmed}"
                 return f"append {_ids(step.add)} {says} on {self._names(step.indexes)}"
+            case Copy():
+                return f"copy what {_ids(step.add)} names to {step.member.bookie_id}"
             case Confirm():
                 lac = self.writer.pending.last_add_confirmed
                 return f"confirm {lac} on {self._names(step.indexes)}"

@@ -12,9 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from bkspark.errors import BookieUnavailableError, LedgerFencedError
 from bkspark.protocol.ledger.adding import CheckTicket
+from bkspark.protocol.ledger.ensemble_change import CHANGES_MAX
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.writing import CHANGES_MAX, LedgerWriter
+from bkspark.protocol.ledger.writing import LedgerWriter
 from bkspark.protocol.ledger.writing_steps import (
     Acknowledge,
     Append,
@@ -130,6 +131,7 @@ def test_a_plain_loop_can_run_it(sizes: tuple[int, int, int], seed: int) -> None
     writer = loop.run(12)
     assert loop.acked == list(range(12))
     assert writer.pending.last_add_confirmed == 11
+    assert {writer.state}, "it is a value, whoever failed"
     for entry_id in range(12):
         members = loop.ledger.members_of(entry_id)
         holders = [one for one in members if entry_id in loop.journals.get(one.bookie_id, ())]

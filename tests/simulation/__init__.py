@@ -9,11 +9,13 @@ after every step.
     python -m tests.simulation --schedules 1 --seed 4711 --tell
     python -m tests.simulation --logs --seconds 60 --jobs 2
     python -m tests.simulation --exhaust 3/3/2 --recoverers 1 --change
+    python -m tests.simulation --exhaust 3/3/2 --recoverers 2 --states
 
 Who is who: ``schedule`` (one, by chance), ``many`` and ``exhaustive`` (all of a small scope) drive
 a ``scheduler``. Its ``environment`` is where ``clients`` have time, chance, tasks and ``storage``,
 with ``disks`` and ``faults``; ``oracle``, ``known`` and ``log_watch`` look on; ``story`` tells
-what happened. Logs of ledgers have schedules of their own, in the same ``frame``: ``log_schedule``
+what happened. ``states`` needs none of them: it looks at every state of the protocol's machines in
+a small world. Logs of ledgers have schedules of their own, in the same ``frame``: ``log_schedule``
 starts ``log_clients``, ``log_holders`` and ``log_batches``, and ``log_oracle`` looks on, with what
 ``log_witness`` tells it and ``log_told`` remembers.
 """

@@ -13,17 +13,17 @@ import pyarrow as pa
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.cluster.records import Seen
 from bkspark.errors import BookieUnavailableError, BookKeeperError, CorruptDataError
 from bkspark.format.digest import Digester
 from bkspark.ledger import deleting
+from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.read_handle import ReadHandle
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.log.batch import AttemptReport
 from tests.simulation.environment import run_all
 from tests.simulation.exhaustive.dependence import Access
@@ -74,7 +74,7 @@ class Clients:
         return self._scheduler.spawn(process, "main", contained)
 
     def write(
-        self, name: str, seen: Seen[LedgerMetadata], count: int, *, one_by_one: bool = False
+        self, name: str, created: CreatedLedger, count: int, *, one_by_one: bool = False
     ) -> Task:
         """Append ``count`` entries, in bursts, then close the ledger or leave it open."""
         bursts = _cut(count, self._random)
@@ -84,20 +84,20 @@ class Clients:
         waits = [self._random.random() < patience for _ in bursts]
         rest = self._random.choice((0.0, 0.0, _REST_SECONDS))
         closes = self._random.random() < 0.7
-        return self.start(name, lambda: self._write(name, seen, bursts, waits, closes, rest))
+        return self.start(name, lambda: self._write(name, created, bursts, waits, closes, rest))
 
     def _write(
         self,
         name: str,
-        seen: Seen[LedgerMetadata],
+        created: CreatedLedger,
         bursts: Sequence[range],
         waits: Sequence[bool],
         closes: bool,
         rest: float = 0.0,
     ) -> None:
-        ledger_id = seen.value.ledger_id
+        ledger_id = created.seen.value.ledger_id
         with Cluster(self._uri) as cluster:
-            handle = WriteHandle(cluster, seen, _digester())
+            handle = WriteHandle(cluster, created.seen, _digester(), begun=created.begun)
             try:
                 for burst, must_wait in zip(bursts, waits):
                     futures = [handle.append_async(payload(number)) for number in burst]
@@ -127,15 +127,13 @@ class Clients:
 
         return told
 
-    def write_one(
-        self, name: str, seen: Seen[LedgerMetadata], *, closes: bool, count: int = 1
-    ) -> Task:
+    def write_one(self, name: str, created: CreatedLedger, *, closes: bool, count: int = 1) -> Task:
         """Append ``count`` entries one by one, wait, then close the ledger or leave it open."""
         bursts = [range(number, number + 1) for number in range(count)]
         waits = [number == count - 1 for number in range(count)]
         return self.start(
             name,
-            lambda: self._write(name, seen, bursts, waits, closes),
+            lambda: self._write(name, created, bursts, waits, closes),
         )
 
     def recover(

@@ -27,6 +27,8 @@ def damage(
     if match is None or match[2] == "terms":
         return
     ledger_id = int(match[1], 16)
+    if ledger_id not in ledgers:  # a journal that was begun, of a ledger that is not made yet
+        return
     ledger = ledgers[ledger_id]
     gone: set[Copy] = set()
     if match[2] == "entries":

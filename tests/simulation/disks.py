@@ -84,11 +84,15 @@ class Disks:
         )
         if not names:
             return False
-        name = self._random.choice(names)
-        at = self._random.randrange(len(files[name].data))
-        files[name].data[at] ^= 1 << self._random.randrange(8)
-        self._oracle.damaged(bookie_id, name)
+        self.rot(bookie_id, self._random.choice(names))
         return True
+
+    def rot(self, bookie_id: str, name: str) -> None:
+        """Turn one bit of a file over."""
+        data = self.at(bookie_id).files[name].data
+        at = self._random.randrange(len(data))
+        data[at] ^= 1 << self._random.randrange(8)
+        self._oracle.damaged(bookie_id, name)
 
     def lose_file(self, bookie_id: str) -> bool:
         """Take away a file, any but the cookie; False if there is none."""
@@ -204,7 +208,7 @@ class Disks:
                 cookie = cookie_format.Cookie(cluster.cluster_id, bookie_id, incarnation, 0)
                 record = cluster_format.BookieRecord(bookie_id, incarnation, url, bookie_id)
                 memory.MemoryStorage(url).format(cookie_format.encode(cookie))
-                cluster._bookies.update(bookie_id, lambda _before: record)
+                cluster.registrations.update(bookie_id, lambda _before: record)
         self._oracle.place(bookie_id, incarnation, self.at(bookie_id))
 
 

@@ -95,15 +95,12 @@ def run_all(scheduler: Scheduler, instructions: Sequence[Instruction[Any]]) -> l
     process = scheduler.current.process
     results: list[Any] = [None] * len(instructions)
 
-    def carry_out(number: int, key: str) -> None:
+    def carry_out(number: int) -> None:
         results[number] = instructions[number].run()
-        scheduler.give(key, "end", results[number])
 
     def begin(number: int) -> JoinableTask:
         name = f"{type(instructions[number]).__name__}-{number}"
-        task = scheduler.spawn(process, name, lambda: carry_out(number, task.key))
-        scheduler.give(task.key, "start", instructions[number])
-        return JoinableTask(scheduler, task)
+        return JoinableTask(scheduler, scheduler.spawn(process, name, lambda: carry_out(number)))
 
     for task in [begin(number) for number in range(len(instructions))]:
         task.join()

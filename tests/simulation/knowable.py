@@ -1,9 +1,9 @@
 """Whether it can be known what a bookie has lost: what cannot is beyond the promise.
 
-A bookie whose journal ends exactly behind a record, or is gone, looks as if it had never got what
-was behind; only what other bookies have of the ledger tells. So a loss that leaves such a journal
-is within the promise if, whoever answers, those who do either show what is gone, or say that the
-bookie had more, or are too few to say that it never was.
+A bookie whose journal ends exactly behind a record, be it the header that it begins with, looks as
+if it had never got what was behind; only what other bookies have of the ledger tells. So a loss
+that leaves such a journal is within the promise if, whoever answers, those who do either show what
+is gone, or say that the bookie had more, or are too few to say that it never was.
 
 Rule: this is worked out here once more, for every set of bookies that may answer, and not with the
 functions of the client. What a recovery that is under way has seen is what was counted before it
@@ -118,7 +118,8 @@ def _member(ledger: Ledger, index: int, files: Files) -> _Member:
         tuple(sure),
         max((frame.record.last_entry_id for frame in shown.frames), default=-1),
         shown.tail is journal.Tail.CLEAN
-        and layout.permission(ledger_id, fragment.term, fragment.token) in files,
+        and layout.permission(ledger_id, fragment.term, fragment.token) in files
+        and (bool(shown.frames) or not fragment.has_headers),
     )
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.environment import now_ms
-from bkspark.errors import MetadataVersionError, OutcomeUnknownError
+from bkspark.errors import BookieUnavailableError, MetadataVersionError, OutcomeUnknownError
 from bkspark.ledger.deleting import make_tombstone
+from bkspark.ledger.recovery.fencing import WriteBack
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log import log_handle, opening, settling, truncation
 from bkspark.log.log_writer import LogWriter
@@ -22,9 +23,10 @@ from bkspark.log.streams.micro_batch import MicroBatch
 from bkspark.log.streams.tail_writer import TailWriter
 from bkspark.log.undecided import Undecided
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from tests.simulation.environment import SimulatedLock
+from tests.unpaged import unpaged
 
 from .mutants import MUTANTS, Change, nothing
 
@@ -68,7 +70,7 @@ def attempt_with_old_list(self: Any) -> Any:
         joined = self._cluster.logs.replace(self._name, stamped, newest)
     except (MetadataVersionError, OutcomeUnknownError):
         return None
-    return opening.OpenTail(self._ledger(joined.value), joined)
+    return self._opened(joined)
 
 
 def opened_before_the_list(self: Any) -> Any:
@@ -81,13 +83,14 @@ def opened_before_the_list(self: Any) -> Any:
         joined = self._cluster.logs.replace(self._name, after.stamped(now_ms()), seen)
     except (MetadataVersionError, OutcomeUnknownError):
         joined = replace(seen, value=after)
-    return opening.OpenTail(ledger, joined)
+    return opening.OpenTail(ledger, joined, self._own.begun)
 
 
 def roll_without_close(self: Any, old: Segment, following: Any) -> None:
     """It goes on in the next ledger, and nobody has closed the one before."""
     old.handle.release()
-    begun = self._begun(following, old.first_offset + old.handle.last_add_confirmed + 1)
+    end = old.first_offset + old.handle.last_add_confirmed + 1
+    begun = self._segment_of(following.seen, following.begun, end)
     with self._lock:
         self._segment = begun
 
@@ -99,9 +102,9 @@ def roll_before_the_list(self: Any, _reason: str) -> None:
             self._require_usable()
         old = self._segment
         log = self._cluster.log(self.log_name).value
-        following = self._next = opening.create_log_ledger(self._cluster, log)
+        following = self._next = opening.create_log_ledger(self._cluster, log, self._password)
         self._switch(old, following)
-        self._cluster.logs.update(self.log_name, listed_behind(old, following))
+        self._cluster.logs.update(self.log_name, listed_behind(old, following.seen))
         self._next = None
         self._settle(old)
 
@@ -114,7 +117,7 @@ def deleted_before_hidden(
     cluster: Cluster, log_name: str, offset_of: Callable[[LogRecord], int], *_: object
 ) -> Any:
     log = cluster.log(log_name).value
-    for ledger in log.ledgers:
+    for ledger in log.every_ledger():
         if ledger.end_offset <= offset_of(log):
             make_tombstone(cluster, ledger.ledger_id)
     cluster.logs.update(log_name, lambda record: record.truncated(offset_of(record)))  # type: ignore[union-attr, arg-type]
@@ -122,13 +125,13 @@ def deleted_before_hidden(
 
 def truncated_too_far(self: LogRecord, before_offset: int) -> LogRecord:
     """To the end of the ledger that holds the offset."""
-    ends = [ledger.end_offset for ledger in self.ledgers if ledger.first_offset < before_offset]
+    ends = [one.end_offset for one in self.every_ledger() if one.first_offset < before_offset]
     return REAL_TRUNCATED(self, max([before_offset, *ends[-1:]]))
 
 
 def truncated_from_zero(self: LogRecord, before_offset: int) -> LogRecord:
     """What is left begins at offset 0 again."""
-    after = REAL_TRUNCATED(self, before_offset)
+    after = unpaged(REAL_TRUNCATED(self, before_offset))
     begin = 0
     moved: list[LoggedLedger] = []
     for ledger in after.ledgers:
@@ -195,6 +198,17 @@ def no_positions(_cluster: Cluster, _log: LogRecord) -> list[int]:
     return []
 
 
+def whole_copies(real: Callable[..., Any]) -> Callable[..., Any]:
+    """A bookie where one entry log of a record is damaged takes no copy of the record."""
+
+    def copy(self: WriteBack, *given: Any) -> Any:
+        for _, reason in real(self, *given):
+            raise BookieUnavailableError(reason)
+        return []
+
+    return copy
+
+
 REAL_TRUNCATED = LogRecord.truncated
 REAL_JOINED = LogRecord._joined
 REAL_SETTLED = LogRecord.settled
@@ -224,6 +238,9 @@ LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
     "recovered transactions are forgotten": ((LogRecord, "_joined", joined_without_transactions),),
     "readers put two versions together": (
         (log_view, "view_of", view_of_two_versions(log_view.view_of)),
+    ),
+    "copies are judged bookie by bookie": (
+        (WriteBack, "_copy_entry_logs", whole_copies(WriteBack._copy_entry_logs)),
     ),
     "readers recover": ((log_view, "readable", readable_by_recovery),),
 }

@@ -2,24 +2,30 @@
 
 Rule: as in ``schedule``. A log is created, without faults. Two or three clients want to write to
 it, others read it, make it shorter, append batches to it or stream into it, while everything may
-fail. Then the faults end: it must be possible to write to the log and to read all of it, and what
+fail. Pages have room for a ledger or two, so records have pages wherever there are a few ledgers.
+Then the faults end: it must be possible to write to the log and to read all of it, and what
 is on no list can be deleted.
 """
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from random import Random
+from unittest.mock import patch
 
 from bkspark.admin.views import LISTED, ledgers
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError
+from bkspark.format import layout
 from bkspark.ledger import deleting
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.creating import create_log
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.log import paging
+from tests.simulation.damage import NAME
 from tests.simulation.disks import URI
 from tests.simulation.faults import Kind
 from tests.simulation.frame import Outcome, Run, Shape, outcome_of
@@ -45,6 +51,10 @@ _ROLLING_SHARE = 0.3
 _DELETED_SHARE = 0.3
 """Of schedules in which the log is deleted, and mostly made anew."""
 _NEAR_LOOKS = 8
+_ROTTING = Quorum(3, 3, 2)
+"""Each file may lose one copy, and two are left on as many bookies as it takes."""
+_ROTTING_SHARE = 0.5
+_TASKS = 2
 CURSOR = "reader"
 
 
@@ -64,6 +74,7 @@ class _Run(Run[LogOracle]):
     def __init__(self, seed: int, oracle: LogOracle, **losses: bool) -> None:
         random = Random(f"log {seed}")
         quorum = Quorum(*random.choice(_QUORUMS))
+        self._page_length = 1 + seed % 2
         self._rolls = random.random() < _ROLLING_SHARE
         changes_max = _ROLLING_CHANGES_MAX if self._rolls else _CHANGES_MAX
         shape = Shape(
@@ -74,16 +85,25 @@ class _Run(Run[LogOracle]):
             steps_max=_STEPS_MAX,
             **losses,
         )
+        self._rots = quorum == _ROTTING and Random(f"rot {seed}").random() < _ROTTING_SHARE
+        if self._rots:
+            shape = replace(shape, spares_max=0)
         super().__init__(seed, random, shape, oracle)
+        self._rotten = set[int]()
+        if self._rots:
+            self.storage.chance.losses_left = 0
         self.setting = f"a log, {self.setting}"
         self._ends_waits = self.scheduler.time_out_rate > 0
         self._clients = LogClients(self.scheduler, oracle, random, URI)
         self._batches = Batches(self._clients, random, URI)
+        if self._rots:
+            self.storage.dies_in_front_of = self._rots_behind
         self._holders = Holders(self._clients)
 
     def surroundings(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().surroundings()
         yield watched(self.oracle, self.scheduler)
+        yield patch.object(paging, "PAGE_LENGTH", self._page_length)
 
     def play(self) -> None:
         self._found()
@@ -190,9 +210,34 @@ class _Run(Run[LogOracle]):
         if orphans:
             raise Violation(f"ledgers {orphans} are on no list, their makers know it (RB-20b)")
 
+    def _rots_behind(self, journal: str) -> bool:
+        """Each file of what was just acked loses a copy, those of each task on another bookie.
+
+        Returns whether that was done: then nobody is to hear that it is confirmed.
+        """
+        match = NAME.fullmatch(journal)
+        assert match is not None
+        ledger_id, disks = int(match[1], 16), self.storage.disks
+        ledger = self.oracle.ledgers[ledger_id]
+        record = ledger.group_of(ledger.acked)
+        if record is None or record.quorum != _ROTTING or len(record.attempts) < _TASKS:
+            return False
+        if ledger_id in self._rotten or any(
+            known.last_add_confirmed >= ledger.acked for known in ledger.groups.values()
+        ):
+            return False
+        self._rotten.add(ledger_id)
+        ensemble = ledger.metadata.fragment_of(record.first_entry_id).ensemble
+        for attempt, member in zip(record.attempts, ensemble):
+            for log in attempt.entry_logs:
+                name = layout.entry_log(ledger_id, log.attempt_id, log.stripe)
+                if name in disks.at(member.bookie_id).files:
+                    disks.rot(member.bookie_id, name)
+        return True
+
     def _finish(self) -> None:
         """No more faults; all of the log can be read and written to."""
-        has_all = self.heal()
+        has_all = self.heal() or self._rots
         if self.oracle.history.record.is_vacant:
             self._holders.found("last-founder", self.quorum)
             self.scheduler.run()

@@ -12,7 +12,7 @@ I10    a log that is deleted has no writer left, and one made anew is another ge
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bkspark.format import log_record
 from bkspark.metadata.contract import MetadataStore
@@ -20,6 +20,7 @@ from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.record import LogRecord
 from tests.simulation.known import Ledger
 from tests.simulation.scheduler import Violation
+from tests.unpaged import StoredPages, unpaged
 
 Place = tuple[int, int, int]
 """(ledger id, first offset, entries) of a closed ledger."""
@@ -74,7 +75,7 @@ class LogWatch:
         if stored is None:
             return
         name = key.removeprefix("logs/")
-        record = log_record.decode(name, stored.value)
+        record = self._whole(log_record.decode(name, stored.value))
         history = self.histories.get(name)
         before = record if history is None else history.record
         if history is None or record.generation != history.record.generation:
@@ -91,6 +92,13 @@ class LogWatch:
         for ledger_id in record.listed_ids:
             self._listed.setdefault(ledger_id, record.generation)
         self._dropped |= set(record.dropped)
+
+    def _whole(self, record: LogRecord) -> LogRecord:
+        """With all that it has on pages, which must be there by now, as they will be for ever."""
+        try:
+            return unpaged(replace(record, source=StoredPages(self._store, record.name)))
+        except AssertionError as error:
+            raise Violation(f"log {record.name} names a page, and {error} (I8)") from None
 
     def require_hidden(self, ledger_id: int) -> None:
         """``ledger_id`` was deleted just now, so no log may have it on its list."""

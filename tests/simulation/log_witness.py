@@ -7,8 +7,8 @@ from typing import Any
 from bkspark.ledger.handles.how_far import Readable
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget
-from bkspark.log.reading import confirmed, log_view
-from bkspark.log.streams import rewriting, tail_writer
+from bkspark.log.reading import log_view
+from bkspark.log.streams import tail_writer
 from bkspark.log.streams.micro_batch import StagingLedger
 from bkspark.protocol.log.batch import AttemptReport
 from tests.simulation.environment import replaced
@@ -19,8 +19,10 @@ from tests.simulation.scheduler import Scheduler
 @contextmanager
 def watched(oracle: LogOracle, scheduler: Scheduler) -> Iterator[None]:
     """Let ``oracle`` know of acks, copies and what is shown, when they are made or shown."""
-    real_acknowledged, real_rewrite_into = RecordWriter._acknowledged, rewriting.rewrite_into
-    real_readable = confirmed.readable
+    # As they are called there: one that a mutant has replaced must not be hidden.
+    real_readable = log_view.readable  # type: ignore[attr-defined]
+    real_rewrite_into = tail_writer.rewrite_into  # type: ignore[attr-defined]
+    real_acknowledged = RecordWriter._acknowledged
 
     def readable(bookies: Any, cluster: Any, ledger_id: int, *rest: Any, **named: Any) -> Readable:
         before = oracle.shown_by_now(ledger_id)
@@ -30,11 +32,10 @@ def watched(oracle: LogOracle, scheduler: Scheduler) -> Iterator[None]:
             oracle.shown(name, ledger_id, found.last_entry_id, before)
         return found
 
-    def acknowledged(self: RecordWriter, add: Any) -> None:
-        real_acknowledged(self, add)
-        if add is not None:
-            name = scheduler.current.process.name if scheduler.current else "-"
-            oracle.committed_record(name, self.metadata.ledger_id, self.last_add_confirmed)
+    def acknowledged(self: RecordWriter, adds: Any) -> None:
+        real_acknowledged(self, adds)
+        name = scheduler.current.process.name if scheduler.current else "-"
+        oracle.committed_record(name, self.metadata.ledger_id, self.last_add_confirmed)
 
     def rewrite_into(
         report: AttemptReport, home: StagingLedger, target: BatchTarget

@@ -16,12 +16,12 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.handles import how_far, lane, record_encoder
 from bkspark.ledger.handles.lane import Framed, Lane
 from bkspark.ledger.handles.membership import Membership, News
+from bkspark.ledger.journals.member_loss import Taken
 from bkspark.ledger.recovery.fencing import FenceAndRead, WriteBack
 from bkspark.log.batch import record_writer
-from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.protocol.ledger import confirmed, recovery, recovery_evidence
 from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
-from bkspark.protocol.ledger.metadata import Fragment
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata
 from bkspark.protocol.ledger.quorum import Coverage, Quorum
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.ledger.recovery_answers import Failure
@@ -59,9 +59,7 @@ def always(*_: object, **__: object) -> bool:
 
 
 def append_after_check(self: Lane, framed: Framed) -> None:
-    if self._journal is None:
-        with open_bookie(self.address).open_root() as root:
-            self._journal = root.open_journal(self._name)
+    assert self._journal is not None
     check = lane.post_check  # type: ignore[attr-defined]  # which a mutant may have replaced
     check(
         self.address,
@@ -144,7 +142,7 @@ def swap_in_memory(self: Membership, step: Swap) -> News:
 
 
 def write_with_own_lac(real: Callable[..., None]) -> Callable[..., None]:
-    def write(self: WriteBack, digester: Any) -> None:
+    def write(self: WriteBack, digester: Any, *_: object) -> None:
         with open_bookie(self.address).open_root() as root:
             file = root.open_journal(layout.journal(self.ledger_id, self.term, self.token))
             for group in self.groups:
@@ -185,10 +183,7 @@ NO_POST_CHECK: tuple[Change, ...] = (
     (lane, "post_check", nothing),
     (record_writer, "post_check", nothing),
 )
-NO_METADATA_CHECK: tuple[Change, ...] = (
-    (Membership, "check", checked),
-    (RecordWriter, "require_current", nothing),
-)
+NO_METADATA_CHECK: tuple[Change, ...] = ((Membership, "check", checked),)
 
 
 def highest_said(
@@ -265,7 +260,7 @@ def read_in_front_of_evidence(self: FenceAndRead, *_: object) -> Any:
     try:
         with open_bookie(self.address).open_root() as root:
             unfenced = self._fence(root)
-            is_whole = root.size(self.writer.permission) is not None
+            is_whole = not self.writer.taken.missing_in(root)
             tail = self._read(root, digester)
         return tail if is_whole and not unfenced else self._judged(tail)
     except (BookieUnavailableError, CorruptDataError) as error:
@@ -275,7 +270,7 @@ def read_in_front_of_evidence(self: FenceAndRead, *_: object) -> Any:
 def fence_with_permission(self: FenceAndRead, root: Any) -> str:
     """A recovery makes the writer's permission as well."""
     try:
-        root.put_new(self.writer.permission, b"")
+        root.put_new(self.writer.taken.permission, b"")
     except BookieUnavailableError as error:
         return str(error)
     return REAL_FENCE(self, root)
@@ -288,10 +283,20 @@ def nobody_lacks(*_: object) -> dict[int, Any]:
     return {}
 
 
+def taken_without_journal(ledger: LedgerMetadata) -> Taken:
+    """Members took the permission, and no more."""
+    return replace(REAL_TAKEN(ledger), journal="")
+
+
+REAL_TAKEN = Taken.of
+
 UNSHOWN: dict[str, tuple[Change, ...]] = {
     "a bookie that lost data proves absences": NO_EVIDENCE,
     "what shows a loss is made anew": ((FenceAndRead, "_fence", fence_with_permission),),
     "what shows a loss is looked for first": ((FenceAndRead, "run", read_in_front_of_evidence),),
+    "a recovery takes a journal that is gone for an empty one": (
+        (Taken, "of", taken_without_journal),
+    ),
     "what records say is not held against a bookie": (
         (recovery_evidence, "lost_data", nobody_lacks),
     ),

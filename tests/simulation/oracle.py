@@ -197,7 +197,7 @@ class Oracle:
             content = journal.decode_journal(
                 data[begin:], self._digester, ledger_id=ledger_id, position=begin
             )
-            for frame in content.frames:
+            for frame in (one for one in content.frames if not one.record.is_header):
                 copies += self._add_frame(step, process, bookie_id, frame, data[begin:])
         if match[2] == "entries":
             attempt, _, stripe = match[3].removesuffix(".arrow").rpartition("-")

@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.cluster.records import Seen
 from bkspark.format import arrow_schema
-from bkspark.ledger.creating import create_ledger
+from bkspark.format.digest import Digester
+from bkspark.ledger.creating import CreatedLedger, create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.batch import plan as batch_plan
 from bkspark.log.batch.plan import WriteRequest
 from bkspark.log.batch.target import BatchTarget, BlockSettings
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
+from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
@@ -81,8 +81,8 @@ class _Run(Run[Oracle]):
             self._play_appends()
 
     def _play_appends(self) -> None:
-        seen = make_ledger(self.quorum, self.oracle)
-        ledger_id = seen.value.ledger_id
+        created = make_ledger(self.quorum, self.oracle)
+        ledger_id = created.seen.value.ledger_id
         clients = self._clients
         numbers = count(1)
         self.storage.on_loss = lambda: clients.recover(
@@ -91,7 +91,7 @@ class _Run(Run[Oracle]):
         entry_count = self.random.choice(_ENTRY_COUNTS)
         if self._has_misfortune:
             entry_count += _MORE_ENTRIES
-        clients.write("writer", seen, entry_count, one_by_one=self._has_misfortune)
+        clients.write("writer", created, entry_count, one_by_one=self._has_misfortune)
         for number in range(self.random.choice((0, 0, 1, 1, 2, 2))):
             clients.recover(f"recovery-{number + 1}", ledger_id)
         for number in range(self.random.choice((0, 1, 1, 2))):
@@ -176,7 +176,7 @@ class _Run(Run[Oracle]):
         return target
 
 
-def make_ledger(quorum: Quorum, oracle: Oracle) -> Seen[LedgerMetadata]:
+def make_ledger(quorum: Quorum, oracle: Oracle) -> CreatedLedger:
     """A new ledger of the cluster, open for its first writer."""
     with Cluster(URI) as cluster:
         created = create_ledger(
@@ -185,6 +185,7 @@ def make_ledger(quorum: Quorum, oracle: Oracle) -> Seen[LedgerMetadata]:
             digest=DigestSpec(),
             schema=arrow_schema.encode(VALUE_SCHEMA),
             custom_metadata={},
+            digester=Digester(DigestSpec(), None),
         )
     oracle.see("-", created.seen.value.ledger_id)
-    return created.seen
+    return created

@@ -124,7 +124,6 @@ class Scheduler:
         time_out_rate: how often a wait with a time limit ends before its time.
         steps_max: a schedule that is longer does not end.
         touch: told what the step looks at and changes.
-        give: told what all that a task begins with is ("start"), or leaves ("end"), if it is known.
     """
 
     policy: Chooser
@@ -135,7 +134,6 @@ class Scheduler:
     log: list[tuple[int, str, str, str]] = field(default_factory=list)
     current: Task | None = None
     touch: Callable[[str, Access], None] = lambda _thing, _access: None
-    give: Callable[[str, str, object], None] = lambda _task, _moment, _value: None
     moves: int = 0
     steps_max: int = STEPS_MAX
     _tasks: list[Task] = field(default_factory=list)

@@ -135,12 +135,12 @@ def play(
         storage = Storage(scheduler, chance, oracle, quorum.ensemble_size + spares)
         simulated.before = storage.before
         try:
-            seen = make_ledger(quorum, oracle)
-            first = [member.bookie_id for member in seen.value.last_fragment.ensemble]
+            created = make_ledger(quorum, oracle)
+            first = [member.bookie_id for member in created.seen.value.last_fragment.ensemble]
             script.storage, script.lines = storage, list(lines)
             script.places = first + [one for one in storage.disks if one not in first]
             clients = Clients(scheduler, oracle, Random(0), URI)
-            clients.write_one("writer", seen, closes=closes, count=entries)
+            clients.write_one("writer", created, closes=closes, count=entries)
             for number in range(recoverers):
                 clients.recover(f"recovery-{number + 1}", 0, tries=1, delays=(0,))
             scheduler.run()

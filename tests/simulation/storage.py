@@ -49,6 +49,7 @@ class Storage(StorageFaults):
         on_loss: called when a bookie lost data; somebody may want to recover then.
         losing: (process, bookie id) whose appends take effect without an answer.
         silent: (process, place) that do not reach one another.
+        dies_in_front_of: whether the process that appends to this journal dies before it does.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Storage(StorageFaults):
         self._read_only_until: dict[str, int] = {}
         self.losing: set[tuple[str, str]] = set()
         self.silent: set[tuple[str, str]] = set()
+        self.dies_in_front_of: Callable[[str], bool] = lambda _journal: False
         self.disks = Disks(bookie_count, oracle, chance.random)
         self._damages: dict[Kind, Callable[[str], bool]] = {
             Kind.CUT: self.disks.cut,
@@ -114,6 +116,8 @@ class Storage(StorageFaults):
         kind = self._fault(task.process, place, call)
         if call == "append" and (task.process.name, place) in self.losing:
             kind = Kind.ANSWER_LOST
+        if call == "append" and self.dies_in_front_of(name):
+            kind = Kind.CRASH_BEFORE
         is_down = self._down_until.get(place, 0) > self._scheduler.step
         if kind is None and not is_down and (task.process.name, place) not in self.silent:
             if call not in _WRITES or not self._is_read_only(place):

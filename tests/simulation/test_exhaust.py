@@ -80,8 +80,8 @@ def test_a_broken_rule_is_noticed_in_a_small_scope(
 
 
 def test_the_command_says_what_was_run(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--exhaust", "2/2/2", "--change"]) == 0
-    assert "2/2/2, one entry, one ensemble change, 1 recoverer" in capsys.readouterr().out
+    assert main(["--exhaust", "1/1/1", "--change"]) == 0
+    assert "1/1/1, one entry, one ensemble change, 1 recoverer" in capsys.readouterr().out
     assert main(["--exhaust", "2/2/2", "--all-names"]) == 0
     assert "schedules (all" in capsys.readouterr().out
     assert main(["--exhaust", "2/2/2", "--limit", "5"]) == 0

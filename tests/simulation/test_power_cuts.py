@@ -2,17 +2,21 @@
 
 from collections.abc import Callable, Iterator
 from random import Random
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from bkspark.bookie.memory import MemoryBookie, MemoryRoot
+from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.ledger import copying
 from bkspark.ledger.entry_log_reader import EntryLogFile
+from bkspark.ledger.journals.journal_folder import find_journals
+from bkspark.ledger.recovery.fencing import WriteBack
 from bkspark.metadata import memory as metadata_memory
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -126,6 +130,23 @@ def require_good_alone(
 ) -> None:
     for _piece in EntryLogFile(into.storage(), log, digester, ledger_id=ledger_id).pieces():
         beat()
+
+
+def there_as_it_is(self: WriteBack, records: Any, beat: Any) -> bool:
+    with open_bookie(self.address).open_root() as root:
+        found = find_journals(root, self.address.bookie_id, self.ledger_id, ())
+        earlier = filter(self._is_of_earlier_recovery, found.names)
+        return any(self._shows(root, name, records, beat) for name in earlier)
+
+
+@pytest.mark.thorough
+def test_copies_of_an_earlier_recovery_that_are_taken_as_they_are_found_are_noticed() -> None:
+    """It may have died before they were durable."""
+    with patch.object(WriteBack, "_are_there", there_as_it_is):
+        seeds = range(1_100, 1_100 + SCHEDULES_MAX)
+        found = (run_schedule(seed, loses_power=True).violation for seed in seeds)
+        violation = next(filter(None, found), "")
+    assert "(I3)" in violation
 
 
 @pytest.mark.thorough

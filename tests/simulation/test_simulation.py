@@ -23,8 +23,8 @@ from ..thorough import always  # noqa: TID252
 from . import mutants
 
 ROOT = Path(__file__).parents[2]
-SCHEDULES = 3_000
-LONG = 2_000
+SCHEDULES = 1_000
+LONG = 700
 """So many of them have sixty operations or more."""
 FIRST_SEEDS = range(1_000_000, 1_030_000, SCHEDULES)
 SCHEDULES_MAX = 10_000

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from bkspark.ledger.handles.membership import Membership
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.spark.source import BookKeeperDataSource
 from bkspark.spark.stream_writer import BookKeeperStreamWriter
@@ -32,15 +33,15 @@ from bkspark.spark.stream_writer import BookKeeperStreamWriter
 LOG = "events"
 SCHEMA = "id bigint, text string"
 
-MOMENTS = {
-    "before the commit": ("", 0),
-    "before the record": ("_append", 1),
-    "between two bookies": ("_append_to", 2),
-    "before the metadata check": ("require_current", 1),
-    "behind the ack": ("confirm", 1),
-    "behind the commit": ("", 0),
+MOMENTS: dict[str, tuple[type, str, int] | None] = {
+    "before the commit": None,
+    "before the record": (RecordWriter, "_append", 1),
+    "between two bookies": (RecordWriter, "_append_to", 2),
+    "before the metadata check": (Membership, "check", 1),
+    "behind the ack": (RecordWriter, "confirm", 1),
+    "behind the commit": None,
 }
-"""The method of the record writer, and which call of it, that is not made any more."""
+"""The method, and which call of it, that is not made any more."""
 
 
 class InterruptedDataSource(BookKeeperDataSource):
@@ -98,11 +99,12 @@ class InterruptedWriter(BookKeeperStreamWriter):
 @contextmanager
 def hooked(moment: str, act: Callable[[], None]) -> Iterator[None]:
     """``act`` is called when the record writer gets to ``moment``."""
-    name, wanted = MOMENTS[moment]
-    if not name:
+    stop = MOMENTS[moment]
+    if stop is None:
         yield
         return
-    real, calls = getattr(RecordWriter, name), 0
+    owner, name, wanted = stop
+    real, calls = getattr(owner, name), 0
 
     def counted(*arguments: Any, **named: Any) -> Any:
         nonlocal calls
@@ -111,7 +113,7 @@ def hooked(moment: str, act: Callable[[], None]) -> Iterator[None]:
             act()
         return real(*arguments, **named)
 
-    with patch.object(RecordWriter, name, counted):
+    with patch.object(owner, name, counted):
         yield
 
 

@@ -229,7 +229,7 @@ def test_an_error_raised_on_purpose_is_raised_on_the_driver(spark):
 
 @pytest.mark.parametrize("last", [Say(ValueError("a bug")), Die()])
 def test_a_task_that_fails_is_no_answer(spark, last):
-    with pytest.raises(OutcomeUnknownError, match="recover again"):
+    with pytest.raises(OutcomeUnknownError, match="run it again"):
         SparkRunner(spark.sparkContext)([Say(1), last])
 
 

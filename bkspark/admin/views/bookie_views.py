@@ -15,6 +15,8 @@ BOOKIES = pa.schema(
         ("is_writable", pa.bool_()),
         ("is_lost", pa.bool_()),
         ("is_read_only", pa.bool_()),
+        ("is_full", pa.bool_()),
+        ("is_leaving", pa.bool_()),
         ("free_bytes", pa.int64()),
         ("incarnation", pa.string()),
         ("problem", pa.string()),
@@ -35,9 +37,11 @@ def bookies(cluster: Cluster, log_name: str | None) -> list[Row]:
             "is_writable": not (status.problem or status.write_problem),
             "is_lost": status.member in lost,
             "is_read_only": status.record.is_read_only,
+            "is_full": status.is_full,
+            "is_leaving": status.record.is_leaving,
             "free_bytes": None if status.problem else status.free_bytes,
             "incarnation": status.record.incarnation,
-            "problem": status.problem or status.write_problem or None,
+            "problem": status.problem or status.write_problem or status.full_note or None,
         }
         for status in cluster.probe()
         if serving is None or status.record.bookie_id in serving

@@ -19,7 +19,7 @@ from bkspark.ledger.creating import OPERATION_KEY, STREAM
 from bkspark.log.reading.log_ends import views_of
 from bkspark.log.reading.log_view import LogView
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import queries_of
 
@@ -75,15 +75,15 @@ def logs(cluster: Cluster, log_name: str | None, password: Password | None = Non
 
 
 def _log_row(log: LogRecord, view: LogView | None) -> Row:
-    shown = view or LogView(log, log.ledgers)
+    shown = view or LogView(log)
     return {
         "log": log.name,
         "entries": shown.end_offset - shown.first_offset,
         "first_offset": shown.first_offset,
         "end_offset": shown.end_offset,
-        "bytes": sum(place.length_bytes for place in shown.ledgers),
+        "bytes": shown.length_bytes,
         "is_end_known": view is not None,
-        "ledgers": len(log.listed_ids),
+        "ledgers": log.ledger_count + len(log.tail),
         "tail": list(log.tail),
         "tail_confirmed": [_confirmed(shown, ledger_id) for ledger_id in log.tail],
         "is_sealed": log.is_sealed,
@@ -98,7 +98,7 @@ def _log_row(log: LogRecord, view: LogView | None) -> Row:
 
 def _confirmed(view: LogView, ledger_id: int) -> int | None:
     """How many entries of a ledger of the tail may be read; None if that was not looked at."""
-    counts = {place.ledger_id: place.entry_count for place in view.ledgers}
+    counts = {place.ledger_id: place.entry_count for place in view.tail}
     return counts.get(ledger_id, 0) if ledger_id in view.metadata else None
 
 
@@ -128,7 +128,7 @@ def _truncation(log: LogRecord) -> Iterator[Row]:
 
 
 def _writes(cluster: Cluster, log: LogRecord) -> Iterator[Row]:
-    for version, place in enumerate(log.ledgers, log.first_version):
+    for version, place in enumerate(log.every_ledger(), log.first_version):
         yield _write(cluster, log, place.ledger_id, version, place)
     for ledger_id in log.tail:
         yield _write(cluster, log, ledger_id, None, None)

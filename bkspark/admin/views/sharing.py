@@ -102,5 +102,5 @@ def places_of_ledgers(cluster: Cluster) -> dict[int, str]:
         seen = cluster.logs.get(name)
         if seen is not None:
             places |= dict.fromkeys(seen.value.listed_ids, LISTED)
-            places |= dict.fromkeys(seen.value.dropped, DROPPED)
+            places |= dict.fromkeys(seen.value.every_dropped_id(), DROPPED)
     return places

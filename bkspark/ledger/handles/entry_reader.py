@@ -83,18 +83,21 @@ class EntryReader:
         index: Sequence[tuple[Member, IndexEntry]] = (),
         turn: int = 0,
     ) -> None:
+        def journals_of(member: Member) -> MemberJournals:
+            begin = [entry for owner, entry in index if owner == member]
+            return MemberJournals(member, self._address, digester, ledger_id=ledger_id, index=begin)
+
         self.faults: dict[str, str] = {}
         self._cluster = cluster
         self._ledger_id = ledger_id
-        self._digester = digester
         self._settings = settings
         self._fan_out: FanOut[Member] = FanOut(
             lambda member: BookieClient(self._address(member)), self._progress
         )
-        self._index = index
         self._turn = turn
         self._addresses = cluster.addresses()
         self._journals: dict[Member, MemberJournals] = {}
+        self._journals_of = journals_of
         self._pages: deque[tuple[Member, Page]] = deque()
         self._favourite: Member | None = None
         self._refused: list[AddRecord] = []
@@ -152,7 +155,7 @@ class EntryReader:
         members = sorted(self._order(ledger, entry_id), key=asked_before.__contains__)
         self._fan_out.ask(
             members,
-            lambda member: self._member(member).pages_of(entry_id),
+            lambda member: self._member(member).pages_of(ledger, entry_id),
             self._settings.one_by_one,
             is_usable=accept,
             enough=1,
@@ -173,7 +176,7 @@ class EntryReader:
         found = [f.first_entry_id for f in ledger.fragments if f.first_entry_id > entry_id][:1]
         answers = self._fan_out.ask(
             self._order(ledger, entry_id),
-            lambda member: self._member(member).first_after(entry_id),
+            lambda member: self._member(member).first_after(ledger, entry_id),
             self._settings.all_at_once,
         )
         self._note_faults()
@@ -183,7 +186,9 @@ class EntryReader:
         """Where pages begin in the journals of all members that answer, up to entry ``end``."""
         members = dict.fromkeys(m for f in ledger.fragments for m in f.ensemble)
         answers = self._fan_out.ask(
-            members, lambda member: self._member(member).index(end), self._settings.all_at_once
+            members,
+            lambda member: self._member(member).index(ledger, end),
+            self._settings.all_at_once,
         )
         return [
             (member, entry)
@@ -207,13 +212,7 @@ class EntryReader:
 
     def _member(self, member: Member) -> MemberJournals:
         if member not in self._journals:
-            self._journals[member] = MemberJournals(
-                member,
-                self._address,
-                self._digester,
-                ledger_id=self._ledger_id,
-                index=[entry for owner, entry in self._index if owner == member],
-            )
+            self._journals[member] = self._journals_of(member)
         return self._journals[member]
 
     def _progress(self, member: Member) -> int:

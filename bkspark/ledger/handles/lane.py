@@ -13,11 +13,9 @@ from dataclasses import dataclass
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
-from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient
 from bkspark.cluster.post_check import post_check
 from bkspark.errors import BookieUnavailableError, BookKeeperError
-from bkspark.format import layout
 from bkspark.format.journal import EncodedRecord
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.ledger.writing_steps import Failed, Stored
@@ -45,6 +43,8 @@ class Lane:
     """Sends records to one bookie.
 
     Args:
+        journal: the writer's own there, as it was begun when the bookie was enlisted. One that is
+            not there is not made: it would hide that it was lost.
         report: called from the lane's task.
 
     Attributes:
@@ -65,6 +65,7 @@ class Lane:
         ledger_id: int,
         term: int,
         token: str,
+        journal: Journal | None,
         report: Report,
     ) -> None:
         self.ensemble_index = ensemble_index
@@ -72,15 +73,14 @@ class Lane:
         self._ledger_id = ledger_id
         self._term = term
         self._token = token
-        self._name = layout.journal(ledger_id, term, token)
         self._report = report
         self.waiting_bytes = 0
         self.is_away = False
         self._sent: deque[tuple[int, int, float, float]] = deque()
         self._look_at_oldest()
         self._waiting: environment.Inbox[Framed | None] = environment.inbox()
-        self._framed_bytes = 0
-        self._journal: Journal | None = None
+        self._journal = journal
+        self._framed_bytes = 0 if journal is None else journal.end
         self._channel = BookieClient(address, name=f"ledger-{ledger_id}-{address.bookie_id}")
         try:
             self._channel.begin(self._work)
@@ -90,7 +90,7 @@ class Lane:
     def framed(self, record: EncodedRecord) -> Framed:
         """``record`` as it comes behind everything that was framed before; it must be sent next.
 
-        A journal is new and has one writer, so its end is known before the bookie has got there.
+        A journal has one writer, so its end is known before the bookie has got there.
         """
         frame = record.frame(self.ensemble_index, self._framed_bytes)
         self._framed_bytes += sum(memoryview(piece).nbytes for piece in frame)
@@ -163,8 +163,10 @@ class Lane:
 
     def _append(self, framed: Framed) -> None:
         if self._journal is None:
-            with open_bookie(self.address).open_root() as root:
-                self._journal = root.open_journal(self._name)
+            raise BookieUnavailableError(
+                f"bookie {self.address.bookie_id} has no journal of this writer of ledger "
+                f"{self._ledger_id}"
+            )
         self._journal.append(framed.frame)
         if not framed.record.is_confirmation:
             post_check(

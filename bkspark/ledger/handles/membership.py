@@ -4,14 +4,17 @@ Each of these may take long. They change nothing of the writer: what came of the
 """
 
 import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.cluster import ensemble_log, ensembles
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.enlisting import Begun, Joining, journal_on
 from bkspark.cluster.ensembles import Vacancy
 from bkspark.cluster.records import Seen
 from bkspark.errors import NotEnoughBookiesError
-from bkspark.format import layout
+from bkspark.format.digest import Digester
 from bkspark.protocol.ledger.adding import CheckTicket
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.writing_steps import (
@@ -28,6 +31,9 @@ from bkspark.protocol.ledger.writing_steps import (
 
 logger = logging.getLogger(__name__)
 
+_GONE = "none, because it is being removed"
+"""Nothing is stored on a bookie that must be this incarnation: it fails, and is replaced."""
+
 News = tuple[Event, Seen[LedgerMetadata] | None]
 """What happened, and the version of the metadata that it tells of."""
 
@@ -37,6 +43,9 @@ class Membership:
 
     Args:
         seen: of a ledger that is OPEN for this writer.
+        begun: the journals of its members.
+        addresses: of its members; None if they are to be found.
+        is_timed: whether a check has a time of its own; nobody watches it otherwise.
 
     Attributes:
         seen: the version that the writer goes by.
@@ -45,10 +54,23 @@ class Membership:
         NotEnoughBookiesError: a member is not what it was when it was chosen.
     """
 
-    def __init__(self, cluster: Cluster, seen: Seen[LedgerMetadata]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        seen: Seen[LedgerMetadata],
+        digester: Digester,
+        begun: Begun,
+        addresses: Iterable[BookieAddress] | None = None,
+        *,
+        is_timed: bool = False,
+    ) -> None:
         self.seen = seen
         self._cluster = cluster
-        self._addresses = cluster.addresses()
+        self._digester = digester
+        self._begun = begun
+        self._checked = cluster.ledgers if is_timed else cluster.untimed_ledgers
+        known = cluster.addresses().values() if addresses is None else addresses
+        self._addresses = {address.member: address for address in known}
         for member in seen.value.last_fragment.ensemble:
             if member not in self._addresses:
                 raise NotEnoughBookiesError(
@@ -61,32 +83,58 @@ class Membership:
         """Where a member is."""
         return self._addresses[member]
 
+    def journal(self, address: BookieAddress) -> Journal | None:
+        """The writer's own on a bookie that was enlisted; given once."""
+        return self._begun.hand_over(address.bookie_id)
+
+    def journal_on(self, address: BookieAddress) -> Journal:
+        """The same, or one that is made now, where another process has made the ledger.
+
+        Raises:
+            BookieUnavailableError: it was given before, or cannot be made.
+        """
+        return journal_on(address, self.seen.value, self._begun)
+
+    def close(self) -> None:
+        """Let go of journals that nobody appends to."""
+        self._begun.close()
+
     # --- what may take long ------------------------------------------------------------------
 
     def check(self, ticket: CheckTicket, seen: Seen[LedgerMetadata]) -> News:
         """Whether ``seen`` is what the metadata says, and what it says if not."""
         ledger_id = seen.value.ledger_id
-        if self._cluster.untimed_ledgers.is_current(str(ledger_id), seen):
+        if self._checked.is_current(str(ledger_id), seen):
             return Checked(ticket), None
         newest = self._cluster.ledger(ledger_id)
         return Checked(ticket, newest.value), newest
 
-    def enlist(self, step: Enlist) -> News:
-        """A bookie that is not in use, has not failed, and holds the writer's permission."""
+    def enlist(self, step: Enlist, among: Sequence[BookieAddress] | None = None) -> News:
+        """A bookie that is not in use, has not failed, and has begun the writer's journal.
+
+        Args:
+            among: bookies of which it is to be one, preferred first; None if it may be any.
+        """
         mine = self.seen.value
-        permission = layout.permission(mine.ledger_id, mine.term, mine.token)
-        vacancy = Vacancy(mine.ledger_id, permission, step.staying, step.exclude)
-        address, failed = ensembles.replace(self._cluster, vacancy)
-        passed_over = tuple(failed.items())
-        if address is None:
+        joining = Joining.last_writer(mine, self._digester)
+        vacancy = Vacancy(
+            mine.ledger_id, step.ensemble_index, joining, step.staying, step.exclude, among
+        )
+        found = ensembles.replace(self._cluster, vacancy)
+        passed_over = tuple(found.failed.items())
+        if found.address is None:
             return Enlisted(None, passed_over), None
-        member = Member(address.bookie_id, address.incarnation)
-        self._addresses[member] = address
+        member = found.address.member
+        self._addresses[member] = found.address
+        self._begun.add(found.begun)
         return Enlisted(member, passed_over), None
 
     def swap(self, step: Swap) -> News:
         """Have the metadata name another ensemble."""
         stored = self._cluster.ledgers.update(str(step.ledger_id), step.applied_to)
+        for member in set(step.ensemble) - set(self.seen.value.last_fragment.ensemble):
+            if self._cluster.is_going(member):
+                self._addresses[member] = replace(self._addresses[member], incarnation=_GONE)
         return Swapped(stored.value), stored
 
     # --- what is told --------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """What a writer's records look like: the machine says what is in them, the rows come beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
@@ -10,13 +12,21 @@ from bkspark.ledger.handles.entries import encode_parts
 from bkspark.ledger.handles.grouping import Submitted, batch_of
 from bkspark.protocol.ledger.adding import PendingAdd, PendingAdds
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.record import AddRecord, confirmation
+from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, confirmation
+
+NO_ROWS = pa.schema([])
 
 
 class RecordEncoder:
-    """Encodes the records of one writer; their bytes never change afterwards (R9)."""
+    """Encodes the records of one writer; their bytes never change afterwards (R9).
 
-    def __init__(self, ledger: LedgerMetadata, digester: Digester, schema: pa.Schema) -> None:
+    Args:
+        schema: of rows that are submitted.
+    """
+
+    def __init__(
+        self, ledger: LedgerMetadata, digester: Digester, schema: pa.Schema = NO_ROWS
+    ) -> None:
         self._ledger = ledger
         self._digester = digester
         self._schema = schema
@@ -30,7 +40,24 @@ class RecordEncoder:
             first_entry_id=add.first_entry_id,
             quorum=self._ledger.quorum,
         )
-        record = AddRecord(
+        return journal.encode(self._record(add, parts=parts), self._digester, messages)
+
+    def name(
+        self,
+        add: PendingAdd,
+        attempts: tuple[AttemptLogs, ...],
+        transactions: Mapping[str, int],
+    ) -> journal.EncodedRecord:
+        """The record of ``add`` that names entry logs.
+
+        Args:
+            transactions: the last version of each application up to there.
+        """
+        record = self._record(add, attempts=attempts, transactions=transactions)
+        return journal.encode(record, self._digester)
+
+    def _record(self, add: PendingAdd, **contents: Any) -> AddRecord:
+        return AddRecord(
             ledger_id=self._ledger.ledger_id,
             term=self._ledger.term,
             token=self._ledger.token,
@@ -40,13 +67,16 @@ class RecordEncoder:
             length_bytes=add.length_bytes,
             quorum=self._ledger.quorum,
             fragment_first_entry_id=add.fragment_first_entry_id,
-            parts=parts,
             stored=add.stored,
+            **contents,
         )
-        return journal.encode(record, self._digester, messages)
 
     def confirm(
-        self, pending: PendingAdds, *, fragment_first_entry_id: int
+        self,
+        pending: PendingAdds,
+        *,
+        fragment_first_entry_id: int,
+        transactions: Mapping[str, int] = MappingProxyType({}),
     ) -> journal.EncodedRecord:
         """A confirmation of all that is acknowledged."""
         record = confirmation(
@@ -57,6 +87,7 @@ class RecordEncoder:
             length_bytes=pending.length_bytes,
             quorum=self._ledger.quorum,
             fragment_first_entry_id=fragment_first_entry_id,
+            transactions=transactions,
             stored=pending.stored,
         )
         return journal.encode(record, self._digester)

@@ -4,20 +4,22 @@ While one group of entries is being stored, the next one gathers (group commit).
 and when, is in ``writing``; ``writer`` carries it out.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 
 import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.hang_memory import Answer
 from bkspark.cluster.records import Seen
-from bkspark.errors import InvalidRequestError, LedgerFencedError, OutcomeUnknownError
+from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import VALUE_SCHEMA, count_of
 from bkspark.ledger.handles.grouping import Submitted
+from bkspark.ledger.handles.membership import Membership
 from bkspark.ledger.handles.promise import Promise, kept
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.with_block import ClosedAtEnd
@@ -56,13 +58,16 @@ class WriteHandle(ClosedAtEnd):
         cluster: Cluster,
         seen: Seen[LedgerMetadata],
         digester: Digester,
+        *,
+        begun: Begun,
         settings: WriterSettings = USUAL,
     ) -> None:
         self.ledger_id = seen.value.ledger_id
         self._cluster = cluster
         self._settings = settings
         self._schema = arrow_schema.decode(seen.value.schema)
-        self._writer = Writer(cluster, seen, digester, self._schema, settings)
+        members = Membership(cluster, seen, digester, begun)
+        self._writer = Writer(members, digester, self._schema, settings)
         self._is_of_bytes = self._schema == VALUE_SCHEMA
         self._is_sealed = False
         self._task = environment.start(self._writer.run, f"ledger-{self.ledger_id}")
@@ -195,9 +200,8 @@ class WriteHandle(ClosedAtEnd):
             return
         if self._task.is_alive():
             raise self._no_end("the writer")
-        ledger = self._writer.metadata
         sealing = Answer(
-            lambda: self._seal(ledger.term, ledger.token),
+            self._seal,
             f"ledger-{self.ledger_id}-close",
         )
         if not sealing.is_there_within(self._settings.wait_seconds_max):
@@ -242,8 +246,8 @@ class WriteHandle(ClosedAtEnd):
             hint="open the ledger to see; recovery decides about what has no acknowledgement",
         )
 
-    def _seal(self, term: int, token: str) -> None:
-        self._cluster.ledgers.update(str(self.ledger_id), self._sealed(term, token))
+    def _seal(self) -> None:
+        self._cluster.ledgers.update(str(self.ledger_id), self._writer.machine.closed)
 
     def _require_bytes(self, *, is_bytes: bool) -> None:
         if not self._is_of_bytes:
@@ -252,16 +256,3 @@ class WriteHandle(ClosedAtEnd):
             )
         if not is_bytes:
             raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
-
-    def _sealed(self, term: int, token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
-        def transform(metadata: LedgerMetadata | None) -> LedgerMetadata:
-            if metadata is None:
-                raise LedgerFencedError(f"ledger {self.ledger_id} is gone")
-            return metadata.closed(
-                last_entry_id=self.last_add_confirmed,
-                length_bytes=self._writer.machine.pending.length_bytes,
-                term=term,
-                token=token,
-            )
-
-        return transform

@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Seen
 from bkspark.errors import BookKeeperError, LedgerClosedError, OutcomeUnknownError
 from bkspark.format.digest import Digester
@@ -62,26 +61,26 @@ class Writer:
 
     def __init__(
         self,
-        cluster: Cluster,
-        seen: Seen[LedgerMetadata],
+        members: Membership,
         digester: Digester,
         schema: pa.Schema,
         settings: WriterSettings = USUAL,
     ) -> None:
-        self.machine = LedgerWriter(seen.value, is_change_delayed=settings.is_change_delayed)
+        ledger = members.seen.value
+        self.machine = LedgerWriter(ledger, is_change_delayed=settings.is_change_delayed)
         self.backlog = Backlog(last_taken=-1, is_held=settings.is_sync_deferred)
         self.error: BookKeeperError | None = None
         self._own_work: environment.Inbox[Callable[[], None]] = environment.inbox()
         self._lock = environment.lock()
         self._turns = _Turns()
-        self._members = Membership(cluster, seen)
-        self._encoder = RecordEncoder(seen.value, digester, schema)
+        self._members = members
+        self._encoder = RecordEncoder(ledger, digester, schema)
         self._teller = Teller(self._lock, self._own_work.put)
         with self._lock:
             self._turns.is_amid = True  # lanes may report before all of them are there
             self._lanes = Lanes(self._open_lane)
             self._deadlines = Deadlines(settings, self.machine, self.backlog, self._lanes)
-            for index, member in enumerate(seen.value.last_fragment.ensemble):
+            for index, member in enumerate(ledger.last_fragment.ensemble):
                 self._lanes.join(index, self._members.address(member))
             self._turns.is_amid = False
             self._leave(self._turn())
@@ -134,7 +133,7 @@ class Writer:
 
     @property
     def faults(self) -> dict[str, str]:
-        return dict(self.machine.failures)
+        return dict(self.machine.changes.failures)
 
     def run(self) -> None:
         """The writer's own task: what others leave to it, until everything is done."""
@@ -303,6 +302,7 @@ class Writer:
             ledger_id=mine.ledger_id,
             term=mine.term,
             token=mine.token,
+            journal=self._members.journal(address),
             report=self._report,
         )
 
@@ -362,6 +362,7 @@ class Writer:
     def _finish(self) -> None:
         """Release everything; whoever still waits learns that the outcome is unknown."""
         self._lanes.stop(LANES_END_SECONDS)
+        self._members.close()
         sent = chain.from_iterable(group.submitted for group in self.backlog.groups.values())
         error = self._never_sent()
         self._teller.fail((left.promise, error) for left in (*sent, *self.backlog.gathered))

@@ -4,13 +4,19 @@ Rule. Only journals of ours belong there. Whatever else is found, a link or a fo
 where a journal was, a file that a tool has left, a journal that was listed and is gone, may be all
 that is to be seen of records that were acknowledged. So what such a bookie lacks is unknown; what
 its good journals show counts, and the other bookies decide.
+
+A listing is a hint (H21): some stores leave out for a while what is new. So the journals that the
+metadata tells by their names are looked up by these, and no absence rests on a listing alone. What
+it may leave out are copies that a recovery made which did not close the ledger.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import ReadableRoot
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 _SHOWN_MAX = 3
 _SHOWN_LENGTH_MAX = 80
@@ -29,15 +35,35 @@ class JournalFolder:
     problem: str = ""
 
 
-def find_journals(root: ReadableRoot, bookie_id: str, ledger_id: int) -> JournalFolder:
-    """List the journals of a ledger.
+def journals_of(ledger: LedgerMetadata, member: Member) -> tuple[str, ...]:
+    """Those on ``member`` that the metadata tells by their names, as far as it does.
+
+    They are of the writers of the fragments that it is in, and of who closed the ledger.
+    """
+    who = [(f.term, f.token) for f in ledger.fragments if member in f.ensemble and f.token]
+    if ledger.state is not LedgerState.IN_RECOVERY:
+        who.append((ledger.term, ledger.token))
+    return tuple(dict.fromkeys(layout.journal(ledger.ledger_id, *whose) for whose in who))
+
+
+def find_journals(
+    root: ReadableRoot, bookie_id: str, ledger_id: int, known: Iterable[str]
+) -> JournalFolder:
+    """The journals of a ledger.
+
+    Args:
+        known: those that are looked for by their names (``journals_of``).
 
     Raises:
         BookieUnavailableError: the bookie gives no sure answer.
     """
     folder = layout.journal_folder(ledger_id)
     found = root.list(folder)
-    names = tuple(f"{folder}/{name}" for name in found if layout.is_journal(name))
+    listed = {f"{folder}/{name}" for name in found if layout.is_journal(name)}
+    # One that is listed as something else is strange, and told below.
+    seen = listed | {f"{folder}/{name.removesuffix('/')}" for name in found}
+    unlisted = {name for name in known if name not in seen and root.size(name) is not None}
+    names = tuple(sorted(listed | unlisted))
     strange = [name for name in found if not layout.is_journal(name)]
     return JournalFolder(names, _problem(strange, bookie_id, folder) if strange else "")
 

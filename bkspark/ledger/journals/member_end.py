@@ -8,11 +8,12 @@ from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_end import JournalEnd, JournalEnds
-from bkspark.ledger.journals.journal_folder import find_journals
+from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_reader import JournalName
+from bkspark.ledger.journals.member_loss import Taken
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.evidence import Stored
-from bkspark.protocol.ledger.metadata import FIRST_TERM, INVALID_ENTRY_ID, LedgerMetadata, Member
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
 
 
@@ -96,7 +97,8 @@ def member_end(
         BookieUnavailableError: the bookie gives no sure answer.
     """
     base = ledger.last_fragment.term
-    found = find_journals(root, member.bookie_id, ledger.ledger_id)
+    known_names = journals_of(ledger, member)
+    found = find_journals(root, member.bookie_id, ledger.ledger_id, known_names)
     problem = found.problem
     ends: dict[str, JournalEnd] = {}
     for name in found.names:
@@ -107,7 +109,7 @@ def member_end(
             except CorruptDataError as error:
                 problem = problem or f"bookie {member.bookie_id}: {error.args[0]}"
     if not problem:
-        problem = _lost(root, member, ledger)
+        problem = _lost(root, member, ledger, ends)
     return MemberEnd(ends, problem)
 
 
@@ -118,20 +120,19 @@ def _believed(end: JournalEnd, ledger: LedgerMetadata) -> JournalEnd:
     return end
 
 
-def permission_of(ledger: LedgerMetadata) -> str:
-    """The marker that each member of the last fragment took before the metadata named it."""
-    fragment = ledger.last_fragment
-    if fragment.token:
-        return layout.permission(ledger.ledger_id, fragment.term, fragment.token)
-    return layout.term_marker(ledger.ledger_id, FIRST_TERM)  # of an older version, in any term
-
-
-def _lost(root: ReadableRoot, member: Member, ledger: LedgerMetadata) -> str:
-    """Why a bookie may have had more than it shows: the marker was there before anything else.
+def _lost(
+    root: ReadableRoot, member: Member, ledger: LedgerMetadata, ends: Mapping[str, JournalEnd]
+) -> str:
+    """Why a bookie may have had more than it shows: it lacks what was there before all else.
 
     What it has got of a recovery since then are copies, and do not show all that it had; and a
     journal that is there still may have lost its end with the marker (R18).
     """
-    if root.size(permission_of(ledger)) is not None:
+    taken = Taken.of(ledger)
+    own = ends.get(taken.journal)
+    missing = taken.missing_in(root, is_begun=own is not None and own.record is not None)
+    if not missing:
         return ""
-    return f"bookie {member.bookie_id} has lost what it had of ledger {ledger.ledger_id}"
+    return (
+        f"bookie {member.bookie_id} has lost data of ledger {ledger.ledger_id}: it lacks {missing}"
+    )

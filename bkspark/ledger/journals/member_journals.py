@@ -14,7 +14,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.errors import CorruptDataError
 from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_end import JournalEnds
-from bkspark.ledger.journals.journal_folder import find_journals
+from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPages, Page
 from bkspark.ledger.journals.member_end import MemberEnd, member_end
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
@@ -75,28 +75,28 @@ class MemberJournals:
         """Grows while a long question is worked on; may be read by another task."""
         return sum(pages.progress for pages in list(self._journals.values()))
 
-    def pages_of(self, entry_id: int) -> list[NamedPage] | None:
+    def pages_of(self, ledger: LedgerMetadata, entry_id: int) -> list[NamedPage] | None:
         """The pages that ``entry_id`` is on if it is here at all; None if there is no journal."""
         with self._root() as root:
             pages = self._pages(root, self._journals.values(), entry_id)
             if not any(found.page.record_of(entry_id) for found in pages):
-                new = self._find_journals(root)
+                new = self._find_journals(root, ledger)
                 pages += self._pages(root, new, entry_id)
         return pages if self._journals else None
 
-    def first_after(self, entry_id: int) -> int | None:
+    def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
         """The first entry of the first group that begins behind ``entry_id``."""
         with self._root() as root:
-            self._find_journals(root)
+            self._find_journals(root, ledger)
             found = self._each(
                 self._journals.values(), lambda pages: pages.first_after(root, entry_id)
             )
         return min((first for _, first in found if first is not None), default=None)
 
-    def index(self, end: int) -> list[IndexEntry]:
+    def index(self, ledger: LedgerMetadata, end: int) -> list[IndexEntry]:
         """Where pages begin, up to entry ``end``."""
         with self._root() as root:
-            self._find_journals(root)
+            self._find_journals(root, ledger)
             self._each(self._journals.values(), lambda pages: pages.walk(root, end))
         return [entry for pages in self._journals.values() for entry in pages.index]
 
@@ -119,9 +119,10 @@ class MemberJournals:
                 self._problems[pages.name] = f"bookie {self._member.bookie_id}: {error.args[0]}"
         return found
 
-    def _find_journals(self, root: BookieRoot) -> list[JournalPages]:
+    def _find_journals(self, root: BookieRoot, ledger: LedgerMetadata) -> list[JournalPages]:
         """Those that were not known yet."""
-        folder = find_journals(root, self._member.bookie_id, self._ledger_id)
+        known = journals_of(ledger, self._member)
+        folder = find_journals(root, self._member.bookie_id, self._ledger_id, known)
         self._problems.pop("", None)
         if folder.problem:
             self._problems[""] = folder.problem

@@ -18,7 +18,7 @@ from bkspark.cluster.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFencedError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.format.journal import Tail
+from bkspark.format.journal import EncodedRecord, Tail
 from bkspark.ledger.copying import DamagedInPlaceError, copy_entry_log
 from bkspark.ledger.entry_log_reader import EntryLogFile, NoGoodSourceError
 from bkspark.ledger.journals.journal_folder import find_journals
@@ -29,7 +29,7 @@ from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.losses import Span, not_shown
 from bkspark.protocol.ledger.member_tail import MemberTail
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, DigestSpec
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, DigestSpec, Member
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, Piece, later
 from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
 from bkspark.protocol.ledger.recovery_answers import (
@@ -39,6 +39,7 @@ from bkspark.protocol.ledger.recovery_answers import (
     Unreadable,
     WrittenBack,
 )
+from bkspark.protocol.ledger.recovery_steps import KeptGroup
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class FenceAndRead:
         writer: whom to fence. A journal of a later term holds copies made by a recovery that did
             not close the ledger: whatever damage hides there, the writer never counted it, so what
             the writer's own journal lacks stays absent.
+        journals: those that the metadata tells by their names.
     """
 
     ledger_id: int
@@ -65,6 +67,7 @@ class FenceAndRead:
     digest: DigestSpec
     password: Password
     after: int
+    journals: tuple[str, ...] = ()
 
     def run(self, beat: Beat = unheard) -> MemberTail | Failure:
         """Runs on: driver thread | executor."""
@@ -93,12 +96,13 @@ class FenceAndRead:
         if tail.answer.doubt is Doubt.UNCLEAR:
             return tail
         with open_bookie(self.address).open_root() as root:
-            if root.size(self.writer.permission) is not None:
-                return tail
+            missing = self.writer.taken.missing_in(root, is_begun=tail.is_begun)
+        if not missing:
+            return tail
         return tail.without(
             self.after + 1,
             f"bookie {self.address.bookie_id} has lost data of ledger {self.ledger_id}: it lacks "
-            "the marker that it took before the ledger named it",
+            f"{missing}",
         )
 
     def _read(self, root: BookieRoot, digester: Digester, beat: Beat = unheard) -> MemberTail:
@@ -108,7 +112,8 @@ class FenceAndRead:
         highest, doubt, problem = -1, None, ""
         reached, had = INVALID_ENTRY_ID, list[evidence.Stored]()
         hidden, shown = list[Span](), list[tuple[int, int]]()
-        found = find_journals(root, self.address.bookie_id, self.ledger_id)
+        is_begun = False
+        found = find_journals(root, self.address.bookie_id, self.ledger_id, self.journals)
         unclear = [found.problem] if found.problem else []
         for name in found.names:
             try:
@@ -131,6 +136,7 @@ class FenceAndRead:
                 hidden += tail.hidden
             shown += tail.shown
             had.append(tail.had)
+            is_begun = is_begun or (tail.has_records and name == self.writer.taken.journal)
             reached = max(reached, tail.reached)
             highest = max(highest, tail.last_add_confirmed)
             confirmed = later(confirmed, tail.confirmed)
@@ -152,6 +158,7 @@ class FenceAndRead:
             left,
             reached=reached,
             had=evidence.together(had),
+            is_begun=is_begun,
         )
 
     def _good_pieces(
@@ -179,13 +186,18 @@ class FenceAndRead:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Find the newest record that ends at ``entry_id`` or in front of it; changes nothing."""
+    """Find the newest record that ends at ``entry_id`` or in front of it; changes nothing.
+
+    Attributes:
+        journals: those that the metadata tells by their names.
+    """
 
     ledger_id: int
     address: BookieAddress
     digest: DigestSpec
     password: Password
     entry_id: int
+    journals: tuple[str, ...] = ()
 
     def run(self, beat: Beat = unheard) -> Shown | Failure:
         """Runs on: driver thread | executor."""
@@ -197,7 +209,7 @@ class LookUp:
             return Failure(str(error))
 
     def _shown(self, root: BookieRoot, digester: Digester, beat: Beat) -> Shown:
-        found = find_journals(root, self.address.bookie_id, self.ledger_id)
+        found = find_journals(root, self.address.bookie_id, self.ledger_id, self.journals)
         newest: AddRecord | None = None
         problems = [found.problem] if found.problem else []
         for name in found.names:
@@ -220,25 +232,19 @@ _DOUBTS = {Tail.INCOMPLETE: Doubt.TORN, Tail.CORRUPT: Doubt.DAMAGED}
 
 
 @dataclass(frozen=True, slots=True)
-class RecoveredGroup:
-    """A group to write back: its record and all its inline parts, or where its entry logs are."""
-
-    record: AddRecord
-    parts: Mapping[int, bytes]
-    sources: tuple[BookieAddress, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class WriteBack:
     """Give one bookie its copies of the groups that a recovery keeps.
 
     Records keep their own term and LAC, byte for byte: a recovery's own LAC in them would let a
     reader see what the ledger may yet be closed below (H8). They go to a journal of the recovery's
     own, so nothing is appended behind what somebody else wrote, and no fence refuses them (RB-26).
+    Where an earlier recovery, which came to nothing, has left the very same bytes, they are made
+    durable and count: else every one of them would leave a journal for all later ones to read.
 
     Attributes:
         term, token: of the recovery.
         writer: who is fenced there.
+        holders: where the holders of the groups are.
         must_fence: whether the bookie has no fence yet: it was silent before, or joins the ensemble
             only now. It comes before anything else is written.
     """
@@ -251,7 +257,8 @@ class WriteBack:
     address: BookieAddress
     digest: DigestSpec
     password: Password
-    groups: tuple[RecoveredGroup, ...]
+    groups: tuple[KeptGroup, ...]
+    holders: Mapping[Member, BookieAddress]
     must_fence: bool = False
 
     def run(self, beat: Beat = unheard) -> WrittenBack | Displaced | Unreadable | Failure:
@@ -264,7 +271,7 @@ class WriteBack:
             damaged: list[tuple[Piece, str]] = []
             for group in self.groups:
                 damaged += self._copy_entry_logs(group, digester, beat)
-            self._write_records(digester)
+            self._write_records(digester, beat)
         except LedgerFencedError as error:
             return Displaced(str(error))
         except NoGoodSourceError as error:
@@ -274,14 +281,15 @@ class WriteBack:
         return WrittenBack(len(self.groups), tuple(damaged))
 
     def _copy_entry_logs(
-        self, group: RecoveredGroup, digester: Digester, beat: Beat
+        self, group: KeptGroup, digester: Digester, beat: Beat
     ) -> list[tuple[Piece, str]]:
         """Returns those that are damaged here, and why: the others count all the same."""
         damaged: list[tuple[Piece, str]] = []
+        sources = [self.holders[member] for member in group.holders]
         for log in _entry_logs(group.record):
             if self.ensemble_index in group.record.quorum.write_set(log.stripe):
                 try:
-                    self._copy(log, group.sources, digester, beat)
+                    self._copy(log, sources, digester, beat)
                 except DamagedInPlaceError as error:
                     damaged.append(((log.attempt_id, log.stripe), str(error)))
         return damaged
@@ -304,16 +312,50 @@ class WriteBack:
         except BookieUnavailableError:
             copy()
 
-    def _write_records(self, digester: Digester) -> None:
+    def _write_records(self, digester: Digester, beat: Beat) -> None:
+        records = [journal.encode(group.record, digester, group.parts) for group in self.groups]
+        if self.term > self.writer.term + 1 and self._are_there(records, beat):
+            return
         with open_bookie(self.address).open_root() as root:
             file = self._new_journal(root)
         try:
-            for group in self.groups:
-                encoded = journal.encode(group.record, digester, group.parts)
+            for encoded in records:
                 file.append(encoded.frame(self.ensemble_index, file.end))
             self._require_kept(file)
         finally:
             file.close()
+
+    def _are_there(self, records: Sequence[EncodedRecord], beat: Beat) -> bool:
+        """Whether an earlier recovery has left ``records``, which are durable by now.
+
+        They are looked for anew behind that, like those that are written (R6).
+        """
+        with open_bookie(self.address).open_root() as root:
+            # Copies that are not listed are written anew.
+            found = find_journals(root, self.address.bookie_id, self.ledger_id, ()).names
+            earlier = [name for name in found if self._is_of_earlier_recovery(name)]
+            shown = [name for name in earlier if self._shows(root, name, records, beat)]
+            if not shown or not root.sync(shown[0]):
+                return False
+        with open_bookie(self.address).open_root() as root:
+            self._require_fence(root)
+            return self._shows(root, shown[0], records, beat)
+
+    def _is_of_earlier_recovery(self, name: str) -> bool:
+        return self.writer.term < layout.journal_term(name.rpartition("/")[2]) < self.term
+
+    def _shows(
+        self, root: BookieRoot, name: str, records: Sequence[EncodedRecord], beat: Beat
+    ) -> bool:
+        """Whether journal ``name`` begins with the bytes that would be written for ``records``."""
+        position = 0
+        for encoded in records:
+            frame = b"".join(encoded.frame(self.ensemble_index, position))
+            if root.read(name, position, len(frame)) != frame:
+                return False
+            position += len(frame)
+            beat()
+        return True
 
     def _require_kept(self, file: Journal) -> None:
         """The copies count for the closing, so they are looked for as a writer's records are (R6).
@@ -326,10 +368,13 @@ class WriteBack:
                     f"bookie {self.address.bookie_id} does not show the journal that was written "
                     "to it"
                 )
-            if root.size(self.writer.fence) is None:
-                raise LedgerFencedError(
-                    f"bookie {self.address.bookie_id} has lost its fence of ledger {self.ledger_id}"
-                )
+            self._require_fence(root)
+
+    def _require_fence(self, root: BookieRoot) -> None:
+        if root.size(self.writer.fence) is None:
+            raise LedgerFencedError(
+                f"bookie {self.address.bookie_id} has lost its fence of ledger {self.ledger_id}"
+            )
 
     def _new_journal(self, root: BookieRoot) -> Journal:
         """A journal of this attempt alone.

@@ -46,6 +46,7 @@ class JournalTail:
         reached: the last entry of the newest good record by the journal's own writer; -1 if there
             is none, as where a recovery has put copies.
         had: what the good records read say that the members of the ensemble had.
+        has_records: whether there is any good record, be it one that says nothing.
     """
 
     records: tuple[StoredRecord, ...]
@@ -56,6 +57,7 @@ class JournalTail:
     hidden: tuple[tuple[int, int | None], ...] = ()
     reached: int = INVALID_ENTRY_ID
     had: Stored = field(default_factory=dict)
+    has_records: bool = False
 
 
 def read_tail(
@@ -104,7 +106,9 @@ def read_tail(
     own = (stored.record for stored in found if reader.is_by_its_writer(stored.record))
     reached = max((record.last_entry_id for record in own), default=INVALID_ENTRY_ID)
     had = evidence.stored((stored.record for stored in found), after + 1)
-    return JournalTail(records, tail, confirmed, last, shown, hidden, reached, had)
+    return JournalTail(
+        records, tail, confirmed, last, shown, hidden, reached, had, has_records=bool(found)
+    )
 
 
 def newest_record(
@@ -126,8 +130,9 @@ def newest_record(
     begin = next((found.begin for found in back if found.record.last_entry_id <= entry_id), 0)
     newest: AddRecord | None = None
     for stored in reader.forwards(reader.stored, begin):
-        if stored.record.last_entry_id <= entry_id:
-            newest = later(newest, stored.record)
+        record = stored.record
+        if record.last_entry_id <= entry_id and not record.is_header:
+            newest = later(newest, record)
     return newest
 
 

@@ -11,19 +11,19 @@ from typing import Any
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookKeeperError, LedgerClosedError
 from bkspark.format.recovery import StuckRecovery
+from bkspark.ledger.journals.journal_folder import journals_of
 from bkspark.ledger.recovery import fencing
 from bkspark.ledger.recovery.displacement import wait_for_others
 from bkspark.ledger.recovery.notes import Notes
 from bkspark.ledger.recovery.running import Runner
 from bkspark.ledger.recovery.writer import Writer
-from bkspark.protocol.ledger import placement
 from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.placement import Candidate
 from bkspark.protocol.ledger.recovering import LedgerRecovery
 from bkspark.protocol.ledger.recovery_answers import Displaced
 from bkspark.protocol.ledger.recovery_steps import DisplacedError, Event
@@ -131,45 +131,29 @@ class Recoverer:
             return Displaced(str(error.args[0]))
 
     def _spares(self, wanted: steps.ChooseSpares) -> Event:
-        """Bookies that may be written to, apart from those ``near`` (``placement``)."""
-        cluster = self._cluster
-        self._known |= cluster.addresses()
-        lost, suspects = cluster.lost_members(), cluster.suspects()
-        candidates = [
-            Candidate(Member(record.bookie_id, record.incarnation), record.domain)
-            for record in cluster.bookies().values()
-            if not record.is_read_only
-        ]
-        candidates = [c for c in candidates if c.member not in lost]
-        near = [c for c in candidates if c.member in wanted.near]
-        free = [c for c in candidates if c.member.bookie_id not in wanted.exclude]
-        chosen = placement.choose(
-            candidates,
-            min(wanted.count, len(free)),
-            draw=environment.draw,
-            exclude=wanted.exclude,
-            near=near,
-            last=suspects,
+        self._known |= self._cluster.addresses()
+        found = ensembles.stand_ins(
+            self._cluster, wanted.count, exclude=wanted.exclude, near=wanted.near
         )
-        return steps.Spares(tuple(candidate.member for candidate in chosen))
+        return steps.Spares(tuple(address.member for address in found))
 
     def _located(self, instruction: Any) -> Any:
         """The picklable form of an instruction about a member."""
         ledger, address = self._ledger, self._known[instruction.member]
         writer = Writer.of(ledger)
         on_it = (address, ledger.digest, self._password)
+        journals = journals_of(ledger, instruction.member)
         match instruction:
             case steps.Fence(index, _, after):
-                return fencing.FenceAndRead(ledger.ledger_id, writer, index, *on_it, after)
+                return fencing.FenceAndRead(
+                    ledger.ledger_id, writer, index, *on_it, after, journals
+                )
             case steps.LookUp(_, entry_id):
-                return fencing.LookUp(ledger.ledger_id, *on_it, entry_id)
-        groups = tuple(map(self._recovered, instruction.groups))
+                return fencing.LookUp(ledger.ledger_id, *on_it, entry_id, journals)
+        groups = instruction.groups
+        holders = {member: self._known[member] for group in groups for member in group.holders}
         whose = (ledger.ledger_id, ledger.term, ledger.token, writer, instruction.index)
-        return fencing.WriteBack(*whose, *on_it, groups, instruction.must_fence)
-
-    def _recovered(self, group: steps.KeptGroup) -> fencing.RecoveredGroup:
-        sources = tuple(self._known[member] for member in group.holders)
-        return fencing.RecoveredGroup(group.record, group.parts, sources)
+        return fencing.WriteBack(*whose, *on_it, groups, holders, instruction.must_fence)
 
     def _leave_reason(self, term: int, stuck: steps.Stuck) -> None:
         reason = StuckRecovery(

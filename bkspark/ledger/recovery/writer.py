@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bkspark.format import layout
-from bkspark.ledger.journals.member_end import permission_of
+from bkspark.ledger.journals.member_loss import Taken
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 
@@ -16,16 +16,16 @@ class Writer:
 
     Attributes:
         fence: the marker that fences him.
-        permission: the one that each member took before the metadata named it for him.
+        taken: what each member took before the metadata named it for him.
     """
 
     term: int
     fence: str
-    permission: str
+    taken: Taken
 
     @classmethod
     def of(cls, ledger: LedgerMetadata) -> "Writer":
         """The one who writes the ledger's last fragment."""
         ledger_id, fragment = ledger.ledger_id, ledger.last_fragment
         fence = layout.term_marker(ledger_id, fragment.term + 1)
-        return cls(fragment.term, fence, permission_of(ledger))
+        return cls(fragment.term, fence, Taken.of(ledger))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import make_digester
-from bkspark.errors import LedgerFencedError, NoSuchLedgerError, OutcomeUnknownError
+from bkspark.errors import NoSuchLedgerError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.ledger.deleting import exclude
 from bkspark.log.batch.record_writer import RecordWriter
@@ -18,7 +18,7 @@ from bkspark.log.schema import schema_after
 from bkspark.log.settling import update_settled
 from bkspark.log.truncation import retain_after_roll
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.log.batch import AttemptReport, CommitPlan
+from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.record import LogRecord
 
 
@@ -58,9 +58,7 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
             token=target.token,
         ) as writer:
             plan = writer.write(reports, spares=target.spares, transaction=target.transaction)
-        cluster.ledgers.update(
-            str(target.ledger_id), lambda metadata: _closed(metadata, target, plan)
-        )
+            writer.close_ledger()
         has_joined = _splice(cluster, target)
     return CommitResult(target.ledger_id, plan.row_count if has_joined else 0, writer.failures)
 
@@ -90,7 +88,7 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
 
     log = update_settled(cluster, target.log_name, target.password, joined).value
     retain_after_roll(cluster, log)
-    return any(logged.ledger_id == target.ledger_id for logged in log.ledgers)
+    return log.lists(target.ledger_id)
 
 
 def _still_there(cluster: Cluster, target: BatchTarget) -> LedgerMetadata:
@@ -116,22 +114,3 @@ def abort(target: BatchTarget) -> None:
         return
     with Cluster(target.metadata_uri) as cluster:
         exclude(cluster, target.log_name, target.ledger_id, target.quorum)
-
-
-def _closed(
-    metadata: LedgerMetadata | None, target: BatchTarget, plan: CommitPlan
-) -> LedgerMetadata:
-    if metadata is None:
-        raise LedgerFencedError(f"ledger {target.ledger_id} is gone")
-    return metadata.closed(
-        last_entry_id=plan.row_count - 1,
-        length_bytes=plan.length_bytes,
-        transactions=_transactions(target),
-        term=target.term,
-        token=target.token,
-    )
-
-
-def _transactions(target: BatchTarget) -> dict[str, int]:
-    transaction = target.transaction
-    return {transaction.app_id: transaction.version} if transaction else {}

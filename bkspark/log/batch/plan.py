@@ -129,6 +129,8 @@ def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSetting
     """
     arrow_schema.require_storable(request.schema)
     seen = cluster.logs.get(layout.log_name(request.log_name))
+    if seen is not None:
+        cluster.logs.require_room(seen, arrow_schema.encode(request.schema))
     log = None if seen is None or seen.value.is_vacant else seen.value
     quorum = _settled_quorum(request, log)
     spec = _settled_digest(request, log)

@@ -6,50 +6,80 @@ check, then the ack. A DataFrame write is one such record, a streaming sink writ
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bkspark.bookie.contract import BookieAddress, Journal
-from bkspark.bookie.uri import open_bookie
 from bkspark.cluster import ensemble_log
 from bkspark.cluster.bookie_client import BookieClient, close_all, seconds_to_store
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.ensembles import enlist
+from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.fan_out import Timeouts, ask_all
-from bkspark.cluster.metadata_check import still_current
 from bkspark.cluster.post_check import post_check
 from bkspark.cluster.records import Seen
 from bkspark.errors import (
     BookieUnavailableError,
+    BookKeeperError,
     LedgerFencedError,
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
-from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
+from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.copying import copy_entry_log
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
-from bkspark.log.batch.sending import Sending
-from bkspark.protocol.ledger.adding import PendingAdds
+from bkspark.ledger.handles.membership import Membership, News
+from bkspark.ledger.handles.record_encoder import RecordEncoder
+from bkspark.protocol.ledger import writing_steps as steps
+from bkspark.protocol.ledger.adding import PendingAdd
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member, Standing
-from bkspark.protocol.ledger.record import AddRecord, Transaction, confirmation
-from bkspark.protocol.log.batch import AttemptReport, CommitPlan, Copy, plan_commit
+from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.ledger.writing import LedgerWriter
+from bkspark.protocol.log.batch import AttemptReport, CommitPlan, Holders, plan_commit
 
 logger = logging.getLogger(__name__)
+
+_IS_NOT_VISIBLE = "nothing of this write is visible; run it again"
+
+
+@dataclass(slots=True)
+class _Commit:
+    """What is put into one record.
+
+    Attributes:
+        addresses: of the ledger's members, and of others that have rows or may step in.
+        transactions: the last version of each application, with the record.
+        bad: bookies that turned out to have no good copies, each with the reason.
+        record: once it is made; its bytes never change (R9, H12).
+    """
+
+    plan: CommitPlan
+    holders: Holders
+    addresses: dict[str, BookieAddress]
+    transactions: dict[str, int]
+    bad: dict[str, str] = field(default_factory=dict)
+    record: EncodedRecord | None = None
+
+    @property
+    def members(self) -> list[Member]:
+        return [address.member for address in self.addresses.values()]
 
 
 class RecordWriter:
     """The one writer of an OPEN ledger, which is new or was laid down by the writer before.
 
-    After an error other than ``InvalidRequestError`` the record's outcome is unknown and the
-    writer is of no more use: whoever wants to know recovers the ledger.
+    It runs the machine of ``writing`` in a plain loop. After an error other than
+    ``InvalidRequestError`` the record's outcome is unknown and the writer is of no more use:
+    whoever wants to know recovers the ledger.
 
     Args:
         seen: the ledger's metadata.
         term, token: the caller's own; what was read may be somebody else's by now (R2).
         ensemble: where the members of its last fragment are.
         standing: where the ledger stood when it was taken up; None if nothing was written to it.
+        begun: the journals of its members; none of a ledger that another process has made.
 
     Raises:
         LedgerFencedError: somebody has taken the ledger over.
@@ -65,31 +95,30 @@ class RecordWriter:
         term: int,
         token: str,
         standing: Standing | None = None,
+        begun: Begun | None = None,
     ) -> None:
         if not seen.value.is_writable_by(term=term, token=token):
             raise LedgerFencedError(
                 f"ledger {seen.value.ledger_id} was taken over by another client "
                 f"({seen.value.state.value}, term {seen.value.term})",
-                hint="nothing of this write is visible; run it again",
+                hint=_IS_NOT_VISIBLE,
             )
-        self.failures: dict[str, str] = {}
         begin = standing or Standing(INVALID_ENTRY_ID, 0, 0)
+        self._noted: dict[str, str] = {}
         self.transactions: dict[str, int] = dict(begin.transactions)
-        self.length_bytes = begin.length_bytes
         self.record_count = begin.record_count
+        self._machine = LedgerWriter(
+            seen.value, last_add_confirmed=begin.last_entry_id, length_bytes=begin.length_bytes
+        )
         self._cluster = cluster
         self._digester = digester
-        self._seen = seen
-        self._ledger_id = seen.value.ledger_id
-        self._members = {address.bookie_id: address for address in ensemble}
-        self._spares: dict[str, BookieAddress] = {}
-        self._unjoined: set[str] = set()
+        self._encoder = RecordEncoder(seen.value, digester)
+        self._members = Membership(
+            cluster, seen, digester, begun or Begun(), ensemble, is_timed=True
+        )
+        self._commit: _Commit | None = None
         self._channels: dict[str, BookieClient] = {}
-        self._cleanup = ExitStack()
-        self._cleanup.callback(lambda: close_all(self._channels.values()))
         self._journals: dict[str, Journal] = {}
-        self._is_laid_down = False
-        self._pending = PendingAdds(seen.value.quorum, last_add_confirmed=begin.last_entry_id)
 
     def __enter__(self) -> "RecordWriter":
         return self
@@ -100,12 +129,22 @@ class RecordWriter:
     @property
     def metadata(self) -> LedgerMetadata:
         """Of the ledger, as last seen."""
-        return self._seen.value
+        return self._machine.metadata
 
     @property
     def last_add_confirmed(self) -> int:
         """The last entry with an ack, -1 if none."""
-        return self._pending.last_add_confirmed
+        return self._machine.pending.last_add_confirmed
+
+    @property
+    def length_bytes(self) -> int:
+        """Payload bytes up to there."""
+        return self._machine.pending.length_bytes
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Every bookie that failed, tasks too, with the reason."""
+        return {**self._noted, **self._machine.changes.failures}
 
     def write(
         self,
@@ -117,7 +156,6 @@ class RecordWriter:
         """Write the record for ``reports`` and return once it is acknowledged.
 
         Without rows there is no record, only the check that the ledger is still this writer's.
-        Every round either succeeds or knows one more bookie that fails, so it ends.
 
         Args:
             spares: bookies that may step in, and those outside of the ensemble that hold rows.
@@ -126,61 +164,30 @@ class RecordWriter:
             NotEnoughBookiesError: too few bookies; the record has no ack.
             LedgerFencedError: somebody has taken the ledger over.
         """
-        if self._is_laid_down:
-            raise LedgerFencedError(f"ledger {self._ledger_id} was laid down by this writer")
-        self._spares = {spare.bookie_id: spare for spare in spares}
+        quorum, first = self.metadata.quorum, self.last_add_confirmed + 1
+        plan = plan_commit(reports, quorum=quorum, first_entry_id=first)
         for report in reports:
             self._note(dict(report.failures) if report else {})
-        add: Sending | None = None
-        failed = set(self._unjoined)
-        while True:
-            plan = plan_commit(
-                reports,
-                quorum=self.metadata.quorum,
-                ensemble=self.metadata.last_fragment.ensemble,
-                spares=[spare.member for spare in spares],
-                failed=failed,
-                first_entry_id=self.last_add_confirmed + 1,
-            )
-            if not plan.row_count:
-                self.require_current()
-                return plan
-            news = self._make_copies(plan.copies) or self._change_ensemble(plan.ensemble)
-            if not news:
-                add = add or self._push(plan, transaction)
-                news = self._append(add, failed)
-                if not news:
-                    self._acknowledged(add)
-                    self._tell_of_gaps(add, failed)
-                    return plan
-            failed |= news
+        if not plan.row_count:
+            self.require_current()
+            return plan
+        done = {transaction.app_id: transaction.version} if transaction else {}
+        ensemble = self._machine.ensemble
+        known = [*spares, *map(self._members.address, ensemble)]
+        addresses = {address.bookie_id: address for address in known}
+        holders = Holders(plan.written, quorum)
+        self._commit = _Commit(plan, holders, addresses, {**self.transactions, **done})
+        self._bring(steps.Gathered(holders.ceding(ensemble, self._commit.members)))
+        self._bring(steps.Submitted(plan.row_count, plan.length_bytes, names_entry_logs=True))
+        assert not self._machine.pending, "its last event leads to an ack, or to an error"
+        return plan
 
     def confirm(self) -> None:
         """Let readers see the last acknowledged entry before the next record says so (RB-12).
 
         Its durability does not matter, so a bookie that fails is left for the next record to see.
         """
-        record = confirmation(
-            ledger_id=self._ledger_id,
-            term=self.metadata.term,
-            token=self.metadata.token,
-            last_add_confirmed=self.last_add_confirmed,
-            length_bytes=self.length_bytes,
-            quorum=self.metadata.quorum,
-            fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
-            transactions=self.transactions,
-            stored=self._pending.stored,
-        )
-        encoded = journal.encode(record, self._digester)
-        questions = {
-            self._channels[member.bookie_id]: partial(file.append, encoded.frame(index, file.end))
-            for index, member in enumerate(self.metadata.last_fragment.ensemble)
-            if (file := self._journals.get(member.bookie_id)) is not None
-        }
-        timeouts = Timeouts(seconds_to_store(len(encoded.header)))
-        for channel, end in ask_all(questions, timeouts).items():
-            if isinstance(end, BookieUnavailableError):
-                self._note({channel.address.bookie_id: str(end)})
+        self._bring(steps.Idle())
 
     def require_current(self) -> None:
         """Return if the ledger is still this writer's.
@@ -188,9 +195,7 @@ class RecordWriter:
         Raises:
             LedgerFencedError: somebody has taken it over.
         """
-        self._seen = still_current(
-            self._cluster, self._seen, hint="nothing of this write is visible; run it again"
-        )
+        self._bring(steps.Asked())
 
     def close_ledger(self) -> None:
         """Close the ledger at the last acknowledged entry; the writer is of no more use.
@@ -198,7 +203,8 @@ class RecordWriter:
         Raises:
             LedgerFencedError, LedgerClosedError: somebody else has taken it over.
         """
-        self._cluster.ledgers.update(str(self._ledger_id), self._closed)
+        closed = partial(self._machine.closed, transactions=self.transactions)
+        self._cluster.ledgers.update(str(self._ledger_id), closed)
         self.close()
 
     def lay_down(self) -> None:
@@ -208,191 +214,185 @@ class RecordWriter:
             OutcomeUnknownError: a record has no ack, so there is something to recover.
             LedgerFencedError, LedgerClosedError: somebody else has taken it over.
         """
-        if self._pending:
+        if self._machine.pending:
             raise OutcomeUnknownError(f"ledger {self._ledger_id} has a record without an ack")
-        self._is_laid_down = True
-        self._cluster.ledgers.update(str(self._ledger_id), self._put_down)
+        self._machine.receive(steps.Stop())
+        standing = Standing(
+            self.last_add_confirmed, self.length_bytes, self.record_count, self.transactions
+        )
+        laid_down = partial(self._machine.laid_down, standing=standing)
+        self._cluster.ledgers.update(str(self._ledger_id), laid_down)
         self.close()
 
     def close(self) -> None:
         """Let go of the journals; the ledger stays as it is."""
-        self._cleanup.close()
+        close_all(self._channels.values())
+        self._members.close()
 
-    def _there(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
-        if metadata is None:
-            raise LedgerFencedError(f"ledger {self._ledger_id} is gone")
-        return metadata
+    @property
+    def _ledger_id(self) -> int:
+        return self.metadata.ledger_id
 
-    def _put_down(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
-        standing = Standing(
-            self.last_add_confirmed, self.length_bytes, self.record_count, self.transactions
-        )
-        mine = self.metadata
-        return self._there(metadata).put_down(standing, term=mine.term, token=mine.token)
+    # --- the machine, in a plain loop --------------------------------------------------------
 
-    def _closed(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
-        return self._there(metadata).closed(
-            last_entry_id=self.last_add_confirmed,
-            length_bytes=self.length_bytes,
-            transactions=self.transactions,
-            term=self.metadata.term,
-            token=self.metadata.token,
-        )
+    def _bring(self, event: steps.Event) -> None:
+        """Let ``event`` happen, and all that follows from it."""
+        if self._machine.has_ended:
+            raise LedgerFencedError(f"the writer of ledger {self._ledger_id} has ended")
+        to_do = deque(self._machine.receive(event))
+        try:
+            while to_do:
+                for then, seen in self._carried_out(to_do.popleft()):
+                    to_do += self._machine.receive(then)
+                    if seen is not None and seen.value is self.metadata:
+                        self._members.seen = seen
+        except BookKeeperError as error:
+            self._machine.receive(steps.Stop(error))
+            raise self._told(error) from error
+        except BaseException:
+            self._machine.has_ended = True  # what it asked for was not carried out
+            raise
 
-    def _make_copies(self, copies: Sequence[Copy]) -> set[str]:
-        """Returns the bookies that failed."""
-        failed: set[str] = set()
-        for copy in copies:
-            if failed & {copy.target_id, *copy.source_ids}:
-                continue  # the next round knows better
-            into, *sources = map(self._address, (copy.target_id, *copy.source_ids))
+    def _carried_out(self, step: steps.Instruction) -> Iterable[News]:
+        """What came of it."""
+        match step:
+            case steps.Copy():
+                return [self._copy(step)]
+            case steps.Append():
+                return self._append(step)
+            case steps.Confirm():
+                self._send_confirmation(step)
+            case steps.CheckMetadata():
+                return [self._members.check(step.ticket, self._members.seen)]
+            case steps.Acknowledge():
+                self._acknowledged(step.adds)
+            case steps.Release():
+                self._cluster.note_failure(step.member)
+                self._note({step.member.bookie_id: step.reason})
+            case steps.Enlist():
+                return [self._enlist(step)]
+            case steps.Swap():
+                return [self._members.swap(step)]
+            case steps.Join():
+                old, reason = step.replaced
+                self._members.joined(replace(step, replaced=(old, self._noted.get(old, reason))))
+            case steps.WarnOfGaps():
+                self._members.warn(step)
+            case steps.End(error) if error is not None:
+                raise error
+        return ()
+
+    def _enlist(self, step: steps.Enlist) -> News:
+        """One of those that have rows, or may step in; a member that cedes stays for no less."""
+        assert self._commit is not None
+        index, here = step.ensemble_index, self._machine.ensemble[step.ensemble_index]
+        than = None if index in self._machine.changes.failed else here
+        preferred = self._commit.holders.preferred(index, self._commit.members, than=than)
+        addresses = [self._commit.addresses[member.bookie_id] for member in preferred]
+        return self._members.enlist(step, addresses)
+
+    def _copy(self, step: steps.Copy) -> News:
+        """The entry logs that a member lacks, from bookies that have not failed."""
+        assert self._commit is not None
+        index, name, bad = step.ensemble_index, step.member.bookie_id, self._commit.bad
+        failed = {self._machine.ensemble[i].bookie_id for i in self._machine.changes.failed}
+        for log in self._commit.holders.missing(index, name):
+            names = self._commit.holders.sources(log, {*failed, *bad})
+            into, *sources = (self._commit.addresses[one] for one in (name, *names))
             try:
-                bad = copy_entry_log(
-                    copy.entry_log, sources, into, self._digester, ledger_id=self._ledger_id
-                )
+                bad |= copy_entry_log(log, sources, into, self._digester, ledger_id=self._ledger_id)
             except NoGoodSourceError as error:
-                bad = error.problems
+                self._note(error.problems)
+                raise
             except BookieUnavailableError as error:
-                bad = {copy.target_id: str(error)}
-            self._note(bad)
-            failed |= bad.keys()
-        return failed
+                return steps.Failed(index, name, error), None
+            self._commit.holders.copied(log, name)
+        self._note(bad)
+        return steps.Copied(index, name, step.add.first_entry_id, tuple(bad.items())), None
 
-    def _change_ensemble(self, ensemble: tuple[Member, ...]) -> set[str]:
-        """Put ``ensemble`` in place by CAS, before anything is counted on it (RB-06).
-
-        Returns the new members that failed.
-        """
-        before = self.metadata.last_fragment.ensemble
-        replaced = [index for index, pair in enumerate(zip(before, ensemble)) if pair[0] != pair[1]]
-        if not replaced:
-            return set()
-        joining = [self._address(ensemble[index].bookie_id) for index in replaced]
-        permission = layout.permission(self._ledger_id, self.metadata.term, self.metadata.token)
-        failed = {address.bookie_id for address in joining} - enlist(joining, permission)
-        if failed:
-            self._unjoined |= failed
-            self._note(dict.fromkeys(failed, "it takes no marker"))
-            return failed
-        self._seen = self._cluster.ledgers.update(
-            str(self._ledger_id), lambda metadata: self._changed(metadata, ensemble)
+    def _append(self, step: steps.Append) -> list[News]:
+        """The record and its post-check, on all members at once."""
+        commit, add = self._commit, step.add
+        assert commit is not None
+        commit.record = commit.record or self._encoder.name(
+            add, commit.plan.attempts, commit.transactions
         )
-        for old, new in ((before[i].bookie_id, ensemble[i].bookie_id) for i in replaced):
-            why, first = self.failures.get(old, "it has fewer rows"), self.last_add_confirmed + 1
-            ensemble_log.replaced(logger, self._ledger_id, old, new, first, why)
-        self._members.update((address.bookie_id, address) for address in joining)
-        self._pending.replace_members(replaced)
-        return set()
-
-    def _changed(
-        self, metadata: LedgerMetadata | None, ensemble: tuple[Member, ...]
-    ) -> LedgerMetadata:
-        first, mine = self.last_add_confirmed + 1, self.metadata
-        there = self._there(metadata)
-        return there.with_ensemble(first, ensemble, term=mine.term, token=mine.token)
-
-    def _push(self, plan: CommitPlan, transaction: Transaction | None) -> Sending:
-        """The record for ``plan``, whose bytes from now on never change (R9, H12)."""
-        done = {transaction.app_id: transaction.version} if transaction else {}
-        add = self._pending.push(plan.row_count, names_entry_logs=True)
-        record = AddRecord(
-            ledger_id=self._ledger_id,
-            term=self.metadata.term,
-            token=self.metadata.token,
-            first_entry_id=add.first_entry_id,
-            last_entry_id=add.last_entry_id,
-            last_add_confirmed=self.last_add_confirmed,
-            length_bytes=self.length_bytes + plan.length_bytes,
-            quorum=self.metadata.quorum,
-            fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
-            transactions={**self.transactions, **done},
-            attempts=plan.attempts,
-            stored=self._pending.stored,
-        )
-        return Sending(add, journal.encode(record, self._digester))
-
-    def _append(self, add: Sending, failed: set[str]) -> set[str]:
-        """Record, post-checks, quorum, metadata check. Returns bookies worth another round.
-
-        All members work at once; what one has stored counts when its post-check is over.
-        """
-        ids = [member.bookie_id for member in self.metadata.last_fragment.ensemble]
-        left = [index for index in range(len(ids)) if index not in add.pending.counted]
-        questions: dict[BookieClient, Callable[[], Journal]] = {}
-        for index in [index for index in left if ids[index] not in failed]:
-            known, is_there = self._journals.get(ids[index]), ids[index] in add.appended_to
-            channel = self._channel(ids[index])
-            questions[channel] = partial(self._append_to, channel, index, add, known, is_there)
-        answers = ask_all(questions, Timeouts(seconds_to_store(len(add.encoded.header))))
-        news: set[str] = set()
-        for channel, end in answers.items():
-            bookie_id = channel.address.bookie_id
-            if isinstance(end, BookieUnavailableError):
-                self._note({bookie_id: str(end)})
-                news.add(bookie_id)
-            else:
-                self._journals[bookie_id] = end
-                add.appended_to.add(bookie_id)
-                self._pending.count(ids.index(bookie_id), add.pending.first_entry_id)
-        if news and self._has_spare(failed | news):
-            return news
-        ticket = self._pending.ticket()
-        if ticket is None:
-            raise NotEnoughBookiesError(
-                f"ledger {self._ledger_id}: the add record is on too few bookies "
-                f"({'; '.join(self.failures.values())})",
-                hint="nothing was committed; add bookies or bring back the failed ones, "
-                "then run the write again",
-            )
-        self.require_current()
-        self._pending.acknowledge(ticket)
-        return set()
+        questions = {
+            self._channel(index): partial(self._append_to, index, commit.record, add)
+            for index in step.indexes
+        }
+        answers = ask_all(questions, Timeouts(seconds_to_store(len(commit.record.header))))
+        found: list[News] = []
+        for index, channel in zip(step.indexes, questions):
+            event = answers[channel]
+            if isinstance(event, BookieUnavailableError):
+                event = steps.Failed(index, channel.address.bookie_id, event)
+            found.append((event, None))
+        return found
 
     def _append_to(
-        self, channel: BookieClient, index: int, add: Sending, known: Journal | None, is_there: bool
-    ) -> Journal:
-        """A question to one bookie: append there, unless it was, and see whether that counts."""
-        address, record = channel.address, add.encoded.record
-        file = known or self._new_journal(channel)
-        if not is_there:
-            file.append(add.encoded.frame(index, file.end))
-        post_check(address, file, ledger_id=self._ledger_id, term=record.term, token=record.token)
-        return file
+        self, index: int, record: EncodedRecord, add: PendingAdd
+    ) -> steps.Stored | steps.Failed:
+        """A question to one bookie: append there, and see whether that counts."""
+        channel, mine = self._channel(index), self.metadata
+        bookie_id = channel.address.bookie_id
+        file = self._journals.get(bookie_id) or self._new_journal(channel)
+        file.append(record.frame(index, file.end))
+        try:
+            post_check(
+                channel.address, file, ledger_id=mine.ledger_id, term=mine.term, token=mine.token
+            )
+        except LedgerFencedError as error:
+            return steps.Failed(index, bookie_id, error)
+        return steps.Stored(index, bookie_id, add.first_entry_id)
 
-    def _channel(self, bookie_id: str) -> BookieClient:
-        channel = self._channels.get(bookie_id) or BookieClient(self._address(bookie_id))
-        return self._channels.setdefault(bookie_id, channel)
+    def _send_confirmation(self, step: steps.Confirm) -> None:
+        record = self._encoder.confirm(
+            self._machine.pending,
+            fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
+            transactions=self.transactions,
+        )
+        questions = {
+            self._channel(index): partial(file.append, record.frame(index, file.end))
+            for index in step.indexes
+            if (file := self._journals.get(self._machine.ensemble[index].bookie_id)) is not None
+        }
+        timeouts = Timeouts(seconds_to_store(len(record.header)))
+        for channel, end in ask_all(questions, timeouts).items():
+            if isinstance(end, BookieUnavailableError):
+                self._note({channel.address.bookie_id: str(end)})
+
+    def _channel(self, index: int) -> BookieClient:
+        address = self._members.address(self._machine.ensemble[index])
+        known = self._channels.get(address.bookie_id)
+        return known or self._channels.setdefault(address.bookie_id, BookieClient(address))
 
     def _new_journal(self, channel: BookieClient) -> Journal:
-        name = layout.journal(self._ledger_id, self.metadata.term, self.metadata.token)
-        with open_bookie(channel.address).open_root() as root:
-            file = root.open_journal(name)
+        file = self._members.journal_on(channel.address)
         channel.cleanup.callback(file.close)
-        return file
+        return self._journals.setdefault(channel.address.bookie_id, file)
 
-    def _acknowledged(self, add: Sending) -> None:
-        self.length_bytes = add.encoded.record.length_bytes
-        self.transactions = dict(add.encoded.record.transactions)
-        self.record_count += 1
+    def _acknowledged(self, adds: tuple[PendingAdd, ...]) -> None:
+        assert self._commit is not None
+        self.transactions = self._commit.transactions
+        self.record_count += len(adds)
 
-    def _tell_of_gaps(self, add: Sending, failed: set[str]) -> None:
-        names = [member.bookie_id for member in self.metadata.last_fragment.ensemble]
-        have = {names[index] for index in add.pending.counted} - failed
-        lacking = {n: self.failures.get(n, "it failed") for n in names if n not in have}
-        ensemble_log.fewer_copies(logger, self.metadata, add.pending.first_entry_id, lacking)
-
-    def _has_spare(self, failed: set[str]) -> bool:
-        used = {member.bookie_id for member in self.metadata.last_fragment.ensemble}
-        return any(spare not in used | failed for spare in self._spares)
-
-    def _address(self, bookie_id: str) -> BookieAddress:
-        known = self._members.get(bookie_id) or self._spares.get(bookie_id)
-        if known is None:
-            raise BookieUnavailableError(f"bookie {bookie_id} is not known to this writer")
-        return known
+    def _told(self, error: BookKeeperError) -> BookKeeperError:
+        """The end of this writer, for whoever writes rows."""
+        logger.info("ledger %d: its writer ends: %s", self._ledger_id, error.args[0])
+        if isinstance(error, NotEnoughBookiesError):
+            names = ", ".join(sorted(self.failures)) or "none"
+            return NotEnoughBookiesError(
+                error.args[0],
+                hint="nothing was committed; add bookies or bring back the failed ones "
+                f"({names}), then run the write again",
+            )
+        if isinstance(error, LedgerFencedError):
+            return LedgerFencedError(error.args[0], hint=_IS_NOT_VISIBLE)
+        return error
 
     def _note(self, failures: Mapping[str, str]) -> None:
         for bookie_id, reason in failures.items():
-            if bookie_id not in self.failures:
+            if bookie_id not in self._noted:
                 ensemble_log.given_up(logger, self._ledger_id, bookie_id, reason)
-            self.failures[bookie_id] = reason
+            self._noted[bookie_id] = reason

@@ -15,7 +15,7 @@ from bkspark.cluster.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.journals.journal_end import records_after
-from bkspark.ledger.journals.journal_folder import find_journals
+from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_reader import JournalName
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, first_entry_of
@@ -195,7 +195,8 @@ def _journal_names(
     """
     own = journal_name(ledger)
     yield own
-    found = find_journals(root, member.bookie_id, ledger.ledger_id)
+    known = journals_of(ledger, member)
+    found = find_journals(root, member.bookie_id, ledger.ledger_id, known)
     if found.problem:
         problems.append(found.problem)
     yield from (name for name in found.names if name != own)

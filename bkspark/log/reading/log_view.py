@@ -12,8 +12,7 @@ not at all (``ledger/handles/how_far``): no later reader is shown less.
 Nobody is fenced or disturbed by looking. The cost does not grow with the ledgers.
 """
 
-from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from bkspark.cluster.cluster import Cluster
@@ -24,8 +23,8 @@ from bkspark.ledger.journals.journal_end import JournalEnds
 from bkspark.log.reading.confirmed import readable
 from bkspark.log.reading.ledger_files import OpenBookies
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.log.contents import LoggedLedger
 from bkspark.protocol.log.data_loss import LogGeneration
+from bkspark.protocol.log.ledger_list import LoggedLedger, bytes_in, ledgers_in
 from bkspark.protocol.log.record import LogRecord
 
 _LOOKS_MAX = 20
@@ -36,14 +35,15 @@ class LogView:
     """A log as it can be read now.
 
     Attributes:
-        ledgers: in offset order, without gaps, the readable part of each; none is empty.
+        tail: behind the closed ledgers of ``record``, in offset order, without gaps, the readable
+            part of each; none is empty.
         metadata: of the ledgers of the tail, which were looked at.
         has_open_end: whether the last ledger is still open, so that more may be confirmed than was
             seen here.
     """
 
     record: LogRecord
-    ledgers: tuple[LoggedLedger, ...]
+    tail: tuple[LoggedLedger, ...] = ()
     metadata: Mapping[int, LedgerMetadata] = field(default_factory=dict)
     has_open_end: bool = False
 
@@ -60,24 +60,27 @@ class LogView:
     @property
     def end_offset(self) -> int:
         """The offset behind the last entry that may be read."""
-        return self.ledgers[-1].end_offset if self.ledgers else self.record.first_offset
+        return self.tail[-1].end_offset if self.tail else self.record.end_offset
 
-    def ledgers_in(self, begin: int, end: int) -> Sequence[LoggedLedger]:
-        """The ledgers that have some of the offsets ``[begin, end)``."""
-        if end <= begin:
-            return ()
-        first = bisect_right(self.ledgers, begin, key=lambda ledger: ledger.end_offset)
-        past = bisect_right(self.ledgers, end - 1, key=lambda ledger: ledger.first_offset)
-        return self.ledgers[first:past]
+    @property
+    def length_bytes(self) -> int:
+        """Payload of all that may be read, and of what is truncated of the first ledger."""
+        return self.record.length_bytes + sum(place.length_bytes for place in self.tail)
+
+    def every_ledger(self) -> Iterator[LoggedLedger]:
+        """All ledgers in offset order; costs as much as there are."""
+        yield from self.record.every_ledger()
+        yield from self.tail
+
+    def ledgers_in(self, begin: int, end: int) -> Iterator[LoggedLedger]:
+        """The ledgers that have some of the offsets ``[begin, end)``, in order."""
+        yield from self.record.ledgers_in(begin, end)
+        yield from ledgers_in(self.tail, begin, end, self.record.source)
 
     def bytes_in(self, begin: int, end: int) -> int:
         """Payload of the offsets ``[begin, end)``, by the average of each ledger."""
-        return sum(
-            ledger.length_bytes
-            * (min(end, ledger.end_offset) - max(begin, ledger.first_offset))
-            // ledger.entry_count
-            for ledger in self.ledgers_in(begin, end)
-        )
+        of_tail = bytes_in(self.tail, begin, end, self.record.source)
+        return self.record.bytes_in(begin, end) + of_tail
 
     def offset_after(self, begin: int, length_bytes: int) -> int:
         """The end of about ``length_bytes`` from ``begin`` on; at least one entry, if there is."""
@@ -98,11 +101,11 @@ class LogView:
         if end_offset <= self.end_offset or not self.has_open_end:
             return self
         ledger_id = list(self.metadata)[-1]
-        closed = [ledger for ledger in self.ledgers if ledger.ledger_id != ledger_id]
+        closed = [ledger for ledger in self.tail if ledger.ledger_id != ledger_id]
         first = closed[-1].end_offset if closed else self.record.end_offset
         length = self.bytes_in(first, self.end_offset)
         last = LoggedLedger(ledger_id, first, end_offset - first, length)
-        return replace(self, ledgers=(*closed, last))
+        return replace(self, tail=(*closed, last))
 
 
 def view_of(
@@ -142,8 +145,7 @@ def view_of(
                 offset, is_open = offset + count, found.ledger.state is not LedgerState.CLOSED
                 if is_open:
                     break  # rule 2
-    ledgers = (*record.ledgers, *readable_tail) if readable_tail else record.ledgers
-    return LogView(record, ledgers, metadata, is_open)
+    return LogView(record, tuple(readable_tail), metadata, is_open)
 
 
 class LogWatch:

@@ -24,8 +24,8 @@ from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_l
 from bkspark.log.reading.log_view import LogView, view_of
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
 from bkspark.protocol.ledger.record import EntryLog
-from bkspark.protocol.log.contents import LoggedLedger
 from bkspark.protocol.log.data_loss import truncated
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 
 LOOK_UPS_AT_ONCE = 8
@@ -114,7 +114,7 @@ def plan_log(
     if offsets.end > log.end_offset:
         view = view_of(cluster, log, password, enough=offsets.end)
     else:
-        view = LogView(log, log.ledgers)
+        view = LogView(log)
     return plan_view(cluster, view, offsets, password, task_bytes)
 
 
@@ -143,7 +143,7 @@ def plan_view(
             f"log {name!r} ends at offset {view.end_offset}, before {offsets.end}",
             hint="set endingOffsets to latest",
         )
-    listed = view.ledgers_in(offsets.begin, offsets.end)
+    listed = list(view.ledgers_in(offsets.begin, offsets.end))
     metadata = _metadata(cluster, view, listed)
     with _Planner(cluster, password) as planner:
         slices = [

@@ -11,13 +11,12 @@ before it could do so is what it always was: a writer to be recovered from.
 from dataclasses import dataclass
 
 from bkspark import environment
-from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.ensembles import enlist, ensemble_of
+from bkspark.cluster.enlisting import Joining, enlist
+from bkspark.cluster.ensembles import ensemble_of
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Seen
 from bkspark.errors import MetadataVersionError, NoSuchLedgerError, OutcomeUnknownError
-from bkspark.format import layout
 from bkspark.log.opening import OpenTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Standing
 from bkspark.protocol.log.record import LogRecord
@@ -55,22 +54,27 @@ def take_up(
     ledger = _laid_down(cluster, log.value, ledger_id)
     if ledger is None or ledger.value.laid_down is None:
         return None
-    make_digester(ledger.value.digest, password)
+    digester = make_digester(ledger.value.digest, password)
     ensemble = ensemble_of(cluster, ledger.value)
     if ensemble is None or not _is_registered(cluster, log, run):
         return None
     after = ledger.value.taken_up(environment.token())
-    if not _is_joined(ensemble, after):
+    joining = Joining.last_writer(after, digester)
+    begun = enlist(dict(enumerate(ensemble)), joining)
+    if begun.bookie_ids != {address.bookie_id for address in ensemble}:
+        begun.close()
         return None
     try:
         taken = cluster.ledgers.replace(str(ledger_id), after, ledger)
     except (MetadataVersionError, OutcomeUnknownError):
+        begun.close()
         return None
     newest = cluster.log(log_name)
     if newest.value.tail != (ledger_id,):
+        begun.close()
         return None
     age_ms = environment.now_ms() - taken.value.created_ms
-    return TakenUp(OpenTail(taken, newest), ledger.value.laid_down, max(0, age_ms) / 1000)
+    return TakenUp(OpenTail(taken, newest, begun), ledger.value.laid_down, max(0, age_ms) / 1000)
 
 
 def _laid_down(cluster: Cluster, log: LogRecord, ledger_id: int) -> Seen[LedgerMetadata] | None:
@@ -94,10 +98,3 @@ def _is_registered(cluster: Cluster, log: Seen[LogRecord], run: StreamRun) -> bo
     except (MetadataVersionError, OutcomeUnknownError):
         return False
     return True
-
-
-def _is_joined(ensemble: list[BookieAddress], ledger: LedgerMetadata) -> bool:
-    """Whether every member of the ensemble has taken the new writer's permission."""
-    names = {address.bookie_id for address in ensemble}
-    permission = layout.permission(ledger.ledger_id, ledger.term, ledger.token)
-    return names == enlist(ensemble, permission)

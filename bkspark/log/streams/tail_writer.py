@@ -7,12 +7,14 @@ nobody else commits without fencing this writer first, so its own memory is as g
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.enlisting import Joining, enlist
 from bkspark.cluster.ensembles import ensemble_of, spares_of
 from bkspark.cluster.password import make_digester
 from bkspark.errors import LedgerExistsError, LedgerFencedError, NoSuchLedgerError
@@ -97,8 +99,27 @@ class TailWriter:
             merges_schema=request.merges_schema,
         )
         self._rolled = opened.log.value
+        if adopted:
+            opened = self._with_journals(opened, staging.private_token)
         token = staging.private_token if adopted else opened.ledger.value.token
         return self._record_writer(opened, token, None), opened.log.value.transactions
+
+    def _with_journals(self, tail: OpenTail, token: str) -> OpenTail:
+        """``tail``, an adopted one, with its members' journals begun: one that is lost is missed.
+
+        It needs all members. Where one does not answer, the others' journals are written to all the
+        same, and the tail goes without what shows a loss.
+        """
+        ledger = tail.ledger.value
+        digester = make_digester(ledger.digest, self._request.password)
+        after = ledger.with_headers(term=FIRST_TERM, token=token)
+        joining = replace(Joining.last_writer(after, digester), permission="")
+        begun = enlist(dict(enumerate(_located(self._cluster, ledger))), joining)
+        members = {member.bookie_id for member in ledger.last_fragment.ensemble}
+        seen = tail.ledger
+        if begun.bookie_ids == members:
+            seen = self._cluster.ledgers.update(str(ledger.ledger_id), _headed(token))
+        return replace(tail, ledger=seen, begun=begun)
 
     def _record_writer(self, tail: OpenTail, token: str, standing: Standing | None) -> RecordWriter:
         ledger = tail.ledger.value
@@ -110,6 +131,7 @@ class TailWriter:
             term=FIRST_TERM if standing is None else ledger.term,
             token=token,
             standing=standing,
+            begun=tail.begun,
         )
 
     def commit(self, batch: MicroBatch) -> bool:
@@ -178,6 +200,15 @@ class TailWriter:
         return target_of(self._request, ledger, ensemble, spares_of(self._cluster, ensemble))
 
 
+def _headed(token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
+    def headed(ledger: LedgerMetadata | None) -> LedgerMetadata:
+        if ledger is None:
+            raise LedgerFencedError("the ledger of the batch is gone")
+        return ledger.with_headers(term=FIRST_TERM, token=token)
+
+    return headed
+
+
 def drop_private(cluster: Cluster, request: WriteRequest, staging: StagingLedger) -> None:
     """See to it that a batch's private ledger never joins the log, unless it is on its list."""
     if staging.is_private:
@@ -206,7 +237,9 @@ def _create_log(cluster: Cluster, request: WriteRequest, batch: MicroBatch) -> N
 def _is_untouched(cluster: Cluster, log_name: str, staging: StagingLedger) -> bool:
     """Whether the batch's ledger is as its planning made it, so that it may become the tail."""
     log = cluster.log(log_name).value
-    if not staging.is_private or staging.ledger_id in (*log.listed_ids, *log.dropped):
+    if not staging.is_private:
+        return False
+    if log.lists(staging.ledger_id) or log.has_dropped(staging.ledger_id):
         return False
     try:
         ledger = cluster.ledger(staging.ledger_id).value

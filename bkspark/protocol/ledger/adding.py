@@ -15,7 +15,10 @@ Rule 5. Every record says the LAC of its writer. A LAC that no record has said y
 confirmation, and only when nothing is pending: then nothing that lies before it in a journal is
 unconfirmed, and whoever reads the journal from its end may stop there.
 
-Rule 6. What a record says that a member has stored, the member that is there now has stored: its
+Rule 6. Whoever adds a record that names entry logs has nothing to send behind it, by which a member
+that lacks it would be noticed. So it is complete when every member has it that there is or will be.
+
+Rule 7. What a record says that a member has stored, the member that is there now has stored: its
 post-check had passed. Who takes the place of another begins with nothing (R14).
 """
 
@@ -36,8 +39,10 @@ class PendingAdd:
         last_add_confirmed: the LAC of its writer when it was pushed; its record says so.
         length_bytes: payload bytes of the ledger up to ``last_entry_id``.
         fragment_first_entry_id: the fragment it was pushed in.
-        stored: what each member had stored when it was pushed; its record says so (rule 6).
+        stored: what each member had stored when it was pushed; its record says so (rule 7).
+        names_entry_logs: whether its rows lie in entry logs.
         counted: ensemble indexes whose copy is durable and passed the post-check.
+        ready: indexes of members that have its entry logs, and were not sent its record yet.
     """
 
     first_entry_id: int
@@ -47,7 +52,9 @@ class PendingAdd:
     length_bytes: int = 0
     fragment_first_entry_id: int = 0
     stored: tuple[int, ...] = ()
+    names_entry_logs: bool = False
     counted: set[int] = field(default_factory=set)
+    ready: set[int] = field(default_factory=set)
 
     @property
     def indexes(self) -> tuple[int, ...]:
@@ -96,7 +103,10 @@ class PendingAdds:
     @property
     def state(self) -> tuple[object, ...]:
         """All that decides what comes next."""
-        adds = tuple((a.first_entry_id, a.last_entry_id, frozenset(a.counted)) for a in self)
+        adds = tuple(
+            (a.first_entry_id, a.last_entry_id, frozenset(a.counted), frozenset(a.ready))
+            for a in self
+        )
         said = (self.last_add_confirmed, self.last_add_pushed, self._said, self.stored)
         return (adds, *said, self._replacements)
 
@@ -130,6 +140,7 @@ class PendingAdds:
             length_bytes=self._pushed_bytes,
             fragment_first_entry_id=fragment_first_entry_id,
             stored=self.stored,
+            names_entry_logs=names_entry_logs,
         )
         self._pending.append(add)
         self.last_add_pushed = last
@@ -142,6 +153,12 @@ class PendingAdds:
         for add in self._pending:
             if add.first_entry_id == first_entry_id:
                 add.counted.add(index)
+
+    def copied(self, index: int, first_entry_id: int) -> None:
+        """The member at ``index`` has the entry logs of the record that begins there."""
+        for add in self._pending:
+            if add.first_entry_id == first_entry_id:
+                add.ready.add(index)
 
     @property
     def stored(self) -> tuple[int, ...]:
@@ -157,14 +174,24 @@ class PendingAdds:
         """A confirmation says the LAC now."""
         self._said = self.last_add_confirmed
 
-    def ticket(self) -> CheckTicket | None:
-        """What a metadata check that starts now could acknowledge; None if nothing is complete."""
+    def ticket(self, expected: Collection[int] = ()) -> CheckTicket | None:
+        """What a metadata check that starts now could acknowledge; None if nothing is complete.
+
+        Args:
+            expected: indexes of the members that there are or will be (rule 6).
+        """
         last: int | None = None
         for add in self._pending:
-            if not add.is_complete(self.quorum):
+            is_everywhere = not add.names_entry_logs or add.counted.issuperset(expected)
+            if not (is_everywhere and add.is_complete(self.quorum)):
                 break
             last = add.last_entry_id
         return None if last is None else CheckTicket(last, self._replacements)
+
+    @property
+    def empty_ticket(self) -> CheckTicket:
+        """Of a metadata check that acknowledges nothing."""
+        return CheckTicket(self.last_add_confirmed, self._replacements)
 
     def acknowledge(self, ticket: CheckTicket) -> list[PendingAdd]:
         """Acknowledge what ``ticket`` covers, after its metadata check passed; in entry order.
@@ -181,9 +208,10 @@ class PendingAdds:
         return done
 
     def replace_members(self, indexes: Collection[int]) -> None:
-        """Take back what the members at ``indexes`` had counted; their bookies were replaced."""
+        """Take back what the members at ``indexes`` had counted: others are there, or nobody."""
         self._replacements += 1
         for index in indexes:
             self._stored[index] = INVALID_ENTRY_ID
         for add in self._pending:
             add.counted.difference_update(indexes)
+            add.ready.difference_update(indexes)

@@ -1,15 +1,28 @@
-"""Which failed members of an ensemble are replaced now.
+"""Which members of a writer's ensemble failed, and who takes their places, one behind the other.
 
-Rule 1. Without delay every member that failed is, so that entries get all their copies.
+Rule 1. Without delay every member that failed is replaced, so that entries get all their copies.
 
 Rule 2. With delay a writer goes on as long as every entry still reaches Qa members of its write
 set; when some would not, all that failed are replaced. Entries written meanwhile
 have fewer than Qw copies until they are repaired, and not one fewer than Qa.
+
+Rule 3. A bookie that failed is not chosen, so that two bad ones are not swapped for each other. A
+writer of entry logs has minutes between its adds: with each of them it tries anew who has failed,
+but never who did not surely take its permission (R19).
+
+Rule 4. A member cedes its place to a bookie that has more entry logs of the next add. It stays a
+member until the metadata names the other one, and if there is nobody after all.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.writing_steps import Enlist, Join
+
+CHANGES_MAX = 100
+"""A writer whose bookies fail this often has another problem; BookKeeper has the same cap."""
 
 
 def members_to_replace(
@@ -20,3 +33,124 @@ def members_to_replace(
     if is_delayed and quorum.is_ack_quorum_of_all(live):
         return ()
     return tuple(sorted(failed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A change under way; without a member a bookie is still looked for."""
+
+    ensemble_index: int
+    reason: str
+    member: Member | None = None
+
+
+class EnsembleChanges:
+    """Who failed, and who takes whose place.
+
+    Attributes:
+        failed: members that failed and were not replaced: ensemble index -> reason.
+        failures: every bookie that failed, with the reason.
+    """
+
+    def __init__(self, quorum: Quorum, *, is_delayed: bool) -> None:
+        self.failed: dict[int, str] = {}
+        self.failures: dict[str, str] = {}
+        self._quorum = quorum
+        self._is_delayed = is_delayed
+        self._excluded: frozenset[str] = frozenset()
+        self._unjoined: frozenset[str] = frozenset()
+        self._to_fill: dict[int, str] = {}
+        self._change: _Change | None = None
+        self._count = 0
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """All that decides what comes next."""
+        return (
+            *(tuple(self.failed), tuple(self.failures.items()), self._excluded, self._unjoined),
+            *(tuple(sorted(self._to_fill)), self._change, self._count),
+        )
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody is to take the place of another."""
+        return self._change is not None or bool(self._to_fill)
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether a bookie is looked for, or taken in, just now."""
+        return self._change is not None
+
+    @property
+    def is_swapping(self) -> bool:
+        """Whether the metadata is about to name another ensemble."""
+        return self._change is not None and self._change.member is not None
+
+    def live(self, indexes: Iterable[int]) -> tuple[int, ...]:
+        return tuple(index for index in indexes if index not in self.failed)
+
+    @property
+    def all_live(self) -> tuple[int, ...]:
+        return self.live(range(self._quorum.ensemble_size))
+
+    @property
+    def expected(self) -> frozenset[int]:
+        """Where there is a member to use, or will be one."""
+        change = () if self._change is None else (self._change.ensemble_index,)
+        return frozenset((*self.all_live, *self._to_fill, *change))
+
+    def fail(self, index: int, bookie_id: str, reason: str) -> None:
+        """The member at ``index`` failed."""
+        self.failed[index] = reason
+        self.exclude({bookie_id: reason})
+        under_way = self._change.ensemble_index if self._change else None
+        wanted = members_to_replace(self._quorum, self.failed, is_delayed=self._is_delayed)
+        self._to_fill |= {i: self.failed[i] for i in wanted if i != under_way}
+
+    def exclude(self, failures: Mapping[str, str]) -> None:
+        """Bookies that failed, members or not, must not be chosen."""
+        self.failures.update(failures)
+        self._excluded |= frozenset(failures)
+
+    def begin_anew(self, ceding: Iterable[int]) -> None:
+        """Rules 3 and 4: what has failed is tried again, and ``ceding`` members may be replaced."""
+        self.failed = {}
+        self._excluded = self._unjoined
+        self._to_fill = dict.fromkeys(ceding, "it has fewer rows")
+
+    def look(self, ensemble: tuple[Member, ...]) -> Enlist | None:
+        """Look for a bookie for the first of the places that must be filled, unless too often."""
+        if self._count >= CHANGES_MAX:
+            self._to_fill = {}
+            return None
+        index = min(self._to_fill)
+        self._change = _Change(index, self._to_fill.pop(index))
+        staying = tuple(ensemble[i] for i in self.all_live if i != index)
+        exclude = {member.bookie_id for member in ensemble} | self._excluded
+        return Enlist(index, staying, frozenset(exclude))
+
+    def found(
+        self, member: Member | None, passed_over: Mapping[str, str], ensemble: tuple[Member, ...]
+    ) -> tuple[Member, ...] | None:
+        """The ensemble with ``member`` in the place that is to be filled; None if it is nobody."""
+        assert self._change is not None
+        self.exclude(passed_over)
+        self._unjoined |= frozenset(passed_over)
+        index = self._change.ensemble_index
+        if member is None:
+            self._to_fill = {} if index in self.failed else self._to_fill
+            self._change = None
+            return None
+        self._change = replace(self._change, member=member)
+        self._count += 1
+        return (*ensemble[:index], member, *ensemble[index + 1 :])
+
+    def join(self, before: tuple[Member, ...], first_entry_id: int) -> Join:
+        """The metadata names the new member, and ``before`` what it named until now."""
+        assert self._change is not None
+        assert self._change.member is not None
+        index, replaced = self._change.ensemble_index, before[self._change.ensemble_index].bookie_id
+        join = Join(index, self._change.member, first_entry_id, (replaced, self._change.reason))
+        self.failed.pop(index, None)
+        self._change = None
+        return join

@@ -24,6 +24,7 @@ class MemberTail:
         is_fenced: whether the bookie was fenced before it was read.
         reached: the last entry of the newest record that its writer put there, -1 without one.
         had: what the records here say that the members of the ensemble had.
+        is_begun: whether the writer's own journal shows any record, be it a header.
     """
 
     answer: MemberAnswer
@@ -35,6 +36,7 @@ class MemberTail:
     is_fenced: bool = True
     reached: int = INVALID_ENTRY_ID
     had: Stored = field(default_factory=dict, hash=False)
+    is_begun: bool = False
 
     def doubted(self, doubt: Doubt, problem: str) -> "MemberTail":
         """The same with another doubt, one that takes in those that it has."""

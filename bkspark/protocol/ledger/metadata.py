@@ -77,12 +77,19 @@ class Fragment:
         ensemble: E distinct members, in stripe order.
         token: of the writer whose permission each member took before it was named; empty in what
             older versions wrote, and where no writer ever writes.
+        has_headers: whether each member also began the writer's journal before it was named, with a
+            header in it; not in what older versions wrote, nor where another process writes.
     """
 
     first_entry_id: int
     term: int
     ensemble: tuple[Member, ...]
     token: str = ""
+    has_headers: bool = False
+
+    def __post_init__(self) -> None:
+        if self.has_headers and not self.token:
+            raise InvalidRequestError("only a journal of a writer can have been begun")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +241,20 @@ class LedgerMetadata:
                 f"ledger {self.ledger_id}: only the last fragment may change, not {first_entry_id}"
             )
         kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
-        fragment = Fragment(first_entry_id, term, ensemble, token)
+        # The members that stay have what they took for the fragment before, and no more.
+        has_headers = self.last_fragment.has_headers
+        fragment = Fragment(first_entry_id, term, ensemble, token, has_headers)
         return replace(self, fragments=(*kept, fragment))
+
+    def with_headers(self, *, term: int, token: str) -> "LedgerMetadata":
+        """Return this metadata once each member has begun the journal of its writer.
+
+        Raises:
+            LedgerClosedError, LedgerFencedError: it is not this writer's any more.
+        """
+        self._require_writer(term=term, token=token)
+        headed = replace(self.last_fragment, has_headers=True)
+        return replace(self, fragments=(*self.fragments[:-1], headed))
 
     def put_down(self, standing: Standing, *, term: int, token: str) -> "LedgerMetadata":
         """Return this metadata as its writer leaves it, who will not write any more (rule 5).
@@ -252,6 +271,8 @@ class LedgerMetadata:
     def taken_up(self, token: str) -> "LedgerMetadata":
         """Return this metadata for a new writer with ``token``, in the next term (rule 5).
 
+        Each member has begun his journal before.
+
         Raises:
             LedgerFencedError: it is not laid down (any more), or has had too many writers.
         """
@@ -259,7 +280,7 @@ class LedgerMetadata:
             raise self._fenced()
         first, term = self.laid_down.last_entry_id + 1, self.term + 1
         kept = tuple(f for f in self.fragments if f.first_entry_id < first)
-        fragment = Fragment(first, term, self.last_fragment.ensemble, token)
+        fragment = Fragment(first, term, self.last_fragment.ensemble, token, has_headers=True)
         return replace(self, term=term, token=token, fragments=(*kept, fragment), laid_down=None)
 
     def in_recovery(self, token: str) -> "LedgerMetadata":

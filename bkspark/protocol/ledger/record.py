@@ -18,12 +18,17 @@ writer knew up to there: length and transactions.
 
 Rule 5. Every record says what its writer knew each member to have (R14): so a member that lacks it
 is known to have lost it, whoever finds the record, wherever (see ``evidence``).
+
+Rule 6. A *header* is a confirmation that nothing is confirmed: it is true of every ledger at every
+time, so it says nothing. What tells is that it is there: a journal that was begun has a first
+record before anything is acknowledged that rests on it (R18).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
 from bkspark.protocol.ledger.quorum import Quorum
 
 
@@ -132,6 +137,11 @@ class AddRecord:
         return self.last_entry_id < self.first_entry_id
 
     @property
+    def is_header(self) -> bool:
+        """Whether it says nothing, not even a LAC (rule 6)."""
+        return self.last_entry_id == INVALID_ENTRY_ID
+
+    @property
     def pieces(self) -> frozenset[Piece]:
         """All that its rows lie in."""
         logs = (log for attempt in self.attempts for log in attempt.entry_logs)
@@ -183,6 +193,18 @@ def confirmation(
         fragment_first_entry_id=fragment_first_entry_id,
         transactions=transactions,
         stored=stored,
+    )
+
+
+def header(*, ledger_id: int, term: int, token: str, quorum: Quorum) -> AddRecord:
+    """The record that a writer's journal begins with (rule 6)."""
+    return confirmation(
+        ledger_id=ledger_id,
+        term=term,
+        token=token,
+        last_add_confirmed=INVALID_ENTRY_ID,
+        length_bytes=0,
+        quorum=quorum,
     )
 
 

@@ -23,10 +23,14 @@ is found the writer goes on as with delay, and looks again when the next member 
 Rule 5. A fence on one member, a ledger that is not this writer's any more, an add that can reach no
 ack quorum, or one that took too long ends the writer. Behind its end nothing is acknowledged; what
 was on its way has an unknown outcome (RB-35).
+
+Rule 6. Of an add that names entry logs each member that stays first gets the entry logs of its
+place, wherever they were written, and then the record, when all of them have theirs (R1, R10, H13).
+A member that turns out to have no good copy has failed, and what it had counted is taken back.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Mapping
+from itertools import chain
 
 from bkspark.errors import (
     BookKeeperError,
@@ -34,23 +38,25 @@ from bkspark.errors import (
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.ledger.adding import CheckTicket, PendingAdds
-from bkspark.protocol.ledger.ensemble_change import members_to_replace
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
+from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
+from bkspark.protocol.ledger.ensemble_change import EnsembleChanges
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member, Standing
 from bkspark.protocol.ledger.writing_steps import (
     Acknowledge,
     Append,
+    Asked,
     Checked,
     CheckMetadata,
     Confirm,
+    Copied,
+    Copy,
     End,
-    Enlist,
     Enlisted,
     Event,
     Failed,
+    Gathered,
     Idle,
     Instruction,
-    Join,
     Release,
     Stored,
     Submitted,
@@ -62,18 +68,7 @@ from bkspark.protocol.ledger.writing_steps import (
 
 ADDS_IN_FLIGHT_MAX = 4
 
-CHANGES_MAX = 100
-"""A writer whose bookies fail this often has another problem; BookKeeper has the same cap."""
-
 _HINT = "recovery decides about entries without an ack; open the ledger to see"
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """An ensemble change under way; without a member a bookie is still looked for."""
-
-    ensemble_index: int
-    member: Member | None = None
 
 
 class LedgerWriter:
@@ -85,8 +80,7 @@ class LedgerWriter:
         length_bytes: up to there.
 
     Attributes:
-        failed: indexes of members that failed and were not replaced.
-        failures: every bookie that failed, with the reason.
+        changes: who failed, and who takes whose place.
         is_stopping: whether nothing more is submitted.
         has_ended: whether it does nothing any more.
     """
@@ -103,15 +97,10 @@ class LedgerWriter:
         self.pending = PendingAdds(
             metadata.quorum, last_add_confirmed=last_add_confirmed, length_bytes=length_bytes
         )
-        self.failed: frozenset[int] = frozenset()
-        self.failures: dict[str, str] = {}
+        self.changes = EnsembleChanges(metadata.quorum, is_delayed=is_change_delayed)
         self.has_ended = False
-        self._is_change_delayed = is_change_delayed
         self.is_stopping = False
         self._checking: CheckTicket | None = None
-        self._change: _Change | None = None
-        self._vacant: tuple[int, ...] = ()
-        self._changes = 0
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -119,21 +108,50 @@ class LedgerWriter:
         mine = self.metadata
         return (
             *(mine.ledger_id, mine.term, mine.token, mine.last_fragment),
-            *(self.pending.state, self.failed, tuple(self.failures.items())),
+            *(self.pending.state, self.changes.state),
             *(self.has_ended, self.is_stopping, self._checking),
-            *(self._change, self._vacant, self._changes),
         )
 
     @property
-    def is_changing(self) -> bool:
-        """Whether somebody is to take the place of another."""
-        return self._change is not None or bool(self._vacant)
+    def ensemble(self) -> tuple[Member, ...]:
+        """The members that entries go to now."""
+        return self.metadata.last_fragment.ensemble
 
     @property
     def may_submit(self) -> bool:
         """Whether another record may be sent now."""
         may_grow = len(self.pending) < ADDS_IN_FLIGHT_MAX
         return may_grow and not self.is_stopping and not self.has_ended
+
+    def closed(
+        self, newest: LedgerMetadata | None, transactions: Mapping[str, int] | None = None
+    ) -> LedgerMetadata:
+        """The newest metadata, CLOSED behind what is acknowledged.
+
+        Raises:
+            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+        """
+        return self._there(newest).closed(
+            last_entry_id=self.pending.last_add_confirmed,
+            length_bytes=self.pending.length_bytes,
+            transactions=transactions,
+            term=self.metadata.term,
+            token=self.metadata.token,
+        )
+
+    def laid_down(self, newest: LedgerMetadata | None, standing: Standing) -> LedgerMetadata:
+        """The newest metadata for whoever takes the ledger up.
+
+        Raises:
+            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
+        """
+        mine = self.metadata
+        return self._there(newest).put_down(standing, term=mine.term, token=mine.token)
+
+    def _there(self, newest: LedgerMetadata | None) -> LedgerMetadata:
+        if newest is None:
+            raise LedgerFencedError(f"ledger {self.metadata.ledger_id} is gone")
+        return newest
 
     def receive(self, event: Event) -> tuple[Instruction, ...]:
         """What to do now, in this order."""
@@ -142,10 +160,10 @@ class LedgerWriter:
         found: list[Instruction] = []
         try:
             found += self._react(event)
+            found += self._look_for_a_bookie()
+            self._require_hope()
+            found += self._send_ready()
             found += self._check()
-            if self.failed:
-                found += self._look_for_a_bookie()
-                self._require_hope()
         except BookKeeperError as error:
             self.has_ended = True
             return (*found, End(error))
@@ -160,14 +178,21 @@ class LedgerWriter:
                 self._count(event)
             case Submitted():
                 return self._send(event)
+            case Gathered():
+                self.changes.begin_anew(event.ceding)
+            case Copied():
+                return self._copied(event)
             case Failed():
-                return self._release(event)
+                return self._fail(event)
             case Enlisted():
                 return self._swap(event)
             case Swapped():
                 return self._join(event)
             case Checked():
                 return self._acknowledge(event)
+            case Asked():
+                self._checking = self.pending.empty_ticket
+                return [CheckMetadata(self._checking)]
             case TimedOut():
                 self._time_out(event)
             case Idle():
@@ -187,7 +212,34 @@ class LedgerWriter:
             fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
             names_entry_logs=event.names_entry_logs,
         )
-        return [Append(self._live(add.indexes), add)]
+        return self._sent(self.changes.live(add.indexes), add)
+
+    def _sent(self, indexes: tuple[int, ...], add: PendingAdd) -> list[Instruction]:
+        """Rule 6."""
+        if add.names_entry_logs:
+            return [Copy(index, self.ensemble[index], add) for index in indexes]
+        return [Append(indexes, add)]
+
+    def _send_ready(self) -> list[Instruction]:
+        """Rule 6."""
+        found: list[Instruction] = []
+        for add in self.pending:
+            is_ready = add.ready.union(add.counted).issuperset(self.changes.all_live)
+            if add.ready and is_ready and not self.changes.is_under_way:
+                found.append(Append(tuple(sorted(add.ready)), add))
+                add.ready.clear()
+        return found
+
+    def _copied(self, event: Copied) -> list[Instruction]:
+        """Rule 6."""
+        bad, released = dict(event.bad), list[Instruction]()
+        self.changes.exclude(bad)
+        if self._is_member(event.ensemble_index, event.bookie_id):
+            self.pending.copied(event.ensemble_index, event.first_entry_id)
+        for index, member in enumerate(self.ensemble):
+            if member.bookie_id in bad:
+                released += self._release(index, member.bookie_id, bad[member.bookie_id])
+        return released
 
     def _count(self, event: Stored) -> None:
         """Rule 1."""
@@ -196,9 +248,9 @@ class LedgerWriter:
 
     def _check(self) -> list[Instruction]:
         """Rule 2: begin a check that could acknowledge something; not during a change."""
-        if self._checking is not None or self._is_swapping:
+        if self._checking is not None or self.changes.is_swapping:
             return []
-        ticket = self.pending.ticket()
+        ticket = self.pending.ticket(self.changes.expected)
         if ticket is None:
             return []
         self._checking = ticket
@@ -230,7 +282,7 @@ class LedgerWriter:
         if not self.pending.has_unsaid_lac:
             return []
         self.pending.confirmed()
-        return [Confirm(self._live(range(self.metadata.quorum.ensemble_size)))]
+        return [Confirm(self.changes.all_live)]
 
     def _time_out(self, event: TimedOut) -> None:
         if any(add.first_entry_id == event.first_entry_id for add in self.pending):
@@ -243,98 +295,67 @@ class LedgerWriter:
     # --- members ---------------------------------------------------------------------------------
 
     def _is_member(self, index: int, bookie_id: str) -> bool:
-        ensemble = self.metadata.last_fragment.ensemble
-        return index not in self.failed and ensemble[index].bookie_id == bookie_id
+        return index not in self.changes.failed and self.ensemble[index].bookie_id == bookie_id
 
-    def _live(self, indexes: Collection[int]) -> tuple[int, ...]:
-        return tuple(index for index in indexes if index not in self.failed)
-
-    @property
-    def _is_swapping(self) -> bool:
-        return self._change is not None and self._change.member is not None
-
-    def _release(self, event: Failed) -> list[Instruction]:
+    def _fail(self, event: Failed) -> list[Instruction]:
         """Rules 4 and 5."""
         if isinstance(event.error, LedgerFencedError):
             raise event.error
-        index = event.ensemble_index
-        if not self._is_member(index, event.bookie_id):
+        return self._release(event.ensemble_index, event.bookie_id, str(event.error))
+
+    def _release(self, index: int, bookie_id: str, reason: str) -> list[Instruction]:
+        """Rules 4 and 6."""
+        if not self._is_member(index, bookie_id):
             return []
-        reason = str(event.error)
-        self.failed |= {index}
-        self.failures[event.bookie_id] = reason
-        under_way = self._change.ensemble_index if self._change else None
-        wanted = members_to_replace(
-            self.metadata.quorum, self.failed, is_delayed=self._is_change_delayed
-        )
-        self._vacant = tuple(sorted({*self._vacant, *wanted} - {under_way}))
-        released = Release(index, self.metadata.last_fragment.ensemble[index], reason)
-        return [released, *self._gaps()]
+        self.changes.fail(index, bookie_id, reason)
+        if any(add.names_entry_logs for add in self.pending):
+            self.pending.replace_members([index])
+            self._checking = None
+        return [Release(index, self.ensemble[index], reason), *self._gaps()]
 
     def _look_for_a_bookie(self) -> list[Instruction]:
         """Rule 3, for the first of the places that must be filled."""
-        if not self._vacant or self._change is not None:
+        if not self.changes.is_under_way or self.changes.is_looking:
             return []
-        index, *others = self._vacant
-        if self._changes >= CHANGES_MAX:
-            self._vacant = ()
-            return self._gaps()
-        self._vacant = tuple(others)
-        self._change = _Change(index)
-        ensemble = self.metadata.last_fragment.ensemble
-        staying = tuple(ensemble[i] for i in self._live(range(len(ensemble))))
-        exclude = {member.bookie_id for member in ensemble} | self.failures.keys()
-        return [Enlist(index, staying, frozenset(exclude))]
+        enlist = self.changes.look(self.ensemble)
+        return self._gaps() if enlist is None else [enlist]
 
     def _swap(self, event: Enlisted) -> list[Instruction]:
         """Rule 3: from now on nothing is acknowledged, and the fragment begins behind what is."""
-        assert self._change is not None
-        self.failures.update(event.passed_over)
-        if event.member is None:
-            self._change, self._vacant = None, ()
+        changed = self.changes.found(event.member, dict(event.passed_over), self.ensemble)
+        if changed is None:
             return self._gaps()
-        index = self._change.ensemble_index
-        self._change = _Change(index, event.member)
         self._checking = None
-        self._changes += 1
-        mine, ensemble = self.metadata, self.metadata.last_fragment.ensemble
-        first = self.pending.last_add_confirmed + 1
-        changed = (*ensemble[:index], event.member, *ensemble[index + 1 :])
+        mine, first = self.metadata, self.pending.last_add_confirmed + 1
         return [Swap(mine.ledger_id, mine.term, mine.token, first, changed)]
 
     def _join(self, event: Swapped) -> list[Instruction]:
         """Rule 3: first what its predecessor had counted is taken back (RB-07, RB-08)."""
-        assert self._change is not None
-        assert self._change.member is not None
-        index, first = self._change.ensemble_index, self.pending.last_add_confirmed + 1
-        old = self.metadata.last_fragment.ensemble[index].bookie_id
+        join = self.changes.join(self.ensemble, self.pending.last_add_confirmed + 1)
         self.metadata = event.metadata
-        self.failed -= {index}
+        index = join.ensemble_index
         self.pending.replace_members([index])
-        join = Join(index, self._change.member, first, (old, self.failures[old]))
-        self._change = None
-        again = [Append((index,), add) for add in self.pending if index in add.indexes]
-        return [join, *again, *self._gaps()]
+        again = [self._sent((index,), add) for add in self.pending if index in add.indexes]
+        return [join, *chain.from_iterable(again), *self._gaps()]
 
     def _gaps(self) -> list[Instruction]:
         """What is lacking, when nobody is looked for any more."""
-        if not self.failed or self.is_changing:
+        failed = sorted(self.changes.failed)
+        if not failed or self.changes.is_under_way:
             return []
-        ensemble = self.metadata.last_fragment.ensemble
-        names = [ensemble[index].bookie_id for index in sorted(self.failed)]
+        names = [self.ensemble[index].bookie_id for index in failed]
         first = self.pending.last_add_confirmed + 1
-        return [WarnOfGaps(first, tuple((name, self.failures[name]) for name in names))]
+        return [WarnOfGaps(first, tuple((name, self.changes.failures[name]) for name in names))]
 
     def _require_hope(self) -> None:
         """Rule 5: fail at once what can no longer be acknowledged, unless somebody may step in."""
-        if self._change is not None:
+        if self.changes.is_looking or not self.changes.failed:
             return
-        quorum = self.metadata.quorum
-        live = self._live(range(quorum.ensemble_size))
+        quorum, live = self.metadata.quorum, self.changes.all_live
         for add in self.pending:
             reachable = add.counted.union(live)
             if not all(quorum.is_ack_quorum(ws, reachable) for ws in add.write_sets):
-                reasons = "; ".join(self.failures.values())
+                reasons = "; ".join(self.changes.failures.values())
                 raise NotEnoughBookiesError(
                     f"ledger {self.metadata.ledger_id}: entry {add.first_entry_id} cannot reach "
                     f"{quorum.ack_quorum_size} bookies ({reasons})",

@@ -15,11 +15,40 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """Entries for one record; only while ``may_submit``."""
+    """Entries for one record; only while ``may_submit``.
+
+    Attributes:
+        names_entry_logs: they lie in entry logs, copies of which bookies have already.
+    """
 
     entry_count: int
     byte_count: int
     names_entry_logs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Entry logs for the next record are on bookies, which members or not; nothing is pending.
+
+    Attributes:
+        ceding: indexes of members that have less of them than others.
+    """
+
+    ceding: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A member has every entry log of the add that it should have.
+
+    Attributes:
+        bad: bookies that turned out to have no good copy, each with the reason.
+    """
+
+    ensemble_index: int
+    bookie_id: str
+    first_entry_id: int
+    bad: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +97,11 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """Somebody wants to know whether the ledger is still this writer's; nothing is pending."""
+
+
+@dataclass(frozen=True, slots=True)
 class TimedOut:
     """An add was not acknowledged in ``seconds``."""
 
@@ -87,7 +121,20 @@ class Stop:
     error: BookKeeperError | None = None
 
 
-Event = Submitted | Stored | Failed | Enlisted | Swapped | Checked | TimedOut | Idle | Stop
+Event = (
+    Submitted
+    | Gathered
+    | Copied
+    | Stored
+    | Failed
+    | Enlisted
+    | Swapped
+    | Checked
+    | Asked
+    | TimedOut
+    | Idle
+    | Stop
+)
 
 
 # --- instructions --------------------------------------------------------------------------------
@@ -98,6 +145,15 @@ class Append:
     """Append the record of ``add`` on these members, behind what was sent to them before."""
 
     indexes: tuple[int, ...]
+    add: PendingAdd
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """See to it that a member has the entry logs of ``add`` that its place should have."""
+
+    ensemble_index: int
+    member: Member
     add: PendingAdd
 
 
@@ -205,6 +261,7 @@ class End:
 
 Instruction = (
     Append
+    | Copy
     | Confirm
     | CheckMetadata
     | Acknowledge

@@ -4,17 +4,17 @@ Rule 1. Exactly one attempt of every partition counts: the one Spark reports. Id
 follow partition order.
 
 Rule 2. A copy outside the committed ensemble counts zero. Tasks may have used different spares for
-one position; the commit settles on one and has the missing copies made (R10, H13).
+one position; the ensemble settles on one of them, and gets the copies that it lacks (R10, H13).
 
-Rule 3. Every entry log needs Qa copies on its own window before the record that names it is
-written (R1); it should have Qw. The record itself needs Qa live members in every window (H7).
+Rule 3. Every entry log has a copy on each member of its own window that lives before the record
+that names it is written (R1); ``writing`` sees to it, and to the members.
 
 Rule 4. An attempt whose logs are not exactly the stripes of its rows is refused: ids without rows
 would be a gap.
 """
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
@@ -48,47 +48,26 @@ class AttemptReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """Copy an entry log to ``target_id`` from any of ``source_ids``."""
-
-    entry_log: EntryLog
-    source_ids: tuple[str, ...]
-    target_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """The ensemble to commit on, the copies it lacks, and the attempts with their ids."""
+    """The attempts with their ids, and where their entry logs were written."""
 
-    ensemble: tuple[Member, ...]
-    copies: tuple[Copy, ...]
     attempts: tuple[AttemptLogs, ...]
+    written: tuple[WrittenLog, ...]
     row_count: int
     length_bytes: int
 
 
 def plan_commit(
-    reports: Sequence[AttemptReport | None],
-    *,
-    quorum: Quorum,
-    ensemble: Sequence[Member],
-    spares: Sequence[Member],
-    failed: Collection[str] = (),
-    first_entry_id: int = 0,
+    reports: Sequence[AttemptReport | None], *, quorum: Quorum, first_entry_id: int = 0
 ) -> CommitPlan:
     """Decide what to commit.
 
     Args:
         reports: one per partition; None for a partition whose result never came.
-        ensemble: members as the metadata has them.
-        spares: members that may step in, in order of preference; those that are in the ensemble
-            already are passed over.
-        failed: bookie ids known not to answer now.
         first_entry_id: the id that the first row gets.
 
     Raises:
         InvalidRequestError: a report is missing, doubled, or its logs do not hold its rows.
-        NotEnoughBookiesError: some entry log, or the record, cannot reach Qa copies.
     """
     ordered = _in_partition_order(reports)
     attempts: list[AttemptLogs] = []
@@ -98,20 +77,71 @@ def plan_commit(
         logs = tuple(written.entry_log for written in report.logs)
         attempts.append(AttemptLogs(first, report.row_count, logs))
         first += report.row_count
-    written = [log for report in ordered for log in report.logs]
-    settled = _settle_ensemble(written, quorum, ensemble, spares, failed)
-    live = [index for index, member in enumerate(settled) if member.bookie_id not in failed]
-    if written and not quorum.is_ack_quorum_of_all(live):
-        raise _too_few("the add record", len(live), quorum, failed)
     return CommitPlan(
-        ensemble=settled,
-        copies=tuple(
-            copy for log in written for copy in _missing_copies(log, quorum, settled, failed)
-        ),
         attempts=tuple(attempts),
+        written=tuple(log for report in ordered for log in report.logs),
         row_count=first - first_entry_id,
         length_bytes=sum(report.length_bytes for report in ordered),
     )
+
+
+class Holders:
+    """Which bookies have which entry logs of one commit; copies are added to it."""
+
+    def __init__(self, written: Sequence[WrittenLog], quorum: Quorum) -> None:
+        self._on = {log.entry_log: list(log.bookie_ids) for log in written}
+        self._at: dict[int, list[tuple[EntryLog, list[str]]]] = defaultdict(list)
+        self._bytes: Counter[tuple[int, str]] = Counter()
+        for log, on in self._on.items():
+            for index in quorum.write_set(log.stripe):
+                self._at[index].append((log, on))
+                for bookie_id in on:
+                    self._bytes[index, bookie_id] += log.length_bytes
+
+    def ceding(self, ensemble: Sequence[Member], others: Iterable[Member]) -> tuple[int, ...]:
+        """Indexes of members that have fewer bytes of what belongs there than one of ``others``."""
+        used, ceding = {member.bookie_id for member in ensemble}, list[int]()
+        free = [other.bookie_id for other in others if other.bookie_id not in used]
+        for index, member in enumerate(ensemble):
+            most = max(free, key=lambda who: self._bytes[index, who], default=None)
+            if most and self._bytes[index, most] > self._bytes[index, member.bookie_id]:
+                ceding.append(index)
+                free.remove(most)
+        return tuple(ceding)
+
+    def preferred(
+        self, index: int, others: Iterable[Member], *, than: Member | None = None
+    ) -> list[Member]:
+        """``others`` for the place at ``index``, those that have most of what belongs there first.
+
+        Args:
+            than: a member that stays if nobody has more.
+        """
+        least = -1 if than is None else self._bytes[index, than.bookie_id]
+        more = [other for other in others if self._bytes[index, other.bookie_id] > least]
+        return sorted(more, key=lambda other: -self._bytes[index, other.bookie_id])
+
+    def missing(self, index: int, bookie_id: str) -> list[EntryLog]:
+        """Entry logs that belong to the place at ``index`` and are not on that bookie."""
+        return [log for log, on in self._at[index] if bookie_id not in on]
+
+    def sources(self, log: EntryLog, failed: Collection[str]) -> list[str]:
+        """Bookies to copy from.
+
+        Raises:
+            NotEnoughBookiesError: there is none.
+        """
+        sources = [bookie_id for bookie_id in self._on[log] if bookie_id not in failed]
+        if not sources:
+            raise NotEnoughBookiesError(
+                f"no bookie has a good copy of entry log {log.attempt_id}-{log.stripe} "
+                f"(failed: {', '.join(sorted(failed)) or 'none'})"
+            )
+        return sources
+
+    def copied(self, log: EntryLog, bookie_id: str) -> None:
+        """A bookie has a copy now."""
+        self._on[log].append(bookie_id)
 
 
 def _in_partition_order(reports: Sequence[AttemptReport | None]) -> list[AttemptReport]:
@@ -139,57 +169,3 @@ def _check_stripes(report: AttemptReport, quorum: Quorum) -> None:
             f"logs hold {[(log.stripe, log.row_count) for log in logs]} (stripe, rows)",
             hint="nothing was committed; run the write again",
         )
-
-
-def _settle_ensemble(
-    written: Sequence[WrittenLog],
-    quorum: Quorum,
-    ensemble: Sequence[Member],
-    spares: Sequence[Member],
-    failed: Collection[str],
-) -> tuple[Member, ...]:
-    """For every position the member, or the spare, that already holds most of its bytes.
-
-    Positions whose member failed choose first: another member can stay where it is.
-    """
-    held: Counter[tuple[int, str]] = Counter()
-    for log in written:
-        for index in quorum.write_set(log.entry_log.stripe):
-            for bookie_id in log.bookie_ids:
-                held[index, bookie_id] += log.entry_log.length_bytes
-    taken = {member.bookie_id for member in ensemble} | set(failed)
-    free = {spare.bookie_id: spare for spare in spares if spare.bookie_id not in taken}
-    settled = list(ensemble)
-    for index in sorted(range(len(settled)), key=lambda i: ensemble[i].bookie_id not in failed):
-        member = ensemble[index]
-        choices = [*([] if member.bookie_id in failed else [member]), *free.values()]
-        most = max((held[index, choice.bookie_id] for choice in choices), default=0)
-        best = next((c for c in choices if held[index, c.bookie_id] == most), member)
-        settled[index] = best
-        free.pop(best.bookie_id, None)
-    return tuple(settled)
-
-
-def _missing_copies(
-    written: WrittenLog, quorum: Quorum, ensemble: Sequence[Member], failed: Collection[str]
-) -> list[Copy]:
-    window = [ensemble[index].bookie_id for index in quorum.write_set(written.entry_log.stripe)]
-    sources = tuple(bookie_id for bookie_id in written.bookie_ids if bookie_id not in failed)
-    targets = [
-        bookie_id for bookie_id in window if bookie_id not in sources and bookie_id not in failed
-    ]
-    if not sources:  # of its write set, Qa members live: the add record needs as much
-        name = f"entry log {written.entry_log.attempt_id}-{written.entry_log.stripe}"
-        raise _too_few(name, 0, quorum, failed)
-    return [Copy(written.entry_log, sources, target) for target in targets]
-
-
-def _too_few(
-    what: str, copy_count: int, quorum: Quorum, failed: Collection[str]
-) -> NotEnoughBookiesError:
-    return NotEnoughBookiesError(
-        f"{what} can have {copy_count} copies, which are not {quorum.ack_quorum_size} "
-        "(ackQuorumSize) on every write set it needs",
-        hint="nothing was committed; add bookies or bring back the failed ones "
-        f"({', '.join(sorted(failed)) or 'none'}), then run the write again",
-    )

@@ -15,39 +15,31 @@ abort or an overwrite drops is not on it: that takes a decision of its own.
 
 Rule 4. Closed ledgers are numbered as they join, for as long as the log's name is known: a ledger's
 *version* never changes and is given to no other, whatever is truncated, overwritten or deleted.
+
+Rule 5. What there may be many of is on pages ("ledger_list"), which ``paging`` makes: all but the
+newest ledgers, and most of the dropped ones. Behind a page there is always a ledger that is not on
+one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.log import ledger_list
+from bkspark.protocol.log.ledger_list import (
+    NO_PAGES,
+    LoggedLedger,
+    Page,
+    PageSource,
+    Stretch,
+)
 from bkspark.protocol.log.stream_run import Streams
 
 TAIL_MAX = 2
 """The ledger that is written to, and the one before it while its writer rolls."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedLedger:
-    """A closed ledger's place in a log: offsets ``[first_offset, first_offset + entry_count)``.
-
-    Attributes:
-        closed_ms: when it was first seen among the closed ones, which only retention by age looks
-            at; 0 if that was not noted.
-    """
-
-    ledger_id: int
-    first_offset: int
-    entry_count: int
-    length_bytes: int
-    closed_ms: int = 0
-
-    @property
-    def end_offset(self) -> int:
-        return self.first_offset + self.entry_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +49,9 @@ class LogContents:
     Attributes:
         is_vacant: there is no such log ("log", rule 5).
         generation: of the contents; one more after each overwrite and each creation.
-        ledgers: in offset order, without gaps.
+        older: what lies before ``ledgers``: pages, and in front of them ledgers that were on a page
+            which a truncation has opened; empty if there are no pages.
+        ledgers: the newest, in offset order, without gaps.
         first_offset: first readable offset; entries below are truncated.
         schema: Arrow schema of the log as an IPC schema message; opaque here.
         quorum, digest: settings the log was created with.
@@ -68,9 +62,12 @@ class LogContents:
         streams: per streaming query the runs that have written, the current one last.
         retention_bytes, retention_ms: how much to keep, and how long; None for ever.
         orphaned_queries: whose rows went with a deleted log of this name ("stream_run", rule 3).
-        first_version: of the first of ``ledgers``, or of the next one to join (rule 4).
+        first_version: of the first ledger, or of the next one to join (rule 4).
         truncated_ms: when entries were last truncated; None if none are.
         to_delete: those of the dropped ledgers that are not needed and not deleted yet (rule 3).
+        dropped_pages: more dropped ledgers, none of them to be deleted.
+        pages_to_delete: more dropped ledgers, all of them to be deleted.
+        source: fetches pages.
     """
 
     name: str
@@ -94,20 +91,26 @@ class LogContents:
     orphaned_queries: tuple[str, ...] = ()
     first_version: int = 0
     truncated_ms: int | None = None
+    older: tuple[Stretch, ...] = ()
+    dropped_pages: tuple[Page, ...] = ()
+    pages_to_delete: tuple[Page, ...] = ()
+    source: PageSource = field(default=NO_PAGES, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        expected = self.ledgers[0].first_offset if self.ledgers else 0
-        for ledger in self.ledgers:
-            if ledger.first_offset != expected or ledger.entry_count < 1:
-                raise InvalidRequestError(f"log {self.name}: offsets are not dense")
-            expected = ledger.end_offset
-        begin = self.ledgers[0].first_offset if self.ledgers else self.first_offset
+        stretches = (*self.older, *self.ledgers)
+        try:
+            ledger_list.require_dense(stretches)
+        except InvalidRequestError as error:
+            raise InvalidRequestError(f"log {self.name}: {error.args[0]}") from None
+        if self.older and not (self.ledgers and ledger_list.pages_of(self.older)):
+            raise InvalidRequestError(f"log {self.name}: older ledgers are not on pages")
+        begin = stretches[0].first_offset if stretches else self.first_offset
         if not 0 <= begin <= self.first_offset <= self.end_offset:
             raise InvalidRequestError(
                 f"log {self.name}: first offset {self.first_offset} is outside of its ledgers, "
                 f"{begin} to {self.end_offset}"
             )
-        known = [*self.listed_ids, *self.dropped]
+        known = [*self.ids_at_hand, *self.dropped]
         if len(set(known)) != len(known):
             raise InvalidRequestError(f"log {self.name}: a ledger is listed or dropped twice")
         if min(known, default=0) < 0:
@@ -133,12 +136,72 @@ class LogContents:
     @property
     def length_bytes(self) -> int:
         """Payload bytes of the closed ledgers."""
-        return sum(ledger.length_bytes for ledger in self.ledgers)
+        return sum(stretch.length_bytes for stretch in self.stretches)
+
+    @property
+    def ledger_count(self) -> int:
+        """How many closed ledgers there are."""
+        return ledger_list.count_of(self.stretches)
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """All closed ledgers in order, the older ones on pages."""
+        return (*self.older, *self.ledgers)
+
+    @property
+    def has_pages(self) -> bool:
+        return bool(self.older or self.dropped_pages or self.pages_to_delete)
+
+    def ledgers_in(self, begin: int, end: int) -> Iterator[LoggedLedger]:
+        """The closed ledgers that have some of the offsets ``[begin, end)``, in order."""
+        return ledger_list.ledgers_in(self.stretches, begin, end, self.source)
+
+    def every_ledger(self) -> Iterator[LoggedLedger]:
+        """All closed ledgers in order; costs as much as there are."""
+        return self.ledgers_in(0, self.end_offset)
+
+    def bytes_in(self, begin: int, end: int) -> int:
+        """Payload of the offsets ``[begin, end)``, by the average of each ledger."""
+        return ledger_list.bytes_in(self.stretches, begin, end, self.source)
+
+    def lists(self, ledger_id: int) -> bool:
+        """Whether a ledger is on the list, the tail included."""
+        pages = ledger_list.pages_of(self.older)
+        return ledger_id in self.ids_at_hand or ledger_list.have(pages, ledger_id, self.source)
+
+    def has_dropped(self, ledger_id: int) -> bool:
+        """Whether a ledger was dropped, and is not known to be deleted."""
+        pages = (*self.dropped_pages, *self.pages_to_delete)
+        return ledger_id in self.dropped or ledger_list.have(pages, ledger_id, self.source)
 
     @property
     def listed_ids(self) -> tuple[int, ...]:
-        """All ledgers of the log in order, the tail's included."""
-        return (*(ledger.ledger_id for ledger in self.ledgers), *self.tail)
+        """All ledgers of the log in order, the tail's included; costs as much as there are."""
+        return (*(ledger.ledger_id for ledger in self.every_ledger()), *self.tail)
+
+    @property
+    def has_any_dropped(self) -> bool:
+        return bool(self.dropped or self.dropped_pages or self.pages_to_delete)
+
+    def every_dropped_id(self) -> Iterator[int]:
+        """All dropped ledgers; costs as much as there are."""
+        yield from self.dropped
+        yield from ledger_list.every_id((*self.dropped_pages, *self.pages_to_delete), self.source)
+
+    @property
+    def to_delete_count(self) -> int:
+        """How many dropped ledgers are not needed and not deleted yet."""
+        return len(self.to_delete) + ledger_list.count_of(self.pages_to_delete)
+
+    def every_id_to_delete(self) -> Iterator[int]:
+        """Those ledgers; costs as much as there are."""
+        yield from self.to_delete
+        yield from ledger_list.every_id(self.pages_to_delete, self.source)
+
+    @property
+    def ids_at_hand(self) -> tuple[int, ...]:
+        """The listed ledgers that are on no page, the tail's included."""
+        return (*ledger_list.ids_of(self.stretches), *self.tail)
 
     def has_committed(self, transaction: Transaction | None) -> bool:
         """Whether this write of the application, or a later one, is in the log already."""

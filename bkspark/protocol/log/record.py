@@ -41,7 +41,9 @@ from bkspark.protocol.ledger.metadata import (
 )
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.log.contents import LogContents, LoggedLedger
+from bkspark.protocol.log import ledger_list
+from bkspark.protocol.log.contents import LogContents
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.stream_run import StreamRun, queries_of, require_not_orphaned, with_run
 
 UNSTAMPED = 0
@@ -78,7 +80,7 @@ class LogRecord(LogContents):
             InvalidRequestError: the ledger is not CLOSED, or the log's tail is not (rule 1).
             LedgerClosedError: the log is sealed.
         """
-        if any(logged.ledger_id == ledger.ledger_id for logged in self.ledgers):
+        if self.lists(ledger.ledger_id):
             return self
         if self.has_committed(transaction):
             return self.without(ledger.ledger_id)
@@ -92,7 +94,7 @@ class LogRecord(LogContents):
 
     def without(self, ledger_id: int) -> "LogRecord":
         """Return the log with ``ledger_id`` dropped for ever, unless it has joined already."""
-        is_known = ledger_id in self.dropped or ledger_id in self.listed_ids
+        is_known = self.has_dropped(ledger_id) or self.lists(ledger_id)
         return self if is_known else replace(self, dropped=(*self.dropped, ledger_id))
 
     # --- the tail ------------------------------------------------------------------------------
@@ -192,18 +194,23 @@ class LogRecord(LogContents):
             )
         if before_offset <= self.first_offset:
             return self
-        kept = tuple(ledger for ledger in self.ledgers if ledger.end_offset > before_offset)
+        stretches = ledger_list.opened_at(self.stretches, before_offset, self.source)
+        kept = tuple(one for one in stretches if one.end_offset > before_offset)
         if not kept and not self.tail:
-            kept = self.ledgers[-1:]
-        gone = tuple(x.ledger_id for x in self.ledgers[: len(self.ledgers) - len(kept)])
+            kept = stretches[-1:]
+        gone = stretches[: len(stretches) - len(kept)]
+        ids = ledger_list.ids_of(gone)
+        older, ledgers = ledger_list.split(kept)
         return replace(
             self,
-            ledgers=kept,
+            older=older,
+            ledgers=ledgers,
             first_offset=before_offset,
-            first_version=self.first_version + len(gone),
+            first_version=self.first_version + ledger_list.count_of(gone),
             truncated_ms=UNSTAMPED,
-            dropped=(*self.dropped, *gone),
-            to_delete=(*self.to_delete, *gone),
+            dropped=(*self.dropped, *ids),
+            to_delete=(*self.to_delete, *ids),
+            pages_to_delete=(*self.pages_to_delete, *ledger_list.pages_of(gone)),
         )
 
     def sealed(self) -> "LogRecord":
@@ -242,6 +249,24 @@ class LogRecord(LogContents):
             to_delete=tuple(x for x in self.to_delete if x not in gone),
         )
 
+    def with_more_to_delete(self) -> "LogRecord":
+        """Return the record with one of its pages of ledgers to be deleted opened, if it has any.
+
+        For whoever has worked off ``to_delete``.
+        """
+        if not self.pages_to_delete:
+            return self
+        *others, page = self.pages_to_delete
+        found = self.source.contents(page)
+        ids = found.ids or ledger_list.ids_of(found.ledgers)
+        opened = replace(
+            self,
+            dropped=(*self.dropped, *ids),
+            to_delete=(*self.to_delete, *ids),
+            pages_to_delete=(*others, *found.pages),
+        )
+        return opened if ids else opened.with_more_to_delete()
+
     def stamped(self, changed_ms: int) -> "LogRecord":
         """Return the record with the time of its change, for people and for retention by age.
 
@@ -271,6 +296,8 @@ class LogRecord(LogContents):
         return replace(
             emptied,
             to_delete=emptied.dropped,
+            dropped_pages=(),
+            pages_to_delete=(*emptied.pages_to_delete, *emptied.dropped_pages),
             orphaned_queries=orphaned_queries,
             is_vacant=True,
             schema=b"",
@@ -294,7 +321,7 @@ class LogRecord(LogContents):
     # --- parts of the above --------------------------------------------------------------------
 
     def _require_joinable(self, ledger: LedgerMetadata) -> None:
-        if ledger.ledger_id in self.dropped:
+        if self.has_dropped(ledger.ledger_id):
             raise OutcomeUnknownError(
                 f"ledger {ledger.ledger_id} was dropped from log {self.name}, by an abort, a "
                 "truncation or an overwrite",
@@ -346,10 +373,17 @@ class LogRecord(LogContents):
         return replace(log, ledgers=(*log.ledgers, place))
 
     def _emptied(self) -> "LogRecord":
-        dropped = (*self.dropped, *self.listed_ids)
-        first_version = self.first_version + len(self.ledgers)
-        emptied = replace(self, ledgers=(), tail=(), first_offset=0, dropped=dropped)
-        return replace(emptied, first_version=first_version, truncated_ms=None)
+        return replace(
+            self,
+            older=(),
+            ledgers=(),
+            tail=(),
+            first_offset=0,
+            first_version=self.first_version + self.ledger_count,
+            dropped=(*self.dropped, *self.ids_at_hand),
+            dropped_pages=(*self.dropped_pages, *ledger_list.pages_of(self.older)),
+            truncated_ms=None,
+        )
 
 
 def _require_closed(ledger: LedgerMetadata, log_name: str) -> None:

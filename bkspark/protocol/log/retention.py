@@ -17,8 +17,9 @@ that is ahead keeps itself, and what comes behind it, for as much longer. Size l
 """
 
 from collections.abc import Iterable
+from itertools import islice
 
-from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 
 
@@ -43,8 +44,9 @@ def retained_from(
     unread = min(positions, default=log.end_offset)
     rest = log.length_bytes
     offset = log.first_offset
-    candidates = log.ledgers if log.tail else log.ledgers[:-1]
-    for ledger in candidates[:ledger_count_max]:
+    count = log.ledger_count if log.tail else max(0, log.ledger_count - 1)
+    candidates = count if ledger_count_max is None else min(count, ledger_count_max)
+    for ledger in islice(log.every_ledger(), candidates):
         rest -= ledger.length_bytes
         is_wanted = not (_is_old(log, ledger, now_ms) or _is_beyond(log, rest))
         if is_wanted or ledger.end_offset > unread:

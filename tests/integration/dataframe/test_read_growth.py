@@ -18,6 +18,7 @@ from bkspark.log.reading.inline_slices import InlineSlice
 from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_ledger
 from bkspark.log.reading.slice_reader import SliceReader
 from tests.integration.rig import Rig
+from tests.integration.waiting import wait_for_all_copies
 
 MEGABYTE = 2**20
 GROWTH_MAX = 48 * MEGABYTE
@@ -103,6 +104,7 @@ def test_polling_and_following_reads_what_was_appended_and_no_more(
             amounts.total = 0
             for _ in range(5):
                 handle.append_many([bytes(500)] * 10)
+                wait_for_all_copies(handle)  # what it confirms is told by who has it
                 assert reader.read_last_add_confirmed() > last
                 following = list(reader.read(last + 1))
                 last = following[-1].entry_id

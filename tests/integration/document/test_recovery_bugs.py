@@ -185,15 +185,16 @@ def test_rb_11_damage_is_not_an_absence(
     is_doubted: bool, damage: str, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = HandWriter(memory_rig)
+    name = layout.journal(writer.ledger_id, 1, writer.metadata.token)
+    begin = len(memory_rig.file_bytes(writer.names[0], name))
     writer.add(0, 1)
     writer.add(0)
     writer.acknowledge()
-    name = layout.journal(writer.ledger_id, 1, writer.metadata.token)
     data = bytearray(memory_rig.file_bytes(writer.names[0], name))
     if damage == "corrupt":
-        data[100] ^= 1
+        data[begin + 100] ^= 1
     else:
-        data = data[:200]
+        data = data[: begin + 200]
     memory_rig.replace_file(writer.names[0], name, bytes(data))
     if not is_doubted:
 

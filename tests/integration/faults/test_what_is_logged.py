@@ -11,10 +11,13 @@ import pytest
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster import bookie_client
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError, LedgerFencedError
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.commit import commit
+from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.rolling import RollPolicy
 from tests.integration.rig import LOG, Rig, partitions_of
 from tests.integration.stream_driver import Driver
@@ -110,6 +113,18 @@ def test_a_batch_tells_who_steps_in_or_that_there_are_fewer_copies(
         changes = said(logging.INFO, ledger, f"takes the place of {victim}", reason)
         gaps = said(logging.WARNING, ledger, "entries from 0 on", "fewer than 3 copies", reason)
         assert (len(changes), len(gaps)) == ((1, 0) if has_spare else (0, 1))
+
+
+def test_a_batch_that_is_taken_over_tells_by_whom(memory_rig: Rig, said: Said) -> None:
+    target = memory_rig.target()
+    with Cluster(memory_rig.uri) as cluster:
+        seen, place = cluster.ledger(target.ledger_id), (target.digester(), target.ensemble)
+        with RecordWriter(cluster, seen, *place, term=target.term, token=target.token) as writer:
+            writer.require_current()
+            recover(cluster, target.ledger_id, Password())
+            with pytest.raises(LedgerFencedError, match="run it again"):
+                writer.require_current()
+    assert said(logging.INFO, f"ledger {target.ledger_id}: its writer ends", "CLOSED, term 2")
 
 
 def commit_of(rig: Rig, target: Any) -> Any:

@@ -238,11 +238,12 @@ def test_rb_11_damage_on_every_bookie_that_has_an_entry_is_not_its_absence(
 ) -> None:
     """Everybody has answered; a torn end would count as an absence by now, and this is none."""
     writer = HandWriter(memory_rig)
+    size = len(memory_rig.file_bytes(writer.names[0], journal_of(writer)))
     writer.add(0, 1)
     writer.add(0, 1)
     writer.acknowledge()
     for name in writer.names[:2]:
-        flip(memory_rig, name, journal_of(writer), 100)
+        flip(memory_rig, name, journal_of(writer), size + 100)
     with pytest.raises(NotEnoughBookiesError, match="entry 0 is in doubt"):
         writer.recover()
 

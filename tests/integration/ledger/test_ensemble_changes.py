@@ -21,7 +21,7 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.protocol.ledger import writing
+from bkspark.protocol.ledger import ensemble_change
 from bkspark.protocol.ledger.adding import PendingAdds
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quarantine import FAILURES_MAX
@@ -52,7 +52,7 @@ def replace_by_failing(handle: WriteHandle, index: int) -> bool:
     """Let a bookie fail; whether another one has its place then."""
     name, error = names_of(handle)[index], BookieUnavailableError("it failed")
     handle._writer._report(Failed(index, name, error))
-    wait_until(lambda: not handle._writer.machine.is_changing)
+    wait_until(lambda: not handle._writer.machine.changes.is_under_way)
     return names_of(handle)[index] != name
 
 
@@ -321,7 +321,7 @@ def test_rb_22_a_reader_follows_the_ledger_to_its_new_bookies(
 def test_a_writer_that_changed_too_often_gives_up(
     keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "CHANGES_MAX", 1)
+    monkeypatch.setattr(ensemble_change, "CHANGES_MAX", 1)
     handle = keeper.create_ledger()
     assert replace_by_failing(handle, 0)
     assert not replace_by_failing(handle, 1)
@@ -389,6 +389,6 @@ def test_a_failure_is_noted_with_the_bookie(memory_rig: Rig, keeper: BookKeeper)
         handle = keeper.create_ledger(ensemble_size=len(memory_rig.urls))
         memory_rig.faults.down = {"bookie-2"}
         handle.append_many([b"%d" % n for n in range(6)])
-        wait_until(lambda handle=handle: handle._writer.machine.failed)
+        wait_until(lambda handle=handle: handle._writer.machine.changes.failed)
         handle.release()
     assert keeper._cluster.suspects() == {"bookie-2"}

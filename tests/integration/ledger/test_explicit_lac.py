@@ -48,12 +48,12 @@ def names_of(handle: WriteHandle) -> list[str]:
 
 
 def stored(rig: Rig, handle: WriteHandle, bookie_id: str) -> list[AddRecord]:
-    """Everything in the writer's journal on one bookie, in order."""
+    """Everything behind the header in the writer's journal on one bookie, in order."""
     name = layout.journal(handle.ledger_id, 1, handle.metadata.token)
     digester = make_digester(handle.metadata.digest, Password())
     data = rig.file_bytes(bookie_id, name) if name in rig.names(bookie_id) else b""
     content = journal.decode_journal(data, digester, ledger_id=handle.ledger_id)
-    return [frame.record for frame in content.frames]
+    return [frame.record for frame in content.frames[1:]]
 
 
 def wait_for_confirmations(rig: Rig, handle: WriteHandle, confirmed: int) -> None:

@@ -20,7 +20,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
     UnauthorizedError,
 )
-from bkspark.format import layout
+from bkspark.format import journal, layout
 from bkspark.ledger.handles import backlog
 from bkspark.ledger.handles.lanes import Lanes
 from bkspark.ledger.handles.settings import WriterSettings
@@ -324,7 +324,9 @@ def test_a_reader_steps_over_a_bad_copy_and_says_so(
         if damage == "away":
             rig.lose(name)
         else:
-            broken = {"missing": None, "cut": data[:150], "corrupt": data[:99] + b"?" + data[100:]}
+            at = 99 + (journal.frame_length(data, 0, position=0) or 0)  # behind the header
+            corrupt = data[:at] + b"?" + data[at + 1 :]
+            broken = {"missing": None, "cut": data[: at + 51], "corrupt": corrupt}
             rig.replace_file(name, journal_of(handle), broken[damage])
         reader = keeper.open_ledger(handle.ledger_id)
         if count < 3:

@@ -18,7 +18,7 @@ from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.hand_writer import Gate, HandWriter
 from tests.integration.rig import Rig
-from tests.integration.waiting import wait_until
+from tests.integration.waiting import wait_for_all_copies, wait_until
 from tests.stopwatch import Stopwatch
 
 QUICK = ReaderSettings(read_timeout_seconds=0.3)
@@ -91,6 +91,7 @@ def test_2_3_2_the_last_add_confirmed_needs_no_answer_of_a_bookie_that_hangs(
         reader = keeper.open_ledger(handle.ledger_id, recovery=False)
         handle.append(b"0")
         handle.append(b"1")
+        wait_for_all_copies(handle)  # or two of three have not told
         gate.close(members(handle)[0])
         watch = Stopwatch()
         assert [reader.read_last_add_confirmed() for _ in range(3)][-1] >= 0
@@ -166,9 +167,9 @@ def test_2_3_10_what_lies_in_front_of_the_last_fragment_is_confirmed(
     writer = HandWriter(memory_rig)
     writer.add(0, 1, acknowledges=True)
     writer.add(0, 1, acknowledges=True)
+    fresh = [name for name in memory_rig.urls if name not in writer.names]
     for index in range(3):
-        fresh = next(n for n in memory_rig.urls if n not in writer.names)
-        writer.replace(index, fresh)
+        writer.replace(index, fresh[index])
     reader = keeper.open_ledger(writer.ledger_id, recovery=False)
     assert reader.last_add_confirmed == 1
     assert [entry.value for entry in reader.read()] == [b"entry 0", b"entry 1"]

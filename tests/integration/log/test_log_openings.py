@@ -18,7 +18,7 @@ from bkspark.log import opening
 from bkspark.log.opening import open_tail
 from bkspark.log.settling import settle
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.stream_run import StreamRun
 from tests.integration.log_scenes import NAME, SILENT, assert_sound
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from
@@ -69,11 +69,11 @@ def test_an_older_run_of_a_query_fences_nobody(keeper: BookKeeper) -> None:
 def test_an_open_ledger_is_adopted_or_refused(keeper: BookKeeper) -> None:
     log = keeper.create_log(NAME)
     cluster, secret = keeper._cluster, Password()
-    own = opening.create_log_ledger(cluster, log.record).value.ledger_id
+    own = opening.create_log_ledger(cluster, log.record, secret).seen.value.ledger_id
     tail = open_tail(cluster, NAME, secret, adopted=own)
     assert (tail.ledger.value.ledger_id, tail.first_offset) == (own, 0)
     assert open_tail(cluster, NAME, secret, adopted=own) == tail  # already there: not fenced
-    other = opening.create_log_ledger(cluster, log.record).value.ledger_id
+    other = opening.create_log_ledger(cluster, log.record, secret).seen.value.ledger_id
     keeper.recover_ledger(other)
     with pytest.raises(LedgerFencedError):
         open_tail(cluster, NAME, secret, adopted=other)
@@ -139,3 +139,14 @@ def test_a_wrong_password_changes_nothing_where_no_tail_is_open(
         open_tail(cluster, NAME, password)
     assert log.record == before
     assert cluster.ledger_ids() == []
+
+
+def test_a_wrong_password_adopts_nothing(keeper: BookKeeper) -> None:
+    """The log was made anew, with another password, since the ledger was made for it."""
+    log = keeper.create_log(NAME, digest_type="MAC", password="right")
+    cluster, before = keeper._cluster, log.record
+    made = opening.create_log_ledger(cluster, before, Password(literal="right"))
+    with pytest.raises(UnauthorizedError):
+        open_tail(cluster, NAME, Password(literal="wrong"), adopted=made.seen.value.ledger_id)
+    assert log.record == before
+    made.begun.close()

@@ -9,7 +9,8 @@ import pytest
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.ensembles import take_permission
+from bkspark.cluster.enlisting import Joining, enlist
+from bkspark.cluster.password import make_digester
 from bkspark.errors import (
     BookieUnavailableError,
     NoSuchEntryError,
@@ -17,7 +18,6 @@ from bkspark.errors import (
 )
 from bkspark.format import layout
 from bkspark.ledger.handles import how_far
-from bkspark.ledger.journals.member_end import permission_of
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.opening import create_log_ledger
 from bkspark.log.reading.ledger_files import OpenBookies
@@ -37,7 +37,7 @@ from tests.integration.open_tails import (
     table,
 )
 from tests.integration.rig import LOG, SCHEMA, Rig, partitions_of
-from tests.integration.waiting import wait_for_all_copies
+from tests.integration.waiting import wait_for_all_copies, wait_until
 
 
 @pytest.fixture
@@ -103,12 +103,12 @@ def test_rb_44_nothing_of_the_second_ledger_is_seen_before_the_first_is_closed(
     writer = opened(cluster)
     writer.append_many(table(0, 3))
     log = cluster.log(LOG).value
-    following = create_log_ledger(cluster, log)
+    following = create_log_ledger(cluster, log, NO_PASSWORD)
     cluster.logs.update(
         LOG,
-        lambda record: log.with_tail(following.value, own=log.tail[0]),
+        lambda record: log.with_tail(following.seen.value, own=log.tail[0]),
     )
-    second = by_hand(cluster, following.value.ledger_id)
+    second = by_hand(cluster, following)
     second.append_many(table(9, 2))
     second.append_many(table(11, 2))
     view = look(cluster)
@@ -117,7 +117,7 @@ def test_rb_44_nothing_of_the_second_ledger_is_seen_before_the_first_is_closed(
     assert look(cluster).end_offset == 3
     writer._segment.handle.close()
     view = look(cluster)
-    assert [ledger.entry_count for ledger in view.ledgers] == [9, 2]
+    assert [ledger.entry_count for ledger in view.every_ledger()] == [9, 2]
     assert numbers(cluster, view, 2, 11) == list(range(2, 11))
     second.release()
 
@@ -199,8 +199,10 @@ def test_entries_in_front_of_the_last_fragment_are_confirmed_by_it(
         return ledger.with_ensemble(4, tuple(others[:3]), term=ledger.term, token=ledger.token)
 
     addresses = cluster.addresses()
-    permission = permission_of(cluster.ledger(ledger_id).value)
-    assert all(take_permission(addresses[member], permission) for member in others[:3])
+    ledger = cluster.ledger(ledger_id).value
+    joining = Joining.last_writer(ledger, make_digester(ledger.digest, NO_PASSWORD))
+    places = {index: addresses[member] for index, member in enumerate(others[:3])}
+    assert len(enlist(places, joining).bookie_ids) == 3
     cluster.ledgers.update(str(ledger_id), moved)
     assert look(cluster).end_offset == 4
 
@@ -300,7 +302,9 @@ def test_records_are_put_together_from_several_journals(
         memory_rig.faults.down = {failing}
         for first in (4, 6, 8):
             writer.append_many(table(first, 2))
-            wait_for_all_copies(writer._segment.handle)  # it is replaced before the last ones
+            handle = writer._segment.handle
+            wait_until(lambda handle=handle: len(handle.metadata.fragments) > 1)
+            wait_for_all_copies(handle)  # it is replaced before the last ones
         memory_rig.faults.forget()
         writer.release()
     if closes == "recovered":
@@ -319,15 +323,15 @@ def test_bytes_and_offsets(memory_rig: Rig, cluster: Cluster) -> None:
     view = look(cluster)
     total = view.bytes_in(0, 30)
     assert total == view.record.length_bytes
-    assert view.bytes_in(0, 10) == view.ledgers[0].length_bytes
+    assert view.bytes_in(0, 10) == next(view.every_ledger()).length_bytes
     assert view.bytes_in(5, 5) == view.bytes_in(30, 40) == 0
     assert 0 < view.bytes_in(9, 11) < view.bytes_in(5, 15) < total
     assert view.offset_after(0, total) == view.offset_after(29, 1) == 30
     assert view.offset_after(0, 1) == 1
     assert view.offset_after(12, view.bytes_in(12, 20)) in (19, 20)
     assert view.offset_after(4, view.bytes_in(4, 18)) in (17, 18)
-    assert view.ledgers_in(10, 11) == (view.ledgers[1],)
-    assert view.ledgers_in(9, 10) == (view.ledgers[0],)
+    assert list(view.ledgers_in(10, 11)) == list(view.every_ledger())[1:2]
+    assert list(view.ledgers_in(9, 10)) == list(view.every_ledger())[:1]
 
 
 def test_an_end_that_is_known_from_elsewhere_reaches_only_into_the_open_ledger(

@@ -173,7 +173,7 @@ def test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker(
 
     def older(ledger: LedgerMetadata | None) -> LedgerMetadata:
         assert ledger is not None
-        fragment = replace(ledger.last_fragment, token="", term=term)
+        fragment = replace(ledger.last_fragment, token="", term=term, has_headers=False)
         return replace(ledger, fragments=(fragment,), term=term)
 
     writer.cluster.ledgers.update(str(writer.ledger_id), older)

@@ -112,12 +112,12 @@ def flip(rig: Rig, writer: HandWriter, index: int, at: int) -> None:
 def damage(rig: Rig, writer: HandWriter, index: int, entry_id: int) -> None:
     """Make the record of an entry on one bookie wrong, in its middle."""
     sizes = [0]
-    for number in range(entry_id + 1):
+    for number in range(1 + entry_id + 1):  # the first is the header
         at, data = sizes[-1], rig.file_bytes(writer.names[index], journal_of(writer))
         length = journal.frame_length(data, at, position=at)
         assert length, number
         sizes.append(at + length)
-    flip(rig, writer, index, sizes[entry_id] + journal.PREFIX_BYTES + 20)
+    flip(rig, writer, index, sizes[1 + entry_id] + journal.PREFIX_BYTES + 20)
 
 
 def test_intact_records_behind_damage_are_kept_where_another_bookie_fills_the_gap(
@@ -232,7 +232,7 @@ def test_confirmed_entries_whose_bookies_are_gone_are_named(
     writer.add(1, 2)
     for index in (3, 4, 0):
         if is_made_anew:
-            writer.cluster._bookies.update(
+            writer.cluster.registrations.update(
                 writer.names[index], lambda record: replace(record, incarnation="2" * 32)
             )
         else:
@@ -283,7 +283,7 @@ def test_a_bookie_that_was_lost_twice_is_waited_for_as_neither(memory_rig: Rig) 
     with Cluster(memory_rig.uri) as cluster:
         record = cluster.bookies()[bookie_id]
         first = declare_lost(cluster, bookie_id)
-        cluster._bookies.update(bookie_id, lambda _: replace(record, incarnation=again))
+        cluster.registrations.update(bookie_id, lambda _: replace(record, incarnation=again))
         second = declare_lost(cluster, bookie_id)
         assert second == Member(bookie_id, again)
         assert cluster.lost_members() == {first, second}

@@ -161,9 +161,25 @@ def test_bookies_that_are_lost_or_read_only_stand_in_for_nobody(
         declare_lost(writer.cluster, spare)
         rig.bring_back(spare, disk)
     else:
-        writer.cluster._bookies.update(spare, lambda record: replace(record, is_read_only=True))
+        writer.cluster.registrations.update(
+            spare, lambda record: replace(record, is_read_only=True)
+        )
     with pytest.raises(NotEnoughBookiesError, match="cannot be written to 2 bookies"):
         writer.recover(run=unwritable(*writer.names[1:]))
+
+
+@pytest.mark.parametrize("count", [4, 6])
+def test_one_whose_disk_is_full_stands_in_where_there_is_no_other(
+    count: int, make_rig: Callable[..., Rig]
+) -> None:
+    """Copies that are missing are worse than a disk that gets a little fuller."""
+    rig = make_rig(kind="memory", metadata="memory", bookie_count=count)
+    writer = HandWriter(rig)
+    writer.add(0)
+    full, *others = sorted(set(rig.urls) - set(writer.names))
+    writer.cluster.registrations.update(full, lambda record: replace(record, is_full=True))
+    writer.recover(run=unwritable(*writer.names[1:]))
+    assert set(ensemble(rig, writer)) - set(writer.names) == set(others or [full])
 
 
 @pytest.mark.parametrize("moment", list(Moment))

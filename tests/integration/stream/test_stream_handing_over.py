@@ -180,7 +180,8 @@ def test_who_has_laid_a_ledger_down_can_never_write_again(rig: Rig) -> None:
     driver.run(0)
     (late,) = driver.held._tails.values()
     batch = driver.planned(1)
-    late._writer._cleanup.pop_all()  # it keeps its journals open
+    for channel in late._writer._channels.values():
+        channel.cleanup.pop_all()  # it keeps its journals open
     driver.held.rest()
     before = all_files(rig)
     with pytest.raises(LedgerFencedError):
@@ -198,7 +199,7 @@ def test_a_ledger_with_a_record_without_an_ack_is_not_laid_down(rig: Rig) -> Non
     driver = Driver(rig)
     driver.run(0)
     (tail,) = driver.held._tails.values()
-    tail._writer._pending.push(1)
+    tail._writer._machine.pending.push(1)
     driver.held.rest()
     assert tail_of(rig).laid_down is None
     assert driver.with_new_process().run(0, 1) == [False, True]

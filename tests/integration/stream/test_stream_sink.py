@@ -357,6 +357,7 @@ def test_without_an_ack_quorum_the_commit_fails_and_can_be_run_again(
     lost = {bookie_id: rig.lose(bookie_id) for bookie_id in ("bookie-1", "bookie-2")}
     with pytest.raises(NotEnoughBookiesError):
         driver.commit(late)
+    assert not driver.held._tails
     with pytest.raises(NotEnoughBookiesError):
         driver.commit(late)
     for bookie_id, disk in lost.items():

@@ -1,7 +1,7 @@
 """All schedules of a small scope, each of them run.
 
 Behind each end that was not seen before a last recovery must close the ledger, and a reader must
-read all of it. ``states`` does the same for scopes with too many schedules.
+read all of it. For scopes with too many schedules there is ``tests.simulation.states``.
 """
 
 from dataclasses import dataclass

@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from random import Random
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.ledger.recovery import recoverer
 from bkspark.metadata import memory as metadata_memory
+from bkspark.metadata.contract import Versioned
 from bkspark.protocol.ledger import recovering
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -23,14 +26,15 @@ from tests.simulation.disks import URI
 from tests.simulation.environment import SimulatedEnvironment, replaced
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.exhaustive.explorer import RedundantError
-from tests.simulation.exhaustive.knowledge import ToldStorage
-from tests.simulation.exhaustive.milestones import milestones
 from tests.simulation.exhaustive.symmetry import Turns, is_too_early
 from tests.simulation.faults import Chance
 from tests.simulation.frame import Outcome
 from tests.simulation.oracle import Oracle
 from tests.simulation.schedule import make_ledger
 from tests.simulation.scheduler import Process, Scheduler, Task
+from tests.simulation.storage import Storage
+
+T = TypeVar("T")
 
 WRITER = "writer"
 FATE = "fate"
@@ -123,28 +127,43 @@ class _Choices:
 
 
 class _Hasty(SimulatedEnvironment):
-    """Nobody sleeps in it. A recoverer would when somebody got ahead of it, as it tries again.
+    """Nobody sleeps in it. A recoverer would when somebody got ahead of it, as it tries again."""
 
-    Others get ahead of nothing but the ledger's metadata, when it takes over or closes.
-    """
-
-    def __init__(
-        self, scheduler: Scheduler, chance: Callable[[], Random], go_on: Callable[[object], None]
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, chance: Callable[[], Random]) -> None:
         super().__init__(scheduler, chance, has_time=False)
-        self._go_on = go_on
 
     def sleep(self, seconds: float) -> None:
-        del seconds
-        self._go_on(None)
+        """Go on at once."""
+
+
+class _Storage(Storage):
+    """What a process draws by chance follows from the metadata that it saw last.
+
+    So it does not depend on how often it drew before, and fewer ends differ by names alone.
+    """
+
+    def operate(
+        self,
+        place: str,
+        call: str,
+        name: str,
+        effect: Callable[[], T],
+        half_effect: Callable[[], None] | None,
+    ) -> T:
+        task = self._scheduler.current
+        result = super().operate(place, call, name, effect, half_effect)
+        if task is not None and isinstance(result, Versioned):
+            task.process.chance = Random(f"{task.key} saw {result.version}")
+        return result
+
+
+def _look_once(cluster: Cluster, ledger_id: int, _displaced_before: int) -> LedgerMetadata:
+    """In place of a wait for the one that displaced it, and of trying again."""
+    return cluster.ledger(ledger_id).value
 
 
 class ScopeRun:
-    """One schedule of a scope.
-
-    Attributes:
-        goes_on: told all that a task knows from now on, where it may forget the rest.
-    """
+    """One schedule of a scope."""
 
     def __init__(self, scope: Scope, searcher: Searcher, *, uses_symmetry: bool) -> None:
         self.scope = scope
@@ -155,9 +174,9 @@ class ScopeRun:
         self.scheduler = Scheduler(self._choices, steps_per_second=_STEPS_PER_SECOND)
         self.scheduler.touch = searcher.touch
         self.oracle = Oracle(URI)
-        self._environment = _Hasty(self.scheduler, self._chance, self._go_on)
+        self._environment = _Hasty(self.scheduler, self._chance)
         with environment.use(self._environment):
-            self.storage = ToldStorage(
+            self.storage = _Storage(
                 self.scheduler,
                 Chance(Random(0), losses_left=0, is_over=True),
                 self.oracle,
@@ -166,8 +185,6 @@ class ScopeRun:
         self._environment.before = self.storage.before
         self._clients = Clients(self.scheduler, self.oracle, Random(0), URI)
         self.ledger_id = -1
-        self.goes_on: Callable[[str, object], None] = lambda _task, _value: None
-        self._went_on: dict[str, object] = {}
 
     def _chance(self) -> Random:
         task = self.scheduler.current
@@ -175,43 +192,25 @@ class ScopeRun:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        once = [(recovering, "TAKEOVERS_MAX", 1), *milestones(self._go_on, self._decided)]
-        with (
-            environment.use(self._environment),
-            replaced(once),
-        ):
+        once = [(recovering, "TAKEOVERS_MAX", 1), (recoverer, "wait_for_others", _look_once)]
+        with environment.use(self._environment), replaced(once):
             try:
                 yield
             finally:
                 self.storage.clear()
 
-    def _go_on(self, value: object) -> None:
-        """Whoever runs now goes on with ``value``, or for None with what it did the last time."""
-        task = self.scheduler.current
-        if task is None or task.process.name not in self.scope.ranks:
-            return
-        found = self._went_on.get(task.key) if value is None else value
-        self._went_on[task.key] = found
-        task.process.chance = Random(f"{task.key} {found!r}")
-        self.goes_on(task.key, found)
-
-    def _decided(self, taken: LedgerMetadata) -> None:
-        """Whoever runs now goes on with what it decided, and not with the reasons for it."""
-        task = self.scheduler.current
-        if task is not None:
-            self.oracle.require_fences(task.process.name, taken.ledger_id, taken.term)
-
     def play(self) -> None:
         scope = self.scope
-        seen = make_ledger(scope.quorum, self.oracle)
-        self.ledger_id = seen.value.ledger_id
-        written = seen.value.last_fragment.ensemble[: scope.quorum.write_quorum_size]
+        created = make_ledger(scope.quorum, self.oracle)
+        ledger = created.seen.value
+        self.ledger_id = ledger.ledger_id
+        written = ledger.last_fragment.ensemble[: scope.quorum.write_quorum_size]
         if scope.changes:
             self.storage.losing.add((WRITER, written[0].bookie_id))
         self._alike = [member.bookie_id for member in written[scope.changes :]]
         if self._uses_symmetry:
             self._keep_order()
-        writer = self._clients.write_one(WRITER, seen, closes=scope.closes).process
+        writer = self._clients.write_one(WRITER, created, closes=scope.closes).process
         for name in scope.ranks:
             self._clients.recover(name, self.ledger_id, tries=1, delays=(0,))
         if scope.dies:

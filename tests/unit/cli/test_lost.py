@@ -80,7 +80,9 @@ def test_an_earlier_incarnation_is_lost_alone(run, small_cluster, left_open):
     """The bookie was set up again under its id: that one is not lost."""
     bookie_id, old = ensemble_of(left_open)[0], left_open.metadata.last_fragment.ensemble[0]
     with Cluster(small_cluster.uri) as cluster:
-        cluster._bookies.update(bookie_id, lambda record: replace(record, incarnation="2" * 32))
+        cluster.registrations.update(
+            bookie_id, lambda record: replace(record, incarnation="2" * 32)
+        )
     words = ("bookie", "lost", bookie_id, "--incarnation", old.incarnation, "--yes")
     status, _, err = run(*words)
     assert (status, "it answers, as incarnation" in err) == (2, True)

@@ -181,7 +181,7 @@ def hostile(small_cluster, monkeypatch):
     ):
         ledger.append(EVIL.encode())
     with Cluster(small_cluster.uri) as cluster:
-        cluster._bookies.update(
+        cluster.registrations.update(
             "bookie-6", lambda record: replace(record, url=f"file:///{EVIL}", domain=EVIL)
         )
     for folder in small_cluster.folder.glob("bookie-*/ledgers/*/*/journal"):

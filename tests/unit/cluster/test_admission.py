@@ -291,7 +291,7 @@ def test_places_that_an_older_version_put_into_one_another_are_told(
     places.make(1)
     url = (places.folder / "disk-1" / "inner").as_uri()
     with monkeypatch.context() as older, Cluster(places.uri) as cluster:
-        older.setattr(admission, "_require_outside", lambda _url, _others: None)
+        older.setattr(admission, "require_outside", lambda _url, _others: None)
         cluster.add_bookie("", url)
         assert list(risk_findings(cluster, cluster.probe())) == []
     with Cluster(places.uri) as cluster:

@@ -13,6 +13,7 @@ from bkspark.format import (
     cursor_record,
     journal,
     ledger_metadata,
+    log_page,
     log_record,
     recovery,
 )
@@ -27,6 +28,7 @@ from bkspark.format.entry_log import (
     head_length,
 )
 from bkspark.format.recovery import LostBookie, StuckRecovery
+from bkspark.protocol.ledger.fullness import Marks
 from bkspark.protocol.ledger.metadata import (
     DigestSpec,
     Fragment,
@@ -44,8 +46,8 @@ from bkspark.protocol.ledger.record import (
     stripe_row_count,
     stripes_of_range,
 )
-from bkspark.protocol.log.contents import LoggedLedger
 from bkspark.protocol.log.cursor import CursorRecord
+from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents
 from bkspark.protocol.log.record import LogRecord
 
 PASSWORD = "correct horse"
@@ -243,6 +245,24 @@ def open_log() -> LogRecord:
     )
 
 
+PAGE_NAME = f"{3:08x}-{'a' * 32}"
+PAGE_OF_LEDGERS = PageContents(
+    ledgers=(LoggedLedger(0, 0, 4, 40, 7), LoggedLedger(3, 4, 3, 2), LoggedLedger(1, 7, 3, 9, 8))
+)
+PAGE_OF_IDS = PageContents(ids=(11, 14, 12))
+PAGE_OF_PAGES = PageContents(pages=(PAGE_OF_LEDGERS.named(PAGE_NAME), PAGE_OF_IDS.named(PAGE_NAME)))
+
+
+def paged_log() -> LogRecord:
+    """With pages of each kind, which version 1 knows nothing of."""
+    return replace(
+        open_log(),
+        older=(PAGE_OF_LEDGERS.named(PAGE_NAME),),
+        dropped_pages=(PAGE_OF_PAGES.named(PAGE_NAME),),
+        pages_to_delete=(PAGE_OF_IDS.named(PAGE_NAME),),
+    )
+
+
 CURSOR = CursorRecord("events", "mail", 3, 15)
 
 
@@ -263,6 +283,9 @@ def laid_down() -> LedgerMetadata:
 COOKIE = Cookie("c" * 32, "bookie-1", "1" * 32, 1_700_000_000_000)
 CLUSTER = ClusterRecord("c" * 32, 1_700_000_000_000)
 BOOKIE = BookieRecord("bookie-1", "1" * 32, "file:///disk1/bk", "disk-8:1", is_read_only=True)
+FULL_BOOKIE = replace(BOOKIE, is_full=True, marks=Marks(980, 700))
+LEAVING_BOOKIE = replace(BOOKIE, is_leaving=True)
+REMOVED_BOOKIE = replace(BOOKIE, is_removed=True)
 STUCK = StuckRecovery(LEDGER, 3, 12, ("bookie-1",), "entry 12 is in doubt", "wait", 1_700_000)
 LOST_BOOKIE = LostBookie("bookie-1", ("1" * 32, "2" * 32))
 
@@ -284,6 +307,21 @@ SMALL_RECORDS = {
         log_record.encode(open_log(), "nonce"),
         lambda data: log_record.decode("events", data),
     ),
+    "log record with pages": (
+        log_record.encode(paged_log(), "nonce"),
+        lambda data: log_record.decode("events", data),
+    ),
+    **{
+        f"page of {kind}": (
+            log_page.encode("events", PAGE_NAME, contents),
+            lambda data: log_page.decode("events", PAGE_NAME, data),
+        )
+        for kind, contents in (
+            ("ledgers", PAGE_OF_LEDGERS),
+            ("pages", PAGE_OF_PAGES),
+            ("ids", PAGE_OF_IDS),
+        )
+    },
     "cursor": (
         cursor_record.encode(CURSOR, "nonce"),
         lambda data: cursor_record.decode("events", "mail", data),
@@ -299,6 +337,10 @@ SMALL_RECORDS = {
     "cluster record": (cluster.encode_cluster(CLUSTER, "nonce"), cluster.decode_cluster),
     "bookie record": (
         cluster.encode_bookie(BOOKIE, "nonce"),
+        lambda data: cluster.decode_bookie("bookie-1", data),
+    ),
+    "full bookie": (
+        cluster.encode_bookie(FULL_BOOKIE, "nonce"),
         lambda data: cluster.decode_bookie("bookie-1", data),
     ),
     "counter": (

@@ -15,9 +15,11 @@ from bkspark.format import (
     cluster,
     cookie,
     cursor_record,
+    envelope,
     journal,
     layout,
     ledger_metadata,
+    log_page,
     log_record,
     strict_json,
 )
@@ -25,14 +27,22 @@ from bkspark.format.digest import CRC32C, MAC, Digester, canonical_json, crc32c,
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, InlinePart, confirmation
+from bkspark.protocol.log.ledger_list import PageContents
 
 from .material import (
     BOOKIE,
     CLUSTER,
     COOKIE,
     CURSOR,
+    FULL_BOOKIE,
+    LEAVING_BOOKIE,
     LEDGER,
+    PAGE_NAME,
+    PAGE_OF_IDS,
+    PAGE_OF_LEDGERS,
+    PAGE_OF_PAGES,
     PASSWORD,
+    REMOVED_BOOKIE,
     TOKEN,
     add_record,
     digester,
@@ -42,16 +52,62 @@ from .material import (
     log,
     metadata,
     open_log,
+    paged_log,
     spec,
 )
 
 QUICK = settings(max_examples=80, derandomize=True, database=None, deadline=None)
 
 
+def test_a_record_with_pages_comes_back_and_is_of_a_later_version() -> None:
+    """Who knows version 1 alone refuses it: it would take the log for one without older ledgers."""
+    encoded = log_record.encode(paged_log(), "n")
+    assert log_record.decode("events", encoded) == paged_log()
+    with pytest.raises(CorruptDataError, match="has format version 2, this bkspark knows 1"):
+        envelope.decode("log", layout.log_key("events"), encoded)
+
+
+@pytest.mark.parametrize("contents", [PAGE_OF_LEDGERS, PAGE_OF_PAGES, PAGE_OF_IDS])
+def test_pages_come_back(contents: PageContents) -> None:
+    data = log_page.encode("events", PAGE_NAME, contents)
+    assert log_page.decode("events", PAGE_NAME, data) == contents
+    for name, of in (("events", f"{4:08x}-{'a' * 32}"), ("others", PAGE_NAME)):
+        with pytest.raises(CorruptDataError, match="checksum"):
+            log_page.decode(name, of, data)
+
+
+@pytest.mark.parametrize("name", ["", "x", "../00000003-" + "a" * 32, "00000003-" + "A" * 32])
+def test_a_page_has_a_name_that_can_be_one(name: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        layout.log_page_key("events", name)
+
+
+def test_a_bookie_in_order_is_written_as_by_the_first_version() -> None:
+    """Which knew neither marks nor full disks, and reads what is written today."""
+    encoded = cluster.encode_bookie(BOOKIE, "n")
+    assert b"permille" not in encoded
+    assert b"full" not in encoded
+    for going in ("leaving", "removed"):
+        assert going.encode() not in encoded
+        record = replace(BOOKIE, is_read_only=False, **{f"is_{going}": True})
+        assert b'"read_only":true' in cluster.encode_bookie(record, "n")
+
+
+@pytest.mark.parametrize("marks", [(900, 950), (0, 0), (950, None), (None, 900), (1001, 1)])
+def test_marks_that_are_none_are_damage(marks: tuple[int | None, int | None]) -> None:
+    _, payload = cluster.encode_bookie(FULL_BOOKIE, "n").split(b"\n")
+    fields = json.loads(payload)
+    fields |= {"high_permille": marks[0], "low_permille": marks[1]}
+    forged = envelope.encode("bookie", "bookies/bookie-1", fields)
+    with pytest.raises(CorruptDataError, match="marks are malformed"):
+        cluster.decode_bookie("bookie-1", forged)
+
+
 def test_round_trips() -> None:
     assert cookie.decode(cookie.encode(COOKIE)) == COOKIE
     assert cluster.decode_cluster(cluster.encode_cluster(CLUSTER, "n")) == CLUSTER
-    assert cluster.decode_bookie("bookie-1", cluster.encode_bookie(BOOKIE, "n")) == BOOKIE
+    for bookie in (BOOKIE, FULL_BOOKIE, LEAVING_BOOKIE, REMOVED_BOOKIE):
+        assert cluster.decode_bookie("bookie-1", cluster.encode_bookie(bookie, "n")) == bookie
     assert cluster.decode_counter("counters/x", cluster.encode_counter("counters/x", 5, "n")) == 5
     truncated = replace(log(), first_version=7, truncated_ms=1234)
     for stored_log in (log(), open_log(), replace(log(), is_sealed=True), truncated):
@@ -81,6 +137,28 @@ def test_a_log_without_anything_new_is_stored_as_it_always_was() -> None:
     one = replace(log(), streams={"other": ("run",), "query": ("run",)})
     assert "streams_order" not in json.loads(log_record.encode(one, "n").partition(b"\n")[2])
     assert payload["ledgers"] == [[2, 10, 5, 50], [5, 15, 1, 8]]
+
+
+def test_a_record_says_whose_journals_were_begun() -> None:
+    """Older readers refuse it: they would drop what they do not know."""
+    first, last = metadata().fragments
+    last = replace(last, token="a" * 32, has_headers=True)
+    stored = replace(metadata(), fragments=(first, last))
+    data = ledger_metadata.encode(stored, "n")
+    assert ledger_metadata.decode(LEDGER, data) == stored
+    assert data.startswith(b"bkspark ledger v2 ")
+    with pytest.raises(CorruptDataError, match="newer bkspark"):
+        envelope.decode("ledger", layout.ledger_key(LEDGER), data, newest=1)
+
+
+def test_a_record_that_says_nothing_of_journals_is_of_the_first_version() -> None:
+    with_token = replace(metadata().fragments[0], token="a" * 32)
+    stored = replace(metadata(), fragments=(with_token,))
+    for one in (metadata(), stored):
+        data = ledger_metadata.encode(one, "n")
+        assert data.startswith(b"bkspark ledger v1 ")
+        assert b"headers" not in data
+        assert ledger_metadata.decode(LEDGER, data) == one
 
 
 def test_every_encoding_differs_by_its_nonce() -> None:

@@ -1,15 +1,17 @@
-"""How far a log reaches whose record lies in ZooKeeper."""
+"""A log's record fits into ZooKeeper, however many ledgers the log has."""
+
+from itertools import count
 
 from bkspark.format import log_record
 from bkspark.metadata.zookeeper import VALUE_BYTES_MAX
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger
+from bkspark.protocol.log.paging import paged
 from bkspark.protocol.log.record import LogRecord
 
 
-def test_a_log_of_18_000_large_ledgers_is_a_record_that_zookeeper_takes() -> None:
-    """The figure in the README."""
+def test_the_longest_record_from_before_there_were_pages_becomes_short() -> None:
     ledgers = tuple(
         LoggedLedger(100_000 + n, n * 10_000_000, 10_000_000, 2**31, 1_795_405_058_537)
         for n in range(18_000)
@@ -19,3 +21,7 @@ def test_a_log_of_18_000_large_ledgers_is_a_record_that_zookeeper_takes() -> Non
     encoded = log_record.encode(stored, "n" * 32)
     assert 0.9 * VALUE_BYTES_MAX < len(encoded) < VALUE_BYTES_MAX
     assert log_record.decode("events", encoded) == stored
+    numbers = count()
+    short = paged(stored, lambda: f"{1:08x}-{next(numbers):032x}")
+    assert len(log_record.encode(short.record, "n" * 32)) < 0.04 * VALUE_BYTES_MAX
+    assert len(short.pages) == 18_000 // 64 + 2

@@ -11,6 +11,7 @@ from bkspark.protocol.ledger.metadata import (
     LedgerState,
     Standing,
 )
+from bkspark.protocol.ledger.writing import LedgerWriter
 
 from .test_ledger import CLOSED, fragment, ledger
 
@@ -43,7 +44,7 @@ def test_it_is_taken_up_in_the_next_term_and_in_a_fragment_behind_its_end(last: 
     down = HELD.put_down(replace(STANDING, last_entry_id=last), term=2, token="mine")
     taken = down.taken_up("theirs")
     kept = HELD.fragments if last == 9 else HELD.fragments[:1]
-    assert taken.fragments == (*kept, fragment(last + 1, "abd", 3, "theirs"))
+    assert taken.fragments == (*kept, fragment(last + 1, "abd", 3, "theirs", has_headers=True))
     assert (taken.state, taken.term, taken.token, taken.laid_down) == (
         LedgerState.OPEN,
         3,
@@ -57,7 +58,7 @@ def test_it_is_taken_up_in_the_next_term_and_in_a_fragment_behind_its_end(last: 
 def test_an_empty_one_is_taken_up_from_its_start() -> None:
     empty = ledger(LedgerState.OPEN, fragment(0, "abc", 2))
     taken = empty.put_down(Standing(-1, 0, 0), term=2, token="mine").taken_up("theirs")
-    assert taken.fragments == (fragment(0, "abc", 3, "theirs"),)
+    assert taken.fragments == (fragment(0, "abc", 3, "theirs", has_headers=True),)
 
 
 def test_what_is_not_laid_down_is_not_taken_up() -> None:
@@ -92,3 +93,12 @@ def test_only_an_open_ledger_is_laid_down_behind_what_was_acknowledged() -> None
         replace(HELD, state=LedgerState.IN_RECOVERY, laid_down=STANDING)
     with pytest.raises(InvalidRequestError):
         HELD.put_down(replace(STANDING, last_entry_id=3), term=2, token="mine")
+
+
+def test_a_writer_closes_or_lays_down_what_is_still_its_own() -> None:
+    held = replace(HELD, token="mine")
+    writer = LedgerWriter(held, last_add_confirmed=9, length_bytes=90)
+    assert writer.closed(held).last_entry_id == 9
+    assert writer.laid_down(held, STANDING).laid_down == STANDING
+    with pytest.raises(LedgerFencedError, match="is gone"):
+        writer.closed(None)

@@ -29,8 +29,10 @@ def ensemble(names: str) -> tuple[Member, ...]:
     return tuple(Member(name, f"{name}-1") for name in names)
 
 
-def fragment(first: int, names: str, term: int = 1, token: str = "") -> Fragment:
-    return Fragment(first, term, ensemble(names), token)
+def fragment(
+    first: int, names: str, term: int = 1, token: str = "", *, has_headers: bool = False
+) -> Fragment:
+    return Fragment(first, term, ensemble(names), token, has_headers)
 
 
 def ledger(
@@ -236,6 +238,19 @@ def test_entries_before_the_last_fragment_never_move(first_entry_id: int) -> Non
 def test_a_change_to_an_ensemble_with_one_bookie_twice_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="distinct bookies"):
         ledger().with_ensemble(5, ensemble("abb"), term=2, token="mine")
+
+
+@pytest.mark.parametrize("has_headers", [False, True])
+def test_members_that_stay_have_begun_no_more_than_before(has_headers: bool) -> None:
+    before = ledger(OPEN, fragment(0, "abc", 2, "mine", has_headers=has_headers))
+    for first in (0, 5):
+        after = before.with_ensemble(first, ensemble("abd"), term=2, token="mine")
+        assert after.last_fragment.has_headers is has_headers
+
+
+def test_nobody_began_the_journal_of_nobody() -> None:
+    with pytest.raises(InvalidRequestError, match="journal of a writer"):
+        fragment(0, "abc", has_headers=True)
 
 
 # --- closing ---------------------------------------------------------------------------------

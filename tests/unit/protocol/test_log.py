@@ -15,7 +15,7 @@ from bkspark.protocol.ledger.metadata import (
 )
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 
 EMPTY = LogRecord("events", Quorum(2, 2, 1), DigestSpec("MAC", "03", "04"), b"old")

@@ -15,7 +15,7 @@ from bkspark.errors import (
 )
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, app_id, with_run
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.protocol.log.contents import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import is_limited, retained_from
 

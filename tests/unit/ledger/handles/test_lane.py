@@ -2,6 +2,7 @@
 
 import math
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -26,10 +27,14 @@ def framed(first_entry_id: int, size: int) -> Framed:
     return Framed(record, ())
 
 
+def lane_to(report: Callable[[Any], None], journal: Any = None) -> Lane:
+    return Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, journal=journal, report=report)
+
+
 def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane, "SLOWEST_BYTES_PER_SECOND", 10)
     monkeypatch.setattr(environment, "start", lambda _work, _name: None)  # it never gets on
-    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None)
+    its_lane = lane_to(lambda _event: None)
     assert (its_lane.since, its_lane.extra_seconds) == (math.inf, 0)
     for first_entry_id, size in enumerate((20, 100, 30)):
         its_lane.send(framed(first_entry_id, size))
@@ -49,7 +54,7 @@ def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.Mo
 def test_a_bookie_that_hung_for_others_is_not_waited_for() -> None:
     environment.the_one(HangMemory).gave_up(ADDRESS, Future())
     events: list[Any] = []
-    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=events.append)
+    its_lane = lane_to(events.append)
     [broken] = events
     assert isinstance(broken, Failed)
     assert "still does not answer" in str(broken.error)
@@ -62,8 +67,9 @@ def test_a_lane_that_hangs_is_remembered(
     is_given_up: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    monkeypatch.setattr(lane, "open_bookie", lambda _address: gate.wait(60))
-    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None)
+    hangs: Any = SimpleNamespace(end=0, append=lambda _frame: gate.wait(60), close=lambda: None)
+    monkeypatch.setattr(lane, "post_check", lambda *_, **__: None)
+    its_lane = lane_to(lambda _event: None, hangs)
     its_lane.send(framed(0, 10))
     if is_given_up:
         its_lane.abandon()
@@ -79,10 +85,35 @@ def test_what_was_sent_while_its_task_was_away_is_begun_when_it_comes_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(environment, "start", lambda *_: None)
-    its_lane = Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, report=lambda _event: None)
+    its_lane = lane_to(lambda _event: None)
     its_lane.is_away = True
     its_lane.send(framed(0, 10))
     now = its_lane.since + 100
     monkeypatch.setattr(environment, "monotonic", lambda: now)
     its_lane.come_back()
     assert (its_lane.is_away, its_lane.since) == (False, now)
+
+
+def test_a_journal_that_is_not_there_is_not_made() -> None:
+    """It would hide that it was lost."""
+    events: list[Any] = []
+    its_lane = lane_to(events.append)
+    its_lane.send(framed(0, 10))
+    its_lane.end_within(10)
+    [failed] = events
+    assert "bookie-1 has no journal of this writer of ledger 1" in str(failed.error)
+
+
+def test_what_comes_first_comes_behind_the_header(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "start", lambda *_: None)
+    its_lane = lane_to(lambda _event: None, SimpleNamespace(end=17))
+    positions: list[int] = []
+
+    def frame(_index: int, position: int) -> list[bytes]:
+        positions.append(position)
+        return [b"abc", b"d"]
+
+    record: Any = SimpleNamespace(record=None, frame=frame)
+    its_lane.framed(record)
+    its_lane.framed(record)
+    assert positions == [17, 21]

@@ -39,7 +39,7 @@ def test_ledgers_are_looked_up_several_at_once_and_read_in_order(log):
         view = look_at(cluster, "a", NO_PASSWORD)
         [task] = plan_view(cluster, view, OffsetRange(0, view.end_offset), NO_PASSWORD, 2**40)
     found = dict.fromkeys(item.ledger_id for item in task.slices)
-    assert list(found) == [logged.ledger_id for logged in view.ledgers]
+    assert list(found) == [logged.ledger_id for logged in view.every_ledger()]
 
 
 def test_a_ledger_that_went_away_ends_the_plan(log):

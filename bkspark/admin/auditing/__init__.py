@@ -1,0 +1,1 @@
+"""Audit: what metadata and journals say must be on each bookie, held against what is there."""

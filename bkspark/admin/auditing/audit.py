@@ -1,0 +1,311 @@
+"""The audit: each step reads records, asks all bookies at once, and holds one against the other.
+
+Rule 1. Metadata is read first and bookies are looked at behind it; what is found wanting is
+believed only of ledgers whose records are the same afterwards. Others are looked at again.
+
+Rule 2. What is kept from step to step is what is wrong, so the driver's memory does not grow with
+the data.
+
+Nothing is decided by an audit: whoever repairs looks again.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bkspark.admin.auditing.copies import Absent, Answer, Gap, gaps, with_files
+from bkspark.admin.auditing.files import LookForFiles, NameFiles
+from bkspark.admin.auditing.findings import Findings, OrphanKind, Waiting
+from bkspark.admin.auditing.holding import Holding, known_fragments
+from bkspark.admin.auditing.look import Look, Looked, slim
+from bkspark.admin.auditing.placing import misplaced
+from bkspark.admin.auditing.plan import AuditPlan, Step
+from bkspark.admin.maintenance import Progress
+from bkspark.admin.stuck_recoveries import unfinished_recoveries
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.cluster import Cluster
+from bkspark.format import layout
+from bkspark.ledger.recovery.running import Runner
+from bkspark.log.reading.ledger_files import PlacedLog
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+
+LOOKS_MAX = 3
+"""A ledger that changes each time is looked at so often."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one step knows: ledgers, and what bookies say of them."""
+
+    ledgers: Mapping[int, LedgerMetadata]
+    audited: Mapping[int, LedgerMetadata]
+    looked: Mapping[Member, Looked]
+    holdings: dict[tuple[Member, int], Holding] = field(default_factory=dict)
+
+
+class Audit:
+    """Carries out a plan.
+
+    Args:
+        dropped: ids of ledgers that logs have let go of: nothing need be left of them.
+
+    Attributes:
+        seen: ids of ledgers that are not deleted, those with unreadable records among them.
+    """
+
+    def __init__(
+        self, cluster: Cluster, plan: AuditPlan, run: Runner, dropped: Collection[int]
+    ) -> None:
+        self.findings = Findings()
+        self.seen: set[int] = set()
+        self._cluster = cluster
+        self._plan = plan
+        self._run = run
+        self._dropped = frozenset(dropped)
+        self._addresses = cluster.addresses()
+        self._registered = {member.bookie_id for member in self._addresses}
+        self._domains = {m: address.domain for m, address in self._addresses.items()}
+        self._lost = cluster.lost_members()
+
+    def carry_out(self, progress: Progress) -> None:
+        """Do all steps.
+
+        Raises:
+            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        """
+        done = 0
+        progress(0, self._plan.ledger_count)
+        for step in self._plan.steps:
+            self._take(step)
+            done += len(step.ledger_ids)
+            progress(done, self._plan.ledger_count)
+
+    def _take(self, step: Step) -> None:
+        again = self._look(step)
+        for _ in range(LOOKS_MAX - 1):
+            if not again:
+                return
+            again = self._look(Step(tuple(again)))
+        self.findings.changing += again
+
+    # --- one step ---------------------------------------------------------------------------
+
+    def _look(self, step: Step) -> list[int]:
+        """Look once; ids of the ledgers that have to be looked at again."""
+        ledgers = self._records(step.ledger_ids)
+        audited = {
+            ledger_id: slim(ledger)
+            for ledger_id, ledger in ledgers.items()
+            if ledger.state is not LedgerState.DELETING and ledger_id not in self._dropped
+        }
+        self.seen |= audited.keys()
+        seen = _Seen(ledgers, audited, self._ask(step, audited))
+        seen.holdings = {
+            (member, ledger_id): holding
+            for member, looked in seen.looked.items()
+            for ledger_id, holding in looked.holdings.items()
+        }
+        self._look_for_unnamed_files(seen)
+        again: list[int] = []
+        for ledger in audited.values():
+            found = list(self._gaps(ledger, seen))
+            waiting = self._waiting(ledger, seen)
+            if (found or waiting) and self._has_changed(ledgers[ledger.ledger_id]):
+                again.append(ledger.ledger_id)
+                continue
+            self._note(ledger, found, waiting, seen)
+        self._note_orphans(seen)
+        return again
+
+    def _records(self, ledger_ids: Sequence[int]) -> dict[int, LedgerMetadata]:
+        found = {i: self._cluster.ledgers.get(str(i)) for i in ledger_ids}
+        self.seen |= {i for i in found if layout.ledger_key(i) in self._cluster.unreadable}
+        return {ledger_id: seen.value for ledger_id, seen in found.items() if seen is not None}
+
+    def _ask(self, step: Step, audited: Mapping[int, LedgerMetadata]) -> dict[Member, Looked]:
+        """What each bookie shows; who gives no answer is not asked again by this audit."""
+        of_member: dict[Member, list[LedgerMetadata]] = {}
+        for ledger in audited.values():
+            for member in {m for fragment in ledger.fragments for m in fragment.ensemble}:
+                of_member.setdefault(member, []).append(ledger)
+        looks = [
+            Look(address, step.shards, tuple(of_member.get(member, ())))
+            for member, address in self._addresses.items()
+            if member.bookie_id not in self.findings.silent and (step.shards or member in of_member)
+        ]
+        looked: dict[Member, Looked] = {}
+        for look, answer in zip(looks, self._run(looks), strict=True):
+            if isinstance(answer, Looked):
+                looked[look.address.member] = answer
+            else:
+                self.findings.silent[look.address.bookie_id] = answer.reason
+        return looked
+
+    # --- files whose records are missing ------------------------------------------------------
+
+    def _look_for_unnamed_files(self, seen: _Seen) -> None:
+        """Where a bookie lacks records that name files, let others say which they are."""
+        lacking = {
+            (member, ledger_id)
+            for (member, ledger_id), holding in seen.holdings.items()
+            if holding.lacks and not self._is_inline(seen, ledger_id)
+        }
+        if not lacking:
+            return
+        sources: dict[Member, list[LedgerMetadata]] = {}
+        for ledger_id in {ledger_id for _, ledger_id in lacking}:
+            for member in _whole_members(seen, ledger_id):
+                sources.setdefault(member, []).append(seen.audited[ledger_id])
+        named: dict[int, set[PlacedLog]] = {}
+        for files in self._run([NameFiles(a, tuple(ls)) for a, ls in self._at(sources)]):
+            for ledger_id, logs in files.items() if isinstance(files, dict) else ():
+                named.setdefault(ledger_id, set()).update(logs)
+        targets: dict[Member, list[LedgerMetadata]] = {}
+        for member, ledger_id in lacking:
+            if ledger_id in named:
+                targets.setdefault(member, []).append(seen.audited[ledger_id])
+        looks = [
+            LookForFiles(address, tuple((x, tuple(named[x.ledger_id])) for x in ledgers))
+            for address, ledgers in self._at(targets)
+        ]
+        for look, missing in zip(looks, self._run(looks), strict=True):
+            for ledger_id, files in missing.items() if isinstance(missing, dict) else ():
+                key = (look.address.member, ledger_id)
+                seen.holdings[key] = with_files(seen.holdings[key], files)
+
+    def _at(
+        self, of_member: Mapping[Member, list[LedgerMetadata]]
+    ) -> Iterator[tuple[BookieAddress, list[LedgerMetadata]]]:
+        for member, ledgers in of_member.items():
+            yield self._addresses[member], ledgers
+
+    # --- judging ------------------------------------------------------------------------------
+
+    def _gaps(self, ledger: LedgerMetadata, seen: _Seen) -> Iterator[Gap]:
+        members = {m for fragment in ledger.fragments for m in fragment.ensemble}
+        answers = {member: self._answer(member, ledger, seen) for member in members}
+        if all(answer is None for answer in answers.values()):
+            return
+        yield from gaps(ledger, answers, is_inline=self._is_inline(seen, ledger.ledger_id))
+
+    def _answer(self, member: Member, ledger: LedgerMetadata, seen: _Seen) -> Answer:
+        if member in seen.looked:
+            return seen.holdings.get((member, ledger.ledger_id))
+        return self._absent(member)
+
+    def _absent(self, member: Member) -> Absent:
+        who = f"bookie {member.bookie_id}"
+        if member.bookie_id not in self._registered:
+            return Absent(f"{who} is not registered any more", is_gone=True)
+        if member not in self._addresses:
+            problem = f"{who} was initialised anew since and has lost its data"
+            return Absent(problem, is_gone=True)
+        if member in self._lost:
+            return Absent(f"{who} was declared lost", is_gone=True)
+        return Absent(self.findings.silent[member.bookie_id], is_gone=False)
+
+    def _is_inline(self, seen: _Seen, ledger_id: int) -> bool | None:
+        """Whether records of the ledger hold their rows; None if nobody shows one."""
+        if any(ledger_id in looked.inline for looked in seen.looked.values()):
+            return True
+        ledger = seen.audited[ledger_id]
+        members = {m for fragment in ledger.fragments for m in fragment.ensemble}
+        shown = [self._answer(member, ledger, seen) for member in members]
+        is_shown = any(
+            x is None or (isinstance(x, Holding) and x.is_inline is False) for x in shown
+        )
+        return False if is_shown else None
+
+    def _waiting(self, ledger: LedgerMetadata, seen: _Seen) -> Waiting | None:
+        """Why an unclosed ledger does not get on; None if it is closed, or only being written."""
+        if ledger.state is LedgerState.CLOSED:
+            return None
+        away = dict(self._away(ledger, seen))
+        for unfinished in unfinished_recoveries(self._cluster, [seen.ledgers[ledger.ledger_id]]):
+            stuck = unfinished.stuck
+            if stuck is not None:
+                return Waiting(
+                    ledger.ledger_id,
+                    ledger.state.value,
+                    stuck.reason,
+                    stuck.waiting_for,
+                    stuck.hint,
+                )
+        if not away and ledger.state is LedgerState.OPEN:
+            return None
+        reason = "; ".join(away.values()) or "its recovery goes on, or died before it could say"
+        hint = f"`bkspark ledger recover {ledger.ledger_id}`"
+        return Waiting(ledger.ledger_id, ledger.state.value, reason, tuple(sorted(away)), hint)
+
+    def _away(self, ledger: LedgerMetadata, seen: _Seen) -> Iterator[tuple[str, str]]:
+        """Members of the last fragment that a writer or recovery would miss, and why (RB-25)."""
+        for member in ledger.last_fragment.ensemble:
+            answer = self._answer(member, ledger, seen)
+            if isinstance(answer, Absent):
+                yield member.bookie_id, answer.reason
+            elif answer is not None and answer.unknown:
+                yield member.bookie_id, answer.unknown
+            elif answer is not None and answer.is_unmarked:
+                lacks = "lacks what it took for its writer: it has lost data of the ledger"
+                yield member.bookie_id, f"bookie {member.bookie_id} {lacks}"
+
+    def _has_changed(self, ledger: LedgerMetadata) -> bool:
+        now = self._cluster.ledgers.get(str(ledger.ledger_id))
+        return now is None or now.value != ledger
+
+    # --- noting -------------------------------------------------------------------------------
+
+    def _note(
+        self, ledger: LedgerMetadata, found: list[Gap], waiting: Waiting | None, seen: _Seen
+    ) -> None:
+        self.findings.checked += 1
+        self.findings.gaps += found
+        if waiting is not None:
+            self.findings.waiting.append(waiting)
+        problem = misplaced(ledger, self._domains)
+        if problem:
+            self.findings.misplaced[ledger.ledger_id] = problem
+        for member in seen.looked:
+            holding = seen.holdings.get((member, ledger.ledger_id))
+            if holding is None:
+                continue
+            if holding.strays:
+                self.findings.strays[member.bookie_id] += holding.strays
+            if holding.problem and not holding.lacks:
+                told = (ledger.ledger_id, member.bookie_id, holding.problem)
+                self.findings.problems.append(told)
+
+    def _note_orphans(self, seen: _Seen) -> None:
+        """What bookies have besides; a ledger that is new by now is none."""
+        for member, looked in seen.looked.items():
+            for ledger_id in looked.others:
+                kind = self._orphan_kind(ledger_id, member, seen)
+                if kind:
+                    self.findings.add_orphan(member.bookie_id, kind, ledger_id)
+
+    def _orphan_kind(self, ledger_id: int, member: Member, seen: _Seen) -> str:
+        ledger = seen.ledgers.get(ledger_id)
+        if ledger is None or (ledger_id not in self._dropped and ledger_id in seen.audited):
+            found = self._cluster.ledgers.get(str(ledger_id))
+            if found is None:
+                is_unreadable = layout.ledger_key(ledger_id) in self._cluster.unreadable
+                return "" if is_unreadable else OrphanKind.NO_RECORD
+            if any(member in fragment.ensemble for fragment in found.value.fragments):
+                return ""
+            ledger = found.value
+        if ledger.state is LedgerState.DELETING:
+            return OrphanKind.DELETED
+        return OrphanKind.DROPPED if ledger_id in self._dropped else OrphanKind.NO_MEMBER
+
+
+def _whole_members(seen: _Seen, ledger_id: int) -> list[Member]:
+    """Members that show every record that they should; of each fragment one at least, if any."""
+    ledger = seen.audited[ledger_id]
+    chosen: dict[Any, Member] = {}
+    for fragment, _ in known_fragments(ledger):
+        for member in fragment.ensemble:
+            holding = seen.holdings.get((member, ledger_id))
+            shows = holding is None or not (holding.unknown or holding.lacking_in(fragment))
+            if member in seen.looked and shows:
+                chosen.setdefault(fragment.first_entry_id, member)
+    return list(dict.fromkeys(chosen.values()))

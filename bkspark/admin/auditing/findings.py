@@ -1,0 +1,180 @@
+"""What an audit has found so far, and the report of it."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bkspark.admin.auditing.copies import Copies, Gap, worst
+from bkspark.admin.auditing.plan import AuditPlan
+from bkspark.admin.maintenance import Facts, Left, Report
+
+SAMPLES_MAX = 100
+"""So many ids are kept of what is only counted."""
+
+VERB = "audit"
+
+COUNTERS = {
+    Copies.NONE: "NUM_LEDGERS_HAVING_NO_REPLICA_OF_AN_ENTRY",
+    Copies.BELOW_ACK_QUORUM: "NUM_LEDGERS_HAVING_LESS_THAN_AQ_REPLICAS_OF_AN_ENTRY",
+    Copies.BELOW_WRITE_QUORUM: "NUM_LEDGERS_HAVING_LESS_THAN_WQ_REPLICAS_OF_AN_ENTRY",
+    Copies.UNKNOWN: "NUM_LEDGERS_NOT_KNOWN_TO_HAVE_ALL_REPLICAS",
+}
+"""BookKeeper's names, but for the last: it takes a bookie that is silent for one that is lost."""
+
+UNDER_REPLICATED = "NUM_UNDER_REPLICATED_LEDGERS"
+NOT_ADHERING = "NUM_LEDGERS_NOT_ADHERING_TO_PLACEMENT_POLICY"
+CHECKED = "NUM_LEDGERS_CHECKED"
+WAITING = "NUM_LEDGERS_WAITING_FOR_RECOVERY"
+ORPHANED = "NUM_ORPHANED_LEDGER_FOLDERS"
+STRAYS = "NUM_ORPHANED_ENTRY_LOGS"
+RECORDLESS = "NUM_LISTED_LEDGERS_WITHOUT_A_RECORD"
+UNREADABLE = "NUM_UNREADABLE_RECORDS"
+
+
+class OrphanKind:
+    """Why a bookie has something that no ledger accounts for."""
+
+    NO_RECORD = "no metadata record: it is being made now, or its creation was killed"
+    DELETED = "the ledger is deleted"
+    DROPPED = "the ledger was dropped from its log"
+    NO_MEMBER = "no fragment of the ledger names the bookie"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A ledger that is not closed and does not get on, and why."""
+
+    ledger_id: int
+    state: str
+    reason: str
+    waiting_for: tuple[str, ...] = ()
+    hint: str = ""
+
+
+@dataclass(slots=True)
+class Findings:
+    """Grows with what is wrong, not with what was looked at.
+
+    Attributes:
+        orphans: how many folders of ledgers, by bookie and kind.
+        samples: the first ledger ids of each of these.
+        strays: how many entry logs that no record names, by bookie.
+        misplaced: ledgers whose placement is not kept, and why.
+        problems: (ledger id, bookie id, what is damaged or strange among its journals).
+        changing: ledgers that changed under each look.
+        recordless: by log, ledgers on its list that have no metadata record.
+    """
+
+    checked: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
+    problems: list[tuple[int, str, str]] = field(default_factory=list)
+    misplaced: dict[int, str] = field(default_factory=dict)
+    orphans: Counter[tuple[str, str]] = field(default_factory=Counter)
+    samples: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    strays: Counter[str] = field(default_factory=Counter)
+    changing: list[int] = field(default_factory=list)
+    silent: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    recordless: dict[str, list[int]] = field(default_factory=dict)
+
+    def add_orphan(self, bookie_id: str, kind: str, ledger_id: int) -> None:
+        key = (bookie_id, kind)
+        self.orphans[key] += 1
+        samples = self.samples.setdefault(key, [])
+        if len(samples) < SAMPLES_MAX:
+            samples.append(ledger_id)
+
+    def report(self, plan: AuditPlan) -> Report:
+        return Report(
+            VERB,
+            plan.facts,
+            {"ledgers": self.checked, "bookies": len(plan.bookie_ids) - len(self.silent)},
+            list(self._left()),
+            self._counters(),
+            {
+                "copies": [_gap_row(gap) for gap in self.gaps],
+                "waiting": [_waiting_row(waiting) for waiting in self.waiting],
+                "placement": [
+                    {"ledger_id": ledger_id, "reason": reason}
+                    for ledger_id, reason in sorted(self.misplaced.items())
+                ],
+                "orphans": list(self._orphan_rows()),
+            },
+        )
+
+    def _left(self) -> Iterator[Left]:
+        for bookie_id, reason in sorted(self.silent.items()):
+            yield Left(f"bookie {bookie_id}", reason)
+        where: dict[int, set[str]] = {}
+        for gap in self.gaps:
+            where.setdefault(gap.ledger_id, set()).add(gap.member.bookie_id)
+        for ledger_id, copies in sorted(self._worst().items()):
+            shown = ", ".join(sorted(where[ledger_id]))
+            yield Left(f"ledger {ledger_id}", f"copies: {copies.value}, on {shown}")
+        for waiting in self.waiting:
+            yield Left(f"ledger {waiting.ledger_id}", f"{waiting.state}: {waiting.reason}")
+        for ledger_id, bookie_id, problem in self.problems:
+            yield Left(f"ledger {ledger_id}", f"on {bookie_id}: {problem}")
+        for ledger_id in self.changing:
+            yield Left(f"ledger {ledger_id}", "it changed each time that it was looked at")
+        for name, ids in sorted(self.recordless.items()):
+            reason = f"{len(ids)} of its ledgers have no metadata record, from {ids[0]} on"
+            yield Left(f"log {name}", reason)
+        for key, reason in sorted(self.unreadable.items()):
+            yield Left(f"metadata record {key}", reason)
+
+    def _worst(self) -> dict[int, Copies]:
+        """The worst that is found of each ledger."""
+        found: dict[int, Copies] = {}
+        for gap in self.gaps:
+            known = found.get(gap.ledger_id, gap.copies)
+            found[gap.ledger_id] = worst([gap.copies, known]) or known
+        return found
+
+    def _counters(self) -> dict[str, int]:
+        by_class = Counter(self._worst().values())
+        short = sum(count for copies, count in by_class.items() if copies is not Copies.UNKNOWN)
+        return {
+            CHECKED: self.checked,
+            UNDER_REPLICATED: short,
+            **{name: by_class[copies] for copies, name in COUNTERS.items()},
+            NOT_ADHERING: len(self.misplaced),
+            WAITING: len(self.waiting),
+            ORPHANED: sum(self.orphans.values()),
+            STRAYS: sum(self.strays.values()),
+            RECORDLESS: sum(map(len, self.recordless.values())),
+            UNREADABLE: len(self.unreadable),
+        }
+
+    def _orphan_rows(self) -> Iterator[Facts]:
+        for (bookie_id, kind), count in sorted(self.orphans.items()):
+            ids = self.samples[bookie_id, kind]
+            yield {"bookie_id": bookie_id, "count": count, "reason": kind, "ledger_ids": ids}
+        for bookie_id, count in sorted(self.strays.items()):
+            reason = "entry logs of closed ledgers that no record names"
+            yield {"bookie_id": bookie_id, "count": count, "reason": reason, "ledger_ids": []}
+
+
+def _gap_row(gap: Gap) -> Facts:
+    return {
+        "ledger_id": gap.ledger_id,
+        "fragment": gap.fragment_first_entry_id,
+        "first_entry_id": gap.entries[0],
+        "last_entry_id": gap.entries[1],
+        "bookie_id": gap.member.bookie_id,
+        "copies": gap.copies.value,
+        "is_unknown": gap.is_unknown,
+        "missing": gap.what,
+        "reason": gap.reason,
+    }
+
+
+def _waiting_row(waiting: Waiting) -> Facts:
+    return {
+        "ledger_id": waiting.ledger_id,
+        "state": waiting.state,
+        "reason": waiting.reason,
+        "waiting_for": list(waiting.waiting_for),
+        "hint": waiting.hint,
+    }

@@ -1,0 +1,131 @@
+"""Which entries the journals of one ledger commit on one bookie, told by as little as possible.
+
+Rule. One writer appends to a journal, in the order of entries, and nothing behind a record that
+failed. So a journal of rows whose first and last records are good and by its own writer holds all
+that its bookie should have in between: its length says that nothing is cut out (each trailer knows
+where it lies), and what the bytes in between are is for those to tell who read rows. Journals that
+name files, those of recoveries, and damaged ones are read head by head.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from bkspark.admin.auditing.ranges import Range
+from bkspark.bookie.contract import BookieRoot
+from bkspark.errors import CorruptDataError
+from bkspark.format.digest import Digester
+from bkspark.ledger.journals.journal_end import JournalEnds
+from bkspark.ledger.journals.journal_folder import find_journals, journals_of
+from bkspark.ledger.journals.journal_reader import Head, JournalName, JournalReader
+from bkspark.log.reading.ledger_files import keep_newest
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.record import AddRecord
+
+
+@dataclass(slots=True)
+class JournalsShown:
+    """What the journals of a ledger show on one bookie.
+
+    Attributes:
+        held: entries whose records are there.
+        records: those that name entry logs, by first entry id.
+        is_inline: whether records hold their rows; None if there are none.
+        problem: why there may be more than is shown, in one line.
+    """
+
+    held: list[Range] = field(default_factory=list)
+    records: dict[int, AddRecord] = field(default_factory=dict)
+    is_inline: bool | None = None
+    problem: str = ""
+
+
+def show(
+    root: BookieRoot,
+    member: Member,
+    ledger: LedgerMetadata,
+    digester: Digester,
+    beat: Callable[[], None],
+) -> JournalsShown:
+    """Look at all journals of ``ledger`` on ``root``.
+
+    Raises:
+        BookieUnavailableError: the bookie gives no sure answer.
+    """
+    shown = JournalsShown()
+    known = journals_of(ledger, member)
+    found = find_journals(root, member.bookie_id, ledger.ledger_id, known)
+    shown.problem = found.problem
+    for name in found.names:
+        try:
+            _add(shown, _Journal(root, member, name, ledger, digester, beat), ledger)
+        except CorruptDataError as error:
+            shown.problem = str(error.args[0])
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Journal:
+    """One journal, and what reads it."""
+
+    root: BookieRoot
+    member: Member
+    name: str
+    ledger: LedgerMetadata
+    digester: Digester
+    beat: Callable[[], None]
+
+    def reader(self) -> JournalReader:
+        return JournalReader(
+            self.root,
+            self.name,
+            self.digester,
+            ledger_id=self.ledger.ledger_id,
+            beat=self.beat,
+        )
+
+    def span(self) -> Range | None:
+        """From the first to the last of its writer's rows; None if it has to be read."""
+        source = JournalName(self.ledger.ledger_id, self.member, self.name, self.digester)
+        last = JournalEnds().look(self.root, source).record
+        reader = self.reader()
+        heads = (head.record for head in reader.forwards(reader.head))
+        first = next((record for record in heads if not record.is_confirmation), None)
+        if first is None or last is None or not first.parts:
+            return None
+        if not (reader.is_by_its_writer(first) and reader.is_by_its_writer(last)):
+            return None
+        return first.first_entry_id, last.last_entry_id
+
+    def heads(self, shown: JournalsShown) -> Iterator[Head]:
+        """Every good record; damage with something behind it is noted."""
+        reader = self.reader()
+        yield from reader.forwards(reader.head)
+        if not reader.is_blocked:
+            return
+        behind = list(self._behind(reader.end))
+        if behind:
+            shown.problem = f"journal {self.name} is damaged at byte {reader.end}"
+        yield from behind
+
+    def _behind(self, damage: int) -> Iterator[Head]:
+        reader = self.reader()
+        for head in reader.backwards(reader.head, past_damage=True):
+            if head.begin <= damage:
+                return
+            yield head
+
+
+def _add(shown: JournalsShown, journal: _Journal, ledger: LedgerMetadata) -> None:
+    span = journal.span()
+    if span is not None:
+        shown.held.append(span)
+        shown.is_inline = True
+        return
+    records: dict[int, AddRecord] = {}
+    for head in journal.heads(shown):
+        keep_newest(records, head.record, ledger)
+    for record in records.values():
+        shown.held.append((record.first_entry_id, record.last_entry_id))
+        shown.is_inline = bool(record.parts)
+        if record.attempts:
+            keep_newest(shown.records, record, ledger)

@@ -1,0 +1,137 @@
+"""Looking at one bookie, beside it: the instructions of an audit."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from bkspark.admin.auditing import journals_shown
+from bkspark.admin.auditing.files import missing_file, name_of, named_logs
+from bkspark.admin.auditing.holding import Holding, MissingFile, Role, roles_of
+from bkspark.admin.auditing.journals_shown import JournalsShown
+from bkspark.admin.auditing.ranges import Range, difference, own_part
+from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.uri import open_bookie
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.format import layout
+from bkspark.format.digest import for_showing
+from bkspark.ledger.recovery.running import Beat, unheard
+from bkspark.ledger.recovery.writer import Writer
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a bookie shows of the ledgers that it was asked about.
+
+    Attributes:
+        holdings: of ledgers that are not as they should be; all others are.
+        inline: ids of ledgers whose records there hold their rows.
+        others: ledgers that it has something of and was not asked about.
+    """
+
+    holdings: Mapping[int, Holding]
+    inline: frozenset[int] = frozenset()
+    others: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotLooked:
+    """A bookie could not be looked at, and why: nothing is known of what it has."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Hold what a bookie has of some ledgers against what it should have; picklable.
+
+    Attributes:
+        shards: of ledger ids, in which is looked for what nobody asked about.
+        ledgers: those that name the bookie, without what is no business of it (``slim``).
+    """
+
+    address: BookieAddress
+    shards: tuple[int, ...]
+    ledgers: tuple[LedgerMetadata, ...]
+
+    def run(self, beat: Beat = unheard) -> Looked | NotLooked:
+        """Runs on: driver thread | executor."""
+        try:
+            with open_bookie(self.address).open_root() as root:
+                others = tuple(self._others(root, beat))
+                return self._looked(root, others, beat)
+        except BookieUnavailableError as error:
+            return NotLooked(str(error))
+
+    def _looked(self, root: BookieRoot, others: tuple[int, ...], beat: Beat) -> Looked:
+        holdings: dict[int, Holding] = {}
+        inline: set[int] = set()
+        for ledger in self.ledgers:
+            holding = _holding(root, self.address.member, ledger, beat)
+            if not holding.is_whole:
+                holdings[ledger.ledger_id] = holding
+            if holding.is_inline:
+                inline.add(ledger.ledger_id)
+            beat()
+        return Looked(holdings, frozenset(inline), others)
+
+    def _others(self, root: BookieRoot, beat: Beat) -> Iterator[int]:
+        asked = {ledger.ledger_id for ledger in self.ledgers}
+        for shard in self.shards:
+            for name in root.list(layout.shard_folder(shard)):
+                ledger_id = layout.ledger_of_folder(name)
+                if ledger_id is not None and ledger_id not in asked:
+                    yield ledger_id
+            beat()
+
+
+def slim(ledger: LedgerMetadata) -> LedgerMetadata:
+    """``ledger`` without what an audit does not look at: less to send."""
+    return replace(ledger, schema=b"", custom_metadata={}, transactions={}, laid_down=None)
+
+
+def _holding(root: BookieRoot, member: Member, ledger: LedgerMetadata, beat: Beat) -> Holding:
+    ledger_id = ledger.ledger_id
+    roles = list(roles_of(ledger, member))
+    is_unmarked = False
+    try:
+        if ledger.state is not LedgerState.CLOSED and member in ledger.last_fragment.ensemble:
+            is_unmarked = bool(Writer.of(ledger).taken.missing_in(root))
+        if not roles:
+            return Holding(ledger_id, is_unmarked=is_unmarked)
+        shown = journals_shown.show(root, member, ledger, for_showing(ledger.digest), beat)
+        files, strays = _files(root, member, ledger, shown)
+    except (BookieUnavailableError, InvalidRequestError) as error:
+        return Holding(ledger_id, unknown=str(error))
+    lacks = tuple(
+        (role.fragment.first_entry_id, entries)
+        for role in roles
+        for entries in _lacking(role, shown, ledger)
+    )
+    is_told = ledger.state is LedgerState.CLOSED and not lacks
+    return Holding(
+        ledger_id,
+        shown.is_inline,
+        lacks,
+        files,
+        strays if is_told else 0,
+        shown.problem,
+        is_unmarked=is_unmarked,
+    )
+
+
+def _lacking(role: Role, shown: JournalsShown, ledger: LedgerMetadata) -> Iterator[Range]:
+    for entries in difference(role.entries, shown.held):
+        part = own_part(entries, role.index, ledger.quorum) if shown.is_inline else entries
+        if part is not None:
+            yield part
+
+
+def _files(
+    root: BookieRoot, member: Member, ledger: LedgerMetadata, shown: JournalsShown
+) -> tuple[tuple[MissingFile, ...], int]:
+    """Entry logs that are not as the records say, and how many no record names."""
+    placed = [log for log in named_logs(ledger, shown.records.values()) if member in log.window]
+    missing = filter(None, (missing_file(root, ledger, log) for log in placed))
+    folder = layout.entries_folder(ledger.ledger_id)
+    listed = {f"{folder}/{name}" for name in root.list(folder)}
+    return tuple(missing), len(listed - {name_of(ledger, log) for log in placed})

@@ -1,0 +1,72 @@
+"""What an audit is going to look at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bkspark.admin.maintenance import Facts
+
+SHARDS = 256
+LEDGERS_AT_ONCE = 2000
+"""So many ledgers' answers are held at once, and no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Ledgers that are looked at together, on all bookies at once.
+
+    Attributes:
+        shards: in which is looked for what no ledger accounts for.
+    """
+
+    ledger_ids: tuple[int, ...]
+    shards: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlan:
+    """The steps of an audit.
+
+    Attributes:
+        is_of_all: whether it looks at all ledgers, and for what is on bookies besides.
+    """
+
+    bookie_ids: tuple[str, ...]
+    steps: tuple[Step, ...]
+    is_of_all: bool
+
+    @property
+    def ledger_count(self) -> int:
+        return sum(len(step.ledger_ids) for step in self.steps)
+
+    @property
+    def facts(self) -> Facts:
+        return {
+            "ledgers": self.ledger_count,
+            "bookies": list(self.bookie_ids),
+            "steps": len(self.steps),
+            "is_of_all": self.is_of_all,
+        }
+
+
+def plan_of_all(ledger_ids: Sequence[int], bookie_ids: Sequence[str]) -> AuditPlan:
+    """Whole shards at a time, so that each folder of a bookie is listed once."""
+    shards: list[list[int]] = [[] for _ in range(SHARDS)]
+    for ledger_id in ledger_ids:
+        shards[ledger_id % SHARDS].append(ledger_id)
+    steps: list[Step] = []
+    ids: list[int] = []
+    begin = 0
+    for shard in range(SHARDS):
+        if ids and len(ids) + len(shards[shard]) > LEDGERS_AT_ONCE:
+            steps.append(Step(tuple(ids), tuple(range(begin, shard))))
+            ids, begin = [], shard
+        ids += shards[shard]
+    steps.append(Step(tuple(ids), tuple(range(begin, SHARDS))))
+    return AuditPlan(tuple(bookie_ids), tuple(steps), is_of_all=True)
+
+
+def plan_of_some(ledger_ids: Sequence[int], bookie_ids: Sequence[str]) -> AuditPlan:
+    """Only these ledgers."""
+    begins = range(0, len(ledger_ids), LEDGERS_AT_ONCE)
+    steps = tuple(Step(tuple(ledger_ids[b : b + LEDGERS_AT_ONCE])) for b in begins)
+    return AuditPlan(tuple(bookie_ids), steps, is_of_all=False)

@@ -1,0 +1,86 @@
+"""``audit``: plan, carry out, report; of the whole cluster also note when it was."""
+
+import logging
+from collections.abc import Collection
+
+from bkspark import environment
+from bkspark.admin.auditing.audit import Audit
+from bkspark.admin.auditing.findings import VERB
+from bkspark.admin.auditing.plan import AuditPlan, plan_of_all, plan_of_some
+from bkspark.admin.listed_ledgers import gone_from_lists
+from bkspark.admin.maintenance import Progress, Report, Tell, planned, telling
+from bkspark.admin.survey import Survey
+from bkspark.cluster.cluster import Cluster
+from bkspark.format.report_record import ReportRecord
+from bkspark.ledger.recovery.running import Runner
+
+logger = logging.getLogger(__name__)
+
+
+def audit(
+    cluster: Survey,
+    *,
+    logs: Collection[str] = (),
+    ledgers: Collection[int] = (),
+    dry_run: bool = False,
+    run: Runner | None = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Which copies are missing, and which ledgers wait for recovery and for what.
+
+    Args:
+        logs, ledgers: looks at these only; if none is named, at all, and for what is on bookies
+            besides.
+        dry_run: only plans.
+        run: how instructions are carried out; None for threads of this process.
+
+    Raises:
+        NoSuchLedgerError: there is no such log or ledger.
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+    began_ms = environment.now_ms()
+    plan = plan_audit(cluster, logs, ledgers)
+    if dry_run:
+        return planned(VERB, plan)
+    work = Audit(cluster, plan, telling(run, tell), _dropped(cluster))
+    work.carry_out(progress)
+    names = cluster.log_names() if plan.is_of_all else logs
+    work.findings.recordless = dict(gone_from_lists(cluster, names, work.seen))
+    work.findings.unreadable = dict(cluster.unreadable)
+    report = work.findings.report(plan)
+    for left in report.left:
+        logger.info("audit: %s: %s", left.subject, left.reason)
+    if report.left:
+        logger.warning("audit: %s things are not well; the report names them", len(report.left))
+    if plan.is_of_all:
+        note_run(cluster, report, began_ms)
+    return report
+
+
+def plan_audit(
+    cluster: Cluster, logs: Collection[str] = (), ledgers: Collection[int] = ()
+) -> AuditPlan:
+    """What an audit of these, or of all, would look at; raises what ``audit`` raises."""
+    bookie_ids = sorted(cluster.bookies())
+    if not logs and not ledgers:
+        return plan_of_all(cluster.ledger_ids(), bookie_ids)
+    wanted = {cluster.ledger(ledger_id).value.ledger_id for ledger_id in ledgers}
+    for name in logs:
+        wanted |= set(cluster.log(name).value.listed_ids)
+    return plan_of_some(sorted(wanted), bookie_ids)
+
+
+def note_run(cluster: Cluster, report: Report, began_ms: int) -> None:
+    """Note that a verb has ended just now, for ``status`` and ``metrics``."""
+    record = ReportRecord(
+        report.verb, began_ms, environment.now_ms(), len(report.left), report.counters
+    )
+    cluster.reports.update(report.verb, lambda _before: record)
+
+
+def _dropped(cluster: Cluster) -> set[int]:
+    seen = (cluster.logs.get(name) for name in cluster.log_names())
+    return {
+        ledger_id for log in seen if log is not None for ledger_id in log.value.every_dropped_id()
+    }

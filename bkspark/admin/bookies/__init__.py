@@ -1,0 +1,51 @@
+"""The life of a bookie after it was added: closed to new ledgers, moved, begun anew, removed.
+
+Each call is a verb of ``bkspark bookie``. With ``dry_run`` it says what it would do, looks at all
+that it would look at otherwise, refuses what it would refuse, and changes nothing.
+"""
+
+from bkspark.admin.bookies import moving, reinitialising, removing
+from bkspark.admin.bookies.closing import set_marks, set_read_only
+from bkspark.admin.bookies.report import BookieReport
+from bkspark.cluster.cluster import Cluster
+
+
+def readonly(uri: str, bookie_id: str, *, off: bool = False, dry_run: bool = False) -> BookieReport:
+    """See ``closing.set_read_only``."""
+    with Cluster(uri) as cluster:
+        return set_read_only(cluster, bookie_id, off=off, dry_run=dry_run)
+
+
+def marks(
+    uri: str,
+    bookie_id: str,
+    *,
+    high: float | None = None,
+    low: float | None = None,
+    dry_run: bool = False,
+) -> BookieReport:
+    """See ``closing.set_marks``."""
+    with Cluster(uri) as cluster:
+        return set_marks(cluster, bookie_id, high=high, low=low, dry_run=dry_run)
+
+
+def move(
+    uri: str, bookie_id: str, url: str, *, accepts_risk: bool = False, dry_run: bool = False
+) -> BookieReport:
+    """See ``moving.move``."""
+    with Cluster(uri) as cluster:
+        return moving.move(cluster, bookie_id, url, accepts_risk=accepts_risk, dry_run=dry_run)
+
+
+def reinit(
+    uri: str, bookie_id: str, *, accepts_risk: bool = False, dry_run: bool = False
+) -> BookieReport:
+    """See ``reinitialising.reinit``."""
+    with Cluster(uri) as cluster:
+        return reinitialising.reinit(cluster, bookie_id, accepts_risk=accepts_risk, dry_run=dry_run)
+
+
+def remove(uri: str, bookie_id: str, *, force: bool = False, dry_run: bool = False) -> BookieReport:
+    """See ``removing.remove``."""
+    with Cluster(uri) as cluster:
+        return removing.remove(cluster, bookie_id, force=force, dry_run=dry_run)

@@ -1,0 +1,130 @@
+"""A bookie that has lost everything, begun anew under its own id.
+
+Its place gets a cookie with another incarnation. Ledgers name bookies by id and incarnation, so for
+what was written before it is another bookie: it is asked for nothing of that, and what it lacks
+proves nothing (RB-09, RB-10). New ledgers use it like any other.
+
+The record goes first, and the cookie after it. Between the two the place is no bookie, as it was
+before, so nobody uses it; whoever is killed there leaves nothing that the same call does not
+overwrite with a newer incarnation. The other way round a cookie that was found there could also be
+that of an old disk, of which ledgers know.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from bkspark import environment
+from bkspark.admin.bookies import places
+from bkspark.admin.bookies.report import BookieReport
+from bkspark.admin.views.sharing import all_ledgers
+from bkspark.bookie.uri import storage
+from bkspark.cluster import admission
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.format import cookie as cookie_format
+from bkspark.format.cluster import BookieRecord
+from bkspark.format.cookie import Cookie
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.storage.shown import shown_url
+
+
+def reinit(
+    cluster: Cluster, bookie_id: str, *, accepts_risk: bool = False, dry_run: bool = False
+) -> BookieReport:
+    """Begin a bookie whose place is empty anew, with an incarnation that nothing names.
+
+    Args:
+        accepts_risk: takes storage that might lose what it has, also if that was safe before.
+
+    Raises:
+        InvalidRequestError: there is no such bookie, or its place has a cookie, holds anything, is
+            unsuitable, or does not answer; nothing was changed. Or somebody else changed it
+            meanwhile.
+    """
+    before = cluster.bookie(bookie_id).value
+    _require_wiped(cluster, before)
+    place = storage(before.url)
+    is_accepted = accepts_risk or bool(before.storage_risk)
+    risk = admission.storage_risk(before.url, cluster.store.uri, is_accepted=is_accepted)
+    after = replace(
+        before,
+        incarnation=environment.token(),
+        domain=place.failure_domain(),
+        storage_risk=risk,
+        is_full=False,
+    )
+    plan = _plan(cluster, before, after)
+    if dry_run:
+        return BookieReport("reinit", bookie_id, before.incarnation, plan)
+    cluster.registrations.update(bookie_id, _instead_of(before, after))
+    cookie = Cookie(cluster.cluster_id, bookie_id, after.incarnation, environment.now_ms())
+    place.format(cookie_format.encode(cookie))
+    if cluster.bookie(bookie_id).value.incarnation != after.incarnation:
+        raise _changed(bookie_id)
+    return BookieReport("reinit", bookie_id, after.incarnation, plan, plan)
+
+
+def naming(cluster: Cluster, bookie_id: str) -> list[LedgerMetadata]:
+    """Ledgers that name a bookie in any incarnation, those that are deleted apart."""
+    return [
+        ledger
+        for ledger in all_ledgers(cluster, None)
+        if ledger.state is not LedgerState.DELETING
+        and any(m.bookie_id == bookie_id for f in ledger.fragments for m in f.ensemble)
+    ]
+
+
+def _plan(cluster: Cluster, before: BookieRecord, after: BookieRecord) -> tuple[str, ...]:
+    who, count = before.bookie_id, len(naming(cluster, before.bookie_id))
+    ledgers = "1 ledger names" if count == 1 else f"{count:,} ledgers name"
+    elsewhere = ""
+    if before.domain != after.domain:
+        elsewhere = f"; its place is on {after.domain} now, and was on {before.domain}"
+    return (
+        f"begin {who} anew at {shown_url(before.url)}, in place of incarnation "
+        f"{before.incarnation}{elsewhere}",
+        f"leave what it had for lost: {ledgers} what it was before",
+    )
+
+
+def _require_wiped(cluster: Cluster, record: BookieRecord) -> None:
+    shown, address = shown_url(record.url), cluster.address(record)
+    try:
+        found = places.cookie_at(address)
+        if found is None:
+            places.ask(address, storage(record.url).require_suitable)
+    except BookieUnavailableError as error:
+        raise InvalidRequestError(
+            f"whether {shown} is empty cannot be told: {error.args[0]}",
+            hint="see to its disk; a bookie that never comes back is declared lost "
+            f"(`bkspark bookie lost {record.bookie_id}`)",
+        ) from error
+    if found is not None:
+        raise InvalidRequestError(
+            f"{shown} has a cookie: it is a bookie still, and was not wiped",
+            hint="if it is to be given up with all that it may have, empty its directory first",
+        )
+
+
+def _instead_of(
+    before: BookieRecord, after: BookieRecord
+) -> Callable[[BookieRecord | None], BookieRecord]:
+    def changed(now: BookieRecord | None) -> BookieRecord:
+        if now is None or (now.url, now.incarnation) != (before.url, before.incarnation):
+            raise _changed(before.bookie_id)
+        return replace(
+            now,
+            incarnation=after.incarnation,
+            domain=after.domain,
+            storage_risk=after.storage_risk,
+            is_full=False,
+        )
+
+    return changed
+
+
+def _changed(bookie_id: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"bookie {bookie_id} was moved or initialised by somebody else meanwhile",
+        hint="`bkspark bookies` shows what it is now",
+    )

@@ -1,0 +1,87 @@
+"""What all maintenance verbs have in common: a plan, instructions, who carries them out, a report.
+
+A verb is a function of a cluster. It makes a *plan*: a frozen value that is all that ``--dry-run``
+prints. Carrying it out means *instructions*, each picklable and about one bookie, which a *runner*
+takes to where the bookie is: threads of this process, or tasks of Spark. What came of it is a
+*report*. Plans and reports are facts; nobody needs Spark or a terminal to make or to test them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
+
+Facts = Mapping[str, Any]
+"""Values that JSON has, by name."""
+
+Tell = Callable[[str], None]
+"""Told a line about whom is waited for."""
+
+Progress = Callable[[int, int], None]
+"""Told how much of how much is done."""
+
+
+class Plan(Protocol):
+    """What a verb is going to do."""
+
+    @property
+    def facts(self) -> Facts: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Something that is not as it should be when a verb has ended, and why."""
+
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a verb has done.
+
+    Attributes:
+        plan: the facts of its plan.
+        done: how much of what was done.
+        left: what is not well; empty if nothing is left to do.
+        counters: under BookKeeper's names for them, where it has one.
+        details: rows of tables, by the table's name.
+    """
+
+    verb: str
+    plan: Facts
+    done: Mapping[str, int] = field(default_factory=dict)
+    left: Sequence[Left] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+    details: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
+
+    @property
+    def exit_status(self) -> int:
+        """0 if nothing is left to do, else 1."""
+        return 1 if self.left else 0
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """All of it, in values that JSON has."""
+        return {
+            "verb": self.verb,
+            "plan": dict(self.plan),
+            "done": dict(self.done),
+            "left": [{"subject": item.subject, "reason": item.reason} for item in self.left],
+            "counters": dict(self.counters),
+            **{name: [dict(row) for row in rows] for name, rows in self.details.items()},
+        }
+
+
+def planned(verb: str, plan: Plan) -> Report:
+    """The report of a plan that is not carried out."""
+    return Report(verb, plan.facts)
+
+
+def telling(run: Runner | None, tell: Tell | None) -> Runner:
+    """``run``, or threads of this process, with somebody to tell whom is waited for."""
+    if run is None:
+        return partial(in_threads, tell=tell)
+    return run.telling(tell) if tell is not None and isinstance(run, TellingRunner) else run

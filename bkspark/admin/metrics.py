@@ -1,0 +1,126 @@
+"""A cluster in numbers, under BookKeeper's names where it has them; looked at now.
+
+What ledgers lack is told by the last audit, so asking costs the same however many ledgers there
+are. No name of a bookie's url or of a ledger gets into it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bkspark.admin.auditing.findings import VERB
+from bkspark.admin.survey import Survey
+from bkspark.cluster.bookie_status import BookieStatus
+
+WRITABLE, READ_ONLY, UNREGISTERED = 1, 0, -1
+"""What BookKeeper's SERVER_STATUS says."""
+
+STATES = ("usable", "full", "read-only", "not writable", "unavailable", "lost")
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A number, or one for each value of a label.
+
+    Attributes:
+        label: its name; empty if there is one number.
+        values: by the label's value, which is empty if there is none.
+    """
+
+    name: str
+    help: str
+    label: str
+    values: dict[str, float]
+
+
+def state_of(status: BookieStatus, *, is_lost: bool) -> str:
+    """One of ``STATES``."""
+    if is_lost:
+        return "lost"
+    if status.problem:
+        return "unavailable"
+    if status.write_problem:
+        return "not writable"
+    if status.record.is_read_only:
+        return "read-only"
+    return "full" if status.is_full else "usable"
+
+
+def gauges(cluster: Survey) -> Iterator[Gauge]:
+    """Everything, each time anew."""
+    lost = cluster.lost_members()
+    statuses = cluster.probe()
+    yield from _of_bookies(
+        {s.record.bookie_id: s for s in statuses},
+        {s.record.bookie_id: state_of(s, is_lost=s.member in lost) for s in statuses},
+    )
+    yield from _of_last_audit(cluster)
+    yield Gauge(
+        "bkspark_unreadable_metadata_records",
+        "Records of bookies and reports in the metadata store that cannot be read.",
+        "",
+        {"": len(cluster.unreadable)},
+    )
+
+
+def _of_bookies(statuses: dict[str, BookieStatus], states: dict[str, str]) -> Iterator[Gauge]:
+    counts = Counter(states.values())
+    yield Gauge(
+        "bkspark_bookies",
+        "Registered bookies by state.",
+        "state",
+        {state: counts[state] for state in STATES},
+    )
+    yield Gauge(
+        "bookie_SERVER_STATUS",
+        "1: gets new ledgers; 0: is only read; -1: cannot be used.",
+        "bookie",
+        {bookie_id: _status_number(state) for bookie_id, state in states.items()},
+    )
+    known = {i: status for i, status in statuses.items() if status.total_bytes}
+    yield Gauge(
+        "bkspark_bookie_free_bytes",
+        "Free space for new data, of bookies that tell it.",
+        "bookie",
+        {bookie_id: status.free_bytes for bookie_id, status in known.items()},
+    )
+    yield Gauge(
+        "bkspark_bookie_total_bytes",
+        "Size of the disk, of bookies that tell it.",
+        "bookie",
+        {bookie_id: status.total_bytes for bookie_id, status in known.items()},
+    )
+
+
+def _status_number(state: str) -> int:
+    if state in ("unavailable", "lost"):
+        return UNREGISTERED
+    return WRITABLE if state == "usable" else READ_ONLY
+
+
+def _of_last_audit(cluster: Survey) -> Iterator[Gauge]:
+    """Nothing if there was none: 0 would say that all is well."""
+    seen = cluster.reports.get(VERB)
+    if seen is None:
+        return
+    report = seen.value
+    for name, count in sorted(report.counters.items()):
+        yield Gauge(f"auditor_{name}", "Of the last audit of all ledgers.", "", {"": count})
+    yield Gauge(
+        "auditor_CHECK_ALL_LEDGERS_TIME",
+        "Seconds that the last audit took.",
+        "",
+        {"": (report.ended_ms - report.began_ms) / 1000},
+    )
+    yield Gauge(
+        "bkspark_last_run_timestamp_seconds",
+        "When a maintenance verb ended last.",
+        "verb",
+        {report.verb: report.ended_ms / 1000},
+    )
+    yield Gauge(
+        "bkspark_last_run_left",
+        "How much its last run left to do.",
+        "verb",
+        {report.verb: report.left},
+    )

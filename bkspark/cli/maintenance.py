@@ -1,0 +1,113 @@
+"""The maintenance verbs on a shell: one command each, with what all of them have in common."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bkspark import verbs
+from bkspark.admin.auditing.findings import CHECKED
+from bkspark.admin.maintenance import Report
+from bkspark.cli.output import (
+    Column,
+    note,
+    plural,
+    print_json,
+    print_pairs,
+    print_table,
+    progress_bar,
+)
+from bkspark.cli.session import COMMON, session_of
+from bkspark.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Print the plan, and change and look at nothing.")
+]
+SparkOption = Annotated[
+    bool, typer.Option("--spark", help="By tasks of a Spark session, not by threads.")
+]
+
+_COPIES = (
+    Column("ledger", "ledger_id"),
+    Column("entries", lambda row: f"{row['first_entry_id']} to {row['last_entry_id']}"),
+    Column("bookie", "bookie_id"),
+    Column("copies", "copies"),
+    Column("missing", "missing"),
+    Column("reason", "reason"),
+)
+_LEFT_MAX = 5
+
+
+def add_to(app: typer.Typer) -> None:
+    """Declare the commands."""
+    app.command(epilog=COMMON)(audit)
+
+
+def audit(
+    context: typer.Context,
+    log: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this log. May be repeated.")
+    ] = None,
+    ledger: Annotated[
+        list[int] | None, typer.Option(metavar="ID", help="Only this ledger. May be repeated.")
+    ] = None,
+    dry_run: DryRunOption = False,
+    spark: SparkOption = False,
+) -> None:
+    """Missing copies, and ledgers that wait for recovery.
+
+    Says which, on which bookies, and why. Reads records and looks at files, and no rows. Exit
+    status 1 if something is not well.
+    """
+    session = session_of(context)
+    with progress_bar("ledgers") as progress:
+        report = verbs.audit(
+            session.metadata_uri,
+            logs=log or (),
+            ledgers=ledger or (),
+            dry_run=dry_run,
+            spark=spark_session("bkspark audit") if spark else None,
+            tell=note,
+            progress=progress,
+        )
+    show(report, "copies", _COPIES, as_json=session.as_json)
+    raise typer.Exit(report.exit_status)
+
+
+def spark_session(name: str) -> "SparkSession":
+    """The session that is there, or a new one.
+
+    Raises:
+        InvalidRequestError: Spark is not installed.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise InvalidRequestError(
+            "--spark needs Spark, which is not installed", hint="pip install 'bkspark[spark]'"
+        ) from error
+    return SparkSession.builder.appName(name).getOrCreate()
+
+
+def show(report: Report, table: str, columns: Sequence[Column], *, as_json: bool) -> None:
+    """The whole report as JSON; for people its table, and what is left in a few lines."""
+    if as_json:
+        print_json(report.document)
+        return
+    if not report.done:
+        print_pairs(report.plan)
+        return
+    if report.details[table] or not sys.stdout.isatty():
+        print_table(report.details[table], columns)
+    for left in report.left[:_LEFT_MAX]:
+        note(f"{left.subject}: {left.reason}")
+    if len(report.left) > _LEFT_MAX:
+        note(f"and {len(report.left) - _LEFT_MAX:,} more; --json lists them all")
+    done = ", ".join(plural(count, what.removesuffix("s")) for what, count in report.done.items())
+    counts = {name: n for name, n in report.counters.items() if n and name != CHECKED}
+    found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    note(f"{report.verb}: {done}: {found or 'all is well'}")

@@ -1,0 +1,52 @@
+"""``bkspark metrics``: the cluster in numbers, as Prometheus reads them."""
+
+from typing import Annotated
+
+import typer
+
+from bkspark.admin.metrics import gauges
+from bkspark.cli.output import print_json
+from bkspark.cli.session import COMMON, session_of
+from bkspark.errors import InvalidRequestError
+
+
+def add_to(app: typer.Typer) -> None:
+    """Declare the command."""
+    app.command(epilog=COMMON)(metrics)
+
+
+def metrics(
+    context: typer.Context,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Serve them there, looked at anew each time.")
+    ] = "",
+) -> None:
+    """The cluster in numbers, for Prometheus.
+
+    Bookies are looked at now; what ledgers lack is told by the last audit.
+    """
+    session = session_of(context)
+    if listen:
+        host, port = _place(listen)
+        from bkspark.cli import exposition  # its library takes long to import
+
+        exposition.serve(session, host, port)
+    elif session.as_json:
+        with session.survey() as cluster:
+            found = list(gauges(cluster))
+        print_json(
+            {gauge.name: gauge.values if gauge.label else gauge.values[""] for gauge in found}
+        )
+    else:
+        from bkspark.cli import exposition
+
+        print(exposition.text(session), end="")
+
+
+def _place(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    if not (colon and port.isdecimal() and int(port) < 2**16):
+        raise InvalidRequestError(
+            f"{listen!r} is no place to listen at", hint="give HOST:PORT, such as localhost:9400"
+        )
+    return host.strip("[]"), int(port)

@@ -1,0 +1,80 @@
+"""What a look at a bookie has found, and what of it is noted in the bookie's record.
+
+A bookie whose disk has passed its upper mark gets no new ledgers before it is below the lower one
+(``protocol.ledger.fullness``). Which of the two was passed last is kept in the record, by whoever
+looks for bookies to write to and sees it change; nobody waits for that, or fails by it. A recovery
+that looks at records alone takes such a bookie where there is no other.
+"""
+
+import logging
+from dataclasses import dataclass, replace
+
+from bkspark.cluster.records import Records
+from bkspark.errors import BookKeeperError
+from bkspark.format.cluster import BookieRecord
+from bkspark.protocol.ledger import fullness
+from bkspark.protocol.ledger.metadata import Member
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BookieStatus:
+    """A registered bookie and whether it can be used now.
+
+    Attributes:
+        problem: empty if it can be read, else why not, in one line.
+        free_bytes, total_bytes: 0 if unknown.
+        write_problem: empty if it seems that it can be written to as well, else why not.
+    """
+
+    record: BookieRecord
+    problem: str = ""
+    free_bytes: int = 0
+    write_problem: str = ""
+    total_bytes: int = 0
+
+    @property
+    def member(self) -> Member:
+        return Member(self.record.bookie_id, self.record.incarnation)
+
+    @property
+    def may_join(self) -> bool:
+        """Whether it may get into an ensemble, unless it was declared lost."""
+        is_closed = self.record.is_read_only or self.is_full
+        return not (self.problem or self.write_problem or is_closed)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its disk is beyond its mark."""
+        was_full = self.record.is_full
+        return fullness.is_full(
+            self.record.marks, self.free_bytes, self.total_bytes, was_full=was_full
+        )
+
+    @property
+    def full_note(self) -> str:
+        """What follows from being full, in one line; empty if it is not."""
+        if not self.is_full:
+            return ""
+        return fullness.told(self.record.marks, self.free_bytes, self.total_bytes)
+
+
+def note_fullness(registrations: Records[BookieRecord], status: BookieStatus) -> None:
+    """Keep in the bookie's record that it has become full, or is so no more."""
+    if status.is_full == status.record.is_full:
+        return
+    bookie_id, is_full = status.record.bookie_id, status.is_full
+
+    def noted(now: BookieRecord | None) -> BookieRecord:
+        assert now is not None  # registrations are never removed
+        is_same = (now.incarnation, now.marks) == (status.record.incarnation, status.record.marks)
+        return replace(now, is_full=is_full) if is_same else now
+
+    logger.warning(
+        "bookie %s: %s", bookie_id, status.full_note or "it has room again, and gets new ledgers"
+    )
+    try:
+        registrations.update(bookie_id, noted)
+    except BookKeeperError as error:
+        logger.warning("bookie %s: that could not be noted: %s", bookie_id, error.args[0])

@@ -1,0 +1,147 @@
+"""The records of logs, whose older ledgers are on pages of their own.
+
+Whatever is stored here is made short first: its new pages are made, durable, then the record that
+names them takes its place ("paging", rule 2). So nobody who changes a log needs to know of pages,
+and no record that anybody reads names a page that is not there.
+"""
+
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+from bkspark import environment
+from bkspark.cluster.records import Records, Seen
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import layout, log_page, log_record
+from bkspark.metadata.contract import MetadataStore
+from bkspark.protocol.log.ledger_list import Page, PageContents
+from bkspark.protocol.log.paging import paged
+from bkspark.protocol.log.record import LogRecord
+
+NamedPage: TypeAlias = tuple[Page, PageContents]
+
+REMEMBERED_MAX = 512
+"""Pages that a process keeps in memory: a few megabytes, for any number of logs."""
+
+BYTES_MAX = 768 * 2**10
+"""What a record may have before a write begins, whatever the store: ZooKeeper takes some 1,000 kB,
+and other writers may be on their way."""
+
+_BRING_BACK = "bring the metadata store back as it was"
+
+
+class PageMemory:
+    """The pages that a process has seen last. They never change, so they are good for ever."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pages: OrderedDict[tuple[str, str, str], NamedPage] = OrderedDict()
+
+    def get(self, key: tuple[str, str, str]) -> NamedPage | None:
+        with self._lock:
+            if key in self._pages:
+                self._pages.move_to_end(key)
+            return self._pages.get(key)
+
+    def note(self, key: tuple[str, str, str], page: NamedPage) -> None:
+        with self._lock:
+            self._pages[key] = page
+            while len(self._pages) > REMEMBERED_MAX:
+                self._pages.popitem(last=False)
+
+
+class LogPages:
+    """The pages of one log: a ``PageSource``."""
+
+    def __init__(self, store: MetadataStore, log_name: str) -> None:
+        self._log_name = log_name
+        self._place = (store.uri, log_name)
+        self._records: Records[NamedPage] = Records(
+            store,
+            lambda name: layout.log_page_key(log_name, name),
+            lambda made, _nonce: log_page.encode(log_name, made[0].name, made[1]),
+            lambda name, data: _named(name, log_page.decode(log_name, name, data)),
+        )
+
+    def contents(self, page: Page) -> PageContents:
+        memory, key = environment.the_one(PageMemory), (*self._place, page.name)
+        known = memory.get(key)
+        if known is None:
+            known = self._read(page)
+            memory.note(key, known)
+        if known[0] != page:
+            raise CorruptDataError(
+                f"page {page.name} of log {self._log_name!r} does not hold what its record says",
+                hint=_BRING_BACK,
+            )
+        return known[1]
+
+    def make(self, made: NamedPage) -> None:
+        """Store a new page, durably.
+
+        Raises:
+            LedgerExistsError: there is one of this name, which is not this one.
+            OutcomeUnknownError: it is there or not; nothing names it.
+        """
+        self._records.create(made[0].name, made)
+        environment.the_one(PageMemory).note((*self._place, made[0].name), made)
+
+    def _read(self, page: Page) -> NamedPage:
+        seen = self._records.get(page.name)
+        if seen is None:
+            raise CorruptDataError(
+                f"page {page.name} of log {self._log_name!r} is missing, with the places of "
+                f"{page.ledger_count} ledgers",
+                hint=_BRING_BACK,
+            )
+        return seen.value
+
+
+def _named(name: str, contents: PageContents) -> NamedPage:
+    return contents.named(name), contents
+
+
+def _decoded(store: MetadataStore, name: str, data: bytes) -> LogRecord:
+    return with_source(store, log_record.decode(name, data))
+
+
+def with_source(store: MetadataStore, record: LogRecord) -> LogRecord:
+    return replace(record, source=LogPages(store, record.name))
+
+
+class LogRecords(Records[LogRecord]):
+    """Records of logs by name; what is read can fetch its pages, what is stored is short."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        # No method of its own: a store that is dropped goes with its last user (``timed_store``).
+        super().__init__(store, layout.log_key, log_record.encode, partial(_decoded, store))
+
+    def require_room(self, seen: Seen[LogRecord], schema: bytes) -> None:
+        """Whoever is about to write to the log, in rows of ``schema``, will be able to say so.
+
+        Raises:
+            InvalidRequestError: what pages do not bound has grown too much.
+        """
+        data = seen.stored.value
+        if len(data) + len(schema) > BYTES_MAX:  # perhaps of a version that knew no pages
+            short = paged(seen.value, lambda: layout.log_page_name(0, "0" * 32)).record
+            data = log_record.encode(short, "")
+        if len(data) + len(schema) > BYTES_MAX:
+            raise InvalidRequestError(
+                f"the record of log {seen.value.name!r} would have {len(data) + len(schema):,} "
+                f"bytes, and {BYTES_MAX:,} are what any metadata store surely takes",
+                hint="its columns, and the names of applications (txnAppId) and streaming queries "
+                "that ever wrote to it, are part of the record: go on in a new log, with fewer",
+            )
+
+    def _put(self, name: str, value: LogRecord, expected: int | None) -> Seen[LogRecord]:
+        short = paged(
+            with_source(self._store, value),
+            lambda: layout.log_page_name(value.generation, environment.token()),
+        )
+        pages = LogPages(self._store, name)
+        for made in short.pages:
+            pages.make(made)
+        return super()._put(name, short.record, expected)

@@ -1,0 +1,73 @@
+"""Pages of a log's ledgers <-> bytes of metadata records, and how a record names them."""
+
+from typing import Any
+
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import envelope, layout
+from bkspark.format.strict_json import integers
+from bkspark.protocol.log.ledger_list import LoggedLedger, Page, PageContents, Stretch
+
+KIND = "logpage"
+
+
+def encode(log_name: str, name: str, contents: PageContents) -> bytes:
+    """The page's bytes, to be stored under ``layout.log_page_key``."""
+    value = {
+        "ledgers": [encode_place(ledger) for ledger in contents.ledgers],
+        "pages": [encode_page(one) for one in contents.pages],
+        "ids": list(contents.ids),
+    }
+    present = {kind: items for kind, items in value.items() if items}
+    return envelope.encode(KIND, layout.log_page_key(log_name, name), present)
+
+
+def decode(log_name: str, name: str, data: bytes) -> PageContents:
+    """What is on the page.
+
+    Raises:
+        CorruptDataError: damaged, another page, or not possible for one.
+    """
+    fields = envelope.decode(KIND, layout.log_page_key(log_name, name), data)
+    try:
+        return PageContents(
+            ledgers=tuple(place(item) for item in fields.take_or_none("ledgers", list) or []),
+            pages=tuple(page(item) for item in fields.take_or_none("pages", list) or []),
+            ids=tuple(integers(fields.take_or_none("ids", list) or [])),
+        )
+    except (TypeError, ValueError, InvalidRequestError) as error:
+        raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
+
+
+def encode_place(ledger: LoggedLedger) -> list[int]:
+    place = [ledger.ledger_id, ledger.first_offset, ledger.entry_count, ledger.length_bytes]
+    return [*place, ledger.closed_ms] if ledger.closed_ms else place
+
+
+def place(item: list[Any]) -> LoggedLedger:
+    return LoggedLedger(*integers(item))
+
+
+def encode_page(page: Page) -> list[Any]:
+    return [
+        page.name,
+        page.height,
+        page.first_offset,
+        page.entry_count,
+        page.length_bytes,
+        page.ledger_count,
+        page.least_id,
+        page.greatest_id,
+    ]
+
+
+def page(item: list[Any]) -> Page:
+    name, *numbers = item
+    return Page(layout.log_page(name), *integers(numbers))
+
+
+def encode_stretch(one: Stretch) -> list[Any]:
+    return encode_page(one) if isinstance(one, Page) else encode_place(one)
+
+
+def stretch(item: list[Any]) -> Stretch:
+    return page(item) if item and type(item[0]) is str else place(item)

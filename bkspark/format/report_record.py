@@ -1,0 +1,56 @@
+"""When a maintenance verb ran last on the whole cluster, and what it found: for people.
+
+Nothing is ever decided by it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bkspark.errors import CorruptDataError
+from bkspark.format import envelope, layout
+
+KIND = "report"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRecord:
+    """The last run of a verb.
+
+    Attributes:
+        began_ms, ended_ms: for people.
+        left: how much is left to do.
+        counters: as in the verb's report.
+    """
+
+    verb: str
+    began_ms: int
+    ended_ms: int
+    left: int
+    counters: Mapping[str, int]
+
+
+def encode(report: ReportRecord, nonce: str) -> bytes:
+    value: dict[str, Any] = {
+        "nonce": nonce,
+        "verb": report.verb,
+        "began_ms": report.began_ms,
+        "ended_ms": report.ended_ms,
+        "left": report.left,
+        "counters": dict(report.counters),
+    }
+    return envelope.encode(KIND, layout.report_key(report.verb), value)
+
+
+def decode(verb: str, data: bytes) -> ReportRecord:
+    """Raises ``CorruptDataError``: damaged, of another verb, or malformed."""
+    fields = envelope.decode(KIND, layout.report_key(verb), data)
+    if fields.take("verb", str) != verb:
+        raise CorruptDataError(f"{fields.what} names another verb")
+    return ReportRecord(
+        verb=verb,
+        began_ms=fields.take("began_ms", int),
+        ended_ms=fields.take("ended_ms", int),
+        left=fields.take("left", int),
+        counters=fields.mapping("counters", int),
+    )

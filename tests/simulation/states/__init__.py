@@ -1,0 +1,1 @@
+"""All states of a small world, with the protocol's own machines."""

@@ -1,0 +1,46 @@
+"""What verbs note of their last run: bytes and back, and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import envelope, layout
+from bkspark.format.report_record import KIND, ReportRecord, decode, encode
+
+REPORT = ReportRecord("audit", 5, 7, 2, {"NUM_LEDGERS_CHECKED": 9, "NUM_ORPHANED_ENTRY_LOGS": 0})
+STORED = Path(__file__).parents[2] / "fixtures" / "reports" / "audit-v1"
+"""As the first version wrote it; never made again."""
+
+
+def test_it_comes_back_as_it_went() -> None:
+    assert decode("audit", encode(REPORT, "nonce")) == REPORT
+
+
+def test_what_the_first_version_wrote_is_read() -> None:
+    assert decode("audit", STORED.read_bytes()) == REPORT
+
+
+def test_a_record_of_another_verb_is_refused() -> None:
+    with pytest.raises(CorruptDataError):
+        decode("scrub", encode(REPORT, "nonce"))
+    other = envelope.encode(KIND, layout.report_key("audit"), {"verb": "scrub"})
+    with pytest.raises(CorruptDataError, match="another verb"):
+        decode("audit", other)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("left", "2"), ("ended_ms", True), ("counters", [1]), ("counters", {"a": "1"})],
+)
+def test_a_hostile_report_is_refused(field: str, value: object) -> None:
+    fields = {"verb": "audit", "began_ms": 5, "ended_ms": 7, "left": 2, "counters": {}}
+    data = envelope.encode(KIND, layout.report_key("audit"), {**fields, field: value})
+    with pytest.raises(CorruptDataError):
+        decode("audit", data)
+
+
+def test_a_verb_is_a_word() -> None:
+    for verb in ("", "../x", "a/b", "Audit", "a" * 33):
+        with pytest.raises(InvalidRequestError):
+            layout.report_key(verb)

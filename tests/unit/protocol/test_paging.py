@@ -1,0 +1,331 @@
+"""Pages of a log's record: whatever is done to it, it says what a record without pages says."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bkspark.errors import InvalidRequestError, OutcomeUnknownError
+from bkspark.format import log_page, log_record
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.log import paging
+from bkspark.protocol.log.ledger_list import LoggedLedger, Page, PageContents, ids_of
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.retention import retained_from
+from tests.unpaged import unpaged
+
+from .test_log import EMPTY, ledger, splice
+
+LENGTH = 3
+KEPT = 2 * LENGTH
+
+
+class Shelf:
+    """Pages in memory, as they would be stored."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, bytes] = {}
+        self.looks = 0
+        self._numbers = count()
+
+    def contents(self, page: Page) -> PageContents:
+        self.looks += 1
+        found = log_page.decode(EMPTY.name, page.name, self.stored[page.name])
+        assert found.named(page.name) == page
+        return found
+
+    def new_name(self) -> str:
+        return f"{0:08x}-{next(self._numbers):032x}"
+
+    def short(self, record: LogRecord) -> LogRecord:
+        """As it is read back after it was stored."""
+        result = paging.paged(replace(record, source=self), self.new_name)
+        for page, contents in result.pages:
+            assert page.name not in self.stored
+            self.stored[page.name] = log_page.encode(EMPTY.name, page.name, contents)
+        data = log_record.encode(result.record, "n")
+        stored = log_record.decode(EMPTY.name, data)
+        assert stored == result.record
+        return replace(stored, source=self)
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "PAGE_LENGTH", LENGTH)
+
+
+def log_of(ledger_count: int, shelf: Shelf) -> LogRecord:
+    """A log of ledgers of 4 entries each, which joined one by one."""
+    log = replace(EMPTY, source=shelf)
+    for number in range(ledger_count):
+        log = shelf.short(splice(log, ledger(number)).stamped(number + 1))
+    return log
+
+
+Step = tuple[str, int]
+Change = Callable[[LogRecord], LogRecord]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(1, 30)),
+        st.tuples(st.just("truncate"), st.integers(0, 100)),
+        st.tuples(st.just("overwrite"), st.just(0)),
+        st.tuples(st.just("delete"), st.just(0)),
+        st.tuples(st.just("abort"), st.integers(1, 12)),
+        st.tuples(st.just("work off"), st.integers(1, 20)),
+    ),
+    max_size=12,
+)
+
+
+class Pair:
+    """One log with pages and one without, to which the same is done."""
+
+    def __init__(self) -> None:
+        self.shelf = Shelf()
+        self.paged = replace(EMPTY, source=self.shelf)
+        self.plain = EMPTY
+        self.ids = count(100)
+
+    def do(self, what: str, how_much: int) -> None:
+        for change in self._changes(what, how_much):
+            self.paged = self.shelf.short(change(self.paged))
+            self.plain = change(self.plain)
+        self._require_equal()
+
+    def _changes(self, what: str, how_much: int) -> Iterator[Change]:
+        if what == "append":
+            for _ in range(how_much):
+                yield _joining(ledger(next(self.ids), 1 + how_much % 5), is_new=False)
+        elif what == "overwrite":
+            yield _joining(ledger(next(self.ids)), is_new=True)
+        elif what == "truncate":
+            before, span = self.plain.first_offset, self.plain.end_offset - self.plain.first_offset
+            yield lambda log: log.truncated(before + span * how_much // 100).stamped(7)
+        elif what == "delete":
+            yield LogRecord.vacated
+        elif what == "abort":
+            for _ in range(how_much):
+                yield partial(LogRecord.without, ledger_id=next(self.ids))
+        else:
+            yield partial(_work_off, gone=set(self.plain.to_delete[:how_much]))
+
+    def _require_equal(self) -> None:
+        whole = unpaged(self.paged)
+        assert sorted(whole.dropped) == sorted(self.plain.dropped)
+        assert sorted(whole.to_delete) == sorted(self.plain.to_delete)
+        for name in ("ledgers", "first_offset", "end_offset", "first_version", "length_bytes"):
+            assert getattr(whole, name) == getattr(self.plain, name)
+        assert self.paged.ledger_count == len(self.plain.ledgers)
+        assert self.paged.to_delete_count == len(self.plain.to_delete)
+
+
+def _joining(made: LedgerMetadata, *, is_new: bool) -> Change:
+    """Of two ledgers with as many entries one has more bytes."""
+    made = replace(made, length_bytes=1000 * (1 + made.ledger_id % 3))
+    return lambda log: splice(log, made, overwrite=is_new).stamped(made.ledger_id)
+
+
+def _work_off(log: LogRecord, gone: set[int]) -> LogRecord:
+    """Ledgers are forgotten that were deleted; on pages they are when these are opened."""
+    while log.pages_to_delete:
+        log = log.with_more_to_delete()
+    return log.forgetting(gone)
+
+
+@example([("append", 1)], 1, 0, 100)
+@settings(deadline=None, max_examples=60)
+@given(STEPS, st.integers(0, 200), st.integers(0, 60), st.integers(-1, 300))
+def test_a_log_with_pages_is_a_plain_list(
+    steps: list[Step], begin: int, length: int, ledger_id: int
+) -> None:
+    pair = Pair()
+    for step in steps:
+        pair.do(*step)
+        paged, plain = pair.paged, pair.plain
+        end = begin + length
+        shares = {
+            place: len(range(max(begin, place.first_offset), min(end, place.end_offset)))
+            for place in plain.ledgers
+        }
+        assert list(paged.ledgers_in(begin, end)) == [one for one in shares if shares[one]]
+        assert paged.bytes_in(begin, end) == sum(
+            place.length_bytes * share // place.entry_count for place, share in shares.items()
+        )
+        assert paged.lists(ledger_id) == (ledger_id in ids_of(plain.ledgers))
+        assert paged.has_dropped(ledger_id) == (ledger_id in plain.dropped)
+        limits = {"now_ms": 250, "positions": [begin], "ledger_count_max": length or None}
+        kept = {"retention_bytes": 10 * length, "retention_ms": begin}
+        assert retained_from(replace(paged, **kept), **limits) == retained_from(  # type: ignore[arg-type]
+            replace(plain, **kept),  # type: ignore[arg-type]
+            **limits,  # type: ignore[arg-type]
+        )
+
+
+@settings(deadline=None, max_examples=60)
+@given(STEPS)
+def test_a_record_stays_short(steps: list[Step]) -> None:
+    pair = Pair()
+    for step in steps:
+        pair.do(*step)
+        log = pair.paged
+        heights = [one.height if isinstance(one, Page) else 0 for one in log.older]
+        levels = 1 + max(heights, default=0)
+        assert len(log.ledgers) <= KEPT
+        assert len(log.older) <= levels * (KEPT + LENGTH)
+        assert len(log.dropped) <= 2 * KEPT + 3 * LENGTH
+        for pages in (log.dropped_pages, log.pages_to_delete):
+            assert len(pages) <= (1 + max((page.height for page in pages), default=0)) * KEPT
+
+
+def test_a_log_grows_by_levels() -> None:
+    log = log_of(200, Shelf())
+    assert [one.height for one in log.older if isinstance(one, Page)][:1] == [3]
+    assert len(log.stretches) < 4 * KEPT
+    assert log.ledger_count == 200
+    assert log.end_offset == 800
+
+
+def test_a_record_without_many_ledgers_has_no_pages_and_is_as_it_always_was() -> None:
+    log = log_of(KEPT, Shelf())
+    assert not log.has_pages
+    assert log_record.encode(log, "n").startswith(b"bkspark log v1 ")
+    assert log_record.encode(log_of(KEPT + 1, Shelf()), "n").startswith(b"bkspark log v2 ")
+
+
+def test_a_place_is_found_by_one_look_a_level() -> None:
+    shelf = Shelf()
+    log = log_of(200, shelf)
+    levels = max(one.height for one in log.older if isinstance(one, Page))
+    for offset in range(0, 800, 7):
+        shelf.looks = 0
+        [found] = log.ledgers_in(offset, offset + 1)
+        assert found.first_offset <= offset < found.end_offset
+        assert shelf.looks <= levels
+
+
+@pytest.mark.parametrize("offset", range(0, 201, 4))
+def test_at_its_border_a_page_is_not_looked_at(offset: int) -> None:
+    """What begins or ends where a page does needs nothing of it."""
+    shelf = Shelf()
+    log = log_of(50, shelf)
+    borders = {0, *(one.end_offset for one in log.stretches)}
+    shelf.looks = 0
+    log.bytes_in(0, offset)
+    log.truncated(offset)
+    assert (shelf.looks == 0) == (offset in borders)
+
+
+def test_who_appends_looks_at_no_page() -> None:
+    shelf = Shelf()
+    log = log_of(200, shelf)
+    shelf.looks = 0
+    log = splice(log, ledger(200))
+    log.without(201)
+    assert shelf.looks == 0
+    assert log.lists(200)
+
+
+def test_a_ledger_that_is_on_a_page_joins_no_second_time() -> None:
+    log = log_of(50, Shelf())
+    for number in range(50):
+        assert splice(log, ledger(number)) is log
+        assert log.without(number) is log
+
+
+def test_a_late_ledger_is_told_from_those_on_pages() -> None:
+    """Its id was taken long before: it lies within the ids of a page, and is not on it."""
+    shelf = Shelf()
+    log = replace(EMPTY, source=shelf)
+    for number in range(0, 100, 2):
+        log = shelf.short(splice(log, ledger(number)))
+    assert not log.lists(31)
+    after = shelf.short(splice(log, ledger(31)))
+    assert after.end_offset == log.end_offset + 4
+    for number in range(100, 160, 2):
+        after = shelf.short(splice(after, ledger(number)))
+    assert 31 not in after.ids_at_hand
+    assert after.lists(31)
+    assert not after.lists(33)
+
+
+def test_what_was_dropped_and_is_on_a_page_never_joins() -> None:
+    shelf = Shelf()
+    log = log_of(50, shelf)
+    overwritten = shelf.short(splice(log, ledger(50), overwrite=True))
+    assert overwritten.dropped_pages
+    emptied = shelf.short(log.truncated(160))
+    assert emptied.pages_to_delete
+    for number in range(40):
+        for after in (overwritten, emptied):
+            with pytest.raises(OutcomeUnknownError, match="was dropped"):
+                splice(after, ledger(number))
+    for number in range(60, 100):
+        overwritten = shelf.short(overwritten.without(number))
+    assert 61 not in overwritten.dropped
+    open_ledger = ledger(61, state=LedgerState.OPEN)
+    with pytest.raises(OutcomeUnknownError, match="was dropped"):
+        overwritten.with_tail(open_ledger)
+
+
+def test_a_ledger_of_a_page_that_a_truncation_opens_keeps_its_version_and_time() -> None:
+    shelf = Shelf()
+    before = log_of(50, shelf)
+    after = shelf.short(before.truncated(102).stamped(99))
+    whole = unpaged(after)
+    assert whole.first_version == 25
+    assert [one.ledger_id for one in whole.ledgers] == list(range(25, 50))
+    assert [one.closed_ms for one in whole.ledgers] == list(range(26, 51))
+
+
+def test_a_log_that_gave_up_all_pages_is_as_it_always_was() -> None:
+    shelf = Shelf()
+    log = shelf.short(log_of(50, shelf).truncated(196))
+    while log.pages_to_delete:
+        log = log.with_more_to_delete()
+    log = shelf.short(log.forgetting(range(50)))
+    assert not log.has_pages
+    assert [one.ledger_id for one in log.ledgers] == [49]
+
+
+def test_ledgers_without_a_time_get_that_of_the_last_change_when_they_are_paged() -> None:
+    places = tuple(LoggedLedger(n, n, 1, 1) for n in range(50))
+    log = Shelf().short(replace(EMPTY, ledgers=places, changed_ms=77))
+    assert {one.closed_ms for one in log.every_ledger()} == {77}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"older": (LoggedLedger(7, 0, 10, 1),)},
+        {"older": (Page("p", 1, 0, 9, 1, 1, 7, 7),)},
+        {"older": (Page("p", 1, 0, 10, 1, 1, 7, 7),), "ledgers": ()},
+    ],
+)
+def test_older_ledgers_are_pages_in_front_of_the_newest(changes: dict[str, Any]) -> None:
+    good = {"ledgers": (LoggedLedger(8, 10, 5, 1),), "first_offset": 10}
+    with pytest.raises(InvalidRequestError):
+        replace(EMPTY, **(good | changes))
+
+
+def test_a_record_that_came_from_nowhere_has_no_pages() -> None:
+    log = replace(log_of(50, Shelf()), source=EMPTY.source)
+    with pytest.raises(InvalidRequestError, match="not at hand"):
+        list(log.every_ledger())
+
+
+def test_what_no_page_can_hold_is_refused() -> None:
+    first, second = LoggedLedger(1, 0, 5, 1), LoggedLedger(2, 5, 5, 1)
+    for ledgers, ids in (((), ()), ((first,), (2,)), ((second, first), ())):
+        with pytest.raises(InvalidRequestError):
+            PageContents(ledgers=ledgers, ids=ids)
+
+
+def test_a_log_that_dropped_nothing_has_nothing_to_work_off() -> None:
+    assert not EMPTY.has_any_dropped
+    assert EMPTY.with_more_to_delete() is EMPTY
+    assert EMPTY.without(5).has_any_dropped
