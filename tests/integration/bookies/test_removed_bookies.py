@@ -17,6 +17,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookieUnavailableError, CorruptDataError, InvalidRequestError
 from bkspark.format import layout
+from bkspark.format.cluster import BookieRecord
 from bkspark.log.batch import commit as batch_commit
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.writing_steps import Failed
@@ -59,6 +60,18 @@ def rig_of(make_rig: Callable[..., Rig], count: int) -> Rig:
     assert disk is not None
     disk.free_bytes, disk.total_bytes = disk.free_bytes * 4, disk.total_bytes * 4
     return rig
+
+
+def put_others_together(rig: Rig) -> None:
+    """All but the victim fail together: it is the one that joins beside any of them."""
+    with Cluster(rig.uri) as cluster:
+        for other in rig.urls.keys() - {VICTIM}:
+            cluster.registrations.update(other, in_one_rack)
+
+
+def in_one_rack(record: BookieRecord | None) -> BookieRecord:
+    assert record is not None
+    return replace(record, domain="rack")
 
 
 @contextmanager
@@ -298,6 +311,7 @@ def test_a_writer_that_is_about_to_put_it_in_anothers_place_counts_nothing_there
     named_and_given_up = 0
     for number in range(60):
         rig = rig_of(make_rig, 5)
+        put_others_together(rig)
         bookies.readonly(rig.uri, VICTIM)
         with rig.faults.installed(), BookKeeper(rig.uri) as keeper:
             ledger = keeper.create_ledger()

@@ -212,21 +212,23 @@ def test_a_bookie_that_did_not_surely_join_is_not_asked_again(memory_rig: Rig) -
 
 def test_who_did_not_surely_join_a_new_ledger_can_join_it_as_anybody(memory_rig: Rig) -> None:
     """What it was sent is nobody's marker: it may come at any time, also where that was lost."""
-    late: list[Operation] = []
+    asked: list[Operation] = []
 
     def decide(_number: int, operation: Operation) -> Fault | None:
-        if operation.call != "put_new" or late:
+        if operation.call != "put_new":
             return None
-        late.append(operation)
-        return Fault(Moment.AFTER)
+        asked.append(operation)
+        return Fault(Moment.AFTER) if operation is asked[0] else None
 
     with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
         memory_rig.faults.decide = decide
         ledger = memory_rig.ledger(keeper.create_ledger().ledger_id)
-    (refused,) = late
-    assert refused.place not in {m.bookie_id for m in ledger.last_fragment.ensemble}
-    assert refused.name in memory_rig.names(refused.place)
-    assert refused.name != layout.permission(ledger.ledger_id, 1, ledger.token)
+    late = asked[0]
+    assert late.place not in {m.bookie_id for m in ledger.last_fragment.ensemble}
+    assert late.name in memory_rig.names(late.place)
+    assert late.name != layout.permission(ledger.ledger_id, 1, ledger.token)
+    in_its_name = [operation.place for operation in asked if operation.name == late.name]
+    assert len(in_its_name) == ledger.quorum.ensemble_size, "nobody is asked once it came late"
 
 
 def test_what_is_lost_beyond_the_promise_is_told(memory_rig: Rig) -> None:
