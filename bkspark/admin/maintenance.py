@@ -48,6 +48,7 @@ class Report:
         left: what is not well; empty if nothing is left to do.
         counters: under BookKeeper's names for them, where it has one.
         details: rows of tables, by the table's name.
+        summary: what was found, in a line of plain words for people; empty if all is well.
     """
 
     verb: str
@@ -56,6 +57,7 @@ class Report:
     left: Sequence[Left] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     details: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
+    summary: str = ""
 
     @property
     def exit_status(self) -> int:

@@ -9,6 +9,7 @@ import logging
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.format import layout
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 logger = logging.getLogger(__name__)
 
@@ -27,10 +28,9 @@ class Survey(Cluster):
         """Ids of all ledgers, also of those that cannot be read."""
         return self._ids(layout.LEDGERS_PREFIX)
 
-    def read_all(self) -> None:
-        """Read each record once, so that ``unreadable`` names all that cannot be."""
-        for ledger_id in self.ledger_ids():
-            self.ledgers.get(str(ledger_id))
+    def read_all(self) -> list[LedgerMetadata]:
+        """Read each record once, so that ``unreadable`` names all that cannot be; the ledgers."""
+        found = [self.ledgers.get(str(ledger_id)) for ledger_id in self.ledger_ids()]
         for ledger_id in self._ids(layout.RECOVERIES_PREFIX):
             self.recoveries.get(str(ledger_id))
         for name in self.log_names():
@@ -38,6 +38,7 @@ class Survey(Cluster):
         self.bookies()
         self.lost_members()
         self._counters.get(layout.LEDGER_COUNTER_KEY)
+        return [seen.value for seen in found if seen is not None]
 
     def _ids(self, prefix: str) -> list[int]:
         ids = []

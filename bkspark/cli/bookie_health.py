@@ -1,6 +1,6 @@
 """What is wrong with the bookies of a cluster, for the commands that check things."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
@@ -8,7 +8,7 @@ from bkspark.cluster.admission import require_apart
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.ledger.metadata import LedgerState, Member
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.placement import Candidate, shared_domains
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 
@@ -30,19 +30,20 @@ def risk_findings(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Fi
         yield Finding(Level.WARN, "places", error.args[0], error.hint)
 
 
-def named_members(cluster: Cluster, lost: Collection[Member]) -> set[Member]:
+def named_members(
+    cluster: Cluster, ledgers: Iterable[LedgerMetadata], lost: Collection[Member]
+) -> set[Member]:
     """Those of ``lost`` that hold, or should hold, something of a ledger that is not deleted.
 
     All of them where a record could not be read: it may name any.
     """
     if cluster.unreadable:
         return set(lost)
-    ledgers = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids() if lost)
     return {
         member
-        for seen in ledgers
-        if seen is not None and seen.value.state is not LedgerState.DELETING
-        for fragment in seen.value.fragments
+        for ledger in ledgers
+        if ledger.state is not LedgerState.DELETING
+        for fragment in ledger.fragments
         for member in fragment.ensemble
         if member in lost
     }

@@ -178,8 +178,7 @@ def _cluster(metadata_uri: str) -> Iterator[Finding]:
     try:
         with Survey(metadata_uri) as cluster:
             statuses, lost = cluster.probe(), cluster.lost_members()
-            cluster.read_all()
-            named = bookie_health.named_members(cluster, lost)
+            named = bookie_health.named_members(cluster, cluster.read_all(), lost)
             undeleted = list(health.deletion_findings(cluster))
             unreadable = list(health.unreadable_findings(cluster))
             storage = list(_storage(cluster, statuses))

@@ -1,23 +1,22 @@
 """``bkspark status``: what is wrong with a cluster now."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from bkspark.admin import views
 from bkspark.admin.auditing.findings import CHECKED, VERB
+from bkspark.admin.auditing.holding import known_fragments
+from bkspark.admin.auditing.words import LOSSES, in_words
 from bkspark.admin.listed_ledgers import gone_from_lists
 from bkspark.admin.survey import Survey
 from bkspark.cli import bookie_health
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
-from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
-from bkspark.protocol.ledger.metadata import LedgerState, Member
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 _PROBLEMS_SHOWN_MAX = 5
-_NOT_CLOSED = (LedgerState.OPEN.value, LedgerState.IN_RECOVERY.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +29,23 @@ class Health:
 
 def examine(cluster: Survey, shown_uri: str) -> Health:
     """Look at everything once."""
-    cluster.read_all()
+    read = cluster.read_all()
     statuses = cluster.probe()
     lost = cluster.lost_members()
-    named = bookie_health.named_members(cluster, lost)
-    away = {s.record.bookie_id for s in statuses if s.problem and s.member not in lost}
-    ledgers = views.ledgers(cluster, None)
-    missing = views.underreplicated(cluster, None)
+    usable = {status.member for status in statuses if not status.problem}
+    ledgers = views.ledger_rows(cluster, read)
+    kept = _kept(read, ledgers)
     found = [
         Finding(Level.OK, "cluster", f"{cluster.cluster_id} at {shown_uri}"),
-        *bookie_health.bookie_findings(statuses, lost, named),
+        *bookie_health.bookie_findings(
+            statuses, lost, bookie_health.named_members(cluster, read, lost)
+        ),
         *bookie_health.log_findings(cluster, statuses, lost),
         *bookie_health.risk_findings(cluster, statuses),
         *bookie_health.domain_findings(statuses),
-        *_replication(ledgers, missing, away),
+        *_copies(kept, usable, {s.member for s in statuses if s.member not in lost}),
     ]
-    unclosed = _unclosed(cluster, statuses)
+    unclosed = _unclosed(cluster, read, usable)
     found += _unclosed_findings(unclosed)
     found += _leftovers(ledgers, {ledger["ledger_id"] for ledger in unclosed})
     found += deletion_findings(cluster)
@@ -56,7 +56,6 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
         found,
         {
             "bookies": views.bookies(cluster, None),
-            "underreplicated": missing,
             "unclosed": unclosed,
         },
     )
@@ -86,11 +85,11 @@ def _last_audit(cluster: Cluster) -> Iterator[Finding]:
     report = seen.value
     shown = views.timestamp(report.ended_ms)
     when = "at an unknown time" if shown is None else f"{shown:%Y-%m-%d %H:%M}Z"
-    counts = {name: count for name, count in report.counters.items() if count and name != CHECKED}
-    found = ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "all was well"
+    found = in_words(report.counters) or "all was well"
+    is_loss = any(report.counters.get(name) for name in LOSSES)
     checked = plural(report.counters.get(CHECKED, 0), "ledger")
     yield Finding(
-        Level.WARN if report.left else Level.OK,
+        Level.FAIL if is_loss else Level.WARN if report.left else Level.OK,
         "audit",
         f"{when}, {checked}: {found}",
         "`bkspark audit` looks again" if report.left else "",
@@ -129,70 +128,66 @@ def deletion_findings(cluster: Cluster) -> Iterator[Finding]:
         )
 
 
-def _replication(
-    ledgers: list[views.Row], missing: list[views.Row], away: Collection[str]
+def _kept(read: list[LedgerMetadata], rows: list[views.Row]) -> list[LedgerMetadata]:
+    """Ledgers that are neither deleted nor dropped from their log."""
+    dropped = {row["ledger_id"] for row in rows if row["place"] == views.DROPPED}
+    return [
+        ledger
+        for ledger in read
+        if ledger.state is not LedgerState.DELETING and ledger.ledger_id not in dropped
+    ]
+
+
+def _copies(
+    kept: list[LedgerMetadata], usable: Collection[Member], expected: Collection[Member]
 ) -> Iterator[Finding]:
-    kept = [ledger for ledger in ledgers if ledger["place"] != views.DROPPED]
-    closed = [ledger for ledger in kept if ledger["state"] == LedgerState.CLOSED.value]
-    secret = [ledger for ledger in closed if ledger["digest_type"] != "CRC32C"]
-    if not missing:
-        count = plural(len(closed) - len(secret), "closed ledger")
-        yield Finding(Level.OK, "copies", f"nothing is missing of {count}")
-    else:
-        by_ledger = Counter(row["ledger_id"] for row in missing)
-        is_away = any(row["bookie_id"] in away for row in missing)
-        yield Finding(
-            Level.FAIL,
-            "copies",
-            f"copies are missing of {plural(len(by_ledger), 'ledger')}",
-            "reads step over what is missing while one good copy is left"
-            + ("; bring back the bookies that are away" if is_away else ""),
-        )
-        for ledger_id in sorted(by_ledger)[:_PROBLEMS_SHOWN_MAX]:
-            rows = [row for row in missing if row["ledger_id"] == ledger_id]
-            where = ", ".join(sorted({row["bookie_id"] for row in rows}))
-            yield Finding(Level.FAIL, f"ledger {ledger_id}", f"lacks copies on {where}")
-        if len(by_ledger) > _PROBLEMS_SHOWN_MAX:
-            more = plural(len(by_ledger) - _PROBLEMS_SHOWN_MAX, "more ledger")
-            yield Finding(Level.FAIL, "copies", f"and {more}", "--json lists them all")
-    if secret:
-        yield Finding(
-            Level.OK,
-            "passwords",
-            f"of {plural(len(secret), 'ledger')} with a password only the bookies were looked at",
-        )
-    unclosed = [ledger for ledger in kept if ledger["state"] in _NOT_CLOSED]
-    if unclosed:
-        yield Finding(
-            Level.OK,
-            "open",
-            f"of {plural(len(unclosed), 'open ledger')} only the bookies were looked at",
-        )
+    """Ledgers that name bookies which cannot be read, by their records alone.
+
+    Args:
+        expected: members that may be back one day.
+    """
+    away: dict[int, set[Member]] = {}
+    for ledger in kept:
+        members = {m for fragment, _ in known_fragments(ledger) for m in fragment.ensemble}
+        if not members <= set(usable):
+            away[ledger.ledger_id] = members - set(usable)
+    if not away:
+        yield Finding(Level.OK, "copies", "no ledger names a bookie that cannot be read")
+        return
+    is_away = any(member in expected for members in away.values() for member in members)
+    yield Finding(
+        Level.FAIL,
+        "copies",
+        f"copies are missing of {plural(len(away), 'ledger')}: their bookies cannot be read",
+        "reads step over what is missing while one good copy is left"
+        + ("; bring back the bookies that are away" if is_away else ""),
+    )
+    for ledger_id in sorted(away)[:_PROBLEMS_SHOWN_MAX]:
+        where = ", ".join(sorted({member.bookie_id for member in away[ledger_id]}))
+        yield Finding(Level.FAIL, f"ledger {ledger_id}", f"lacks copies on {where}")
+    if len(away) > _PROBLEMS_SHOWN_MAX:
+        more = plural(len(away) - _PROBLEMS_SHOWN_MAX, "more ledger")
+        yield Finding(Level.FAIL, "copies", f"and {more}", "`bkspark audit --json` lists them all")
 
 
-def _unclosed(cluster: Cluster, statuses: list[BookieStatus]) -> list[views.Row]:
+def _unclosed(
+    cluster: Cluster, read: list[LedgerMetadata], usable: Collection[Member]
+) -> list[views.Row]:
     """Ledgers that are IN_RECOVERY, or OPEN with a bookie that cannot be used."""
-    usable = {
-        Member(status.record.bookie_id, status.record.incarnation)
-        for status in statuses
-        if not status.problem
-    }
-    stuck = {row["ledger_id"]: row for row in views.recoveries(cluster, None)}
+    stuck = {row["ledger_id"]: row for row in views.recovery_rows(cluster, read)}
     rows: list[views.Row] = []
-    for ledger_id in cluster.ledger_ids():
-        seen = cluster.ledgers.get(str(ledger_id))
-        if seen is None or seen.value.state in (LedgerState.CLOSED, LedgerState.DELETING):
+    for ledger in read:
+        if ledger.state in (LedgerState.CLOSED, LedgerState.DELETING):
             continue
-        ledger = seen.value
         away = [m.bookie_id for m in ledger.last_fragment.ensemble if m not in usable]
         if away or ledger.state is LedgerState.IN_RECOVERY:
             rows.append(
                 {
-                    "ledger_id": ledger_id,
+                    "ledger_id": ledger.ledger_id,
                     "state": ledger.state.value,
                     "term": ledger.term,
                     "missing_bookies": away,
-                    "recovery": stuck.get(ledger_id),
+                    "recovery": stuck.get(ledger.ledger_id),
                 }
             )
     return rows

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bkspark import verbs
-from bkspark.admin.auditing.findings import CHECKED
 from bkspark.admin.maintenance import Report
 from bkspark.cli.output import (
     Column,
@@ -108,6 +107,4 @@ def show(report: Report, table: str, columns: Sequence[Column], *, as_json: bool
     if len(report.left) > _LEFT_MAX:
         note(f"and {len(report.left) - _LEFT_MAX:,} more; --json lists them all")
     done = ", ".join(plural(count, what.removesuffix("s")) for what, count in report.done.items())
-    counts = {name: n for name, n in report.counters.items() if n and name != CHECKED}
-    found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    note(f"{report.verb}: {done}: {found or 'all is well'}")
+    note(f"{report.verb}: {done}: {report.summary or 'all is well'}")

@@ -316,26 +316,6 @@ MUTANTS = (
         (f"{DAMAGED}::test_other_listings_show_the_rest_and_name_it",),
     ),
     Mutant(
-        "status reads journals whole",
-        "admin/replication_check.py",
-        "        for begin, end in reader.frames():\n",
-        "        root.read(name)\n        for begin, end in reader.frames():\n",
-        (
-            "tests/unit/admin/test_replication_check.py"
-            "::test_a_journal_that_claims_to_be_long_is_not_read_whole",
-        ),
-    ),
-    Mutant(
-        "status takes a damaged journal for a short one",
-        "admin/replication_check.py",
-        "        if is_corrupt or reader.tail(CHUNK_BYTES_MAX) is Tail.CORRUPT:\n",
-        "        if reader.tail(CHUNK_BYTES_MAX) is Tail.INCOMPLETE:\n",
-        (
-            "tests/unit/admin/test_replication_check.py"
-            "::test_damage_in_a_journal_is_named_with_the_entries_behind_it",
-        ),
-    ),
-    Mutant(
         "status names no damaged record",
         "cli/health.py",
         "    found += unreadable_findings(cluster)",
@@ -345,8 +325,8 @@ MUTANTS = (
     Mutant(
         "a damaged ledger has no row",
         "admin/views/ledger_views.py",
-        "    if log_name is None:\n        rows +=",
-        "    if log_name is places:\n        rows +=",
+        "    if log_name is None and cluster.unreadable:\n        rows +=",
+        "    if log_name is places_of_ledgers:\n        rows +=",
         (f"{DAMAGED}::test_a_damaged_ledger_is_a_row_and_hides_no_other",),
     ),
 )

@@ -12,7 +12,7 @@ COPIES = f"{SUMS}::test_each_entry_has_as_many_copies_as_counting_says"
 UNNAMED = f"{AUDIT}::test_a_bookie_without_its_record_is_asked_for_the_files_that_others_name"
 DROPPED = f"{LOOKS}::test_what_a_log_has_let_go_of_is_not_missing"
 METRICS = "tests/unit/cli/test_metrics.py"
-STATUS = "tests/unit/cli/test_audit.py::test_what_is_missing_is_a_row_and_status_warns"
+STATUS = "tests/unit/cli/test_audit.py::test_what_is_missing_is_a_row_and_status_fails"
 
 MUTANTS = (
     Mutant(
@@ -166,8 +166,8 @@ MUTANTS = (
     Mutant(
         "status says that the last audit was well, whatever it found",
         "cli/health.py",
-        '        Level.WARN if report.left else Level.OK,\n        "audit",',
-        '        Level.OK,\n        "audit",',
+        "        Level.FAIL if is_loss else Level.WARN if report.left else Level.OK,\n",
+        "        Level.OK,\n",
         (STATUS,),
     ),
     Mutant(

@@ -289,13 +289,6 @@ MUTANTS = (
         (f"{STALE}::test_an_audit_finds_what_is_there",),
     ),
     Mutant(
-        "what is not listed is shown as missing",
-        "admin/replication_check.py",
-        "find_journals(root, member.bookie_id, ledger.ledger_id, journals_of(ledger, member))",
-        "find_journals(root, member.bookie_id, ledger.ledger_id, ())",
-        (f"{STALE}::test_a_plan_finds_the_records_of_a_writer_who_did_not_close_it",),
-    ),
-    Mutant(
         "a listing is more than a hint where a journal is just made",
         "bookie/object_store.py",
         'return name if self._objects.look(f"{folder}/{head}") is None else head',

@@ -161,13 +161,6 @@ MUTANTS = (
         (MISSING_BESIDE,),
     ),
     Mutant(
-        "the health check does not say what is strange",
-        "admin/replication_check.py",
-        "        shown.problem = found.problem\n",
-        "",
-        (MISSING_BESIDE,),
-    ),
-    Mutant(
         "links and folders are left out of a listing",
         "storage/posix_calls.py",
         "            if not _TEMP.fullmatch(entry.name)\n",

@@ -4,7 +4,7 @@ from .mutant import Mutant
 
 STATUS = "tests/unit/cli/test_status.py"
 LEAVES = "tests/unit/cli/test_lost.py::test_a_lost_bookie_leaves_status_once_nothing_is_left_on_it"
-LOOKED_AT = f"{STATUS}::test_copies_are_said_to_be_there_only_of_ledgers_that_were_looked_at"
+KEPT = f"{STATUS}::test_of_dropped_and_deleted_ledgers_no_copies_are_missing"
 NEEDS = f"{STATUS}::test_a_log_that_needs_more_bookies_than_there_are_cannot_be_written_to"
 
 MUTANTS = (
@@ -32,8 +32,8 @@ MUTANTS = (
     Mutant(
         "a deleted ledger keeps a lost bookie in status",
         "cli/bookie_health.py",
-        "        if seen is not None and seen.value.state is not LedgerState.DELETING\n        for",
-        "        if seen is not None\n        for",
+        "        if ledger.state is not LedgerState.DELETING\n        for",
+        "        if ledger is not None\n        for",
         (LEAVES,),
     ),
     Mutant(
@@ -44,25 +44,32 @@ MUTANTS = (
         (f"{STATUS}::test_a_cluster_without_bookies_is_not_well",),
     ),
     Mutant(
-        "nothing is missing of what was not looked at for want of a password",
+        "what was dropped is missed",
         "cli/health.py",
-        "len(closed) - len(secret)",
-        "len(closed)",
-        (LOOKED_AT,),
+        "LedgerState.DELETING and ledger.ledger_id not in dropped\n",
+        "LedgerState.DELETING\n",
+        (KEPT,),
     ),
     Mutant(
-        "nothing is missing of what was dropped",
+        "what was deleted is missed",
         "cli/health.py",
-        'kept = [ledger for ledger in ledgers if ledger["place"] != views.DROPPED]',
-        "kept = ledgers",
-        (LOOKED_AT,),
+        "if ledger.state is not LedgerState.DELETING and ledger.ledger_id not in dropped\n",
+        "if ledger.ledger_id not in dropped\n",
+        (KEPT,),
     ),
     Mutant(
-        "open ledgers are passed over in silence",
+        "a ledger whose bookies are gone is well",
         "cli/health.py",
-        '[ledger for ledger in kept if ledger["state"] in _NOT_CLOSED]',
-        "[]",
-        (LOOKED_AT,),
+        "        if not members <= set(usable):\n",
+        "        if not members & set(usable) and not members:\n",
+        (KEPT,),
+    ),
+    Mutant(
+        "status looks at every copy",
+        "cli/health.py",
+        "    kept = _kept(read, ledgers)\n",
+        "    kept = _kept(read, ledgers)\n    views.underreplicated(cluster, None)\n",
+        (f"{STATUS}::test_bookies_are_asked_no_more_and_records_read_once_however_many_ledgers",),
     ),
     Mutant(
         "a ledger whose record is gone is not missed",

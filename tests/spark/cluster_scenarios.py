@@ -21,7 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import bkspark
-from bkspark.admin.replication_check import missing_replicas
+from bkspark.admin.auditing.run import gaps_of
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -174,7 +174,7 @@ def recovered(place: Place, name: str, marks: Path) -> dict[str, Any]:
         report = recover(cluster, handle.ledger_id, Password(), run=runner)
         found = keeper.open_ledger(handle.ledger_id, recovery=False)
         values = [entry.value.decode() for entry in found.read()]
-        missing = [str(x) for x in missing_replicas(cluster, [found.metadata])]
+        missing = [str(gap) for gap in gaps_of(cluster, [handle.ledger_id])]
     return {
         "attempts": attempts(mark),
         "end": report.last_entry_id,

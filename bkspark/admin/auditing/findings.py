@@ -93,7 +93,7 @@ class Findings:
             list(self._left()),
             self._counters(),
             {
-                "copies": [_gap_row(gap) for gap in self.gaps],
+                "copies": [gap_row(gap) for gap in self.gaps],
                 "waiting": [_waiting_row(waiting) for waiting in self.waiting],
                 "placement": [
                     {"ledger_id": ledger_id, "reason": reason}
@@ -156,7 +156,8 @@ class Findings:
             yield {"bookie_id": bookie_id, "count": count, "reason": reason, "ledger_ids": []}
 
 
-def _gap_row(gap: Gap) -> Facts:
+def gap_row(gap: Gap) -> Facts:
+    """``gap`` as a row of a table."""
     return {
         "ledger_id": gap.ledger_id,
         "fragment": gap.fragment_first_entry_id,

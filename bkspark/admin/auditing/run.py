@@ -1,12 +1,15 @@
 """``audit``: plan, carry out, report; of the whole cluster also note when it was."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from bkspark import environment
 from bkspark.admin.auditing.audit import Audit
+from bkspark.admin.auditing.copies import Gap
 from bkspark.admin.auditing.findings import VERB
 from bkspark.admin.auditing.plan import AuditPlan, plan_of_all, plan_of_some
+from bkspark.admin.auditing.words import in_words
 from bkspark.admin.listed_ledgers import gone_from_lists
 from bkspark.admin.maintenance import Progress, Report, Tell, planned, telling
 from bkspark.admin.survey import Survey
@@ -48,7 +51,8 @@ def audit(
     names = cluster.log_names() if plan.is_of_all else logs
     work.findings.recordless = dict(gone_from_lists(cluster, names, work.seen))
     work.findings.unreadable = dict(cluster.unreadable)
-    report = work.findings.report(plan)
+    found = work.findings.report(plan)
+    report = replace(found, summary=in_words(found.counters))
     for left in report.left:
         logger.info("audit: %s: %s", left.subject, left.reason)
     if report.left:
@@ -69,6 +73,14 @@ def plan_audit(
     for name in logs:
         wanted |= set(cluster.log(name).value.listed_ids)
     return plan_of_some(sorted(wanted), bookie_ids)
+
+
+def gaps_of(cluster: Cluster, ledger_ids: Sequence[int]) -> list[Gap]:
+    """What an audit of these ledgers finds missing now, for those who only show it."""
+    plan = plan_of_some(ledger_ids, sorted(cluster.bookies()))
+    work = Audit(cluster, plan, telling(None, None), _dropped(cluster))
+    work.carry_out(lambda _done, _total: None)
+    return work.findings.gaps
 
 
 def note_run(cluster: Cluster, report: Report, began_ms: int) -> None:

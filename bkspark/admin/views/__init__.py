@@ -13,9 +13,11 @@ from bkspark.admin.views.bookie_views import bookies
 from bkspark.admin.views.ledger_views import (
     fragments,
     fragments_of,
+    ledger_rows,
     ledgers,
     recoveries,
     recovery_of,
+    recovery_rows,
     underreplicated,
 )
 from bkspark.admin.views.log_views import history, logs
@@ -41,10 +43,12 @@ __all__ = [
     "fragments",
     "fragments_of",
     "history",
+    "ledger_rows",
     "ledgers",
     "logs",
     "recoveries",
     "recovery_of",
+    "recovery_rows",
     "sizes_of",
     "table",
     "timestamp",

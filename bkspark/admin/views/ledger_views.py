@@ -1,13 +1,13 @@
 """Views of ledgers: where they are, what is missing of them, and which recoveries are stuck."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from bkspark.admin.replication_check import missing_replicas
+from bkspark.admin.auditing.findings import gap_row
+from bkspark.admin.auditing.run import gaps_of
 from bkspark.admin.stuck_recoveries import UnfinishedRecovery, unfinished_recoveries
 from bkspark.admin.views.sharing import (
-    DROPPED,
     QUORUM_FIELDS,
     TIME,
     Row,
@@ -52,8 +52,12 @@ UNDERREPLICATED = pa.schema(
     [
         ("ledger_id", pa.int64()),
         ("log", pa.string()),
+        ("fragment", pa.int64()),
         ("first_entry_id", pa.int64()),
+        ("last_entry_id", pa.int64()),
         ("bookie_id", pa.string()),
+        ("copies", pa.string()),
+        ("is_unknown", pa.bool_()),
         ("missing", pa.string()),
         ("reason", pa.string()),
     ]
@@ -66,8 +70,16 @@ UNREADABLE = "UNREADABLE"
 
 def ledgers(cluster: Cluster, log_name: str | None) -> list[Row]:
     """One row per ledger, tombstones included; without a log also those that cannot be read."""
+    rows = ledger_rows(cluster, all_ledgers(cluster, log_name))
+    if log_name is None and cluster.unreadable:
+        rows += _unreadable_rows(cluster, places_of_ledgers(cluster))
+    return sorted(rows, key=lambda row: int(row["ledger_id"]))
+
+
+def ledger_rows(cluster: Cluster, found: Iterable[LedgerMetadata]) -> list[Row]:
+    """The rows of ``ledgers`` for those whose records were read."""
     places = places_of_ledgers(cluster)
-    rows: list[Row] = [
+    return [
         {
             "ledger_id": ledger.ledger_id,
             "log": log_of(ledger),
@@ -81,11 +93,8 @@ def ledgers(cluster: Cluster, log_name: str | None) -> list[Row]:
             "digest_type": ledger.digest.digest_type,
             "created": timestamp(ledger.created_ms),
         }
-        for ledger in all_ledgers(cluster, log_name)
+        for ledger in found
     ]
-    if log_name is None:
-        rows += _unreadable_rows(cluster, places)
-    return sorted(rows, key=lambda row: int(row["ledger_id"]))
 
 
 def _unreadable_rows(cluster: Cluster, places: Mapping[int, str]) -> Iterator[Row]:
@@ -124,36 +133,25 @@ def fragments_of(ledger: LedgerMetadata) -> list[Row]:
 
 
 def underreplicated(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per missing copy, of all ledgers but those dropped from their log or deleted."""
-    places = places_of_ledgers(cluster)
-    looked_at = {
-        ledger.ledger_id: ledger
-        for ledger in all_ledgers(cluster, log_name)
-        if ledger.state is not LedgerState.DELETING and places.get(ledger.ledger_id) != DROPPED
-    }
-    return [
-        {
-            "ledger_id": found.ledger_id,
-            "log": log_of(looked_at[found.ledger_id]),
-            "first_entry_id": found.first_entry_id,
-            "bookie_id": found.bookie_id,
-            "missing": found.missing,
-            "reason": found.reason,
-        }
-        for found in missing_replicas(cluster, looked_at.values())
-    ]
+    """One row per copy that is missing, or may be, as an audit finds them."""
+    logs = {ledger.ledger_id: log_of(ledger) for ledger in all_ledgers(cluster, log_name)}
+    found = [gap_row(gap) for gap in gaps_of(cluster, sorted(logs))]
+    return [{"log": logs[row["ledger_id"]], **row} for row in found]
 
 
 def recoveries(cluster: Cluster, log_name: str | None) -> list[Row]:
     """One row per ledger that is IN_RECOVERY, and why it cannot be closed."""
-    ledgers = all_ledgers(cluster, log_name)
-    return [_recovery(found) for found in unfinished_recoveries(cluster, ledgers)]
+    return recovery_rows(cluster, all_ledgers(cluster, log_name))
+
+
+def recovery_rows(cluster: Cluster, found: Iterable[LedgerMetadata]) -> list[Row]:
+    """The rows of ``recoveries`` for ledgers whose records were read."""
+    return [_recovery(unfinished) for unfinished in unfinished_recoveries(cluster, found)]
 
 
 def recovery_of(cluster: Cluster, ledger: LedgerMetadata) -> Row | None:
     """The row of ``recoveries`` for one ledger; None if it is not IN_RECOVERY."""
-    rows = [_recovery(found) for found in unfinished_recoveries(cluster, [ledger])]
-    return rows[0] if rows else None
+    return next(iter(recovery_rows(cluster, [ledger])), None)
 
 
 def _recovery(found: UnfinishedRecovery) -> Row:

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
-from bkspark.admin.replication_check import missing_replicas
+from bkspark.admin.auditing.run import gaps_of
 from bkspark.cluster import bookie_client, hang_memory
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -277,9 +277,9 @@ def test_a_look_at_what_is_missing_does_not_wait_for_ever(rig: Rig, gates: Gates
     gates.closed = {(members(target)[0], "list")}
     watch = Stopwatch()
     with Cluster(rig.uri) as cluster:
-        found = list(missing_replicas(cluster, [rig.ledger(result.ledger_id)]))
+        found = gaps_of(cluster, [result.ledger_id])
     assert watch.seconds < patience(4)
-    assert {missing.bookie_id for missing in found} == {members(target)[0]}
+    assert {gap.member.bookie_id for gap in found} == {members(target)[0]}
 
 
 # --- micro-batches -------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def test_an_honest_ledger_of_inline_rows_does_not_cost_its_size(uri: str) -> Non
     with BookKeeper(uri) as keeper, keeper.create_ledger() as handle:
         for _ in range(36):
             handle.append_many([bytes(64 * 1024)] * 64)
-    status, grown, shown = measured(uri, "status")
+    status, grown, shown = measured(uri, "audit")
     assert status == 0, shown
     assert grown < 60
 
@@ -98,14 +98,14 @@ def test_a_journal_that_claims_to_be_long_is_doubted_and_the_others_decide(
         os.truncate(path, SPARSE_BYTES)
     ledger_id = str(handle.ledger_id)
     for command in (
-        ("status",),
+        ("audit",),
         ("log", "read", "wal"),
         ("ledger", "recover", ledger_id),
         ("ledger", "read", ledger_id),
         ("log", "read", "wal", "--start", "3"),
     ):
         status, grown, shown = measured(uri, *command)
-        assert status == (0 if command != ("status",) else status), shown
+        assert status == (0 if command != ("audit",) else status), shown
         assert grown < 300, command
         if "read" in command:
             assert '"4"' in shown or "NA==" in shown or "4" in shown, shown

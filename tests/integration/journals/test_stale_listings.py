@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from bkspark.admin.auditing.journals_shown import show
-from bkspark.admin.replication_check import missing_replicas
+from bkspark.admin.auditing.run import gaps_of
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
@@ -105,7 +105,7 @@ def test_a_plan_finds_the_records_of_a_writer_who_did_not_close_it(memory_rig: R
     with unlisted(), Cluster(memory_rig.uri) as cluster:
         with OpenBookies(cluster) as bookies:
             found = find_records(bookies, ledger, Password())
-        missing = list(missing_replicas(cluster, [ledger]))
+        missing = gaps_of(cluster, [ledger.ledger_id])
     assert [record.token for record in found] == [writer.metadata.token]
     assert missing == []
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bkspark.admin.auditing.run import gaps_of
 from bkspark.admin.lost_bookies import declare_lost
-from bkspark.admin.replication_check import missing_replicas
 from bkspark.bookie import memory, posix_place
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
@@ -217,14 +217,14 @@ def test_what_is_missing_beside_something_strange_is_reported_with_its_name(
     writer = with_hidden_entry(memory_rig)
     writer.recover()
     ledger = memory_rig.ledger(writer.ledger_id)
-    assert not list(missing_replicas(writer.cluster, [ledger]))
+    assert not gaps_of(writer.cluster, [ledger.ledger_id])
     for index in (0, 1, 2):
         for name in memory_rig.names(writer.names[index]):
             if "/journal/" in name:
                 memory_rig.replace_file(writer.names[index], name, None)
         leave_stray(memory_rig, writer, index)
-    missing = list(missing_replicas(writer.cluster, [ledger]))
-    assert {found.bookie_id for found in missing} == set(writer.names)
+    missing = gaps_of(writer.cluster, [ledger.ledger_id])
+    assert {found.member.bookie_id for found in missing} == set(writer.names)
     assert all(STRAY in found.reason for found in missing)
     with OpenBookies(writer.cluster) as bookies, pytest.raises(CorruptDataError, match=STRAY):
         find_records(bookies, ledger, Password())

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.admin.replication_check import missing_replicas
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.waiting import wait_for_all_copies
 
+from .reading_all import missing_replicas
 from .scenes import audited, written
 
 SIZES = ((3, 3, 2), (4, 2, 2), (5, 3, 2))

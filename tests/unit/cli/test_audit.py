@@ -32,15 +32,16 @@ def test_a_clean_audit_is_in_status_with_its_time(run, ledger_id):
     assert (level, message[4], message[-25:]) == ("ok", "-", "Z, 1 ledger: all was well")
 
 
-def test_what_is_missing_is_a_row_and_status_warns(run, small_cluster, ledger_id):
+def test_what_is_missing_is_a_row_and_status_fails(run, small_cluster, ledger_id):
     bookie_id = lose_a_journal(small_cluster)
     status, out, err = run("audit")
     [row] = [line.split("\t") for line in out.splitlines()[1:]]
     assert (status, row[:4]) == (1, [str(ledger_id), "0 to 8", bookie_id, "below write quorum"])
     assert err.startswith(f"ledger {ledger_id}: copies: below write quorum, on {bookie_id}\n")
+    assert err.endswith(": 1 ledger with fewer copies than the write quorum\n")
     level, message = last_audit(run)
-    assert level == "warn"
-    assert "NUM_UNDER_REPLICATED_LEDGERS 1" in message
+    assert level == "fail"
+    assert message.endswith("1 ledger: 1 ledger with fewer copies than the write quorum")
 
 
 def test_the_document_has_plan_done_left_and_counters(run, small_cluster, ledger_id):

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from bkspark.admin import listed_ledgers
+from bkspark.bookie.posix import PosixRoot
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cli import health
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
+from bkspark.cluster.records import Records
 from bkspark.format import layout
 from bkspark.format.recovery import StuckRecovery
 
@@ -36,9 +38,7 @@ def messages(found, subject):
     return [(finding["level"], finding["message"]) for finding in found.get(subject, [])]
 
 
-def test_copies_are_said_to_be_there_only_of_ledgers_that_were_looked_at(
-    look, small_cluster, numbers
-):
+def test_a_cluster_with_all_kinds_of_ledgers_is_well(look, small_cluster, numbers):
     for name in ("a", "a", "b", "c"):
         password = Password(literal="secret") if name == "b" else None
         small_cluster.append(name, [numbers(0, 9)], password=password)
@@ -53,11 +53,46 @@ def test_copies_are_said_to_be_there_only_of_ledgers_that_were_looked_at(
         status, found = look()
         handle.release()
     assert status == 0
-    assert messages(found, "copies") == [("ok", "nothing is missing of 1 closed ledger")]
-    assert messages(found, "passwords") == [
-        ("ok", "of 1 ledger with a password only the bookies were looked at")
-    ]
-    assert ("ok", "of 1 open ledger only the bookies were looked at") in messages(found, "open")
+    assert messages(found, "copies") == [("ok", "no ledger names a bookie that cannot be read")]
+
+
+def test_bookies_are_asked_no_more_and_records_read_once_however_many_ledgers(
+    look, small_cluster, numbers, monkeypatch
+):
+    """Which copies are there is for an audit to look at."""
+    asked, read = [], []
+    for name in ("read", "size", "list"):
+        real = getattr(PosixRoot, name)
+        monkeypatch.setattr(
+            PosixRoot, name, lambda *args, real=real: asked.append(args) or real(*args)
+        )
+    get = Records.get
+    monkeypatch.setattr(Records, "get", lambda self, name: read.append(name) or get(self, name))
+    for _ in range(3):
+        small_cluster.append("a", [numbers(0, 9)])
+    asked.clear()
+    read.clear()
+    look()
+    assert not [args for args in asked if "ledgers" in args[1]]
+    assert [read.count(str(ledger_id)) for ledger_id in range(3)] == [1, 1, 1]
+
+
+def test_of_dropped_and_deleted_ledgers_no_copies_are_missing(look, small_cluster, numbers):
+    for name in ("a", "a", "c"):
+        small_cluster.append(name, [numbers(0, 9)])
+    with BookKeeper(small_cluster.uri) as keeper, Cluster(small_cluster.uri) as cluster:
+        keeper.delete_log("c")
+        cluster.logs.update(
+            "a", lambda log: replace(log, ledgers=log.ledgers[1:], first_offset=9, dropped=(0,))
+        )
+        kept = {m.bookie_id for m in cluster.ledger(1).value.last_fragment.ensemble}
+        assert health._kept([cluster.ledger(1).value.deleting()], []) == []
+    for bookie_id in kept:
+        shutil.rmtree(small_cluster.bookie(bookie_id))
+    status, found = look()
+    assert status == 1
+    assert messages(found, "copies")[0][1].startswith("copies are missing of 1 ledger:")
+    assert messages(found, "ledger 1") == [("fail", f"lacks copies on {', '.join(sorted(kept))}")]
 
 
 def test_a_ledger_of_a_log_without_a_record_is_missed(look, small_cluster, numbers):

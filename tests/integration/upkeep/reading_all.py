@@ -1,8 +1,4 @@
-"""Which copies of closed and open ledgers are missing now.
-
-A look, not a promise: bookies are opened, journals are read and entry logs are measured, but their
-blocks are not. What is found here is what the repair of a ledger would have to make again.
-"""
+"""Which copies are missing, by reading every record: what an audit is held against."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,0 +1,34 @@
+"""What an audit has counted, in words for people; the names of counters are for machines."""
+
+from collections.abc import Mapping
+
+from bkspark.admin.auditing import findings
+from bkspark.admin.auditing.copies import Copies
+
+_WORDS = {
+    findings.COUNTERS[Copies.NONE]: "ledger(s) with entries of which no copy is left",
+    findings.COUNTERS[Copies.BELOW_ACK_QUORUM]: "ledger(s) with fewer copies than the ack quorum",
+    findings.COUNTERS[
+        Copies.BELOW_WRITE_QUORUM
+    ]: "ledger(s) with fewer copies than the write quorum",
+    findings.COUNTERS[Copies.UNKNOWN]: "ledger(s) not known to have all copies",
+    findings.WAITING: "ledger(s) waiting for recovery",
+    findings.RECORDLESS: "listed ledger(s) without a metadata record",
+    findings.UNREADABLE: "metadata record(s) that cannot be read",
+    findings.NOT_ADHERING: "ledger(s) on fewer failure domains than there could be",
+    findings.ORPHANED: "folder(s) on bookies of no ledger",
+    findings.STRAYS: "entry log(s) that no record names",
+}
+"""The worst first."""
+
+LOSSES = (findings.UNDER_REPLICATED, findings.RECORDLESS, findings.UNREADABLE)
+"""Counters of what is missing for certain."""
+
+
+def in_words(counters: Mapping[str, int]) -> str:
+    """All that was found, in one line; empty if all is well."""
+    return ", ".join(
+        f"{counters[name]:,} {words.replace('(s)', '' if counters[name] == 1 else 's')}"
+        for name, words in _WORDS.items()
+        if counters.get(name)
+    )
