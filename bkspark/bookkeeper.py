@@ -239,7 +239,7 @@ class BookKeeper(BoundToProcess):
     def list_logs(self) -> list[str]:
         """Names of all logs, ascending."""
         found = ((name, self._cluster.logs.get(name)) for name in self._cluster.log_names())
-        return [name for name, seen in found if seen is not None and not seen.value.is_vacant]
+        return [name for name, seen in found if seen is not None and not seen.value.is_tombstone]
 
     def list_ledgers(self) -> list[int]:
         """Ids of all ledgers that are not deleted, ascending."""

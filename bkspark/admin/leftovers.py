@@ -18,9 +18,10 @@ from functools import partial
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
-from bkspark.ledger.recovery.running import Beat, Runner, in_threads, unheard
+from bkspark.ledger.recovery.running import Runner, in_threads
 from bkspark.protocol.ledger.metadata import LedgerState
 
 _SEALED = {LedgerState.CLOSED, LedgerState.DELETING}
@@ -46,7 +47,7 @@ class Sweep:
     address: BookieAddress
     ledger_ids: tuple[int, ...]
 
-    def run(self, beat: Beat = unheard) -> "Swept":
+    def run(self, beat: Heartbeat = no_heartbeat) -> "Swept":
         """Runs on: driver thread | executor."""
         removed = 0
         try:

@@ -133,7 +133,7 @@ def log_findings(
     count = len(_writable(statuses, lost))
     for name in cluster.log_names():
         seen = cluster.logs.get(name)
-        if seen is None or seen.value.is_vacant or seen.value.is_sealed:
+        if seen is None or seen.value.is_tombstone or seen.value.is_sealed:
             continue
         needed = seen.value.quorum.ensemble_size
         if needed > count:

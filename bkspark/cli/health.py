@@ -118,13 +118,13 @@ def deletion_findings(cluster: Cluster) -> Iterator[Finding]:
         seen = cluster.logs.get(name)
         if seen is None or not seen.value.to_delete_count:
             continue
-        command = "delete" if seen.value.is_vacant else "retain"
+        command = "delete" if seen.value.is_tombstone else "retain"
         now = f"`bkspark log {command} {name}` goes on with it"
         yield Finding(
             Level.WARN,
             f"log {name}",
             f"{plural(seen.value.to_delete_count, 'ledger')} hidden and not deleted yet",
-            now if seen.value.is_vacant else f"{now}; so does its writer's next roll",
+            now if seen.value.is_tombstone else f"{now}; so does its writer's next roll",
         )
 
 

@@ -163,7 +163,7 @@ def _question(cluster: Cluster, name: str) -> str:
     seen = cluster.logs.get(name)
     if (
         seen is not None
-        and seen.value.is_vacant
+        and seen.value.is_tombstone
         and any(True for _ in seen.value.every_dropped_id())
     ):
         return f"Delete what is left of log {name}?"

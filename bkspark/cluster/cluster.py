@@ -13,7 +13,7 @@ from bkspark.cluster.bookie_status import BookieStatus, note_fullness
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.hang_memory import HangMemory
 from bkspark.cluster.log_records import LogRecords
-from bkspark.cluster.records import Records, Seen
+from bkspark.cluster.records import Records, Versioned
 from bkspark.cluster.timed_store import TimedStore
 from bkspark.errors import (
     BookieUnavailableError,
@@ -104,7 +104,7 @@ class Cluster(BoundToProcess):
         seen = self._counters.update(layout.LEDGER_COUNTER_KEY, lambda value: (value or 0) + 1)
         return seen.value - 1
 
-    def ledger(self, ledger_id: int) -> Seen[LedgerMetadata]:
+    def ledger(self, ledger_id: int) -> Versioned[LedgerMetadata]:
         """The ledger's newest metadata.
 
         Raises:
@@ -121,14 +121,14 @@ class Cluster(BoundToProcess):
         """Ids of all ledgers, tombstones included, ascending."""
         return [layout.parse_ledger_key(name) for name in self.store.list(layout.LEDGERS_PREFIX)]
 
-    def log(self, name: str) -> Seen[LogRecord]:
+    def log(self, name: str) -> Versioned[LogRecord]:
         """The log's newest record.
 
         Raises:
             NoSuchLedgerError: there is no such log.
         """
         seen = self.logs.get(name)
-        if seen is None or seen.value.is_vacant:
+        if seen is None or seen.value.is_tombstone:
             raise NoSuchLedgerError(f"there is no log {name!r}", hint="`bkspark logs` lists them")
         return seen
 
@@ -146,7 +146,7 @@ class Cluster(BoundToProcess):
         found = ((name, self.registrations.get(name)) for name in self.store.list("bookies"))
         return {name: seen.value for name, seen in found if seen is not None}
 
-    def bookie(self, bookie_id: str) -> Seen[BookieRecord]:
+    def bookie(self, bookie_id: str) -> Versioned[BookieRecord]:
         """The record of a registered bookie.
 
         Raises:

@@ -64,8 +64,15 @@ class Timeouts:
         return replace(self, seconds=seconds, is_cut=True)
 
 
-def no_heartbeat(_member: object) -> int:
-    """Of who is not heard of before the answer."""
+Heartbeat = Callable[[], None]
+"""Called by whoever has much to read or to write, as a sign that storage answers."""
+
+
+def no_heartbeat() -> None:
+    """Where nobody listens."""
+
+
+def _none_counted(_member: object) -> int:
     return 0
 
 
@@ -83,7 +90,7 @@ class FanOut(Generic[M]):
     def __init__(
         self,
         client: Callable[[M], BookieClient],
-        heartbeat: Callable[[M], int] = no_heartbeat,
+        heartbeat: Callable[[M], int] = _none_counted,
     ) -> None:
         self.faults: dict[M, str] = {}
         self.heartbeat = heartbeat

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeAlias
 
 from bkspark import environment
-from bkspark.cluster.records import Records, Seen
+from bkspark.cluster.records import Records, Versioned
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import layout, log_page, log_record
 from bkspark.metadata.contract import MetadataStore
@@ -118,7 +118,7 @@ class LogRecords(Records[LogRecord]):
         # No method of its own: a store that is dropped goes with its last user (``timed_store``).
         super().__init__(store, layout.log_key, log_record.encode, partial(_decoded, store))
 
-    def require_room(self, seen: Seen[LogRecord], schema: bytes) -> None:
+    def require_room(self, seen: Versioned[LogRecord], schema: bytes) -> None:
         """Whoever is about to write to the log, in rows of ``schema``, will be able to say so.
 
         Raises:
@@ -136,7 +136,7 @@ class LogRecords(Records[LogRecord]):
                 "that ever wrote to it, are part of the record: go on in a new log, with fewer",
             )
 
-    def _put(self, name: str, value: LogRecord, expected: int | None) -> Seen[LogRecord]:
+    def _put(self, name: str, value: LogRecord, expected: int | None) -> Versioned[LogRecord]:
         short = paged(
             with_source(self._store, value),
             lambda: layout.log_page_name(value.generation, environment.token()),

@@ -17,7 +17,7 @@ from bkspark.errors import (
     MetadataVersionError,
     OutcomeUnknownError,
 )
-from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 
 T = TypeVar("T")
 
@@ -35,11 +35,11 @@ def back_off(attempt: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[T]):
+class Versioned(Generic[T]):
     """A record as it was read: its value, and what to compare against."""
 
     value: T
-    stored: Versioned
+    stored: VersionedBytes
 
 
 class Records(Generic[T]):
@@ -65,11 +65,11 @@ class Records(Generic[T]):
         self.step_over: Callable[[str, BookKeeperError], None] | None = None
         """Told of a record that cannot be read, which is then as absent: only for showing."""
 
-    def get(self, name: str) -> Seen[T] | None:
+    def get(self, name: str) -> Versioned[T] | None:
         """The newest version, or None if there surely is none."""
         try:
             stored = self._store.get(self._key(name))
-            return None if stored is None else Seen(self._decode(name, stored.value), stored)
+            return None if stored is None else Versioned(self._decode(name, stored.value), stored)
         except (CorruptDataError, InvalidRequestError, OutcomeUnknownError) as error:
             if self.step_over is None:
                 raise
@@ -83,7 +83,7 @@ class Records(Generic[T]):
         except InvalidRequestError:
             return name
 
-    def create(self, name: str, value: T) -> Seen[T]:
+    def create(self, name: str, value: T) -> Versioned[T]:
         """Store a new record.
 
         Raises:
@@ -94,7 +94,7 @@ class Records(Generic[T]):
         except MetadataVersionError as error:
             raise LedgerExistsError(f"{self._key(name)} exists already") from error
 
-    def replace(self, name: str, value: T, seen: Seen[T]) -> Seen[T]:
+    def replace(self, name: str, value: T, seen: Versioned[T]) -> Versioned[T]:
         """Compare-and-set once.
 
         Raises:
@@ -104,8 +104,8 @@ class Records(Generic[T]):
         return self._put(name, value, seen.stored.version)
 
     def update(
-        self, name: str, transform: Callable[[T | None], T], *, seen: Seen[T] | None = None
-    ) -> Seen[T]:
+        self, name: str, transform: Callable[[T | None], T], *, seen: Versioned[T] | None = None
+    ) -> Versioned[T]:
         """Apply ``transform`` to the newest value until it is stored (BookKeeper's update loop).
 
         ``transform`` is pure, gets None if there is no record, and may be called again on a newer
@@ -124,11 +124,11 @@ class Records(Generic[T]):
             f"{self._key(name)} kept changing while it was updated", hint="try again later"
         )
 
-    def is_current(self, name: str, seen: Seen[T]) -> bool:
+    def is_current(self, name: str, seen: Versioned[T]) -> bool:
         """The metadata check: whether ``seen`` is still the newest version (R4)."""
         return self._store.is_current(self._key(name), seen.stored)
 
-    def _put(self, name: str, value: T, expected: int | None) -> Seen[T]:
+    def _put(self, name: str, value: T, expected: int | None) -> Versioned[T]:
         data = self._encode(value, environment.token(8))
         try:
             version = self._store.put(self._key(name), data, expected)
@@ -137,4 +137,4 @@ class Records(Generic[T]):
             if found is None or found.value != data:
                 raise
             version = found.version
-        return Seen(value, Versioned(data, version))
+        return Versioned(value, VersionedBytes(data, version))

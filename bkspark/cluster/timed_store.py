@@ -12,7 +12,7 @@ from bkspark import environment
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.hang_memory import Answer, HangMemory
 from bkspark.errors import OutcomeUnknownError
-from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.storage.shown import shown_url
 
 T = TypeVar("T")
@@ -40,13 +40,13 @@ class TimedStore(BoundToProcess):
     def uri(self) -> str:
         return self._inner.uri
 
-    def get(self, key: str) -> Versioned | None:
+    def get(self, key: str) -> VersionedBytes | None:
         return self._ask(lambda: self._inner.get(key))
 
     def put(self, key: str, value: bytes, expected: int | None) -> int:
         return self._ask(lambda: self._inner.put(key, value, expected))
 
-    def is_current(self, key: str, seen: Versioned) -> bool:
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
         return self._ask(lambda: self._inner.is_current(key, seen))
 
     def list(self, prefix: str) -> list[str]:

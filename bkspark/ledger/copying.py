@@ -4,11 +4,12 @@ A copy that fails says whose fault it is. A target that fails gets no copy, and 
 source that has no good copy, or does not answer, is no holder, whoever the copy is for.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from bkspark.bookie.contract import BookieAddress, EntryFile
 from bkspark.cluster.bookie_client import BookieClient, seconds_to_store
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
@@ -27,7 +28,7 @@ def copy_entry_log(
     digester: Digester,
     *,
     ledger_id: int,
-    beat: Callable[[], None] = lambda: None,
+    beat: Heartbeat = no_heartbeat,
 ) -> dict[str, str]:
     """Make a durable copy of ``log`` on ``target`` from the first of ``sources`` that is good.
 
@@ -63,7 +64,7 @@ def _require_good(
     log: EntryLog,
     digester: Digester,
     ledger_id: int,
-    beat: Callable[[], None],
+    beat: Heartbeat,
 ) -> None:
     """Check every byte of the copy in place, and make it durable: its maker may have died (H23)."""
     try:
@@ -76,7 +77,7 @@ def _require_good(
         raise DamagedInPlaceError(f"there is a damaged copy in place: {error}") from error
 
 
-def _copy(name: str, pieces: Iterator[bytes], into: BookieClient, beat: Callable[[], None]) -> None:
+def _copy(name: str, pieces: Iterator[bytes], into: BookieClient, beat: Heartbeat) -> None:
     def create() -> EntryFile:
         file = into.root().create(name)
         into.cleanup.callback(file.discard)

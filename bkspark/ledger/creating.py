@@ -8,7 +8,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
-from bkspark.cluster.records import Seen
+from bkspark.cluster.records import Versioned
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger.metadata import (
@@ -48,7 +48,7 @@ class CreatedLedger:
         begun: the journals of its members, for whoever writes; none if that is another process.
     """
 
-    seen: Seen[LedgerMetadata]
+    seen: Versioned[LedgerMetadata]
     ensemble: tuple[BookieAddress, ...]
     spares: tuple[BookieAddress, ...]
     begun: Begun

@@ -38,7 +38,7 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
         if record is None:
             raise _no_log(name)
         record.still_of(before.value.generation)
-        if record.is_vacant and not record.dropped_pages:
+        if record.is_tombstone and not record.dropped_pages:
             return record
         # Before an acknowledgement a writer looks at its ledger alone (R4). So it loses that before
         # the log is gone, and nothing is acknowledged that no log has.
@@ -55,7 +55,7 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
             break
         after = _forgotten(cluster, after, left)
         left = after.to_delete
-    if not gone and before.value.is_vacant:
+    if not gone and before.value.is_tombstone:
         raise _no_log(name)
     _forgotten(cluster, after, left)
     return gone

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.records import Seen
+from bkspark.cluster.records import Versioned
 from bkspark.format import arrow_schema, layout
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
@@ -20,7 +20,7 @@ def create_log(
     schema: pa.Schema,
     *,
     run: StreamRun | None = None,
-) -> Seen[LogRecord]:
+) -> Versioned[LogRecord]:
     """An empty log with these settings.
 
     Args:

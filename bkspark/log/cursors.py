@@ -5,7 +5,7 @@ from collections.abc import Callable
 from bkspark import environment
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.records import Records, Seen
+from bkspark.cluster.records import Records, Versioned
 from bkspark.errors import (
     LedgerExistsError,
     MetadataVersionError,
@@ -27,7 +27,7 @@ class Cursor:
     """
 
     def __init__(
-        self, cluster: Cluster, log_name: str, seen: Seen[CursorRecord], end: EndOfLog
+        self, cluster: Cluster, log_name: str, seen: Versioned[CursorRecord], end: EndOfLog
     ) -> None:
         self._cluster = cluster
         self._records = _records(cluster, log_name)
@@ -156,7 +156,7 @@ def _touched(cluster: Cluster, log_name: str) -> LogRecord:
     """The log, in a new version with the same contents."""
 
     def touched(record: LogRecord | None) -> LogRecord:
-        if record is None or record.is_vacant:
+        if record is None or record.is_tombstone:
             raise NoSuchLedgerError(f"there is no log {log_name!r}")
         return record.stamped(max(environment.now_ms(), record.changed_ms + 1))
 

@@ -25,7 +25,7 @@ from bkspark.log.log_writer import LogWriter
 from bkspark.log.reading.log_view import LogWatch
 from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
 from bkspark.log.rolling import RollPolicy
-from bkspark.log.settling import update_settled
+from bkspark.log.tail_closing import update_with_closed_tail
 from bkspark.log.undecided import Undecided, resolve
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.ledger_list import LoggedLedger
@@ -257,7 +257,7 @@ class LogHandle(BoundToProcess):
         def sealed(record: LogRecord | None) -> LogRecord:
             return self._existing(record).still_of(generation).sealed()
 
-        update_settled(self._cluster, self.name, self._password, sealed)
+        update_with_closed_tail(self._cluster, self.name, self._password, sealed)
 
     def _entries(self, found: OrderedRead) -> Iterator[LogEntry]:
         if not found.schema.equals(VALUE_SCHEMA):
@@ -272,7 +272,7 @@ class LogHandle(BoundToProcess):
         return read_view_in_order(self._cluster, view, begin, behind, self._password)
 
     def _existing(self, record: LogRecord | None) -> LogRecord:
-        if record is None or record.is_vacant:
+        if record is None or record.is_tombstone:
             raise NoSuchLedgerError(f"there is no log {self.name!r}")
         return record
 

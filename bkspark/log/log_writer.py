@@ -16,7 +16,7 @@ from bkspark.cluster.callback_guard import CallbackGuard
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.records import Seen
+from bkspark.cluster.records import Versioned
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
@@ -248,22 +248,22 @@ class LogWriter(ClosedAtEnd):
             self._next = None
             self._switch(old, following)
             roll_log.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
-            self._settle(old)
+            self._list_closed(old)
 
     def _listed_behind(
-        self, old: Segment, following: Seen[LedgerMetadata]
+        self, old: Segment, following: Versioned[LedgerMetadata]
     ) -> Callable[[LogRecord | None], LogRecord]:
         def transform(record: LogRecord | None) -> LogRecord:
-            log = self._settled_before(self._own(record), old)
+            log = self._closed_before(self._own(record), old)
             after = log.with_tail(following.value, own=old.ledger_id)
             return after if after == record else after.stamped(environment.now_ms())
 
         return transform
 
-    def _settled_before(self, log: LogRecord, segment: Segment) -> LogRecord:
-        """``log`` with what an earlier roll had closed and could not settle."""
+    def _closed_before(self, log: LogRecord, segment: Segment) -> LogRecord:
+        """``log`` with what an earlier roll had closed and could not list so."""
         before = log.tail[: log.tail.index(segment.ledger_id)]
-        return log.settled(*(self._cluster.ledger(ledger_id).value for ledger_id in before))
+        return log.with_closed(*(self._cluster.ledger(ledger_id).value for ledger_id in before))
 
     def _own(self, record: LogRecord | None) -> LogRecord:
         if record is None or self.ledger_id not in record.tail:
@@ -309,7 +309,7 @@ class LogWriter(ClosedAtEnd):
         self._lock.notify_all()
         return waiting
 
-    def _settle(self, segment: Segment) -> None:
+    def _list_closed(self, segment: Segment) -> None:
         """Give the closed ledger its fixed place; left to the next roll or opener if it fails."""
 
         def transform(record: LogRecord | None) -> LogRecord:
@@ -317,21 +317,20 @@ class LogWriter(ClosedAtEnd):
             if segment.ledger_id not in record.tail:
                 return record
             ledger = self._cluster.ledger(segment.ledger_id).value
-            return (
-                self._settled_before(record, segment).settled(ledger).stamped(environment.now_ms())
-            )
+            log = self._closed_before(record, segment).with_closed(ledger)
+            return log.stamped(environment.now_ms())
 
         try:
-            settled = self._cluster.logs.update(self.log_name, transform)
+            listed = self._cluster.logs.update(self.log_name, transform)
         except BookKeeperError as error:
             self.roll_error = roll_log.failed(self.log_name, error)
         else:
-            retain_after_roll(self._cluster, settled.value)
+            retain_after_roll(self._cluster, listed.value)
 
-    def _segment_of(self, seen: Seen[LedgerMetadata], begun: Begun, first_offset: int) -> Segment:
+    def _segment_of(self, seen: Versioned[LedgerMetadata], begun: Begun, first: int) -> Segment:
         digester = make_digester(seen.value.digest, self._password)
         handle = WriteHandle(self._cluster, seen, digester, begun=begun, settings=self._settings)
-        return Segment(handle, first_offset)
+        return Segment(handle, first)
 
     def _roll_if_due(self) -> None:
         is_rolling = self._roll_task is not None and self._roll_task.is_alive()
@@ -366,7 +365,7 @@ class LogWriter(ClosedAtEnd):
                 raise self._with_outcome(error) from error
             finally:
                 self._drop_next()
-            self._settle(self._segment)
+            self._list_closed(self._segment)
 
     def release(self) -> None:
         """Wait for what was added, without closing: whoever opens the log next recovers it."""

@@ -18,7 +18,7 @@ from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.records import Seen, back_off
+from bkspark.cluster.records import Versioned, back_off
 from bkspark.errors import (
     BookKeeperError,
     LedgerClosedError,
@@ -31,7 +31,7 @@ from bkspark.format import arrow_schema
 from bkspark.ledger.creating import STREAM, WRITER, CreatedLedger, create_ledger, of_log
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.log.schema import schema_after
-from bkspark.log.settling import TRIES_MAX, duel, with_closed_tail
+from bkspark.log.tail_closing import TRIES_MAX, duel, with_closed_tail
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
@@ -44,13 +44,13 @@ class OpenTail:
     """The open ledger at a log's end, to be written to by the one who opened it.
 
     Attributes:
-        log: the record that has it on its list, all before it settled: ``end_offset`` is the offset
+        log: the record that has it on its list, all before it closed: ``end_offset`` is the offset
             of the ledger's entry 0, ``transactions`` are all that were committed before.
         begun: the journals of its members; none of an adopted ledger.
     """
 
-    ledger: Seen[LedgerMetadata]
-    log: Seen[LogRecord]
+    ledger: Versioned[LedgerMetadata]
+    log: Versioned[LogRecord]
     begun: Begun = field(default_factory=Begun, compare=False)
 
     @property
@@ -139,13 +139,13 @@ class _Opening:
         if self._mine in log.tail:  # the last try has done it, and its answer was lost (RB-27)
             return self._opened(seen)
         try:
-            settled = with_closed_tail(self._cluster, log, self._password)
-        except NoSuchLedgerError:  # whoever settled it meanwhile has found it empty
+            closed = with_closed_tail(self._cluster, log, self._password)
+        except NoSuchLedgerError:  # whoever closed it meanwhile has found it empty
             if self._cluster.logs.is_current(self._name, seen):
                 raise
             return None
-        ledger = self._ledger(settled)
-        after = settled.with_tail(ledger.value, schema=self._log_schema(settled))
+        ledger = self._ledger(closed)
+        after = closed.with_tail(ledger.value, schema=self._log_schema(closed))
         try:
             joined = self._cluster.logs.replace(
                 self._name, after.stamped(environment.now_ms()), seen
@@ -179,7 +179,7 @@ class _Opening:
     def _mine(self) -> int | None:
         return self._adopted if self._own is None else self._own.seen.value.ledger_id
 
-    def _opened(self, log: Seen[LogRecord]) -> OpenTail:
+    def _opened(self, log: Versioned[LogRecord]) -> OpenTail:
         begun = Begun() if self._own is None else self._own.begun
         return OpenTail(self._ledger(log.value), log, begun)
 
@@ -200,7 +200,7 @@ class _Opening:
                 self.give_up()
                 self._own = None
 
-    def _ledger(self, log: LogRecord) -> Seen[LedgerMetadata]:
+    def _ledger(self, log: LogRecord) -> Versioned[LedgerMetadata]:
         """The ledger to put on the list; read after the list was."""
         if self._adopted is not None:
             return self._still_there(self._adopted)
@@ -212,7 +212,7 @@ class _Opening:
             self._made_for = log.generation
         return self._own.seen
 
-    def _still_there(self, adopted: int) -> Seen[LedgerMetadata]:
+    def _still_there(self, adopted: int) -> Versioned[LedgerMetadata]:
         try:
             return self._cluster.ledger(adopted)
         except NoSuchLedgerError as error:
@@ -255,7 +255,9 @@ def drop_unlisted(cluster: Cluster, log_name: str, created: CreatedLedger) -> No
             cluster.logs.update(log_name, lambda record: (record or log).forgetting([ledger_id]))
 
 
-def _without(record: LogRecord | None, log_name: str, ledger: Seen[LedgerMetadata]) -> LogRecord:
+def _without(
+    record: LogRecord | None, log_name: str, ledger: Versioned[LedgerMetadata]
+) -> LogRecord:
     """The log without the ledger, to be deleted; who has dropped it before sees to that already."""
     log = LogRecord.of(record, log_name, ledger.value.quorum)
     after = log.without(ledger.value.ledger_id)

@@ -20,6 +20,6 @@ def rolled(log_name: str, old: int, new: int, end_offset: int, reason: str) -> N
 
 
 def failed(log_name: str, error: BookKeeperError) -> BookKeeperError:
-    """``error``, which is logged: the ledger before goes on, or is settled by the next roll."""
+    """``error``, which is logged: the ledger before goes on, or the next roll lists it closed."""
     logger.warning("log %s: a roll failed: %s", log_name, error.args[0])
     return error

@@ -15,7 +15,7 @@ def schema_after(
     Raises:
         InvalidRequestError: they do not fit; the message shows the difference.
     """
-    if is_overwrite or log.is_vacant:
+    if is_overwrite or log.is_tombstone:
         return arrow_schema.encode(schema)
     base = arrow_schema.decode(log.schema)
     if arrow_schema.are_alike(base, schema):

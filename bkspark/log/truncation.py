@@ -104,7 +104,7 @@ def _truncate(
     delete_count_max: int | None = None,
 ) -> Truncation:
     def truncated(record: LogRecord | None) -> LogRecord:
-        if record is None or record.is_vacant:
+        if record is None or record.is_tombstone:
             raise NoSuchLedgerError(f"there is no log {log_name!r}")
         after = record.truncated(offset_of(record))
         return record if after == record else after.stamped(environment.now_ms())

@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Versioned:
+class VersionedBytes:
     """A record's value together with the version to compare against."""
 
     value: bytes
@@ -27,7 +27,7 @@ class MetadataStore(Protocol):
     @property
     def uri(self) -> str: ...
 
-    def get(self, key: str) -> Versioned | None:
+    def get(self, key: str) -> VersionedBytes | None:
         """The newest version, or None if the key surely does not exist.
 
         Linearizable: at least as new as every ``put`` that returned before this call began.
@@ -46,7 +46,7 @@ class MetadataStore(Protocol):
         """
         ...
 
-    def is_current(self, key: str, seen: Versioned) -> bool:
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
         """Whether ``seen``, version and value, is still the newest: the metadata check (R4).
 
         One linearizable look, cheaper than ``get``. Never True from a cache.

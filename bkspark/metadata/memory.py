@@ -9,13 +9,13 @@ import threading
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError
 from bkspark.metadata import names
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.storage.shown import shown_url
 
 # One lock for all: a store is a dictionary, and nothing waits while holding it.
 _lock = threading.Lock()
 # None: deleted for ever.
-_stores: dict[str, dict[str, Versioned | None]] = {}
+_stores: dict[str, dict[str, VersionedBytes | None]] = {}
 
 
 class MemoryMetadataStore:
@@ -54,7 +54,7 @@ class MemoryMetadataStore:
                 )
             _stores[self._name] = {}
 
-    def get(self, key: str) -> Versioned | None:
+    def get(self, key: str) -> VersionedBytes | None:
         names.key(key)
         with _lock:
             return self._records().get(key)
@@ -72,10 +72,10 @@ class MemoryMetadataStore:
                     f"metadata record {key!r} is not at version {expected or 'none'}",
                     hint="read it again; it may hold your own change if an earlier answer was lost",
                 )
-            records[key] = Versioned(bytes(value), (expected or 0) + 1)
+            records[key] = VersionedBytes(bytes(value), (expected or 0) + 1)
             return (expected or 0) + 1
 
-    def is_current(self, key: str, seen: Versioned) -> bool:
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
         return self.get(key) == seen
 
     def list(self, prefix: str) -> list[str]:
@@ -93,7 +93,7 @@ class MemoryMetadataStore:
     def close(self) -> None:
         """Nothing to do: the store belongs to the process."""
 
-    def _records(self) -> dict[str, Versioned | None]:
+    def _records(self) -> dict[str, VersionedBytes | None]:
         if self._name not in _stores:
             raise InvalidRequestError(
                 f"no bkspark cluster at {self.uri}",

@@ -17,7 +17,7 @@ from typing import Self
 
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.metadata import names
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.directory import Directory
 from bkspark.metadata.versions import VersionedRecords
 from bkspark.storage.shown import shown_url
@@ -67,7 +67,7 @@ class VersionedStore(ABC):
             FileNotFoundError, NotADirectoryError: there surely is none.
         """
 
-    def get(self, key: str) -> Versioned | None:
+    def get(self, key: str) -> VersionedBytes | None:
         with self._records(f"get {names.key(key)!r}") as records:
             return records.get(key)
 
@@ -77,7 +77,7 @@ class VersionedStore(ABC):
         with self._records(f"put {names.key(key)!r}") as records:
             return records.put(key, value, expected)
 
-    def is_current(self, key: str, seen: Versioned) -> bool:
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
         with self._known_errors(f"check {names.key(key)!r}"), self._found() as directory:
             is_current = VersionedRecords(directory).is_current(key, seen)
             if not is_current:  # what was seen is found in no other place, but missed in many

@@ -41,7 +41,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bkspark.errors import MetadataVersionError, OutcomeUnknownError
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.directory import Directory
 
 # Every 16th put prunes, keeping the newest 17 to 32: with fewer, a put that is merely slow would
@@ -68,7 +68,7 @@ class VersionedRecords:
         self._block = block
         self._mark_step_max = block**mark_levels
 
-    def get(self, key: str) -> Versioned | None:
+    def get(self, key: str) -> VersionedBytes | None:
         for _ in range(_GET_ATTEMPTS_MAX):
             if self._directory.exists(_tombstone(key)):
                 return None
@@ -82,7 +82,7 @@ class VersionedRecords:
                 # Gone with its folder by now: deleted after it was the newest, so a right answer.
                 with contextlib.suppress(FileNotFoundError):
                     self._directory.sync(key)
-                return Versioned(value, version)
+                return VersionedBytes(value, version)
         raise OutcomeUnknownError(
             f"metadata record {key!r} changed during each of {_GET_ATTEMPTS_MAX} reads",
             hint="try again when fewer clients change it",
@@ -106,7 +106,7 @@ class VersionedRecords:
             self._prune(key, version)
         return version
 
-    def is_current(self, key: str, seen: Versioned) -> bool:
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
         return (
             self._never_existed(key, seen.version + 1)
             and self._directory.read(_version_path(key, seen.version)) == seen.value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bkspark.errors import InvalidRequestError
 from bkspark.metadata import names
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.storage.shown import shown_url
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class ZooKeeperMetadataStore:
         """
         self._records().format()
 
-    def get(self, key: str) -> Versioned | None:
+    def get(self, key: str) -> VersionedBytes | None:
         return self._records().get(_key(key))
 
     def put(self, key: str, value: bytes, expected: int | None) -> int:
@@ -70,7 +70,7 @@ class ZooKeeperMetadataStore:
             )
         return self._records().put(_key(key), bytes(value), expected)
 
-    def is_current(self, key: str, seen: Versioned) -> bool:
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
         return self._records().get(_key(key)) == seen
 
     def list(self, prefix: str) -> list[str]:

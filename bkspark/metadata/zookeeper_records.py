@@ -21,7 +21,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.zookeeper_session import (
     Operation,
     RefusedError,
@@ -75,10 +75,10 @@ class ZooKeeperRecords:
     def _names_in(self, doing: str, path: str) -> list[str]:
         return (self._session.contents(doing, path) or (b"", []))[1]
 
-    def get(self, key: str) -> Versioned | None:
+    def get(self, key: str) -> VersionedBytes | None:
         with self._marker_needed():
             found = self._session.value(f"get {key!r}", self._marker, self._path("records", key))
-        return None if found is None else Versioned(found.value, found.version + 1)
+        return None if found is None else VersionedBytes(found.value, found.version + 1)
 
     def put(self, key: str, value: bytes, expected: int | None) -> int:
         if expected is None:

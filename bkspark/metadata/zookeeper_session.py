@@ -43,7 +43,7 @@ from kazoo.security import CREATOR_ALL_ACL
 
 from bkspark import environment
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError, UnauthorizedError
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.zookeeper_credentials import HINT as CREDENTIALS_HINT
 from bkspark.metadata.zookeeper_credentials import credentials
 
@@ -126,14 +126,14 @@ class Session:
             results = transaction.commit_async().get(timeout=ANSWER_SECONDS)
             _raise_refusal(doing, results)
 
-    def value(self, doing: str, marker: str, path: str) -> Versioned | None:
+    def value(self, doing: str, marker: str, path: str) -> VersionedBytes | None:
         """What is at ``path``, None if nothing is; the version is the znode's own.
 
         Raises:
             RefusedError: ``marker`` is not there.
         """
         found = self._look(doing, marker, lambda client: client.get_async(path))
-        return None if found is None else Versioned(found[0] or b"", found[1].version)
+        return None if found is None else VersionedBytes(found[0] or b"", found[1].version)
 
     def children(self, doing: str, marker: str, path: str) -> list[str]:
         """Names right under ``path``, none if it does not exist.

@@ -154,7 +154,7 @@ def telling_deleted(cluster: Cluster, log_name: str) -> Iterator[None]:
         yield
     except NoSuchLedgerError as error:
         seen = cluster.logs.get(log_name)
-        if seen is None or not seen.value.is_vacant or not seen.value.generation:
+        if seen is None or not seen.value.is_tombstone or not seen.value.generation:
             raise
         raise NoSuchLedgerError(
             f"there is no log {log_name!r} any more: it was deleted",

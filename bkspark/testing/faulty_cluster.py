@@ -23,7 +23,7 @@ from bkspark.bookie import uri as bookies
 from bkspark.bookie.contract import Bookie, BookieAddress
 from bkspark.errors import BookieUnavailableError, OutcomeUnknownError
 from bkspark.metadata import uri as metadata_stores
-from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.testing.faulty import Fault, Faults, FaultyBookie, Moment
 from bkspark.testing.faulty_os import Crash
 
@@ -120,13 +120,13 @@ class FaultyMetadataStore:
     def uri(self) -> str:
         return self._inner.uri
 
-    def get(self, key: str) -> Versioned | None:
+    def get(self, key: str) -> VersionedBytes | None:
         return self._run("get", key, lambda: self._inner.get(key))
 
     def put(self, key: str, value: bytes, expected: int | None) -> int:
         return self._run("put", key, lambda: self._inner.put(key, value, expected))
 
-    def is_current(self, key: str, seen: Versioned) -> bool:
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
         return self._run("is_current", key, lambda: self._inner.is_current(key, seen))
 
     def list(self, prefix: str) -> list[str]:

@@ -18,7 +18,7 @@ from typing import ClassVar
 import pytest
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError
-from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.testing import metadata_rivals
 from bkspark.testing.metadata_rivals import Parallel, run_rivals, tokens
 
@@ -45,12 +45,12 @@ HOSTILE_KEYS = [
 ]
 
 
-def put_many(store: MetadataStore, count: int, key: str = KEY) -> list[Versioned]:
+def put_many(store: MetadataStore, count: int, key: str = KEY) -> list[VersionedBytes]:
     """A new record with so many versions; returns them all."""
     put = []
     for number in range(count):
         value = b"%d of many" % number
-        put.append(Versioned(value, store.put(key, value, number or None)))
+        put.append(VersionedBytes(value, store.put(key, value, number or None)))
     return put
 
 
@@ -74,7 +74,7 @@ class CompareAndSetTests(Amounts):
 
     def test_absent_record(self, store: MetadataStore) -> None:
         assert store.get(KEY) is None
-        assert not store.is_current(KEY, Versioned(b"x", 1))
+        assert not store.is_current(KEY, VersionedBytes(b"x", 1))
         with pytest.raises(MetadataVersionError):
             store.put(KEY, b"x", 1)
         assert store.get(KEY) is None
@@ -82,7 +82,7 @@ class CompareAndSetTests(Amounts):
     def test_versions_grow_by_one(self, store: MetadataStore) -> None:
         for version in range(1, 41):
             assert store.put(KEY, b"v%d" % version, version - 1 or None) == version
-            assert store.get(KEY) == Versioned(b"v%d" % version, version)
+            assert store.get(KEY) == VersionedBytes(b"v%d" % version, version)
 
     @pytest.mark.parametrize("expected", [None, 1, 2, 4, 5, 50])
     def test_put_with_another_version_changes_nothing(
@@ -115,23 +115,23 @@ class CompareAndSetTests(Amounts):
         store.put("logs/a", b"a", None)
         store.put("logs/a.b", b"ab", None)
         store.put("logs/a.b", b"ab2", 1)
-        assert store.get("cluster") == Versioned(b"c", 1)
-        assert store.get("logs/a") == Versioned(b"a", 1)
-        assert store.get("logs/a.b") == Versioned(b"ab2", 2)
+        assert store.get("cluster") == VersionedBytes(b"c", 1)
+        assert store.get("logs/a") == VersionedBytes(b"a", 1)
+        assert store.get("logs/a.b") == VersionedBytes(b"ab2", 2)
 
     @pytest.mark.parametrize("size", [0, 1, 4096, 1 << 20])
     def test_value_comes_back_as_it_was(self, store: MetadataStore, size: int) -> None:
         value = secrets.token_bytes(size)
         store.put(KEY, value, None)
-        assert store.get(KEY) == Versioned(value, 1)
-        assert store.is_current(KEY, Versioned(value, 1))
+        assert store.get(KEY) == VersionedBytes(value, 1)
+        assert store.is_current(KEY, VersionedBytes(value, 1))
 
     def test_lost_answer_is_recognised_by_reading_back(self, store: MetadataStore) -> None:
         store.put(KEY, b"old", None)
         store.put(KEY, b"new, token 1", 1)  # its answer is lost
         with pytest.raises(MetadataVersionError):
             store.put(KEY, b"new, token 1", 1)
-        assert store.get(KEY) == Versioned(b"new, token 1", 2)
+        assert store.get(KEY) == VersionedBytes(b"new, token 1", 2)
 
 
 class CurrentTests(Amounts):
@@ -143,14 +143,14 @@ class CurrentTests(Amounts):
         for version in range(2, self.MANY):
             store.put(KEY, b"v%d" % version, version - 1)
             assert not any(store.is_current(KEY, old) for old in seen)
-            seen.append(Versioned(b"v%d" % version, version))
+            seen.append(VersionedBytes(b"v%d" % version, version))
             assert store.is_current(KEY, seen[-1])
 
     def test_other_bytes_or_version_are_not_current(self, store: MetadataStore) -> None:
         seen = put_many(store, 3)[-1]
-        assert not store.is_current(KEY, Versioned(b"other", 3))
-        assert not store.is_current(KEY, Versioned(seen.value, 2))
-        assert not store.is_current(KEY, Versioned(seen.value, 4))
+        assert not store.is_current(KEY, VersionedBytes(b"other", 3))
+        assert not store.is_current(KEY, VersionedBytes(seen.value, 2))
+        assert not store.is_current(KEY, VersionedBytes(seen.value, 4))
 
     def test_a_change_by_another_client_ends_it(self, store: MetadataStore) -> None:
         seen = put_many(store, 1)[0]
@@ -206,7 +206,7 @@ class NameTests(Amounts):
         for call in (
             lambda: store.get(key),
             lambda: store.put(key, b"x", None),
-            lambda: store.is_current(key, Versioned(b"x", 1)),
+            lambda: store.is_current(key, VersionedBytes(b"x", 1)),
             lambda: store.list(key),
             lambda: store.delete(key),
         ):
@@ -217,9 +217,9 @@ class NameTests(Amounts):
         other = pickle.loads(pickle.dumps(store))
         assert other.uri == store.uri
         store.put(KEY, b"x", None)
-        assert other.get(KEY) == Versioned(b"x", 1)
+        assert other.get(KEY) == VersionedBytes(b"x", 1)
         assert other.put(KEY, b"y", 1) == 2
-        assert store.get(KEY) == Versioned(b"y", 2)
+        assert store.get(KEY) == VersionedBytes(b"y", 2)
 
     def test_close_may_be_repeated(self, store: MetadataStore) -> None:
         store.get(KEY)
@@ -250,7 +250,7 @@ class RivalTests(Amounts):
         outcomes = run_rivals(self.PARALLEL, metadata_rivals.create, store, self.RIVALS)
         for number, wins in enumerate(zip(*outcomes)):
             assert wins.count(True) == 1
-            assert store.get(f"logs/{number}") == Versioned(b"by %d" % wins.index(True), 1)
+            assert store.get(f"logs/{number}") == VersionedBytes(b"by %d" % wins.index(True), 1)
 
     def test_get_is_as_new_as_any_finished_put(self, store: MetadataStore) -> None:
         store.put(KEY, b"1", None)
@@ -270,7 +270,9 @@ class RivalTests(Amounts):
                 assert found.version >= before
                 assert found.value == b"%d" % found.version
                 if before > 1:
-                    assert not store.is_current(KEY, Versioned(b"%d" % (before - 1), before - 1))
+                    assert not store.is_current(
+                        KEY, VersionedBytes(b"%d" % (before - 1), before - 1)
+                    )
             writing.result()
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any, Literal
 
 from bkspark.errors import MetadataVersionError, OutcomeUnknownError
-from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 
 Parallel = Literal["processes", "threads"]
 KEY = "ledgers/0000000000000001"
@@ -54,7 +54,7 @@ def _start(work: Callable[[MetadataStore, int], Any], store: MetadataStore, inde
     return work(store, index)
 
 
-def tokens(found: Versioned | None) -> list[str]:
+def tokens(found: VersionedBytes | None) -> list[str]:
     """The tokens that were added to the record so far."""
     return [] if found is None else list(json.loads(found.value))
 

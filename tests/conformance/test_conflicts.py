@@ -11,7 +11,7 @@ from bkspark.errors import (
     MetadataVersionError,
     OutcomeUnknownError,
 )
-from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store
 from bkspark.testing.s3 import S3Server
 from bkspark.testing.s3_proxy import S3Proxy
@@ -68,7 +68,7 @@ class TestInFlight:
         with pytest.raises(OutcomeUnknownError):
             s3.put("ledgers/0000000000000002", b"1", None)
         proxy.heal()
-        assert s3.get(KEY) == Versioned(b"1", 1)
+        assert s3.get(KEY) == VersionedBytes(b"1", 1)
         assert s3.put(KEY, b"2", 1) == 2
 
     def test_rb_27c_what_was_applied_is_ones_own(self, s3: MetadataStore, proxy: S3Proxy) -> None:
@@ -77,7 +77,7 @@ class TestInFlight:
         assert s3.put(KEY, b"1", None) == 1
         assert s3.put(KEY, b"2", 1) == 2
         proxy.heal()
-        assert s3.get(KEY) == Versioned(b"2", 2)
+        assert s3.get(KEY) == VersionedBytes(b"2", 2)
 
     def test_rb_27c_taken_is_lost(self, s3: MetadataStore, proxy: S3Proxy) -> None:
         """412 is the store's last word: the name is somebody else's."""

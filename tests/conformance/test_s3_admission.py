@@ -16,7 +16,7 @@ from bkspark.errors import (
     InvalidRequestError,
     OutcomeUnknownError,
 )
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.storage.upload import PART_BYTES
 from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, MARKER, a_cookie
@@ -92,12 +92,12 @@ class TestMetadata:
         for version in (1, 2, 3):
             proxy.fail("PUT", times=1, reaches_store=True, status=500)
             assert store.put(KEY, b"%d" % version, version - 1 or None) == version
-        assert store.get(KEY) == Versioned(b"3", 3)
+        assert store.get(KEY) == VersionedBytes(b"3", 3)
 
     @pytest.mark.parametrize("method", ["PUT", "GET"])
     def test_doubt_is_unknown(self, server: S3Server, proxy: S3Proxy, method: str) -> None:
         store = format_store(server.url())
-        seen = Versioned(b"1", store.put(KEY, b"1", None))
+        seen = VersionedBytes(b"1", store.put(KEY, b"1", None))
         proxy.fail(method, status=503)
         with pytest.raises(OutcomeUnknownError):
             store.put(KEY, b"2", 1)

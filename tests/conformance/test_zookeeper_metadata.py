@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store
 from bkspark.metadata.zookeeper import VALUE_BYTES_MAX
 from bkspark.testing.metadata_conformance import KEY, MetadataStoreTests
@@ -37,5 +37,5 @@ class TestZooKeeperMetadataStore(MetadataStoreTests):
         value = secrets.token_bytes(VALUE_BYTES_MAX)
         for version in (1, 2):
             assert store.put(key, value, version - 1 or None) == version
-        assert store.get(key) == Versioned(value, 2)
+        assert store.get(key) == VersionedBytes(value, 2)
         assert store.get(KEY) is None

@@ -28,7 +28,7 @@ def create_log(cluster: Cluster, quorum: tuple[int, int, int] = (3, 3, 2)) -> No
     sizes = Quorum(*quorum)
 
     def created(record: LogRecord | None) -> LogRecord:
-        log = record or LogRecord.vacant(LOG, sizes)
+        log = record or LogRecord.tombstone(LOG, sizes)
         return log.created(sizes, DigestSpec(), arrow_schema.encode(SCHEMA))
 
     cluster.logs.update(LOG, created)

@@ -10,11 +10,11 @@ import pyarrow as pa
 from bkspark.cluster.cluster import Cluster
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.rolling import RollPolicy
-from bkspark.log.settling import settle
 from bkspark.log.streams import plan as stream_plan
 from bkspark.log.streams.commit import TailWriterCache
 from bkspark.log.streams.micro_batch import MicroBatch, StreamPart, gathered
 from bkspark.log.streams.tail_writer import SINK_POLICY
+from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 
@@ -87,7 +87,7 @@ def settled_rows(rig: Rig, **options: Any) -> list[Row]:
     if rig.log() is None:
         return []
     with Cluster(rig.uri) as cluster:
-        settle(cluster, rig.log_name, rig.request().password)
+        close_tail(cluster, rig.log_name, rig.request().password)
     return rig.rows(**options)
 
 

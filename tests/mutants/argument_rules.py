@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant(
         "a log that is gone is listed",
         "bookkeeper.py",
-        "if seen is not None and not seen.value.is_vacant]",
+        "if seen is not None and not seen.value.is_tombstone]",
         "if seen is not None]",
         (f"{FRONT}::test_logs_are_listed_and_deleted",),
     ),

@@ -135,7 +135,7 @@ MUTANTS = (
         "a new ensemble is counted on before it is in the metadata",
         "ledger/handles/membership.py",
         "        stored = self._cluster.ledgers.update(str(step.ledger_id), step.applied_to)\n",
-        "        stored = Seen(step.applied_to(self.seen.value), self.seen.stored)\n",
+        "        stored = Versioned(step.applied_to(self.seen.value), self.seen.stored)\n",
         (f"{FAILING}::test_two_members_and_then_a_spare_fail",),
     ),
     Mutant(

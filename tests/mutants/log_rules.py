@@ -130,7 +130,7 @@ MUTANTS = (
     Mutant(
         "a log is created over another",
         "protocol/log/record.py",
-        "if not self.is_vacant:",
+        "if not self.is_tombstone:",
         "if False:",
         (
             f"{TAIL}::test_an_empty_log_is_created_once",
@@ -139,7 +139,7 @@ MUTANTS = (
     ),
     Mutant(
         "only the last ledger is fenced",
-        "log/settling.py",
+        "log/tail_closing.py",
         "for ledger_id in log.tail:\n        recover",
         "for ledger_id in log.tail[-1:]:\n        recover",
         (
@@ -223,7 +223,7 @@ MUTANTS = (
     Mutant(
         "a batch goes behind a ledger that is open",
         "log/batch/commit.py",
-        "update_settled(cluster, target.log_name, target.password, joined)",
+        "update_with_closed_tail(cluster, target.log_name, target.password, joined)",
         "cluster.logs.update(target.log_name, joined)",
         (f"{OPENINGS}::test_a_batch_displaces_an_open_writer",),
     ),
@@ -281,7 +281,7 @@ MUTANTS = (
     ),
     Mutant(
         "settling fails where somebody else has deleted an empty tail",
-        "log/settling.py",
+        "log/tail_closing.py",
         STILL_LISTED,
         "            raise\n",
         (
@@ -290,7 +290,7 @@ MUTANTS = (
     ),
     Mutant(
         "settling waits for a tail that is gone",
-        "log/settling.py",
+        "log/tail_closing.py",
         STILL_LISTED,
         "",
         (
@@ -300,7 +300,7 @@ MUTANTS = (
     Mutant(
         "a log writer lets nothing go",
         "log/log_writer.py",
-        "            retain_after_roll(self._cluster, settled.value)\n",
+        "            retain_after_roll(self._cluster, listed.value)\n",
         "            pass\n",
         (f"{KEPT}::test_a_writer_lets_old_ledgers_go_when_it_rolls[memory]",),
     ),

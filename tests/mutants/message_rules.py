@@ -144,7 +144,7 @@ MUTANTS = (
     Mutant(
         "a deleted log was never there",
         "spark/reader.py",
-        "if seen is None or not seen.value.is_vacant or not seen.value.generation:",
+        "if seen is None or not seen.value.is_tombstone or not seen.value.generation:",
         "if True:",
         (f"{STREAMS}::test_a_deleted_log_is_an_error",),
     ),

@@ -71,8 +71,8 @@ MUTANTS = (
     Mutant(
         "all generations are one",
         "protocol/log/data_loss.py",
-        "if log.is_vacant or log.generation != wanted.generation:",
-        "if log.is_vacant:",
+        "if log.is_tombstone or log.generation != wanted.generation:",
+        "if log.is_tombstone:",
         (f"{DATA_LOSS}::test_all_of_an_earlier_generation_was_let_go_of",),
     ),
     Mutant(

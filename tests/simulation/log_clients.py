@@ -256,7 +256,7 @@ class LogClients(Clients):
             log.truncate(before)
         self._scheduler.note(f"has truncated the log before {before}")
         after = self.log_oracle.history.record
-        is_same = after.generation == record.generation and not after.is_vacant
+        is_same = after.generation == record.generation and not after.is_tombstone
         if is_same and after.first_offset < before:
             raise Violation(f"{name} truncated the log before {before} in vain: {after} (I8)")
 

@@ -80,7 +80,7 @@ class Holders:
         self._clients.note(f"has deleted the log, with ledgers {gone}")
         after = self._oracle.history.record
         left = [one for one in self._oracle.listed_in(before) if not self._oracle.is_deleted(one)]
-        if left or (after.generation == before and not after.is_vacant):
+        if left or (after.generation == before and not after.is_tombstone):
             raise Violation(
                 f"{name} deleted generation {before} of the log, and {left} are left of it (I10)"
             )

@@ -12,7 +12,7 @@ from bkspark.errors import BookieUnavailableError, MetadataVersionError, Outcome
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.recovery.fencing import WriteBack
 from bkspark.ledger.recovery.recover import recover
-from bkspark.log import log_handle, opening, settling, truncation
+from bkspark.log import log_handle, opening, tail_closing, truncation
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.opening import _Opening
 from bkspark.log.reading import log_view
@@ -21,6 +21,7 @@ from bkspark.log.reading.ledger_files import OpenBookies
 from bkspark.log.rolling import Segment
 from bkspark.log.streams.micro_batch import MicroBatch
 from bkspark.log.streams.tail_writer import TailWriter
+from bkspark.log.tail_closing import with_closed_tail
 from bkspark.log.undecided import Undecided
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LoggedLedger
@@ -44,7 +45,7 @@ def as_if_closed(cluster: Cluster, ledger_id: int, password: Password) -> Ledger
 
 
 def tail_not_recovered(cluster: Cluster, log: LogRecord, password: Password) -> LogRecord:
-    return log.settled(*(as_if_closed(cluster, ledger_id, password) for ledger_id in log.tail))
+    return log.with_closed(*(as_if_closed(cluster, ledger_id, password) for ledger_id in log.tail))
 
 
 def last_recovered(cluster: Cluster, log: LogRecord, password: Password) -> LogRecord:
@@ -63,7 +64,7 @@ def attempt_with_old_list(self: Any) -> Any:
     """A lost compare-and-set is tried again with what was worked out for the list as it was."""
     newest = self._cluster.log(self._name)
     if not hasattr(self, "after"):
-        log = settling.with_closed_tail(self._cluster, self._checked(newest.value), self._password)
+        log = with_closed_tail(self._cluster, self._checked(newest.value), self._password)
         self.after = log.with_tail(self._ledger(log).value)
     try:
         stamped = self.after.stamped(now_ms())
@@ -76,7 +77,7 @@ def attempt_with_old_list(self: Any) -> Any:
 def opened_before_the_list(self: Any) -> Any:
     """A compare-and-set that is lost counts as one that is won."""
     seen = self._cluster.log(self._name)
-    settled = settling.with_closed_tail(self._cluster, self._checked(seen.value), self._password)
+    settled = with_closed_tail(self._cluster, self._checked(seen.value), self._password)
     ledger = self._ledger(settled)
     after = settled.with_tail(ledger.value)
     try:
@@ -106,7 +107,7 @@ def roll_before_the_list(self: Any, _reason: str) -> None:
         self._switch(old, following)
         self._cluster.logs.update(self.log_name, listed_behind(old, following.seen))
         self._next = None
-        self._settle(old)
+        self._list_closed(old)
 
 
 def listed_behind(old: Segment, following: Any) -> Callable[[Any], LogRecord]:
@@ -171,8 +172,8 @@ def joined_without_transactions(
     return REAL_JOINED(self, ledger, {})
 
 
-def settled_up_to_an_empty_ledger(self: LogRecord, *ledgers: LedgerMetadata) -> LogRecord:
-    return REAL_SETTLED(self, *takewhile(lambda ledger: ledger.last_entry_id != -1, ledgers))
+def closed_up_to_an_empty_one(self: LogRecord, *ledgers: LedgerMetadata) -> LogRecord:
+    return REAL_WITH_CLOSED(self, *takewhile(lambda ledger: ledger.last_entry_id != -1, ledgers))
 
 
 def view_of_two_versions(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -191,7 +192,7 @@ def readable_by_recovery(
 
 
 def settled_by(settle: Callable[..., LogRecord]) -> tuple[Change, ...]:
-    return ((settling, "with_closed_tail", settle), (opening, "with_closed_tail", settle))
+    return ((tail_closing, "with_closed_tail", settle), (opening, "with_closed_tail", settle))
 
 
 def no_positions(_cluster: Cluster, _log: LogRecord) -> list[int]:
@@ -211,7 +212,7 @@ def whole_copies(real: Callable[..., Any]) -> Callable[..., Any]:
 
 REAL_TRUNCATED = LogRecord.truncated
 REAL_JOINED = LogRecord._joined
-REAL_SETTLED = LogRecord.settled
+REAL_WITH_CLOSED = LogRecord.with_closed
 
 LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
     "opening recovers nothing": settled_by(tail_not_recovered),
@@ -221,7 +222,7 @@ LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
     "opening goes on with a list that it lost": ((_Opening, "attempt", opened_before_the_list),),
     "who loses the list leaves its ledger": ((opening, "drop_unlisted", nothing),),
     "a log is changed without compare": MUTANTS["a log is changed without compare"],
-    "an empty ledger stays in the tail": ((LogRecord, "settled", settled_up_to_an_empty_ledger),),
+    "an empty ledger stays in the tail": ((LogRecord, "with_closed", closed_up_to_an_empty_one),),
     "a roll does not close": ((LogWriter, "_switch", roll_without_close),),
     "a roll writes before it is listed": ((LogWriter, "_roll", roll_before_the_list),),
     "one writer rolls twice at once": ((SimulatedLock, "__enter__", nothing),),

@@ -185,7 +185,7 @@ class LogOracle(Oracle):
             self.contents = self._following()
             self.generation = record.generation
         contents, self._record = self.contents, record
-        if record.is_vacant:
+        if record.is_tombstone:
             return
         self._require_asked(record)
         for ledger_id, first_offset, count in history.placed[contents.seen :]:
@@ -205,7 +205,7 @@ class LogOracle(Oracle):
         before = self.contents
         had = before.had | self._overwritten()
         gone = before.gone | had
-        if self._record is not None and self._record.is_vacant:
+        if self._record is not None and self._record.is_tombstone:
             gone = gone.difference(*self._rows.values())
         return Contents(gone=gone, ever=before.ever | had)
 
@@ -332,7 +332,7 @@ class LogOracle(Oracle):
 
     def _require_there(self, process: str, generation: int | None) -> None:
         """An ack of a generation comes before the log is deleted, or made anew."""
-        is_there = not self.history.record.is_vacant
+        is_there = not self.history.record.is_tombstone
         if generation is not None and not (is_there and generation == self.generation):
             now = f"at generation {self.generation}" if is_there else "deleted"
             raise Violation(f"{process} gets an ack of generation {generation}, it is {now} (I10)")

@@ -238,7 +238,7 @@ class _Run(Run[LogOracle]):
     def _finish(self) -> None:
         """No more faults; all of the log can be read and written to."""
         has_all = self.heal() or self._rots
-        if self.oracle.history.record.is_vacant:
+        if self.oracle.history.record.is_tombstone:
             self._holders.found("last-founder", self.quorum)
             self.scheduler.run()
         self._collect()

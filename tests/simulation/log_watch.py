@@ -88,7 +88,7 @@ class LogWatch:
         self._require_kept(before, record)
         self._require_never_dropped(record)
         history.record = record
-        history.tail = history.tail if record.is_vacant else record.tail
+        history.tail = history.tail if record.is_tombstone else record.tail
         for ledger_id in record.listed_ids:
             self._listed.setdefault(ledger_id, record.generation)
         self._dropped |= set(record.dropped)
@@ -146,7 +146,7 @@ class LogWatch:
         name, known = after.name, history.placed
         listed = [(one.ledger_id, one.first_offset, one.entry_count) for one in after.ledgers]
         begin = known.index(listed[0]) if listed and listed[0] in known else len(known)
-        if after.is_vacant:
+        if after.is_tombstone:
             return ()
         kept = len(known) - begin
         if begin < history.begin or listed[:kept] != known[begin:]:
@@ -218,7 +218,7 @@ class LogWatch:
             is_placed = any(ledger_id == one for one, *_ in added)
             is_empty = ledger.state is LedgerState.CLOSED and ledger.last_entry_id == -1
             is_gone = self._is_given_up(ledger_id, after)
-            if not (after.is_vacant and is_gone) and is_placed == (is_empty and is_gone):
+            if not (after.is_tombstone and is_gone) and is_placed == (is_empty and is_gone):
                 raise Violation(
                     f"log {after.name} loses ledger {ledger_id}, which is {ledger.state.value} up "
                     f"to {ledger.last_entry_id}, from its tail (I8)"
@@ -230,9 +230,9 @@ class LogWatch:
         for ledger_id in set(before.dropped) - set(after.dropped):
             if self._ledgers[ledger_id].metadata.state is not LedgerState.DELETING:
                 raise Violation(f"log {name} forgets ledger {ledger_id}, not deleted (RB-20b)")
-        if after.is_vacant and not before.is_vacant:
+        if after.is_tombstone and not before.is_tombstone:
             self._require_no_writer(before)
-        if before.is_vacant or after.is_vacant or before.generation != after.generation:
+        if before.is_tombstone or after.is_tombstone or before.generation != after.generation:
             return
         if after.first_offset < before.first_offset:
             raise Violation(

@@ -83,7 +83,7 @@ class Place:
     def has_log(self, name: str = LOG) -> bool:
         with Cluster(self.uri) as cluster:
             seen = cluster.logs.get(name)
-            return seen is not None and not seen.value.is_vacant
+            return seen is not None and not seen.value.is_tombstone
 
     def entry_logs(self, bookie: int) -> list[Path]:
         """The files with rows on the bookie with this index."""

@@ -22,7 +22,7 @@ from stream_job import LOG
 from bkspark import BookKeeper
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
-from bkspark.log.settling import settle
+from bkspark.log.tail_closing import close_tail
 
 JOB = Path(__file__).parent / "stream_job.py"
 Row = tuple[int, str]
@@ -155,7 +155,7 @@ class Stage:
         expected = [(n, f"row {n}") for n in range(self.file_count * ROWS_PER_FILE)]
         with Cluster(self.uri) as cluster, BookKeeper(self.uri) as bookkeeper:
             for name in self.logs:
-                settle(cluster, name, Password())
+                close_tail(cluster, name, Password())
                 found = bookkeeper.open_log(name).read_arrow().to_pylist()
                 rows = [(row["id"], row["text"]) for row in found]
                 assert sorted(rows) == expected, name

@@ -15,7 +15,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError, NoSuchLedgerError
 from bkspark.ledger.deleting import delete_log
-from bkspark.log.settling import settle
+from bkspark.log.tail_closing import close_tail
 from bkspark.spark.source import BookKeeperDataSource
 
 
@@ -69,7 +69,7 @@ class Stream:
     def ids(self, name: str = LOG) -> list[int]:
         """Those in the log, after whoever writes to it was fenced."""
         with Cluster(self.place.uri) as cluster:
-            settle(cluster, name, Password())
+            close_tail(cluster, name, Password())
         return self.place.ids(name)
 
 
@@ -274,7 +274,7 @@ def test_with_a_password_the_rows_are_there_and_the_secret_is_not_in_the_error(
     assert "guessed wrong" not in str(caught.value)
     stream.run(**secret)
     with Cluster(stream.place.uri) as cluster:
-        settle(cluster, LOG, Password(literal="open sesame"))
+        close_tail(cluster, LOG, Password(literal="open sesame"))
     assert stream.place.ids(password="open sesame") == [0, 1, 2]
 
 

@@ -17,8 +17,8 @@ from pyspark.sql.streaming import StreamingQuery
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.log.settling import settle
 from bkspark.log.streams.tail_writer import SINK_POLICY
+from bkspark.log.tail_closing import close_tail
 
 SOAK_SECONDS = float(os.environ.get("BKSPARK_SOAK_SECONDS", "0"))
 BATCHES, BATCHES_MAX = 25, 10_000
@@ -57,7 +57,7 @@ def test_ledgers_are_as_many_as_rolls(spark: SparkSession, place: Place, tmp_pat
     finally:
         query.stop()
     with Cluster(place.uri) as cluster:
-        settle(cluster, LOG, Password())
+        close_tail(cluster, LOG, Password())
     ids = place.ids()
     batches = len(ids) // 2
     ledgers = place.log().ledgers

@@ -7,10 +7,10 @@ from bkspark.admin.auditing import journals_shown
 from bkspark.admin.auditing.holding import MissingFile, known_fragments
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.format.digest import for_showing
-from bkspark.ledger.recovery.running import Beat, unheard
 from bkspark.log.reading.ledger_files import PlacedLog, placed_logs
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord
@@ -61,7 +61,7 @@ class NameFiles:
     address: BookieAddress
     ledgers: tuple[LedgerMetadata, ...]
 
-    def run(self, beat: Beat = unheard) -> dict[int, list[PlacedLog]]:
+    def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, list[PlacedLog]]:
         """By ledger id, without those that it gives no sure answer about."""
         named: dict[int, list[PlacedLog]] = {}
         try:
@@ -73,7 +73,7 @@ class NameFiles:
             return named
         return named
 
-    def _named(self, root: BookieRoot, ledger: LedgerMetadata, beat: Beat) -> list[PlacedLog]:
+    def _named(self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat) -> list[PlacedLog]:
         digester = for_showing(ledger.digest)
         shown = journals_shown.show(root, self.address.member, ledger, digester, beat)
         return named_logs(ledger, shown.records.values())
@@ -86,7 +86,7 @@ class LookForFiles:
     address: BookieAddress
     wanted: tuple[tuple[LedgerMetadata, Sequence[PlacedLog]], ...]
 
-    def run(self, beat: Beat = unheard) -> dict[int, tuple[MissingFile, ...]]:
+    def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, tuple[MissingFile, ...]]:
         """What is missing by ledger id, without those that it gives no sure answer about."""
         missing: dict[int, tuple[MissingFile, ...]] = {}
         try:

@@ -10,10 +10,10 @@ from bkspark.admin.auditing.journals_shown import JournalsShown
 from bkspark.admin.auditing.ranges import Range, difference, own_part
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.format.digest import for_showing
-from bkspark.ledger.recovery.running import Beat, unheard
 from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
@@ -53,7 +53,7 @@ class Look:
     shards: tuple[int, ...]
     ledgers: tuple[LedgerMetadata, ...]
 
-    def run(self, beat: Beat = unheard) -> Looked | NotLooked:
+    def run(self, beat: Heartbeat = no_heartbeat) -> Looked | NotLooked:
         """Runs on: driver thread | executor."""
         try:
             with open_bookie(self.address).open_root() as root:
@@ -62,7 +62,7 @@ class Look:
         except BookieUnavailableError as error:
             return NotLooked(str(error))
 
-    def _looked(self, root: BookieRoot, others: tuple[int, ...], beat: Beat) -> Looked:
+    def _looked(self, root: BookieRoot, others: tuple[int, ...], beat: Heartbeat) -> Looked:
         holdings: dict[int, Holding] = {}
         inline: set[int] = set()
         for ledger in self.ledgers:
@@ -74,7 +74,7 @@ class Look:
             beat()
         return Looked(holdings, frozenset(inline), others)
 
-    def _others(self, root: BookieRoot, beat: Beat) -> Iterator[int]:
+    def _others(self, root: BookieRoot, beat: Heartbeat) -> Iterator[int]:
         asked = {ledger.ledger_id for ledger in self.ledgers}
         for shard in self.shards:
             for name in root.list(layout.shard_folder(shard)):
@@ -89,7 +89,7 @@ def slim(ledger: LedgerMetadata) -> LedgerMetadata:
     return replace(ledger, schema=b"", custom_metadata={}, transactions={}, laid_down=None)
 
 
-def _holding(root: BookieRoot, member: Member, ledger: LedgerMetadata, beat: Beat) -> Holding:
+def _holding(root: BookieRoot, member: Member, ledger: LedgerMetadata, beat: Heartbeat) -> Holding:
     ledger_id = ledger.ledger_id
     roles = list(roles_of(ledger, member))
     is_unmarked = False

@@ -27,7 +27,7 @@ from bkspark.admin.bookies.reinitialising import naming
 from bkspark.admin.bookies.report import BookieReport, Left
 from bkspark.admin.views.sharing import all_ledgers
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.records import Seen
+from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError, MetadataVersionError
 from bkspark.format.cluster import BookieRecord
 from bkspark.protocol.ledger.metadata import LedgerState, Member
@@ -113,7 +113,7 @@ def _leaving(record: BookieRecord | None) -> BookieRecord:
     return replace(record, is_read_only=True, is_leaving=True)
 
 
-def _take_back(cluster: Cluster, leaving: Seen[BookieRecord], before: BookieRecord) -> None:
+def _take_back(cluster: Cluster, leaving: Versioned[BookieRecord], before: BookieRecord) -> None:
     """Let the bookie be as it was, unless somebody else has said something of it meanwhile."""
 
     def staying(now: BookieRecord | None) -> BookieRecord:

@@ -81,7 +81,7 @@ def all_logs(cluster: Cluster, log_name: str | None) -> Iterator[LogRecord]:
         return
     for name in cluster.log_names():
         seen = cluster.logs.get(name)
-        if seen is not None and not seen.value.is_vacant:
+        if seen is not None and not seen.value.is_tombstone:
             yield seen.value
 
 

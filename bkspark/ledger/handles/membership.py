@@ -12,7 +12,7 @@ from bkspark.cluster import ensemble_log, ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, journal_on
 from bkspark.cluster.ensembles import Vacancy
-from bkspark.cluster.records import Seen
+from bkspark.cluster.records import Versioned
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger.adding import CheckTicket
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 _GONE = "none, because it is being removed"
 """Nothing is stored on a bookie that must be this incarnation: it fails, and is replaced."""
 
-News = tuple[Event, Seen[LedgerMetadata] | None]
+News = tuple[Event, Versioned[LedgerMetadata] | None]
 """What happened, and the version of the metadata that it tells of."""
 
 
@@ -57,7 +57,7 @@ class Membership:
     def __init__(
         self,
         cluster: Cluster,
-        seen: Seen[LedgerMetadata],
+        seen: Versioned[LedgerMetadata],
         digester: Digester,
         begun: Begun,
         addresses: Iterable[BookieAddress] | None = None,
@@ -101,7 +101,7 @@ class Membership:
 
     # --- what may take long ------------------------------------------------------------------
 
-    def check(self, ticket: CheckTicket, seen: Seen[LedgerMetadata]) -> News:
+    def check(self, ticket: CheckTicket, seen: Versioned[LedgerMetadata]) -> News:
         """Whether ``seen`` is what the metadata says, and what it says if not."""
         ledger_id = seen.value.ledger_id
         if self._checked.is_current(str(ledger_id), seen):

@@ -13,7 +13,7 @@ from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.hang_memory import Answer
-from bkspark.cluster.records import Seen
+from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
@@ -56,7 +56,7 @@ class WriteHandle(ClosedAtEnd):
     def __init__(
         self,
         cluster: Cluster,
-        seen: Seen[LedgerMetadata],
+        seen: Versioned[LedgerMetadata],
         digester: Digester,
         *,
         begun: Begun,

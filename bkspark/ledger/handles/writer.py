@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
-from bkspark.cluster.records import Seen
+from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, LedgerClosedError, OutcomeUnknownError
 from bkspark.format.digest import Digester
 from bkspark.format.journal import EncodedRecord
@@ -159,7 +159,7 @@ class Writer:
                 lane.come_back()
                 check = self._claimed(self._turn(*news), lane)
 
-    def _bring(self, event: steps.Event, seen: Seen[LedgerMetadata] | None = None) -> None:
+    def _bring(self, event: steps.Event, seen: Versioned[LedgerMetadata] | None = None) -> None:
         with self._lock:
             self._leave(self._turn(event, seen))
 
@@ -193,7 +193,7 @@ class Writer:
     # --- the machine -----------------------------------------------------------------------
 
     def _turn(
-        self, event: steps.Event | None = None, seen: Seen[LedgerMetadata] | None = None
+        self, event: steps.Event | None = None, seen: Versioned[LedgerMetadata] | None = None
     ) -> Slow | None:
         """Run the machine until nothing is left to do at once; a check that is to be made.
 
@@ -243,7 +243,7 @@ class Writer:
         is_last = self.backlog.has_ended and not self.backlog.gathered
         return is_last and not self.machine.is_stopping and not self.machine.has_ended
 
-    def _take(self, event: steps.Event, seen: Seen[LedgerMetadata] | None = None) -> None:
+    def _take(self, event: steps.Event, seen: Versioned[LedgerMetadata] | None = None) -> None:
         instructions = self.machine.receive(event)
         if seen is not None and seen.value is self.machine.metadata:
             self._members.seen = seen

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from bkspark.bookie.contract import ReadableRoot
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
@@ -77,10 +78,6 @@ Span = tuple[int, int]
 """Where a frame begins and ends in its journal, in bytes."""
 
 
-def no_beat() -> None:
-    """Nobody waits for a sign of life."""
-
-
 class JournalReader:
     """Reads journal ``name`` of a ledger on ``root``; goes one way at a time.
 
@@ -105,7 +102,7 @@ class JournalReader:
         *,
         ledger_id: int,
         known: int = 0,
-        beat: Callable[[], None] = no_beat,
+        beat: Heartbeat = no_heartbeat,
     ) -> None:
         self.end = 0
         self.is_blocked = False

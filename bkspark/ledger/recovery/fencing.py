@@ -13,6 +13,7 @@ from functools import partial
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFencedError
@@ -24,7 +25,6 @@ from bkspark.ledger.entry_log_reader import EntryLogFile, NoGoodSourceError
 from bkspark.ledger.journals.journal_folder import find_journals
 from bkspark.ledger.journals.journal_reader import StoredRecord
 from bkspark.ledger.recovery.journal_tail import newest_record, read_tail
-from bkspark.ledger.recovery.running import Beat, unheard
 from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.losses import Span, not_shown
@@ -69,7 +69,7 @@ class FenceAndRead:
     after: int
     journals: tuple[str, ...] = ()
 
-    def run(self, beat: Beat = unheard) -> MemberTail | Failure:
+    def run(self, beat: Heartbeat = no_heartbeat) -> MemberTail | Failure:
         """Runs on: driver thread | executor."""
         digester = make_digester(self.digest, self.password)
         try:
@@ -105,7 +105,9 @@ class FenceAndRead:
             f"{missing}",
         )
 
-    def _read(self, root: BookieRoot, digester: Digester, beat: Beat = unheard) -> MemberTail:
+    def _read(
+        self, root: BookieRoot, digester: Digester, beat: Heartbeat = no_heartbeat
+    ) -> MemberTail:
         records: dict[int, tuple[AddRecord, frozenset[Piece]]] = {}
         parts: dict[int, Mapping[int, bytes]] = {}
         confirmed: AddRecord | None = None
@@ -162,7 +164,7 @@ class FenceAndRead:
         )
 
     def _good_pieces(
-        self, root: BookieRoot, stored: StoredRecord, digester: Digester, beat: Beat
+        self, root: BookieRoot, stored: StoredRecord, digester: Digester, beat: Heartbeat
     ) -> frozenset[Piece]:
         """What this bookie has of the record's rows, every byte checked."""
         logs = _entry_logs(stored.record)
@@ -170,7 +172,9 @@ class FenceAndRead:
         inline = (("", stripe) for stripe in stored.messages)
         return frozenset([*inline, *((log.attempt_id, log.stripe) for log in good)])
 
-    def _is_good(self, root: BookieRoot, log: EntryLog, digester: Digester, beat: Beat) -> bool:
+    def _is_good(
+        self, root: BookieRoot, log: EntryLog, digester: Digester, beat: Heartbeat
+    ) -> bool:
         try:
             replica = EntryLogFile(root, log, digester, ledger_id=self.ledger_id)
             for block in replica.blocks:
@@ -199,7 +203,7 @@ class LookUp:
     entry_id: int
     journals: tuple[str, ...] = ()
 
-    def run(self, beat: Beat = unheard) -> Shown | Failure:
+    def run(self, beat: Heartbeat = no_heartbeat) -> Shown | Failure:
         """Runs on: driver thread | executor."""
         digester = make_digester(self.digest, self.password)
         try:
@@ -208,7 +212,7 @@ class LookUp:
         except (BookieUnavailableError, CorruptDataError) as error:
             return Failure(str(error))
 
-    def _shown(self, root: BookieRoot, digester: Digester, beat: Beat) -> Shown:
+    def _shown(self, root: BookieRoot, digester: Digester, beat: Heartbeat) -> Shown:
         found = find_journals(root, self.address.bookie_id, self.ledger_id, self.journals)
         newest: AddRecord | None = None
         problems = [found.problem] if found.problem else []
@@ -261,7 +265,7 @@ class WriteBack:
     holders: Mapping[Member, BookieAddress]
     must_fence: bool = False
 
-    def run(self, beat: Beat = unheard) -> WrittenBack | Displaced | Unreadable | Failure:
+    def run(self, beat: Heartbeat = no_heartbeat) -> WrittenBack | Displaced | Unreadable | Failure:
         """Runs on: driver thread | executor."""
         digester = make_digester(self.digest, self.password)
         try:
@@ -281,7 +285,7 @@ class WriteBack:
         return WrittenBack(len(self.groups), tuple(damaged))
 
     def _copy_entry_logs(
-        self, group: KeptGroup, digester: Digester, beat: Beat
+        self, group: KeptGroup, digester: Digester, beat: Heartbeat
     ) -> list[tuple[Piece, str]]:
         """Returns those that are damaged here, and why: the others count all the same."""
         damaged: list[tuple[Piece, str]] = []
@@ -295,7 +299,7 @@ class WriteBack:
         return damaged
 
     def _copy(
-        self, log: EntryLog, sources: Sequence[BookieAddress], digester: Digester, beat: Beat
+        self, log: EntryLog, sources: Sequence[BookieAddress], digester: Digester, beat: Heartbeat
     ) -> None:
         """Another attempt may have made the copy just now: the second look finds it in place."""
         copy = partial(
@@ -312,7 +316,7 @@ class WriteBack:
         except BookieUnavailableError:
             copy()
 
-    def _write_records(self, digester: Digester, beat: Beat) -> None:
+    def _write_records(self, digester: Digester, beat: Heartbeat) -> None:
         records = [journal.encode(group.record, digester, group.parts) for group in self.groups]
         if self.term > self.writer.term + 1 and self._are_there(records, beat):
             return
@@ -325,7 +329,7 @@ class WriteBack:
         finally:
             file.close()
 
-    def _are_there(self, records: Sequence[EncodedRecord], beat: Beat) -> bool:
+    def _are_there(self, records: Sequence[EncodedRecord], beat: Heartbeat) -> bool:
         """Whether an earlier recovery has left ``records``, which are durable by now.
 
         They are looked for anew behind that, like those that are written (R6).
@@ -345,7 +349,7 @@ class WriteBack:
         return self.writer.term < layout.journal_term(name.rpartition("/")[2]) < self.term
 
     def _shows(
-        self, root: BookieRoot, name: str, records: Sequence[EncodedRecord], beat: Beat
+        self, root: BookieRoot, name: str, records: Sequence[EncodedRecord], beat: Heartbeat
     ) -> bool:
         """Whether journal ``name`` begins with the bytes that would be written for ``records``."""
         position = 0

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from bkspark.bookie.contract import BookieRoot
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import CorruptDataError
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.ledger.journals.journal_reader import JournalReader, StoredRecord
-from bkspark.ledger.recovery.running import Beat, unheard
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.evidence import Stored
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
@@ -67,7 +67,7 @@ def read_tail(
     *,
     ledger_id: int,
     after: int,
-    beat: Beat = unheard,
+    beat: Heartbeat = no_heartbeat,
 ) -> JournalTail:
     """The records of journal ``name`` that begin after entry ``after`` and after its own LAC.
 
@@ -118,7 +118,7 @@ def newest_record(
     *,
     ledger_id: int,
     entry_id: int,
-    beat: Beat = unheard,
+    beat: Heartbeat = no_heartbeat,
 ) -> AddRecord | None:
     """The last record of journal ``name`` that ends at ``entry_id`` or before; None without one.
 

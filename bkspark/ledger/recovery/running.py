@@ -13,14 +13,11 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.bookie_client import BookieClient, NoAnswerError
-from bkspark.cluster.fan_out import FanOut, Timeouts
+from bkspark.cluster.fan_out import FanOut, Heartbeat, Timeouts
 from bkspark.errors import BookieUnavailableError
 from bkspark.protocol.ledger.recovery_answers import Silence
 
 R = TypeVar("R", covariant=True)
-
-Beat = Callable[[], None]
-"""A sign of life."""
 
 TELL_SECONDS = 5.0
 """A wait that lasts longer is told of, and told of again."""
@@ -35,7 +32,7 @@ class Instruction(Protocol[R]):
     @property
     def address(self) -> BookieAddress: ...
 
-    def run(self, beat: Beat = ...) -> R: ...
+    def run(self, beat: Heartbeat = ...) -> R: ...
 
 
 class Runner(Protocol):
@@ -56,10 +53,6 @@ class TellingRunner(Runner, Protocol):
 def still_waiting(names: Iterable[str]) -> str:
     """The line about bookies that are waited for."""
     return f"still waiting for {', '.join(names)}"
-
-
-def unheard() -> None:
-    """In place of a sign of life, where nobody listens."""
 
 
 def in_threads(

@@ -1,4 +1,4 @@
-"""Committing a DataFrame write: one add record and its ack; then close, then splice.
+"""Committing a DataFrame write: one add record and its ack; then close, then join the log.
 
 Only after the ack is the ledger closed and put on the log's list, which is the instant at which all
 rows become visible.
@@ -15,7 +15,7 @@ from bkspark.ledger.deleting import exclude
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget
 from bkspark.log.schema import schema_after
-from bkspark.log.settling import update_settled
+from bkspark.log.tail_closing import update_with_closed_tail
 from bkspark.log.truncation import retain_after_roll
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.batch import AttemptReport
@@ -76,17 +76,17 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
         log = LogRecord.of(record, target.log_name, target.quorum)
         if log.has_committed(target.transaction):
             return log.without(target.ledger_id)
-        if not log.is_vacant:  # it may have been deleted and made anew, with another password
+        if not log.is_tombstone:  # it may have been deleted and made anew, with another password
             make_digester(log.digest, target.password)
         # The ledger is read after the log: whoever deletes it drops it from the log first.
-        return log.spliced(
+        return log.with_ledger(
             _still_there(cluster, target),
             schema=schema_after(schema, log, target.merges_schema, target.is_overwrite),
             transaction=target.transaction,
             overwrite=target.is_overwrite,
         )
 
-    log = update_settled(cluster, target.log_name, target.password, joined).value
+    log = update_with_closed_tail(cluster, target.log_name, target.password, joined).value
     retain_after_roll(cluster, log)
     return log.lists(target.ledger_id)
 

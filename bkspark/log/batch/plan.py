@@ -131,16 +131,16 @@ def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSetting
     seen = cluster.logs.get(layout.log_name(request.log_name))
     if seen is not None:
         cluster.logs.require_room(seen, arrow_schema.encode(request.schema))
-    log = None if seen is None or seen.value.is_vacant else seen.value
-    quorum = _settled_quorum(request, log)
-    spec = _settled_digest(request, log)
+    log = None if seen is None or seen.value.is_tombstone else seen.value
+    quorum = _quorum_of(request, log)
+    spec = _digest_of(request, log)
     make_digester(spec, request.password)
     if log is not None:
         schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
     return ResolvedSettings(log, quorum, spec)
 
 
-def _settled_quorum(request: WriteRequest, log: LogRecord | None) -> Quorum:
+def _quorum_of(request: WriteRequest, log: LogRecord | None) -> Quorum:
     if log is None:
         return request.quorum or DEFAULT_QUORUM
     if request.quorum not in (None, log.quorum):
@@ -152,7 +152,7 @@ def _settled_quorum(request: WriteRequest, log: LogRecord | None) -> Quorum:
     return log.quorum
 
 
-def _settled_digest(request: WriteRequest, log: LogRecord | None) -> DigestSpec:
+def _digest_of(request: WriteRequest, log: LogRecord | None) -> DigestSpec:
     if log is None:
         wanted = request.digest_type or DEFAULT_DIGEST_TYPE
         return digest.new_spec(wanted, request.password.resolve())

@@ -18,7 +18,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.fan_out import Timeouts, ask_all
 from bkspark.cluster.post_check import post_check
-from bkspark.cluster.records import Seen
+from bkspark.cluster.records import Versioned
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,
@@ -88,7 +88,7 @@ class RecordWriter:
     def __init__(
         self,
         cluster: Cluster,
-        seen: Seen[LedgerMetadata],
+        seen: Versioned[LedgerMetadata],
         digester: Digester,
         ensemble: Sequence[BookieAddress],
         *,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.cluster.records import Seen
+from bkspark.cluster.records import Versioned
 from bkspark.errors import NoSuchLedgerError
 from bkspark.ledger.journals.journal_end import JournalEnds
 from bkspark.log.reading.confirmed import readable
@@ -156,7 +156,7 @@ class LogWatch:
         self._name = name
         self._password = password
         self._ends = JournalEnds()
-        self._seen: Seen[LogRecord] | None = None
+        self._seen: Versioned[LogRecord] | None = None
 
     def look(self, enough: int | None = None) -> LogView:
         """The log as it can be read now.

@@ -15,7 +15,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Joining, enlist
 from bkspark.cluster.ensembles import ensemble_of
 from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.records import Seen
+from bkspark.cluster.records import Versioned
 from bkspark.errors import MetadataVersionError, NoSuchLedgerError, OutcomeUnknownError
 from bkspark.log.opening import OpenTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Standing
@@ -77,7 +77,9 @@ def take_up(
     return TakenUp(OpenTail(taken, newest, begun), ledger.value.laid_down, max(0, age_ms) / 1000)
 
 
-def _laid_down(cluster: Cluster, log: LogRecord, ledger_id: int) -> Seen[LedgerMetadata] | None:
+def _laid_down(
+    cluster: Cluster, log: LogRecord, ledger_id: int
+) -> Versioned[LedgerMetadata] | None:
     """The ledger, if it is the one at the log's open end and may be taken up."""
     if log.tail != (ledger_id,) or log.is_sealed:
         return None
@@ -88,7 +90,7 @@ def _laid_down(cluster: Cluster, log: LogRecord, ledger_id: int) -> Seen[LedgerM
     return ledger if ledger.value.may_be_taken_up else None
 
 
-def _is_registered(cluster: Cluster, log: Seen[LogRecord], run: StreamRun) -> bool:
+def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:
     """Make ``run`` the query's current one, unless it is; False if somebody changed the log."""
     after = log.value.with_stream(run)
     if after == log.value:

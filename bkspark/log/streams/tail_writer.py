@@ -228,7 +228,7 @@ def _create_log(cluster: Cluster, request: WriteRequest, batch: MicroBatch) -> N
     """Make an empty log if there is none, unless the query has lost rows with the last one."""
     name, staging = request.log_name, batch.staging
     seen = cluster.logs.get(name)
-    if seen is None or seen.value.is_vacant:
+    if seen is None or seen.value.is_tombstone:
         with suppress(LedgerExistsError):
             schema = arrow_schema.decode(staging.schema)
             create_log(cluster, name, staging.quorum, staging.digest, schema, run=batch.run)

@@ -47,7 +47,7 @@ class LogContents:
     """One version of a log's record.
 
     Attributes:
-        is_vacant: there is no such log ("log", rule 5).
+        is_tombstone: there is no such log ("log", rule 5).
         generation: of the contents; one more after each overwrite and each creation.
         older: what lies before ``ledgers``: pages, and in front of them ledgers that were on a page
             which a truncation has opened; empty if there are no pages.
@@ -74,7 +74,7 @@ class LogContents:
     quorum: Quorum
     digest: DigestSpec
     schema: bytes
-    is_vacant: bool = False
+    is_tombstone: bool = False
     generation: int = 1
     ledgers: tuple[LoggedLedger, ...] = ()
     first_offset: int = 0
@@ -119,7 +119,7 @@ class LogContents:
             raise InvalidRequestError(f"log {self.name}: a ledger is to be deleted, not dropped")
         if self.first_version < 0:
             raise InvalidRequestError(f"log {self.name}: there is no version {self.first_version}")
-        if len(self.tail) > TAIL_MAX or (self.tail and (self.is_sealed or self.is_vacant)):
+        if len(self.tail) > TAIL_MAX or (self.tail and (self.is_sealed or self.is_tombstone)):
             raise InvalidRequestError(f"log {self.name}: it cannot have the tail {self.tail}")
         if min(self.retention_bytes or 0, self.retention_ms or 0) < 0:
             raise InvalidRequestError(

@@ -28,7 +28,7 @@ def data_loss(
 
     None if it still has the last of them, whatever became of the ledger that holds it.
     """
-    if log.is_vacant or log.generation != wanted.generation:
+    if log.is_tombstone or log.generation != wanted.generation:
         return _replaced(wanted, begin, end)
     if log.first_offset < end:
         return None

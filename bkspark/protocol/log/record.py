@@ -8,15 +8,15 @@ rolls, the one before it. So whoever opens the log fences all of the tail (RB-20
 Rule 2. A ledger that was dropped never joins: a commit that hung and wakes late finds itself
 refused, whatever it does (H5).
 
-Rule 3. An application's transaction version only grows; a splice that carries one not above the
+Rule 3. An application's transaction version only grows; a ledger that carries one not above the
 last is already done (as in Delta): it changes nothing but that its ledger is dropped. Versions are
 never forgotten: applications should keep their names, for each is a line of the record.
 
 Rule 4. Overwriting starts a new generation with offsets from 0; transactions survive it.
 
-Rule 5. A name whose log was deleted, or whose first write was aborted, keeps a *vacant* record: no
+Rule 5. A name whose log was deleted, or whose first write was aborted, leaves a *tombstone*: no
 log for anybody who asks, but it remembers the generations, the dropped ledgers and the queries that
-wrote to it. The first splice creates the log (anew), or somebody who wants it empty.
+wrote to it. The first ledger that joins creates the log (anew), or somebody who wants it empty.
 
 Rule 6. Truncation hides whole offsets at once, and never goes past a ledger that is not CLOSED. The
 last ledger stays. A sealed log takes nothing any more.
@@ -56,7 +56,7 @@ class LogRecord(LogContents):
 
     # --- a closed ledger joins -----------------------------------------------------------------
 
-    def spliced(
+    def with_ledger(
         self,
         ledger: LedgerMetadata,
         *,
@@ -66,7 +66,7 @@ class LogRecord(LogContents):
     ) -> "LogRecord":
         """Return the log with ``ledger`` at its end, or alone in a new generation.
 
-        A vacant record becomes a log with the ledger's quorum and digest.
+        A tombstone becomes a log with the ledger's quorum and digest.
 
         Does nothing to a log that has the ledger already, so that a repeated call is harmless.
         Only drops the ledger if its transaction has committed (rule 3), overwrite or not.
@@ -133,7 +133,7 @@ class LogRecord(LogContents):
         self._require_settings_of(ledger)
         return replace(self, tail=(*self.tail, ledger.ledger_id), schema=schema or self.schema)
 
-    def settled(self, *ledgers: LedgerMetadata) -> "LogRecord":
+    def with_closed(self, *ledgers: LedgerMetadata) -> "LogRecord":
         """Return the log with these CLOSED ``ledgers`` moved from its tail to their fixed places.
 
         Those that are in the tail no more are left alone. Empty ones take no place (RB-21).
@@ -222,18 +222,18 @@ class LogRecord(LogContents):
         return replace(self, is_sealed=True)
 
     def created(self, quorum: Quorum, digest: DigestSpec, schema: bytes) -> "LogRecord":
-        """Return an empty log with these settings, made of a vacant record.
+        """Return an empty log with these settings, made of a tombstone.
 
         Raises:
             LedgerExistsError: there is a log of this name.
         """
-        if not self.is_vacant:
+        if not self.is_tombstone:
             raise LedgerExistsError(
                 f"there is a log {self.name!r} already", hint="open it, or choose another name"
             )
         return replace(
             self,
-            is_vacant=False,
+            is_tombstone=False,
             generation=self.generation + 1,
             quorum=quorum,
             digest=digest,
@@ -299,7 +299,7 @@ class LogRecord(LogContents):
             dropped_pages=(),
             pages_to_delete=(*emptied.pages_to_delete, *emptied.dropped_pages),
             orphaned_queries=orphaned_queries,
-            is_vacant=True,
+            is_tombstone=True,
             schema=b"",
             transactions={},
             streams={},
@@ -309,14 +309,14 @@ class LogRecord(LogContents):
         )
 
     @classmethod
-    def vacant(cls, name: str, quorum: Quorum) -> "LogRecord":
+    def tombstone(cls, name: str, quorum: Quorum) -> "LogRecord":
         """The record of a name that never had a log."""
-        return cls(name, quorum, DigestSpec(), schema=b"", is_vacant=True, generation=0)
+        return cls(name, quorum, DigestSpec(), schema=b"", is_tombstone=True, generation=0)
 
     @classmethod
     def of(cls, record: "LogRecord | None", name: str, quorum: Quorum) -> "LogRecord":
         """``record``, or that of a name that never had a log."""
-        return cls.vacant(name, quorum) if record is None else record
+        return cls.tombstone(name, quorum) if record is None else record
 
     # --- parts of the above --------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ class LogRecord(LogContents):
                 )
 
     def _base_for(self, ledger: LedgerMetadata, *, overwrite: bool) -> "LogRecord":
-        if self.is_vacant:
+        if self.is_tombstone:
             return self.created(ledger.quorum, ledger.digest, self.schema)
         self._require_settings_of(ledger)
         if overwrite:

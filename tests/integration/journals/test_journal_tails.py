@@ -8,6 +8,7 @@ import pytest
 
 from bkspark.bookie.contract import BookieRoot
 from bkspark.bookie.memory import MemoryRoot
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
@@ -16,7 +17,7 @@ from bkspark.ledger.journals import journal_reader
 from bkspark.ledger.recovery import fencing, running
 from bkspark.ledger.recovery.fencing import WriteBack
 from bkspark.ledger.recovery.journal_tail import JournalTail, newest_record, read_tail
-from bkspark.ledger.recovery.running import Beat, in_threads, unheard
+from bkspark.ledger.recovery.running import in_threads
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 from bkspark.protocol.ledger.recovery_answers import Silence
@@ -31,7 +32,7 @@ def journal_of(writer: HandWriter) -> str:
 
 
 def newest_of(
-    root: BookieRoot, writer: HandWriter, entry_id: int, beat: Beat = unheard
+    root: BookieRoot, writer: HandWriter, entry_id: int, beat: Heartbeat = no_heartbeat
 ) -> AddRecord | None:
     return newest_record(
         root,

@@ -11,7 +11,7 @@ import pytest
 
 from bkspark.bookie.uri import open_bookie
 from bkspark.bookkeeper import BookKeeper
-from bkspark.cluster.records import Records, Seen
+from bkspark.cluster.records import Records, Versioned
 from bkspark.errors import (
     BookieUnavailableError,
     LedgerFencedError,
@@ -84,10 +84,10 @@ def test_rb_06_no_ack_counts_from_a_bookie_that_the_metadata_does_not_name(
     before = names_of(handle)
     if not is_stored:
 
-        def in_memory(self: Records[Any], name: str, transform: Any, **_: Any) -> Seen[Any]:
+        def in_memory(self: Records[Any], name: str, transform: Any, **_: Any) -> Versioned[Any]:
             seen = self.get(name)
             assert seen is not None
-            return Seen(transform(handle.metadata), seen.stored)
+            return Versioned(transform(handle.metadata), seen.stored)
 
         monkeypatch.setattr(type(handle._cluster.ledgers), "update", in_memory)
     memory_rig.faults.down = set(before[:2])

@@ -221,4 +221,4 @@ def test_a_deleted_log_remembers_no_ledger_that_is_gone(keeper: BookKeeper) -> N
     assert len(delete_log(keeper._cluster, NAME)) == 2
     seen = keeper._cluster.logs.get(NAME)
     assert seen is not None
-    assert (seen.value.is_vacant, seen.value.dropped, seen.value.to_delete) == (True, (), ())
+    assert (seen.value.is_tombstone, seen.value.dropped, seen.value.to_delete) == (True, (), ())

@@ -217,7 +217,7 @@ def test_a_ledger_that_is_full_when_a_roll_ends_is_rolled_before_more_is_added(
     log: LogHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was begun in mid-roll, and filled while the ledger before was given its place."""
-    settle, create = LogWriter._settle, log_writer.create_log_ledger
+    settle, create = LogWriter._list_closed, log_writer.create_log_ledger
     is_filled, is_added = threading.Event(), threading.Event()
 
     def settle_late(writer: LogWriter, segment: Any) -> None:
@@ -229,7 +229,7 @@ def test_a_ledger_that_is_full_when_a_roll_ends_is_rolled_before_more_is_added(
             is_added.wait(60)
         return create(*arguments)
 
-    monkeypatch.setattr(LogWriter, "_settle", settle_late)
+    monkeypatch.setattr(LogWriter, "_list_closed", settle_late)
     with log.writer(roll_entries=2) as writer:
         ledger_id = writer.ledger_id
         futures = [writer.append_async(b"a") for _ in range(2)]

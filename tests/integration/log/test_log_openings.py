@@ -16,7 +16,7 @@ from bkspark.errors import (
 from bkspark.format import arrow_schema
 from bkspark.log import opening
 from bkspark.log.opening import open_tail
-from bkspark.log.settling import settle
+from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.stream_run import StreamRun
@@ -98,9 +98,9 @@ def test_settling_closes_the_tail_and_is_done_once(rig: Rig, keeper: BookKeeper)
     log = keeper.create_log(NAME)
     writer = log.writer(settings=SILENT)
     writer.append(b"a")
-    settled = settle(keeper._cluster, NAME, Password())
+    settled = close_tail(keeper._cluster, NAME, Password())
     assert (settled.value.tail, settled.value.end_offset) == ((), 1)
-    assert settle(keeper._cluster, NAME, Password()) == settled
+    assert close_tail(keeper._cluster, NAME, Password()) == settled
     with pytest.raises(LedgerFencedError):
         writer.append(b"b")
 

@@ -25,7 +25,7 @@ from bkspark.log.reading.log_view import LogWatch, look_at, view_of
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.log.reading.plan import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
-from bkspark.log.settling import settle
+from bkspark.log.tail_closing import close_tail
 from tests.integration.open_tails import (
     NO_PASSWORD,
     PROMPT,
@@ -144,7 +144,7 @@ def test_a_tail_that_is_deleted_between_two_look_ups_is_looked_up_anew(
     opened(cluster).release()
     watch = LogWatch(cluster, LOG, NO_PASSWORD)
     stale = cluster.log(LOG).value
-    settle(cluster, LOG, NO_PASSWORD)  # drops the ledger, which is empty
+    close_tail(cluster, LOG, NO_PASSWORD)  # drops the ledger, which is empty
     [gone] = stale.tail
     cluster.ledgers.update(str(gone), lambda ledger: ledger.deleting())  # type: ignore[union-attr]
     with pytest.raises(NoSuchLedgerError):

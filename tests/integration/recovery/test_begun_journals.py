@@ -11,7 +11,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.log.settling import settle
+from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation
@@ -116,7 +116,7 @@ def test_who_adopts_a_batchs_ledger_begins_its_journals(rig: Rig) -> None:
         Cluster(rig.uri) as cluster,
         pytest.raises(NotEnoughBookiesError, match=f"{first} has lost data of ledger"),
     ):
-        settle(cluster, rig.log_name, Password())
+        close_tail(cluster, rig.log_name, Password())
     bring_back()
     assert settled_rows(rig) == expected(0)
 
@@ -178,7 +178,7 @@ def test_the_journal_of_who_takes_a_tail_up_is_begun_and_missed(rig: Rig) -> Non
         Cluster(rig.uri) as cluster,
         pytest.raises(NotEnoughBookiesError, match=f"{first} has lost data of ledger"),
     ):
-        settle(cluster, rig.log_name, Password())
+        close_tail(cluster, rig.log_name, Password())
     bring_back()
     assert settled_rows(rig) == expected(0, 1)
 

@@ -17,7 +17,7 @@ from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery import recoverer
 from bkspark.metadata import memory as metadata_memory
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.protocol.ledger import recovering
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -152,7 +152,7 @@ class _Storage(Storage):
     ) -> T:
         task = self._scheduler.current
         result = super().operate(place, call, name, effect, half_effect)
-        if task is not None and isinstance(result, Versioned):
+        if task is not None and isinstance(result, VersionedBytes):
             task.process.chance = Random(f"{task.key} saw {result.version}")
         return result
 

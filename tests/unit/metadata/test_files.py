@@ -10,7 +10,7 @@ import pytest
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
 from bkspark.metadata import directory, files
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.directory import open_directory
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.metadata.versioned_store import MARKER
@@ -23,7 +23,7 @@ CALLS: list[Callable[[FileMetadataStore], object]] = [
     lambda store: store.get(KEY),
     lambda store: store.put(KEY, b"x", None),
     lambda store: store.put(KEY, b"x", 1),
-    lambda store: store.is_current(KEY, Versioned(b"x", 1)),
+    lambda store: store.is_current(KEY, VersionedBytes(b"x", 1)),
     lambda store: store.list("ledgers"),
     lambda store: store.delete(KEY),
 ]
@@ -73,10 +73,10 @@ def test_order_and_number_of_look_ups_of_the_metadata_check(
 
 def test_large_record_is_read_to_its_end(store: FileMetadataStore) -> None:
     value = os.urandom(100_000)
-    seen = Versioned(value, store.put(KEY, value, None))
+    seen = VersionedBytes(value, store.put(KEY, value, None))
     assert store.get(KEY) == seen
     assert store.is_current(KEY, seen)
-    assert not store.is_current(KEY, Versioned(value[:-1], seen.version))
+    assert not store.is_current(KEY, VersionedBytes(value[:-1], seen.version))
 
 
 def test_record_that_comes_in_pieces_is_read_to_its_end(
@@ -86,7 +86,7 @@ def test_record_that_comes_in_pieces_is_read_to_its_end(
         def pread(self, descriptor: int, length: int, begin: int) -> bytes:
             return os.pread(descriptor, min(length, 10), begin)
 
-    seen = Versioned(b"x" * 1000, store.put(KEY, b"x" * 1000, None))
+    seen = VersionedBytes(b"x" * 1000, store.put(KEY, b"x" * 1000, None))
     monkeypatch.setattr(posix_calls, "os", Pieces())
     assert store.get(KEY) == seen
 
@@ -107,7 +107,7 @@ def test_what_is_no_record_is_neither_waited_for_nor_read(
     store: FileMetadataStore, root: Path, name: str, kind: str
 ) -> None:
     """A pipe would hang every client for ever, a device would take all memory."""
-    seen = Versioned(b"v2", 2)
+    seen = VersionedBytes(b"v2", 2)
     put_until(store, 2)
     (root / name).unlink()
     STRANGE[kind](root / name)
@@ -181,7 +181,7 @@ def test_store_that_was_unmounted_is_not_empty(
         call(store)
     root.rmdir()
     root.with_name("away").rename(root)
-    assert store.get(KEY) == Versioned(b"x", 1)
+    assert store.get(KEY) == VersionedBytes(b"x", 1)
 
 
 def test_another_format_is_refused(store: FileMetadataStore, root: Path) -> None:
@@ -247,10 +247,10 @@ def test_pruned_name_that_is_made_again_counts_for_nothing(
     assert not path.exists()
     for again in (b"made again", b"v%d" % version):
         path.write_bytes(again)
-        assert not store.is_current(KEY, Versioned(again, version))
+        assert not store.is_current(KEY, VersionedBytes(again, version))
         with pytest.raises(MetadataVersionError):
             store.put(KEY, b"next", version)
-        assert store.get(KEY) == Versioned(b"v80", 80)
+        assert store.get(KEY) == VersionedBytes(b"v80", 80)
     put_until(store, 1, "ledgers/2")
     put_at = [store.put(KEY, b"v", number) for number in range(80, 97)]
     assert put_at[-1] == 97
@@ -317,7 +317,7 @@ def test_marks_of_every_level_are_used_and_pruned(tmp_path: Path) -> None:
         for version in range(1, 60):
             with pytest.raises(MetadataVersionError):
                 records.put(KEY, b"late", version - 1 or None)
-        assert records.get(KEY) == Versioned(b"v60", 60)
+        assert records.get(KEY) == VersionedBytes(b"v60", 60)
 
 
 def test_pruning_catches_up_little_by_little(store: FileMetadataStore, root: Path) -> None:
@@ -355,7 +355,7 @@ def test_address_is_kept_in_one_form(tmp_path: Path) -> None:
     store.format()
     store.put(KEY, b"x", None)
     assert store.uri == path.as_uri()
-    assert FileMetadataStore(store.uri).get(KEY) == Versioned(b"x", 1)
+    assert FileMetadataStore(store.uri).get(KEY) == VersionedBytes(b"x", 1)
     assert FileMetadataStore(store.uri.replace("file://", "file://localhost")).uri == store.uri
     shutil.rmtree(path)
 

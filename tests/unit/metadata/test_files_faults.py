@@ -14,7 +14,7 @@ import pytest
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
 from bkspark.metadata import directory
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.files import FileMetadataStore
 from bkspark.storage import posix_calls
 from bkspark.testing import faulty_os
@@ -70,8 +70,8 @@ class Record:
         return FileMetadataStore(path.as_uri())
 
     @property
-    def newest(self) -> Versioned | None:
-        return Versioned(value(self.versions), self.versions) if self.versions else None
+    def newest(self) -> VersionedBytes | None:
+        return VersionedBytes(value(self.versions), self.versions) if self.versions else None
 
 
 def value(version: int) -> bytes:
@@ -87,12 +87,12 @@ def stale_put(store: FileMetadataStore, versions: int) -> None:
         store.put(KEY, b"stale", versions - 1 or None)
 
 
-def get(store: FileMetadataStore, versions: int) -> Versioned | None:
+def get(store: FileMetadataStore, versions: int) -> VersionedBytes | None:
     return store.get(KEY)
 
 
 def is_current(store: FileMetadataStore, versions: int) -> bool:
-    return store.is_current(KEY, Versioned(value(versions), versions))
+    return store.is_current(KEY, VersionedBytes(value(versions), versions))
 
 
 def list_all(store: FileMetadataStore, versions: int) -> list[str]:
@@ -137,7 +137,7 @@ def crashes(
 def test_crash_in_put_leaves_the_version_absent_or_whole(
     monkeypatch: pytest.MonkeyPatch, record: Record
 ) -> None:
-    new = Versioned(value(record.versions + 1), record.versions + 1)
+    new = VersionedBytes(value(record.versions + 1), record.versions + 1)
     seen = set()
     for store in crashes(monkeypatch, record, put):
         found = store.get(KEY)
@@ -202,7 +202,7 @@ def answer_or_unknown(
 
 def check_error(record: Record, operation: Operation, store: FileMetadataStore, call: str) -> None:
     """Wrong answers are worse than none: the right one, or unknown, whatever failed."""
-    before, new = record.newest, Versioned(value(record.versions + 1), record.versions + 1)
+    before, new = record.newest, VersionedBytes(value(record.versions + 1), record.versions + 1)
     found = store.get(KEY)
     if operation is put:
         assert found in (before, new), call
@@ -259,7 +259,7 @@ def test_link_that_was_done_and_reported_as_failed_is_ours(
     faults, store = AnswerLosingOs(), record.copy()
     faults.fail_after(links[0], error)
     assert with_os(monkeypatch, lambda: put(store, 3), faults) == 4
-    assert store.get(KEY) == Versioned(value(4), 4)
+    assert store.get(KEY) == VersionedBytes(value(4), 4)
 
 
 def test_failed_fsync_is_never_success(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from bkspark.errors import BookKeeperError, MetadataVersionError, OutcomeUnknownError
 from bkspark.metadata import versions
-from bkspark.metadata.contract import Versioned
+from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.versions import VersionedRecords
 
 KEY = "ledgers/1"
@@ -177,7 +177,7 @@ class World:
                 assert arguments[0] not in self.history.values(), "a winner was told that it lost"
             case "get", None:
                 assert newest_before == 0 or self.is_deleted, "a record was reported as absent"
-            case "get", Versioned(value, version):
+            case "get", VersionedBytes(value, version):
                 assert not was_deleted
                 assert self.history.get(version) == value, "a version that never counted was read"
                 assert newest_before <= version, "a stale version was read"
@@ -280,7 +280,7 @@ def puts(first: int, last: int) -> Client:
 
 
 def look(seen: int) -> Client:
-    return lambda session: session.run("is_current", Versioned(b"before %d" % seen, seen))
+    return lambda session: session.run("is_current", VersionedBytes(b"before %d" % seen, seen))
 
 
 def run(operation: str) -> Client:
@@ -289,7 +289,7 @@ def run(operation: str) -> Client:
 
 def create_and_look(session: Session) -> None:
     if session.run("put", b"mine", 1) == 2:
-        session.run("is_current", Versioned(b"mine", 2))
+        session.run("is_current", VersionedBytes(b"mine", 2))
 
 
 SCENARIOS = {
@@ -323,7 +323,7 @@ def test_no_interleaving_breaks_a_promise(scenario: str) -> None:
         if world.is_deleted:
             assert found is None
         else:
-            assert found == Versioned(world.history[world.newest], world.newest)
+            assert found == VersionedBytes(world.history[world.newest], world.newest)
 
 
 class WithoutLookAfter(VersionedRecords):

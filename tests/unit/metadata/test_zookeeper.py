@@ -18,7 +18,7 @@ from kazoo.client import KazooClient
 
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError, UnauthorizedError
 from bkspark.metadata import zookeeper_session
-from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.metadata.zookeeper import VALUE_BYTES_MAX, ZooKeeperMetadataStore
 from bkspark.metadata.zookeeper_credentials import FILE_VARIABLE, VARIABLE
@@ -34,7 +34,7 @@ CALLS: list[Callable[[MetadataStore], object]] = [
     lambda store: store.get(KEY),
     lambda store: store.put(KEY, b"x", None),
     lambda store: store.put(KEY, b"x", 1),
-    lambda store: store.is_current(KEY, Versioned(b"x", 1)),
+    lambda store: store.is_current(KEY, VersionedBytes(b"x", 1)),
     lambda store: store.list("ledgers"),
     lambda store: store.delete(KEY),
 ]
@@ -227,7 +227,7 @@ class TestMarker:
             store.put("ledgers/a/b", b"not inside", None)
             store.delete("ledgers/a")
             assert store.list("ledgers") == []
-            assert store.get("ledgers/a/b") == Versioned(b"not inside", 1)
+            assert store.get("ledgers/a/b") == VersionedBytes(b"not inside", 1)
             assert store.list("ledgers/a") == ["b"]
         root = _path(uri)
         assert client.get(f"{root}/records/~/cluster")[0] == b"c"
@@ -339,7 +339,7 @@ class TestConnection:
             child.start()
             child.join(120)
             assert child.exitcode == 0
-            assert store.get(KEY) == Versioned(b"2", 2)
+            assert store.get(KEY) == VersionedBytes(b"2", 2)
             assert store.put(KEY, b"3", 2) == 3
 
     def test_one_that_died_is_replaced(self, uri: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from bkspark.cluster.records import Records
 from bkspark.errors import MetadataVersionError, OutcomeUnknownError
 from bkspark.metadata import zookeeper_session
-from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.testing.zookeeper import ZooKeeperServers, missing, zookeeper
 
@@ -85,7 +85,7 @@ class TestEnsemble:
             contextlib.closing(open_store(f"zk://{leader.address}/slept")) as asleep,
             ThreadPoolExecutor(2) as pool,
         ):
-            seen = Versioned(b"old", awake.put(KEY, b"old", None))
+            seen = VersionedBytes(b"old", awake.put(KEY, b"old", None))
             assert asleep.is_current(KEY, seen)
             leader.pause()
             try:
@@ -96,7 +96,7 @@ class TestEnsemble:
             finally:
                 leader.resume()
             assert checking.result() is False
-            assert getting.result() == Versioned(b"new", 2)
+            assert getting.result() == VersionedBytes(b"new", 2)
 
     def test_without_a_quorum_nothing_is_known(
         self, ensemble: ZooKeeperServers, monkeypatch: pytest.MonkeyPatch
@@ -105,7 +105,7 @@ class TestEnsemble:
         monkeypatch.setattr(zookeeper_session, "CONNECT_SECONDS", 1.0)
         alone, *others = ensemble.servers
         with contextlib.closing(format_store(f"zk://{alone.address}/alone")) as store:
-            seen = Versioned(b"x", store.put(KEY, b"x", None))
+            seen = VersionedBytes(b"x", store.put(KEY, b"x", None))
             for server in others:
                 server.kill()
             for call in (
@@ -172,7 +172,7 @@ def _put_when_led(store: MetadataStore) -> None:
         with contextlib.suppress(OutcomeUnknownError, MetadataVersionError):
             store.put(KEY, b"new", 1)
         with contextlib.suppress(OutcomeUnknownError):
-            if store.get(KEY) == Versioned(b"new", 2):
+            if store.get(KEY) == VersionedBytes(b"new", 2):
                 return
     raise AssertionError("no new leader")
 

@@ -17,7 +17,7 @@ import pytest
 from bkspark.cluster.records import Records
 from bkspark.errors import MetadataVersionError, OutcomeUnknownError
 from bkspark.metadata import zookeeper_session
-from bkspark.metadata.contract import MetadataStore, Versioned
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store, open_store
 from bkspark.testing.zookeeper import ZooKeeperServers, missing, zookeeper
 
@@ -147,7 +147,7 @@ class TestLost:
         proxy.lose = "answer"
         with pytest.raises(OutcomeUnknownError, match="could not surely put"):
             store.put(KEY, b"new", expected)
-        assert direct.get(KEY) == Versioned(b"new", (expected or 0) + 1)
+        assert direct.get(KEY) == VersionedBytes(b"new", (expected or 0) + 1)
         assert store.get(KEY) == direct.get(KEY)
 
     @pytest.mark.parametrize("expected", [None, 1])
@@ -196,8 +196,8 @@ class TestLost:
     ) -> None:
         direct.put(KEY, b"x", None)
         for look in (
-            lambda: store.get(KEY) == Versioned(b"x", 1),
-            lambda: store.is_current(KEY, Versioned(b"x", 1)),
+            lambda: store.get(KEY) == VersionedBytes(b"x", 1),
+            lambda: store.is_current(KEY, VersionedBytes(b"x", 1)),
             lambda: store.list("ledgers") == [KEY.partition("/")[2], "first"],
         ):
             proxy.lose = lost
@@ -253,7 +253,7 @@ class TestNoConnection:
             proxy.mend()
             with pytest.raises(OutcomeUnknownError, match="SessionExpired"):
                 putting.result()
-            assert getting.result() == Versioned(b"1", 1)
+            assert getting.result() == VersionedBytes(b"1", 1)
         assert store.put(KEY, b"2", 1) == 2
         store.close()
 
@@ -269,14 +269,14 @@ class TestNoConnection:
             for call in (
                 lambda: store.put(KEY, b"2", 1),
                 lambda: store.get(KEY),
-                lambda: store.is_current(KEY, Versioned(b"1", 1)),
+                lambda: store.is_current(KEY, VersionedBytes(b"1", 1)),
                 lambda: store.delete(KEY),
             ):
                 with pytest.raises(OutcomeUnknownError, match=servers.hosts), _at_most(7):
                     call()
             monkeypatch.undo()
             servers.start()
-            assert store.get(KEY) == Versioned(b"1", 1)
+            assert store.get(KEY) == VersionedBytes(b"1", 1)
             assert store.put(KEY, b"2", 1) == 2
             store.close()
 

@@ -45,7 +45,7 @@ def splice(
     log: LogRecord, metadata: LedgerMetadata, version: int | None = None, overwrite: bool = False
 ) -> LogRecord:
     transaction = None if version is None else Transaction("app", version)
-    return log.spliced(metadata, schema=b"new", transaction=transaction, overwrite=overwrite)
+    return log.with_ledger(metadata, schema=b"new", transaction=transaction, overwrite=overwrite)
 
 
 # --- what is valid ---------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_a_committed_transaction_is_not_done_again(version: int, overwrite: bool
 
 
 def test_transactions_of_other_applications_are_kept() -> None:
-    after = LOG.spliced(ledger(4), schema=b"", transaction=Transaction("other", 0))
+    after = LOG.with_ledger(ledger(4), schema=b"", transaction=Transaction("other", 0))
     assert after.transactions == {"app": 7, "other": 0}
     assert splice(after, ledger(5)).transactions == {"app": 7, "other": 0}
 
@@ -222,26 +222,26 @@ def test_a_ledger_that_was_overwritten_does_not_come_back() -> None:
 
 
 def test_a_vacant_name_is_created_with_the_settings_of_the_first_ledger() -> None:
-    vacant = LogRecord.vacant("events", Quorum(3, 3, 2))
-    assert (vacant.is_vacant, vacant.generation) == (True, 0)
+    vacant = LogRecord.tombstone("events", Quorum(3, 3, 2))
+    assert (vacant.is_tombstone, vacant.generation) == (True, 0)
     assert LogRecord.of(None, "events", Quorum(3, 3, 2)) == vacant
     assert LogRecord.of(vacant, "events", Quorum(1, 1, 1)) is vacant
     after = splice(vacant, ledger(4), 1, overwrite=True)
-    assert (after.is_vacant, after.generation) == (False, 1)
+    assert (after.is_tombstone, after.generation) == (False, 1)
     assert (after.quorum, after.digest) == (ledger(4).quorum, ledger(4).digest)
     assert after.ledgers == (LoggedLedger(4, 0, 4, 40),)
 
 
 def test_an_abort_before_the_first_write_leaves_the_name_vacant() -> None:
-    after = LogRecord.vacant("events", Quorum(3, 3, 2)).without(4)
-    assert after.is_vacant
+    after = LogRecord.tombstone("events", Quorum(3, 3, 2)).without(4)
+    assert after.is_tombstone
     with pytest.raises(OutcomeUnknownError):
         splice(after, ledger(4))
 
 
 def test_a_deleted_log_forgets_transactions_but_not_dropped_ledgers() -> None:
     after = replace(LOG, first_offset=4).vacated()
-    assert (after.is_vacant, after.ledgers, after.first_offset) == (True, (), 0)
+    assert (after.is_tombstone, after.ledgers, after.first_offset) == (True, (), 0)
     assert (after.transactions, after.dropped, after.schema) == ({}, (3, 1, 2), b"")
     created = splice(after, ledger(4), 1)
     assert (created.generation, created.ledgers) == (2, (LoggedLedger(4, 0, 4, 40),))

@@ -38,7 +38,7 @@ SEALED = replace(LOG, is_sealed=True)
         {"tail": (1,)},
         {"tail": (3,)},
         {"tail": (4,), "is_sealed": True},
-        {"tail": (4,), "is_vacant": True},
+        {"tail": (4,), "is_tombstone": True},
         {"retention_bytes": -1},
         {"retention_ms": -1},
     ],
@@ -102,44 +102,44 @@ def test_a_ledger_of_another_digest_type_is_not_listed() -> None:
 
 
 def test_closed_ledgers_of_the_tail_get_their_places() -> None:
-    after = ROLLING.settled(ledger(4), ledger(5, 2))
+    after = ROLLING.with_closed(ledger(4), ledger(5, 2))
     places = (LoggedLedger(4, 15, 4, 40), LoggedLedger(5, 19, 2, 20))
     assert after == replace(LOG, ledgers=(FIRST, SECOND, *places))
 
 
 def test_the_second_may_stay_open() -> None:
-    after = ROLLING.settled(ledger(4))
+    after = ROLLING.with_closed(ledger(4))
     assert (after.tail, after.end_offset) == ((5,), 19)
 
 
 def test_ledgers_that_are_settled_already_are_left_alone() -> None:
-    once = ROLLING.settled(ledger(4))
-    assert once.settled(ledger(4)) == once
-    assert LOG.settled() is LOG
+    once = ROLLING.with_closed(ledger(4))
+    assert once.with_closed(ledger(4)) == once
+    assert LOG.with_closed() is LOG
 
 
 def test_an_empty_ledger_takes_no_place() -> None:
     """RB-21."""
-    after = ROLLING.settled(ledger(4, 0), ledger(5, 2))
+    after = ROLLING.with_closed(ledger(4, 0), ledger(5, 2))
     assert after.ledgers == (FIRST, SECOND, LoggedLedger(5, 15, 2, 20))
     assert (after.dropped, after.to_delete) == ((3, 4), (4,))
 
 
 def test_a_ledger_without_an_end_is_not_settled() -> None:
     with pytest.raises(InvalidRequestError, match="only a CLOSED"):
-        ROLLING.settled(ledger(4, state=OPEN))
+        ROLLING.with_closed(ledger(4, state=OPEN))
 
 
 def test_nothing_is_settled_behind_a_ledger_without_an_end() -> None:
     with pytest.raises(InvalidRequestError, match="ledger 4 is not closed yet"):
-        ROLLING.settled(ledger(5))
+        ROLLING.with_closed(ledger(5))
 
 
 def test_settling_merges_transactions_and_never_goes_back() -> None:
     metadata = replace(ledger(4), transactions={"app": 6, "stream/q": 3})
-    assert OPENED.settled(metadata).transactions == {"app": 7, "stream/q": 3}
+    assert OPENED.with_closed(metadata).transactions == {"app": 7, "stream/q": 3}
     newer = replace(ledger(4, 0), transactions={"app": 9})
-    assert OPENED.settled(newer).transactions == {"app": 9}
+    assert OPENED.with_closed(newer).transactions == {"app": 9}
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -260,7 +260,7 @@ def test_truncation_gives_nothing_back() -> None:
 def test_offsets_go_on_behind_a_log_that_was_truncated_whole() -> None:
     emptied = OPENED.truncated(15)
     assert (emptied.ledgers, emptied.first_offset, emptied.end_offset) == ((), 15, 15)
-    assert emptied.settled(ledger(4)).ledgers == (LoggedLedger(4, 15, 4, 40),)
+    assert emptied.with_closed(ledger(4)).ledgers == (LoggedLedger(4, 15, 4, 40),)
 
 
 @pytest.mark.parametrize(("log", "hint"), [(LOG, ""), (OPENED, "roll it first")])
@@ -284,10 +284,10 @@ def test_deleted_ledgers_are_forgotten() -> None:
 
 def test_an_empty_log_is_created_once() -> None:
     quorum, digest = Quorum(5, 3, 2), DigestSpec("MAC", "09", "08")
-    vacant = replace(LogRecord.vacant("events", Quorum(1, 1, 1)), dropped=(3,))
+    vacant = replace(LogRecord.tombstone("events", Quorum(1, 1, 1)), dropped=(3,))
     created = vacant.created(quorum, digest, b"s")
     assert (created.quorum, created.digest, created.schema) == (quorum, digest, b"s")
-    assert (created.is_vacant, created.generation, created.dropped) == (False, 1, (3,))
+    assert (created.is_tombstone, created.generation, created.dropped) == (False, 1, (3,))
     with pytest.raises(LedgerExistsError, match="there is a log 'events'"):
         created.created(quorum, digest, b"s")
 

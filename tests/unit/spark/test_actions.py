@@ -14,6 +14,7 @@ import bkspark
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.ledger.recovery import running
@@ -30,7 +31,7 @@ class Hang:
 
     address: BookieAddress = ADDRESS
 
-    def run(self, beat: running.Beat = running.unheard) -> str:
+    def run(self, beat: Heartbeat = no_heartbeat) -> str:
         time.sleep(5)
         return "too late"
 

@@ -1,4 +1,4 @@
-"""Settling a log: its tail fenced, recovered and closed, before anything is put behind it.
+"""Closing a log's tail: fenced, recovered and closed, before anything is put behind it.
 
 Always all of the tail (RB-44), which is the last two ledgers while a writer rolls: that writer may
 still be adding to the first of them when the second is on the list (protocol document, "Opening a
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.cluster.records import Seen, back_off
+from bkspark.cluster.records import Versioned, back_off
 from bkspark.errors import LedgerExistsError, MetadataVersionError, NoSuchLedgerError
 from bkspark.ledger.recovery.recover import recover
 from bkspark.protocol.log.record import LogRecord
@@ -19,7 +19,7 @@ TRIES_MAX = 200
 """Two who duel for a log are safe and slow; after so many tries somebody should look at them."""
 
 
-def settle(cluster: Cluster, log_name: str, password: Password) -> Seen[LogRecord]:
+def close_tail(cluster: Cluster, log_name: str, password: Password) -> Versioned[LogRecord]:
     """Take the log's tail away from whoever writes to it; returns the log with all of it closed.
 
     Raises:
@@ -28,16 +28,16 @@ def settle(cluster: Cluster, log_name: str, password: Password) -> Seen[LogRecor
         UnauthorizedError: the password is missing or wrong; nothing was fenced.
     """
     cluster.log(log_name)
-    return update_settled(cluster, log_name, password, _as_it_is)
+    return update_with_closed_tail(cluster, log_name, password, _as_it_is)
 
 
-def update_settled(
+def update_with_closed_tail(
     cluster: Cluster,
     log_name: str,
     password: Password,
     change: Callable[[LogRecord | None], LogRecord],
-) -> Seen[LogRecord]:
-    """Settle the log and ``change`` it in one compare-and-set, from the start if that is lost.
+) -> Versioned[LogRecord]:
+    """Close the tail and ``change`` the log in one compare-and-set, anew if that is lost.
 
     Args:
         change: gets the record with an empty tail, or None if there is no record, and may be
@@ -48,7 +48,7 @@ def update_settled(
         before = None if seen is None else seen.value
         try:
             closed = None if before is None else with_closed_tail(cluster, before, password)
-        except NoSuchLedgerError:  # whoever settled it meanwhile has found it empty
+        except NoSuchLedgerError:  # whoever closed it meanwhile has found it empty
             if seen is None or cluster.logs.is_current(log_name, seen):
                 raise
             continue
@@ -66,10 +66,10 @@ def update_settled(
 
 
 def with_closed_tail(cluster: Cluster, log: LogRecord, password: Password) -> LogRecord:
-    """``log`` as it will be once its tail, which is fenced and recovered here, is settled."""
+    """``log`` as it will be once its tail, which is fenced and recovered here, is closed."""
     for ledger_id in log.tail:
         recover(cluster, ledger_id, password)
-    return log.settled(*(cluster.ledger(ledger_id).value for ledger_id in log.tail))
+    return log.with_closed(*(cluster.ledger(ledger_id).value for ledger_id in log.tail))
 
 
 def duel(log_name: str) -> MetadataVersionError:
