@@ -12,6 +12,7 @@ from numbers import Real
 from typing import TypeVar
 
 from bkspark.errors import InvalidRequestError
+from bkspark.format.digest import require_whole_characters
 
 T = TypeVar("T")
 
@@ -133,7 +134,8 @@ def texts_by_name(what: str, given: object, *, taken: str) -> dict[str, str]:
     """``given``, if it is a mapping of text to text; None is an empty one.
 
     Raises:
-        InvalidRequestError: it is not, or it has the key ``taken``; names it as ``what``.
+        InvalidRequestError: it is not, it has half a character, or the key ``taken``; names it as
+            ``what``.
     """
     if given is None:
         return {}
@@ -144,6 +146,8 @@ def texts_by_name(what: str, given: object, *, taken: str) -> dict[str, str]:
             f"{what} must be a dict of text by text, not {_shown(given)}",
             hint="str() or json.dumps() make text of other values",
         )
+    for text in (text for pair in given.items() for text in pair):
+        require_whole_characters(what, text)
     if taken in given:
         raise InvalidRequestError(f"the key {taken!r} of {what} is taken", hint="use another key")
     return dict(given)

@@ -161,8 +161,29 @@ def _key_check(key: bytes) -> str:
 
 
 def canonical_json(value: object) -> bytes:
-    """The one spelling of ``value`` that digests are taken of."""
-    return _CANONICAL.encode(value).encode()
+    """The one spelling of ``value`` that digests are taken of.
+
+    Raises:
+        InvalidRequestError: a text in it has half a character, which nobody reads back.
+    """
+    text = _CANONICAL.encode(value)
+    if "\\ud" in text:  # else no string can hold half a surrogate pair
+        require_whole_characters("what is to be stored", json.dumps(value, ensure_ascii=False))
+    return text.encode()
+
+
+def require_whole_characters(what: str, text: str) -> None:
+    """Refuse a ``text`` that no UTF-8 has: one with half a surrogate pair.
+
+    Raises:
+        InvalidRequestError: names it as ``what``.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(
+            f"{what} has half a character, {text[error.start]!r}", hint="leave it out"
+        ) from None
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

@@ -88,6 +88,20 @@ MUTANTS = (
         (f"{LEDGERS}::test_custom_metadata_is_text_by_text",),
     ),
     Mutant(
+        "custom metadata may hold half a character",
+        "cluster/arguments.py",
+        "        require_whole_characters(what, text)\n",
+        "        pass\n",
+        (f"{LEDGERS}::test_custom_metadata_is_of_whole_characters",),
+    ),
+    Mutant(
+        "a record is written that cannot be read back",
+        "format/digest.py",
+        '    if "\\\\ud" in text:',
+        "    if False:",
+        ("tests/unit/format/test_envelope.py::test_what_could_not_be_read_back_is_not_written",),
+    ),
+    Mutant(
         "custom metadata may say that a ledger is of a log",
         "cluster/arguments.py",
         "    if taken in given:\n",

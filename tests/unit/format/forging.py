@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bkspark.format import envelope
-from bkspark.format.digest import canonical_json, crc32c
+from bkspark.format.digest import crc32c
 from bkspark.format.journal import decode_journal
 from bkspark.protocol.ledger.record import AddRecord, EntryLog
 
@@ -76,6 +75,11 @@ def forged_trailer(header_length: int) -> bytes:
     return struct.pack("<QI", length, crc32c(struct.pack("<QQ", length, 0), 0))
 
 
+def forged_json(value: Any) -> bytes:
+    """With whatever is in ``value``, half characters too."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
 def header_of(record: AddRecord) -> dict[str, Any]:
     data = frame(record)
     header: dict[str, Any] = json.loads(data[24:-20])
@@ -87,7 +91,7 @@ def changed_record(change: Callable[[dict[str, Any]], object], record: AddRecord
     record = record or add_record()
     header = header_of(record)
     change(header)
-    data = forged_frame(canonical_json(header), version=2 if record.stored else 1)
+    data = forged_frame(forged_json(header), version=2 if record.stored else 1)
     return decode_journal(data, digester(), ledger_id=LEDGER)
 
 
@@ -98,7 +102,9 @@ def changed_envelope(kind: str, key: str, data: bytes, path: tuple[Any, ...], va
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = value
-    return envelope.encode(kind, key, payload)
+    text = forged_json(payload)
+    checksum = crc32c(text, crc32c(f"{kind} 1 {key}\n".encode(), 0))
+    return f"bkspark {kind} v1 {checksum:08x} {len(text)}\n".encode() + text
 
 
 def fields_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

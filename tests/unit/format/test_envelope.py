@@ -2,7 +2,7 @@
 
 import pytest
 
-from bkspark.errors import CorruptDataError
+from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import cookie, envelope
 from bkspark.format.cookie import Cookie
 from bkspark.format.digest import crc32c
@@ -134,3 +134,15 @@ def test_every_flip_and_cut_of_a_cookie_is_found() -> None:
 def test_strange_identity_with_a_right_checksum(strange: Cookie) -> None:
     with pytest.raises(CorruptDataError):
         cookie.decode(cookie.encode(strange))
+
+
+@pytest.mark.parametrize("strange", [{"a": "\ud800"}, {"\udfff": 1}, {"a": ["b\udbffc"]}])
+def test_what_could_not_be_read_back_is_not_written(strange: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequestError, match="half a character"):
+        envelope.encode("thing", "key", strange)
+
+
+def test_characters_of_every_length_are_read_back() -> None:
+    value = {"a": "é 汉 🦜 \\ud800"}
+    data = envelope.encode("thing", "key", value)
+    assert envelope.decode("thing", "key", data).take("a", str) == value["a"]

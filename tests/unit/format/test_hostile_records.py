@@ -10,7 +10,7 @@ import pytest
 
 from bkspark.errors import BookKeeperError, CorruptDataError
 from bkspark.format import journal
-from bkspark.format.digest import canonical_json, crc32c
+from bkspark.format.digest import crc32c
 from bkspark.format.journal import Tail, decode_journal
 
 from .forging import (
@@ -18,6 +18,7 @@ from .forging import (
     changed_record,
     fields_of,
     forged_frame,
+    forged_json,
     forged_prefix,
     header_of,
 )
@@ -182,7 +183,7 @@ def test_a_header_that_is_no_record_is_refused(header: bytes) -> None:
 def test_a_prefix_with_a_right_checksum_is_not_believed_either(
     begin: int, size: int, lie: int
 ) -> None:
-    data = forged_frame(canonical_json(header_of(add_record())))
+    data = forged_frame(forged_json(header_of(add_record())))
     values = data[:begin] + lie.to_bytes(size, "little") + data[begin + size : 20]
     forged = forged_prefix(*struct.unpack("<4sBBHIQ", values)) + data[24:] + bytes(8)
     refused(decode_journal(forged, digester(), ledger_id=LEDGER))
@@ -194,7 +195,7 @@ def test_a_length_past_the_end_is_a_cut_record() -> None:
 
 
 def test_bytes_that_no_part_names_are_not_accepted() -> None:
-    data = forged_frame(canonical_json(header_of(add_record())))
+    data = forged_frame(forged_json(header_of(add_record())))
     header_length = int.from_bytes(data[8:12], "little")
     length = len(data) + 8
     trailer = struct.pack("<QI", length, crc32c(struct.pack("<QQ", length, 0), 0))
@@ -323,7 +324,7 @@ def test_a_record_of_another_ledger_fails_its_digest_before_it_is_parsed() -> No
     other = frame(add_record(ledger_id=LEDGER + 1))
     content = decode_journal(other, digester(), ledger_id=LEDGER)
     assert (content.records, content.tail) == ((), Tail.INCOMPLETE)
-    header = canonical_json(header_of(add_record(ledger_id=LEDGER + 1)))
+    header = forged_json(header_of(add_record(ledger_id=LEDGER + 1)))
     refused(decode_journal(forged_frame(header), digester(), ledger_id=LEDGER))
 
 

@@ -83,6 +83,14 @@ def test_custom_metadata_is_text_by_text(keeper: BookKeeper, strange: object) ->
     require_untouched(keeper)
 
 
+@pytest.mark.parametrize("strange", [{"a": "\ud800"}, {"\udc80": "a"}, {"a": "b\ud800c"}])
+def test_custom_metadata_is_of_whole_characters(keeper: BookKeeper, strange: object) -> None:
+    for create in (keeper.create_ledger, keeper.create_ledger_adv):
+        text = refusal(lambda create=create: create(custom_metadata=strange))
+        assert text.startswith("custom_metadata has half a character, ")
+    require_untouched(keeper)
+
+
 def test_custom_metadata_does_not_say_which_log_a_ledger_is_of(keeper: BookKeeper) -> None:
     for name in ("wal", "no name"):
         text = refusal(lambda name=name: keeper.create_ledger(custom_metadata={"log": name}))
@@ -91,7 +99,7 @@ def test_custom_metadata_does_not_say_which_log_a_ledger_is_of(keeper: BookKeepe
 
 
 def test_custom_metadata_is_kept(keeper: BookKeeper) -> None:
-    for given in (None, {}, {"é": "ü", "": ""}):
+    for given in (None, {}, {"é": "ü", "": "", "🦜": "\\ud800"}):
         with keeper.create_ledger(custom_metadata=given) as handle:
             assert handle.metadata.custom_metadata == (given or {})
         keeper.open_ledger(handle.ledger_id)
