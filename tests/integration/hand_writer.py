@@ -30,7 +30,7 @@ from bkspark.protocol.ledger.adding import PendingAdds
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
-from bkspark.protocol.ledger.recovery_answers import Failure
+from bkspark.protocol.ledger.recovery_steps import Failure
 from bkspark.testing.faulty_cluster import Operation, StorageFaults
 
 from .rig import Rig

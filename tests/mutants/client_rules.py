@@ -162,7 +162,7 @@ MUTANTS = (
     Mutant(
         "the record is written before the missing copies are made",
         "protocol/ledger/writing.py",
-        "            return [Copy(index, self.ensemble[index], add) for index in indexes]\n",
+        "            return [steps.Copy(index, self.ensemble[index], add) for index in indexes]\n",
         "            add.ready.update(indexes)\n",
         (f"{SCRIPTS}[entry_logs]",),
     ),

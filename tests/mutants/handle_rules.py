@@ -45,8 +45,8 @@ MUTANTS = (
     Mutant(
         "a confirmation goes to no bookie",
         "protocol/ledger/writing.py",
-        "return [Confirm(self.changes.all_live)]",
-        "return [Confirm(())]",
+        "return [steps.Confirm(self.changes.all_live)]",
+        "return [steps.Confirm(())]",
         (f"{LAC}::test_it_is_told_once_to_every_bookie_of_the_ensemble",),
     ),
     Mutant(

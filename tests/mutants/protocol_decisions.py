@@ -282,8 +282,8 @@ MUTANTS = (
     Mutant(
         "who joins gets the record without its rows",
         "protocol/ledger/writing.py",
-        "        if add.names_entry_logs:\n            return [Copy",
-        "        if add.names_entry_logs and not add.counted:\n            return [Copy",
+        "        if add.names_entry_logs:\n            return [steps.Copy",
+        "        if add.names_entry_logs and not add.counted:\n            return [steps.Copy",
         (f"{SCRIPTS}[entry_logs]",),
     ),
     Mutant(

@@ -37,27 +37,6 @@ MUTANTS = (
         (f"{QUORUM}::test_the_write_sets_of_the_protocol_document",),
     ),
     Mutant(
-        "coverage is counted over E",
-        "protocol/ledger/quorum.py",
-        "return Coverage.PENDING if self._has_silent_quorum(silent) else Coverage.COVERED",
-        "return Coverage.PENDING if len(silent) > self.write_failures_max else Coverage.COVERED",
-        (f"{QUORUM}::test_covered_means_that_no_ack_quorum_is_silent",),
-    ),
-    Mutant(
-        "coverage needs one write set only",
-        "protocol/ledger/quorum.py",
-        "return any(self.is_ack_quorum(write_set, silent)",
-        "return all(self.is_ack_quorum(write_set, silent)",
-        (f"{QUORUM}::test_answers_from_outside_the_write_set_count_for_nothing",),
-    ),
-    Mutant(
-        "coverage waits for members that failed",
-        "protocol/ledger/quorum.py",
-        "if self._has_silent_quorum(failed):",
-        "if False:",
-        (f"{QUORUM}::test_coverage_is_impossible_once_an_ack_quorum_failed",),
-    ),
-    Mutant(
         "Qw - Qa proofs make an absence",
         "protocol/ledger/quorum.py",
         "self.write_quorum_size - self.ack_quorum_size + 1",

@@ -130,8 +130,8 @@ MUTANTS = (
     Mutant(
         "a confirmed record that may be hidden is gone",
         "protocol/ledger/record_search.py",
-        "is_sure = isinstance(result, Shown) and not result.problem",
-        "is_sure = isinstance(result, Shown)",
+        "is_sure = isinstance(result, steps.Shown) and not result.problem",
+        "is_sure = isinstance(result, steps.Shown)",
         (
             f"{STRANGE}::test_a_bookie_with_something_strange_may_have_the_record_of_the_confirmed_entry",
         ),

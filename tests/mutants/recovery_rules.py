@@ -170,7 +170,8 @@ MUTANTS = (
     Mutant(
         "whoever is displaced takes the bookies for failed",
         "protocol/ledger/replication.py",
-        "            case Displaced():\n                return replace(self, outcome=result), []\n",
+        "            case steps.Displaced():\n"
+        "                return replace(self, outcome=result), []\n",
         "",
         (f"{LIMBO}::test_rb_14_a_fence_that_is_lost_during_a_recovery[0-False]",),
     ),
@@ -185,14 +186,14 @@ MUTANTS = (
         "one that cannot decide does not ask whether another has",
         "protocol/ledger/recovering.py",
         "        mine = self.term.ledger\n",
-        "        mine = self.term.ledger\n        event = LedgerSeen(mine)\n",
+        "        mine = self.term.ledger\n        event = steps.LedgerSeen(mine)\n",
         (f"{DUELS}::test_one_that_cannot_decide_adopts_what_another_decided_meanwhile",),
     ),
     Mutant(
         "a stuck recovery leaves no reason",
         "protocol/ledger/recovering.py",
-        "(LeaveReason(mine.term, self.stuck), Fail(error))",
-        "(Fail(error),)",
+        "(steps.LeaveReason(mine.term, self.stuck), steps.Fail(error))",
+        "(steps.Fail(error),)",
         (f"{LOST}::test_a_stuck_recovery_is_told_by_status_until_it_is_done",),
     ),
     Mutant(

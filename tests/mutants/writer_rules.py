@@ -56,7 +56,7 @@ MUTANTS = (
         "who joins gets nothing of what has no acknowledgement",
         "protocol/ledger/writing.py",
         "again = [self._sent((index,), add) for add in self.pending if index in add.indexes]",
-        "again = list[list[Instruction]]()",
+        "again = list[list[steps.Instruction]]()",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
@@ -97,7 +97,7 @@ MUTANTS = (
     Mutant(
         "what was read is as good as a check",
         "protocol/ledger/writing.py",
-        "            return [CheckMetadata(event.ticket)]\n",
+        "            return [steps.CheckMetadata(event.ticket)]\n",
         "",
         (f"{SCRIPTS}[acknowledgements]",),
     ),

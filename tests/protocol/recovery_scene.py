@@ -19,14 +19,6 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, InlinePart, stripes_of_range
 from bkspark.protocol.ledger.recovering import LedgerRecovery
 from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
-from bkspark.protocol.ledger.recovery_answers import (
-    Displaced,
-    Failure,
-    Shown,
-    Silence,
-    Unreadable,
-    WrittenBack,
-)
 from bkspark.protocol.ledger.recovery_steps import (
     Answer,
     Ask,
@@ -35,9 +27,11 @@ from bkspark.protocol.ledger.recovery_steps import (
     Closed,
     Consent,
     DeclaredLost,
+    Displaced,
     End,
     Event,
     Fail,
+    Failure,
     Fence,
     Instruction,
     LeaveReason,
@@ -46,11 +40,15 @@ from bkspark.protocol.ledger.recovery_steps import (
     LookUp,
     Note,
     ReadLedger,
+    Shown,
+    Silence,
     Spares,
     TakenOver,
     TakeOver,
+    Unreadable,
     WaitForOthers,
     WriteBack,
+    WrittenBack,
 )
 
 WRITER, OWN, OTHER = "a" * 32, "b" * 32, "c" * 32

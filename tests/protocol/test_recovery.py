@@ -15,13 +15,6 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, EntryLog
 from bkspark.protocol.ledger.recovering import TAKEOVERS_MAX, Ended, LedgerRecovery
 from bkspark.protocol.ledger.recovery import Doubt
-from bkspark.protocol.ledger.recovery_answers import (
-    Displaced,
-    Failure,
-    Shown,
-    Silence,
-    WrittenBack,
-)
 from bkspark.protocol.ledger.recovery_steps import (
     Answer,
     Ask,
@@ -30,10 +23,12 @@ from bkspark.protocol.ledger.recovery_steps import (
     Closed,
     Consent,
     DeclaredLost,
+    Displaced,
     DisplacedError,
     End,
     Event,
     Fail,
+    Failure,
     Fence,
     Instruction,
     KeptGroup,
@@ -41,12 +36,15 @@ from bkspark.protocol.ledger.recovery_steps import (
     ListLost,
     LookUp,
     ReadLedger,
+    Shown,
+    Silence,
     Spares,
     Stuck,
     TakenOver,
     TakeOver,
     WaitForOthers,
     WriteBack,
+    WrittenBack,
 )
 from bkspark.protocol.ledger.replication import Replicated, Replication
 

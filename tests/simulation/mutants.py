@@ -22,9 +22,9 @@ from bkspark.log.batch import record_writer
 from bkspark.protocol.ledger import confirmed, recovery, recovery_evidence
 from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata
-from bkspark.protocol.ledger.quorum import Coverage, Quorum
+from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.recovery_answers import Failure
+from bkspark.protocol.ledger.recovery_steps import Failure
 from bkspark.protocol.ledger.replication import Replicated, Replication
 from bkspark.protocol.ledger.writing_steps import Checked, Swap, Swapped
 from bkspark.protocol.log.record import LogRecord
@@ -204,7 +204,7 @@ def covered(
     quorum: Quorum, said: Mapping[int, int], sure: set[int], floor: int
 ) -> confirmed.Confirmed:
     highest = max([floor, *said.values()])
-    has_all = quorum.coverage(sure) is Coverage.COVERED
+    has_all = all(quorum.is_absent(write_set, sure) for write_set in quorum.write_sets())
     return confirmed.Confirmed(highest, highest if has_all else None)
 
 

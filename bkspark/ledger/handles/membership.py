@@ -15,26 +15,16 @@ from bkspark.cluster.ensembles import Vacancy
 from bkspark.cluster.records import Versioned
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
+from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import CheckTicket
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
-from bkspark.protocol.ledger.writing_steps import (
-    Checked,
-    Enlist,
-    Enlisted,
-    Event,
-    Join,
-    Release,
-    Swap,
-    Swapped,
-    WarnOfGaps,
-)
 
 logger = logging.getLogger(__name__)
 
 _GONE = "none, because it is being removed"
 """Nothing is stored on a bookie that must be this incarnation: it fails, and is replaced."""
 
-News = tuple[Event, Versioned[LedgerMetadata] | None]
+News = tuple[steps.Event, Versioned[LedgerMetadata] | None]
 """What happened, and the version of the metadata that it tells of."""
 
 
@@ -105,11 +95,11 @@ class Membership:
         """Whether ``seen`` is what the metadata says, and what it says if not."""
         ledger_id = seen.value.ledger_id
         if self._checked.is_current(str(ledger_id), seen):
-            return Checked(ticket), None
+            return steps.Checked(ticket), None
         newest = self._cluster.ledger(ledger_id)
-        return Checked(ticket, newest.value), newest
+        return steps.Checked(ticket, newest.value), newest
 
-    def enlist(self, step: Enlist, among: Sequence[BookieAddress] | None = None) -> News:
+    def enlist(self, step: steps.Enlist, among: Sequence[BookieAddress] | None = None) -> News:
         """A bookie that is not in use, has not failed, and has begun the writer's journal.
 
         Args:
@@ -123,33 +113,33 @@ class Membership:
         found = ensembles.replace(self._cluster, vacancy)
         passed_over = tuple(found.failed.items())
         if found.address is None:
-            return Enlisted(None, passed_over), None
+            return steps.Enlisted(None, passed_over), None
         member = found.address.member
         self._addresses[member] = found.address
         self._begun.add(found.begun)
-        return Enlisted(member, passed_over), None
+        return steps.Enlisted(member, passed_over), None
 
-    def swap(self, step: Swap) -> News:
+    def swap(self, step: steps.Swap) -> News:
         """Have the metadata name another ensemble."""
         stored = self._cluster.ledgers.update(str(step.ledger_id), step.applied_to)
         for member in set(step.ensemble) - set(self.seen.value.last_fragment.ensemble):
             if self._cluster.is_going(member):
                 self._addresses[member] = replace(self._addresses[member], incarnation=_GONE)
-        return Swapped(stored.value), stored
+        return steps.Swapped(stored.value), stored
 
     # --- what is told --------------------------------------------------------------------------
 
-    def released(self, step: Release) -> None:
+    def released(self, step: steps.Release) -> None:
         """A member is used no more."""
         self._cluster.note_failure(step.member)
         name = step.member.bookie_id
         ensemble_log.given_up(logger, self.seen.value.ledger_id, name, step.reason)
 
-    def joined(self, step: Join) -> None:
+    def joined(self, step: steps.Join) -> None:
         """The metadata names another member."""
         (old, reason), new, first = step.replaced, step.member.bookie_id, step.first_entry_id
         ensemble_log.replaced(logger, self.seen.value.ledger_id, old, new, first, reason)
 
-    def warn(self, step: WarnOfGaps) -> None:
+    def warn(self, step: steps.WarnOfGaps) -> None:
         """Entries get fewer copies."""
         ensemble_log.fewer_copies(logger, self.seen.value, step.first_entry_id, dict(step.lacking))

@@ -39,7 +39,6 @@ from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import PendingAdd
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.writing import LedgerWriter
-from bkspark.protocol.ledger.writing_steps import Failed, Instruction, Stop, Stored
 
 logger = logging.getLogger(__name__)
 
@@ -142,15 +141,15 @@ class Writer:
             try:
                 work()
             except Exception as error:
-                self._bring(Stop(_known(self.metadata, error)))
+                self._bring(steps.Stop(_known(self.metadata, error)))
 
     # --- events ----------------------------------------------------------------------------
 
-    def _report(self, event: Stored | Failed) -> None:
+    def _report(self, event: steps.Stored | steps.Failed) -> None:
         """A lane's event; a lane that is at leisure makes the check that it leads to."""
         with self._lock:
             lane = self._lanes.at(event.ensemble_index, event.bookie_id)
-            if lane is not None and isinstance(event, Stored):
+            if lane is not None and isinstance(event, steps.Stored):
                 lane.answered(event.first_entry_id)
             check = self._claimed(self._turn(event), lane)
         while check is not None and lane is not None:
@@ -186,9 +185,9 @@ class Writer:
         try:
             return work()
         except BookKeeperError as error:
-            return Stop(error), None
+            return steps.Stop(error), None
         except Exception as error:
-            return Stop(_known(self.metadata, error)), None
+            return steps.Stop(_known(self.metadata, error)), None
 
     # --- the machine -----------------------------------------------------------------------
 
@@ -227,7 +226,7 @@ class Writer:
             elif self._may_send:
                 self._send(self.backlog.gathered.take())
             elif self._may_stop:
-                self._take(Stop())
+                self._take(steps.Stop())
             else:
                 return has_done
             has_done = True
@@ -263,7 +262,7 @@ class Writer:
         for step in (first, *others):
             self._carry_out(step)
 
-    def _carry_out(self, step: Instruction) -> None:
+    def _carry_out(self, step: steps.Instruction) -> None:
         match step:
             case steps.Append():
                 record = self.backlog.groups[step.add.first_entry_id].record

@@ -32,14 +32,14 @@ from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, DigestSpec, Member
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, Piece, later
 from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
-from bkspark.protocol.ledger.recovery_answers import (
+from bkspark.protocol.ledger.recovery_steps import (
     Displaced,
     Failure,
+    KeptGroup,
     Shown,
     Unreadable,
     WrittenBack,
 )
-from bkspark.protocol.ledger.recovery_steps import KeptGroup
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,6 @@ from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.recovering import LedgerRecovery
-from bkspark.protocol.ledger.recovery_answers import Displaced
-from bkspark.protocol.ledger.recovery_steps import DisplacedError, Event
 
 Consent = Callable[[str], bool]
 """Asked with a sentence that says what is lost; whether the operator accepts it."""
@@ -62,7 +60,7 @@ class Recoverer:
             BookKeeperError: what it ends with, or what the metadata store answers.
         """
         machine = LedgerRecovery()
-        happened: deque[Event] = deque([steps.LedgerSeen(self._ledger)])
+        happened: deque[steps.Event] = deque([steps.LedgerSeen(self._ledger)])
         while True:
             asked: list[Any] = []
             for instruction in machine.receive(happened.popleft()):
@@ -79,14 +77,14 @@ class Recoverer:
                         asked.append(instruction)
             happened.extend(self._carry_out(asked))
 
-    def _carry_out(self, asked: Sequence[Any]) -> list[Event]:
+    def _carry_out(self, asked: Sequence[Any]) -> list[steps.Event]:
         """Returns an event for each."""
         if asked and isinstance(asked[0], _ON_BOOKIES):
             results = self._run([self._located(instruction) for instruction in asked])
             return [steps.Answer(to, result) for to, result in zip(asked, results, strict=True)]
         return [self._answer(instruction) for instruction in asked]
 
-    def _answer(self, instruction: steps.Instruction) -> Event:
+    def _answer(self, instruction: steps.Instruction) -> steps.Event:
         match instruction:
             case steps.ReadLedger():
                 return self._look()
@@ -105,11 +103,11 @@ class Recoverer:
                 return self.close(instruction)
         raise AssertionError(f"{instruction} is carried out by nobody")
 
-    def _look(self) -> Event:
+    def _look(self) -> steps.Event:
         self._ledger = self._cluster.ledger(self._ledger_id).value
         return steps.LedgerSeen(self._ledger)
 
-    def take_over(self) -> Event:
+    def take_over(self) -> steps.Event:
         """Step 1: one CAS, with a token that nobody else has."""
         make_digester(
             self._ledger.digest, self._password
@@ -122,15 +120,15 @@ class Recoverer:
         self._known = self._cluster.addresses()
         return steps.TakenOver(self._ledger, tuple(self._known))
 
-    def close(self, close: steps.Close) -> Event:
+    def close(self, close: steps.Close) -> steps.Event:
         """Step 5: one CAS."""
         update = self._cluster.ledgers.update
         try:
             return steps.Closed(update(str(self._ledger_id), partial(_applied, close)).value)
-        except DisplacedError as error:
-            return Displaced(str(error.args[0]))
+        except steps.DisplacedError as error:
+            return steps.Displaced(str(error.args[0]))
 
-    def _spares(self, wanted: steps.ChooseSpares) -> Event:
+    def _spares(self, wanted: steps.ChooseSpares) -> steps.Event:
         self._known |= self._cluster.addresses()
         found = ensembles.stand_ins(
             self._cluster, wanted.count, exclude=wanted.exclude, near=wanted.near

@@ -12,20 +12,11 @@ the same as (Qw - Qa) + 1 answers from every write set ("Recovery"; RB-37).
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from enum import Enum
 
 from bkspark.errors import InvalidRequestError
 
 ENSEMBLE_SIZE_MAX = 256
 """Far above any sensible ensemble; bounds what a hostile metadata record can ask for."""
-
-
-class Coverage(Enum):
-    """Whether the answers heard so far reach into every write set."""
-
-    PENDING = "more answers are needed and can still come"
-    COVERED = "every write set has (Qw - Qa) + 1 answers"
-    IMPOSSIBLE = "too many members can no longer answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +55,6 @@ class Quorum:
         return tuple(self.write_set(stripe) for stripe in range(self.stripe_count))
 
     @property
-    def write_failures_max(self) -> int:
-        """Members of a write set that may be away while entries are still acknowledged."""
-        return self.write_quorum_size - self.ack_quorum_size
-
-    @property
     def losses_max(self) -> int:
         """Members of a write set that may be lost for ever without losing an acknowledged entry."""
         return self.ack_quorum_size - 1
@@ -85,25 +71,10 @@ class Quorum:
         """
         return all(self.is_ack_quorum(write_set, acked) for write_set in self.write_sets())
 
-    def coverage(self, answered: Collection[int], failed: Collection[int] = ()) -> Coverage:
-        """Whether ``answered`` leaves no write set with Qa silent members.
-
-        Args:
-            answered: ensemble indexes that gave a sure answer.
-            failed: indexes that will not answer any more; disjoint from ``answered``.
-        """
-        if self._has_silent_quorum(failed):
-            return Coverage.IMPOSSIBLE
-        silent = [index for index in range(self.ensemble_size) if index not in answered]
-        return Coverage.PENDING if self._has_silent_quorum(silent) else Coverage.COVERED
-
     def is_absent(self, write_set: Collection[int], absences: Collection[int]) -> bool:
         """Whether (Qw - Qa) + 1 members of ``write_set`` proved that they lack the entry."""
         proofs = sum(index in absences for index in write_set)
         return proofs >= self.write_quorum_size - self.ack_quorum_size + 1
-
-    def _has_silent_quorum(self, silent: Collection[int]) -> bool:
-        return any(self.is_ack_quorum(write_set, silent) for write_set in self.write_sets())
 
 
 DEFAULT_QUORUM = Quorum(3, 3, 2)

@@ -11,10 +11,9 @@ record in front. That takes the operator's word, because entries that were ackno
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment, Member
 from bkspark.protocol.ledger.record import AddRecord, later
-from bkspark.protocol.ledger.recovery_answers import Shown
-from bkspark.protocol.ledger.recovery_steps import Answer, Event, LookUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +51,13 @@ class RecordSearch:
         ensembles = tuple(fragment.ensemble for fragment in reversed(can))
         return cls(entry_id, known, lost, ensembles)._look_up()
 
-    def receive(self, event: Event) -> "Step":
+    def receive(self, event: steps.Event) -> "Step":
         """What an answer to one of its instructions leads to."""
         match event:
-            case Answer(LookUp(member), result):
-                is_sure = isinstance(result, Shown) and not result.problem
-                record = result.record if isinstance(result, Shown) else None
-                problem = result.problem if isinstance(result, Shown) else str(result)
+            case steps.Answer(steps.LookUp(member), result):
+                is_sure = isinstance(result, steps.Shown) and not result.problem
+                record = result.record if isinstance(result, steps.Shown) else None
+                problem = result.problem if isinstance(result, steps.Shown) else str(result)
                 return replace(
                     self,
                     awaited=self.awaited - {member},
@@ -92,11 +91,11 @@ class RecordSearch:
         state = replace(self, awaited=frozenset(asked), ensembles=tuple(left), problems=tuple(gone))
         if not asked:
             return state._going_on()
-        return state, tuple(LookUp(member, self.entry_id) for member in asked)
+        return state, tuple(steps.LookUp(member, self.entry_id) for member in asked)
 
     def _going_on(self) -> "Step":
         is_here = self.awaited or self.newest is not None or self.silent or not self.ensembles
         return (self, ()) if is_here else self._look_up()
 
 
-Step = tuple[RecordSearch, tuple[LookUp, ...]]
+Step = tuple[RecordSearch, tuple[steps.LookUp, ...]]

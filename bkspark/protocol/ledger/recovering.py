@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.protocol.ledger import recovery_messages as say
+from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord
@@ -34,31 +35,8 @@ from bkspark.protocol.ledger.recovery import (
     decide_group,
     last_add_confirmed,
 )
-from bkspark.protocol.ledger.recovery_answers import Displaced, Failure
 from bkspark.protocol.ledger.recovery_evidence import Decision, Evidence, Term
-from bkspark.protocol.ledger.recovery_steps import (
-    Answer,
-    Ask,
-    Close,
-    Closed,
-    Consent,
-    DeclaredLost,
-    DisplacedError,
-    End,
-    Event,
-    Fail,
-    Fence,
-    Instruction,
-    LeaveReason,
-    LedgerSeen,
-    ListLost,
-    Note,
-    ReadLedger,
-    Stuck,
-    TakenOver,
-    TakeOver,
-    WaitForOthers,
-)
+from bkspark.protocol.ledger.recovery_steps import Note
 from bkspark.protocol.ledger.replication import Replicated, Replication
 
 TAKEOVERS_MAX = 8
@@ -71,7 +49,7 @@ class LedgerRecovery:
     def __init__(self, state: "State | None" = None) -> None:
         self.state: State = state or Looking()
 
-    def receive(self, event: Event) -> tuple[Instruction, ...]:
+    def receive(self, event: steps.Event) -> tuple[steps.Instruction, ...]:
         """What to do now, in this order; nothing while other answers are awaited.
 
         Args:
@@ -87,32 +65,32 @@ class Looking:
 
     takeovers: int = 0
 
-    def receive(self, event: Event) -> "Step":
+    def receive(self, event: steps.Event) -> "Step":
         match event:
-            case LedgerSeen(ledger) if ledger.state is LedgerState.CLOSED:
+            case steps.LedgerSeen(ledger) if ledger.state is LedgerState.CLOSED:
                 end = _end_of(ledger)
                 line = f"ledger {ledger.ledger_id} is CLOSED at entry {end} already"
-                return Ended(), (Note(line), End(end))
-            case LedgerSeen(ledger) if self.takeovers >= TAKEOVERS_MAX:
-                return Ended(), (Fail(DisplacedError.of(ledger.ledger_id)),)
-            case LedgerSeen():
-                return self, (TakeOver(),)
-            case TakenOver(ledger, known):
+                return Ended(), (Note(line), steps.End(end))
+            case steps.LedgerSeen(ledger) if self.takeovers >= TAKEOVERS_MAX:
+                return Ended(), (steps.Fail(steps.DisplacedError.of(ledger.ledger_id)),)
+            case steps.LedgerSeen():
+                return self, (steps.TakeOver(),)
+            case steps.TakenOver(ledger, known):
                 line = f"ledger {ledger.ledger_id} is IN_RECOVERY in term {ledger.term}"
                 return _fence(Term(ledger, known, self.takeovers + 1), Note(line))
         raise _unexpected(self, event)
 
 
-def _displaced(term: Term, reason: str, instructions: Sequence[Instruction] = ()) -> "Step":
+def _displaced(term: Term, reason: str, instructions: Sequence[steps.Instruction] = ()) -> "Step":
     """Let the one that took over finish."""
     notes = (*instructions, Note(f"displaced: {reason}"))
-    return Looking(term.number), (*notes, WaitForOthers(term.number - 1))
+    return Looking(term.number), (*notes, steps.WaitForOthers(term.number - 1))
 
 
 def _fence(term: Term, note: Note) -> "Step":
     """Ask every member, but for those whose data is gone."""
-    members = enumerate(term.ensemble)
-    fences = [Fence(index, member, term.floor) for index, member in members if member in term.known]
+    known = [(index, member) for index, member in enumerate(term.ensemble) if member in term.known]
+    fences = [steps.Fence(index, member, term.floor) for index, member in known]
     names = ", ".join(fence.member.bookie_id for fence in fences) or "no bookie"
     return Fencing(Evidence.of(term)).going_on((note, Note(f"asking {names}"), *fences))
 
@@ -123,13 +101,13 @@ class Fencing:
 
     evidence: Evidence
 
-    def receive(self, event: Event) -> "Step":
+    def receive(self, event: steps.Event) -> "Step":
         match event:
-            case Answer(Fence(index), (MemberTail() | Failure()) as result):
+            case steps.Answer(steps.Fence(index), (MemberTail() | steps.Failure()) as result):
                 return replace(self, evidence=self.evidence.hearing(index, result)).going_on(())
         raise _unexpected(self, event)
 
-    def going_on(self, instructions: Sequence[Instruction]) -> "Step":
+    def going_on(self, instructions: Sequence[steps.Instruction]) -> "Step":
         if None in self.evidence.heard:
             return self, tuple(instructions)
         evidence = self.evidence.judged()
@@ -138,7 +116,7 @@ class Fencing:
         for index, problem in evidence.problems.items():
             kind = "in doubt" if index in evidence.tails else "no answer"
             notes.append(Note(f"{kind}: {problem}", is_warning=True))
-        return Deciding(evidence), (*instructions, *notes, ListLost())
+        return Deciding(evidence), (*instructions, *notes, steps.ListLost())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +125,8 @@ class Deciding:
 
     evidence: Evidence
 
-    def receive(self, event: Event) -> "Step":
-        assert isinstance(event, DeclaredLost), event
+    def receive(self, event: steps.Event) -> "Step":
+        assert isinstance(event, steps.DeclaredLost), event
         return _decide(replace(self.evidence, lost=event.members))
 
 
@@ -184,10 +162,10 @@ class InDoubt:
     group: GroupDecision
 
     def ask(self, notes: Sequence[Note]) -> "Step":
-        return self, (*notes, Ask(self._loss))
+        return self, (*notes, steps.Ask(self._loss))
 
-    def receive(self, event: Event) -> "Step":
-        assert isinstance(event, Consent), event
+    def receive(self, event: steps.Event) -> "Step":
+        assert isinstance(event, steps.Consent), event
         return self._give_up() if event.is_given else self.stop(())
 
     def stop(self, notes: Sequence[Note]) -> "Step":
@@ -231,14 +209,14 @@ class Seeking:
     decision: Decision
     search: RecordSearch
 
-    def receive(self, event: Event) -> "Step":
+    def receive(self, event: steps.Event) -> "Step":
         match event:
-            case Consent(is_given):
+            case steps.Consent(is_given):
                 return self._give_up() if is_given else self._stop()
         search, look_ups = self.search.receive(event)
         return replace(self, search=search).going_on(look_ups)
 
-    def going_on(self, instructions: Sequence[Instruction]) -> "Step":
+    def going_on(self, instructions: Sequence[steps.Instruction]) -> "Step":
         search, term = self.search, self.evidence.term
         if not search.is_over:
             return self, tuple(instructions)
@@ -246,7 +224,7 @@ class Seeking:
             stuck = say.no_record(term.ledger, search.entry_id, search.silent, term.known)
             return _stop(term, stuck, instructions)
         if search.end < search.entry_id:
-            return self, (*instructions, Ask(self._loss))
+            return self, (*instructions, steps.Ask(self._loss))
         return _write_back(self.evidence, replace(self.decision, last=search.newest), instructions)
 
     @property
@@ -265,12 +243,13 @@ class Seeking:
 
 
 def _write_back(
-    evidence: Evidence, decision: Decision, instructions: Sequence[Instruction]
+    evidence: Evidence, decision: Decision, instructions: Sequence[steps.Instruction]
 ) -> "Step":
     """It is decided: say what is lost, and write back what is kept."""
     term, found = evidence.term, evidence.losses(decision.confirmed)
     decision = replace(decision, losses=tuple(say.loss_with_bookies(loss) for loss in found))
-    notes = (*instructions, *(Note(say.confirmed_is_gone(loss), is_warning=True) for loss in found))
+    lost = (Note(say.confirmed_is_gone(loss), is_warning=True) for loss in found)
+    notes = (*instructions, *lost)
     closing = Closing(term, decision, evidence.unsure)
     if not decision.kept:
         return closing.close(notes)
@@ -288,16 +267,16 @@ class WritingBack:
     closing: "Closing"
     replication: Replication
 
-    def receive(self, event: Event) -> "Step":
+    def receive(self, event: steps.Event) -> "Step":
         replication, instructions = self.replication.receive(event)
         return replace(self, replication=replication).going_on(instructions)
 
-    def going_on(self, instructions: Sequence[Instruction]) -> "Step":
+    def going_on(self, instructions: Sequence[steps.Instruction]) -> "Step":
         closing = self.closing
         match self.replication.outcome if self.replication.is_over else None:
-            case Displaced(reason):
+            case steps.Displaced(reason):
                 return _displaced(closing.term, reason, instructions)
-            case Stuck() as stuck:
+            case steps.Stuck() as stuck:
                 return _stop(closing.term, replace(stuck, waiting_for=closing.unsure), instructions)
             case Replicated(ensemble):
                 return replace(closing, ensemble=ensemble).close(instructions)
@@ -318,18 +297,18 @@ class Closing:
     unsure: tuple[Member, ...]
     ensemble: tuple[Member, ...] = ()
 
-    def close(self, instructions: Sequence[Instruction]) -> "Step":
+    def close(self, instructions: Sequence[steps.Instruction]) -> "Step":
         ledger, decision = self.term.ledger, self.decision
-        close = Close(ledger.term, ledger.token, decision.end, decision.last)
+        close = steps.Close(ledger.term, ledger.token, decision.end, decision.last)
         if self.ensemble and self.ensemble != self.term.ensemble:
             first = decision.kept[0].first_entry_id
             close = replace(close, first_entry_id=first, ensemble=self.ensemble)
         return self, (*instructions, close)
 
-    def receive(self, event: Event) -> "Step":
-        if isinstance(event, Displaced):
+    def receive(self, event: steps.Event) -> "Step":
+        if isinstance(event, steps.Displaced):
             return _displaced(self.term, event.reason)
-        assert isinstance(event, Closed), event
+        assert isinstance(event, steps.Closed), event
         return self._end(event.metadata)
 
     def _end(self, closed: LedgerMetadata) -> "Step":
@@ -340,11 +319,11 @@ class Closing:
         notes = [Note(f"ledger {ledger.ledger_id} is CLOSED at entry {end}")]
         notes += [Note(f"DATA LOSS: {loss}", is_warning=True) for loss in decision.given_up]
         kept = len(decision.kept)
-        return Ended(), (*notes, End(end, kept, decision.lost_from, decision.losses))
+        return Ended(), (*notes, steps.End(end, kept, decision.lost_from, decision.losses))
 
 
-def _stop(term: Term, stuck: Stuck, instructions: Sequence[Instruction]) -> "Step":
-    return Stopping(term, stuck), (*instructions, ReadLedger())
+def _stop(term: Term, stuck: steps.Stuck, instructions: Sequence[steps.Instruction]) -> "Step":
+    return Stopping(term, stuck), (*instructions, steps.ReadLedger())
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,18 +331,18 @@ class Stopping:
     """It cannot be closed by this recovery; another one may have done so meanwhile."""
 
     term: Term
-    stuck: Stuck
+    stuck: steps.Stuck
 
-    def receive(self, event: Event) -> "Step":
+    def receive(self, event: steps.Event) -> "Step":
         mine = self.term.ledger
         match event:
-            case LedgerSeen(newest) if newest.state is LedgerState.CLOSED:
+            case steps.LedgerSeen(newest) if newest.state is LedgerState.CLOSED:
                 return Looking().receive(event)
-            case LedgerSeen(newest) if (newest.term, newest.token) != (mine.term, mine.token):
-                return _displaced(self.term, str(DisplacedError.of(mine.ledger_id).args[0]))
-            case LedgerSeen():
+            case steps.LedgerSeen(newest) if (newest.term, newest.token) != (mine.term, mine.token):
+                return _displaced(self.term, str(steps.DisplacedError.of(mine.ledger_id).args[0]))
+            case steps.LedgerSeen():
                 error = NotEnoughBookiesError(self.stuck.reason, hint=self.stuck.hint)
-                return Ended(), (LeaveReason(mine.term, self.stuck), Fail(error))
+                return Ended(), (steps.LeaveReason(mine.term, self.stuck), steps.Fail(error))
         raise _unexpected(self, event)
 
 
@@ -371,17 +350,17 @@ class Stopping:
 class Ended:
     """It is over; nothing follows."""
 
-    def receive(self, event: Event) -> "Step":
+    def receive(self, event: steps.Event) -> "Step":
         raise AssertionError(event)
 
 
 State = Looking | Fencing | Deciding | InDoubt | Seeking | WritingBack | Closing | Stopping | Ended
-Step = tuple[State, tuple[Instruction, ...]]
+Step = tuple[State, tuple[steps.Instruction, ...]]
 
 
 def _end_of(ledger: LedgerMetadata) -> int:
     return INVALID_ENTRY_ID if ledger.last_entry_id is None else ledger.last_entry_id
 
 
-def _unexpected(state: State, event: Event) -> AssertionError:
+def _unexpected(state: State, event: steps.Event) -> AssertionError:
     return AssertionError(f"{type(state).__name__} awaits no {type(event).__name__}")

@@ -8,8 +8,7 @@ from bkspark.protocol.ledger.member_tail import MemberTail, lost_data
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
-from bkspark.protocol.ledger.recovery_answers import Failure, Silence
-from bkspark.protocol.ledger.recovery_steps import KeptGroup, Note
+from bkspark.protocol.ledger.recovery_steps import Failure, KeptGroup, Note, Silence
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,7 @@ from dataclasses import dataclass, field
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
 from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.recovery_answers import (
-    Displaced,
-    Failure,
-    Shown,
-    Unreadable,
-    WrittenBack,
-)
+from bkspark.protocol.ledger.record import AddRecord, Piece
 
 
 class DisplacedError(OutcomeUnknownError):
@@ -29,6 +22,62 @@ class DisplacedError(OutcomeUnknownError):
             f"ledger {ledger_id} is being recovered by somebody else",
             hint="wait for it, or recover again",
         )
+
+
+# --- what bookies answer --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a bookie gave no sure answer, in one line."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Silence(Failure):
+    """It gave none at all in all the time that it was waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The newest record that a bookie shows up to some entry; None if it shows none.
+
+    Attributes:
+        problem: why there may be another one, in one line; empty if there surely is none.
+    """
+
+    record: AddRecord | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBack:
+    """Every group given is durable on this bookie, but for what is damaged there.
+
+    Attributes:
+        damaged: entry logs of which it has a damaged copy, each with the reason in one line.
+    """
+
+    group_count: int
+    damaged: tuple[tuple[Piece, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """No holder of an entry log gives it any more, in one line; the target is not to blame."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Displaced:
+    """What this recovery has decided does not hold any more, in one line: another took over."""
+
+    reason: str
 
 
 # --- events ---------------------------------------------------------------------------------------

@@ -18,20 +18,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from bkspark.protocol.ledger import recovery_messages as say
+from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord, Piece
-from bkspark.protocol.ledger.recovery_answers import Displaced, Unreadable, WrittenBack
-from bkspark.protocol.ledger.recovery_steps import (
-    Answer,
-    ChooseSpares,
-    Event,
-    Instruction,
-    KeptGroup,
-    Note,
-    Spares,
-    Stuck,
-    WriteBack,
-)
+from bkspark.protocol.ledger.recovery_steps import Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +47,14 @@ class Replication:
 
     ledger: LedgerMetadata
     known: tuple[Member, ...]
-    groups: tuple[KeptGroup, ...]
+    groups: tuple[steps.KeptGroup, ...]
     fenced: frozenset[int]
     ensemble: tuple[Member, ...]
     awaited: frozenset[int] = frozenset()
     written: tuple[tuple[int, frozenset[Piece]], ...] = ()
     problems: tuple[tuple[str, str], ...] = ()
     unreadable: str = ""
-    outcome: Replicated | Displaced | Stuck | None = None
+    outcome: Replicated | steps.Displaced | steps.Stuck | None = None
 
     def begun(self, silent: Collection[int]) -> "Step":
         """The first round, without members that are ``silent``."""
@@ -73,12 +63,12 @@ class Replication:
         turn = [index for index in self._owners if index not in silent]
         return replace(self, problems=problems)._round(turn, ())
 
-    def receive(self, event: Event) -> "Step":
+    def receive(self, event: steps.Event) -> "Step":
         """What an answer to one of its instructions leads to."""
         match event:
-            case Spares(members):
+            case steps.Spares(members):
                 return self._stand_in(members)
-            case Answer(WriteBack(index, member), result):
+            case steps.Answer(steps.WriteBack(index, member), result):
                 state = replace(self, awaited=self.awaited - {index})
                 state, notes = state._hear(index, member.bookie_id, result)
                 return state._going_on(notes)
@@ -86,15 +76,15 @@ class Replication:
 
     def _hear(self, index: int, name: str, result: object) -> "tuple[Replication, list[Note]]":
         match result:
-            case WrittenBack(damaged=damaged):
+            case steps.WrittenBack(damaged=damaged):
                 written = (*self.written, (index, frozenset(piece for piece, _ in damaged)))
                 lines = [f"{name}: {reason}" for _, reason in damaged]
                 problems = (*self.problems, *((name, line) for line in lines))
                 notes = [Note(f"not written back: {line}") for line in lines]
                 return replace(self, written=written, problems=problems), notes
-            case Displaced():
+            case steps.Displaced():
                 return replace(self, outcome=result), []
-            case Unreadable(reason):
+            case steps.Unreadable(reason):
                 state = replace(self, unreadable=self.unreadable or reason)
             case _:
                 reason = str(result)
@@ -115,19 +105,19 @@ class Replication:
             if any(_belongs_on(group.record, index) for group in self.groups)
         ]
 
-    def _round(self, turn: Iterable[int], notes: Iterable[Instruction]) -> "Step":
+    def _round(self, turn: Iterable[int], notes: Iterable[steps.Instruction]) -> "Step":
         asked = [index for index in turn if self.ensemble[index] in self.known]
         written = tuple((index, damaged) for index, damaged in self.written if index not in asked)
         state = replace(self, awaited=frozenset(asked), written=written)
         return state._going_on([*notes, *(self._instruction(index) for index in asked)])
 
-    def _instruction(self, index: int) -> WriteBack:
+    def _instruction(self, index: int) -> steps.WriteBack:
         member = self.ensemble[index]
         is_fenced = index in self.fenced and member == self.ledger.last_fragment.ensemble[index]
         groups = tuple(group for group in self.groups if _belongs_on(group.record, index))
-        return WriteBack(index, member, groups, must_fence=not is_fenced)
+        return steps.WriteBack(index, member, groups, must_fence=not is_fenced)
 
-    def _going_on(self, instructions: Collection[Instruction]) -> "Step":
+    def _going_on(self, instructions: Collection[steps.Instruction]) -> "Step":
         """Wait for the rest of the round; then end, or ask for spares."""
         if self.awaited or self.outcome is not None:
             return self, tuple(instructions)
@@ -140,7 +130,7 @@ class Replication:
         good = frozenset(self.ensemble[index] for index, damaged in self.written if not damaged)
         before = (*self.ensemble, *self.ledger.last_fragment.ensemble)
         exclude = {*(member.bookie_id for member in before), *(name for name, _ in self.problems)}
-        chosen = ChooseSpares(len(self._failed), frozenset(exclude), good)
+        chosen = steps.ChooseSpares(len(self._failed), frozenset(exclude), good)
         return self, (*instructions, chosen)
 
     @property
@@ -182,7 +172,7 @@ class Replication:
                     return record
         return None
 
-    def _done(self, instructions: Iterable[Instruction]) -> "Step":
+    def _done(self, instructions: Iterable[steps.Instruction]) -> "Step":
         before, written = self.ledger.last_fragment.ensemble, dict(self.written)
         pairs = enumerate(zip(before, self.ensemble, strict=True))
         ensemble = tuple(new if index in written else old for index, (old, new) in pairs)
@@ -196,7 +186,7 @@ class Replication:
         return replace(self, outcome=Replicated(ensemble)), (*instructions, *notes)
 
 
-Step = tuple[Replication, tuple[Instruction, ...]]
+Step = tuple[Replication, tuple[steps.Instruction, ...]]
 
 
 def _belongs_on(group: AddRecord, index: int) -> bool:

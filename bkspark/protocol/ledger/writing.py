@@ -38,33 +38,10 @@ from bkspark.errors import (
     NotEnoughBookiesError,
     OutcomeUnknownError,
 )
+from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
 from bkspark.protocol.ledger.ensemble_change import EnsembleChanges
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member, Standing
-from bkspark.protocol.ledger.writing_steps import (
-    Acknowledge,
-    Append,
-    Asked,
-    Checked,
-    CheckMetadata,
-    Confirm,
-    Copied,
-    Copy,
-    End,
-    Enlisted,
-    Event,
-    Failed,
-    Gathered,
-    Idle,
-    Instruction,
-    Release,
-    Stored,
-    Submitted,
-    Swap,
-    Swapped,
-    TimedOut,
-    WarnOfGaps,
-)
 
 ADDS_IN_FLIGHT_MAX = 4
 
@@ -153,11 +130,11 @@ class LedgerWriter:
             raise LedgerFencedError(f"ledger {self.metadata.ledger_id} is gone")
         return newest
 
-    def receive(self, event: Event) -> tuple[Instruction, ...]:
+    def receive(self, event: steps.Event) -> tuple[steps.Instruction, ...]:
         """What to do now, in this order."""
         if self.has_ended:
             return ()
-        found: list[Instruction] = []
+        found: list[steps.Instruction] = []
         try:
             found += self._react(event)
             found += self._look_for_a_bookie()
@@ -166,36 +143,36 @@ class LedgerWriter:
             found += self._check()
         except BookKeeperError as error:
             self.has_ended = True
-            return (*found, End(error))
+            return (*found, steps.End(error))
         if self.is_stopping and not self.pending:
             self.has_ended = True
-            found.append(End(None))
+            found.append(steps.End(None))
         return tuple(found)
 
-    def _react(self, event: Event) -> list[Instruction]:
+    def _react(self, event: steps.Event) -> list[steps.Instruction]:
         match event:
-            case Stored():
+            case steps.Stored():
                 self._count(event)
-            case Submitted():
+            case steps.Submitted():
                 return self._send(event)
-            case Gathered():
+            case steps.Gathered():
                 self.changes.begin_anew(event.ceding)
-            case Copied():
+            case steps.Copied():
                 return self._copied(event)
-            case Failed():
+            case steps.Failed():
                 return self._fail(event)
-            case Enlisted():
+            case steps.Enlisted():
                 return self._swap(event)
-            case Swapped():
+            case steps.Swapped():
                 return self._join(event)
-            case Checked():
+            case steps.Checked():
                 return self._acknowledge(event)
-            case Asked():
+            case steps.Asked():
                 self._checking = self.pending.empty_ticket
-                return [CheckMetadata(self._checking)]
-            case TimedOut():
+                return [steps.CheckMetadata(self._checking)]
+            case steps.TimedOut():
                 self._time_out(event)
-            case Idle():
+            case steps.Idle():
                 return self._confirm()
             case _:  # Stop
                 if event.error is not None:
@@ -205,7 +182,7 @@ class LedgerWriter:
 
     # --- adds ------------------------------------------------------------------------------------
 
-    def _send(self, event: Submitted) -> list[Instruction]:
+    def _send(self, event: steps.Submitted) -> list[steps.Instruction]:
         add = self.pending.push(
             event.entry_count,
             byte_count=event.byte_count,
@@ -214,25 +191,25 @@ class LedgerWriter:
         )
         return self._sent(self.changes.live(add.indexes), add)
 
-    def _sent(self, indexes: tuple[int, ...], add: PendingAdd) -> list[Instruction]:
+    def _sent(self, indexes: tuple[int, ...], add: PendingAdd) -> list[steps.Instruction]:
         """Rule 6."""
         if add.names_entry_logs:
-            return [Copy(index, self.ensemble[index], add) for index in indexes]
-        return [Append(indexes, add)]
+            return [steps.Copy(index, self.ensemble[index], add) for index in indexes]
+        return [steps.Append(indexes, add)]
 
-    def _send_ready(self) -> list[Instruction]:
+    def _send_ready(self) -> list[steps.Instruction]:
         """Rule 6."""
-        found: list[Instruction] = []
+        found: list[steps.Instruction] = []
         for add in self.pending:
             is_ready = add.ready.union(add.counted).issuperset(self.changes.all_live)
             if add.ready and is_ready and not self.changes.is_under_way:
-                found.append(Append(tuple(sorted(add.ready)), add))
+                found.append(steps.Append(tuple(sorted(add.ready)), add))
                 add.ready.clear()
         return found
 
-    def _copied(self, event: Copied) -> list[Instruction]:
+    def _copied(self, event: steps.Copied) -> list[steps.Instruction]:
         """Rule 6."""
-        bad, released = dict(event.bad), list[Instruction]()
+        bad, released = dict(event.bad), list[steps.Instruction]()
         self.changes.exclude(bad)
         if self._is_member(event.ensemble_index, event.bookie_id):
             self.pending.copied(event.ensemble_index, event.first_entry_id)
@@ -241,12 +218,12 @@ class LedgerWriter:
                 released += self._release(index, member.bookie_id, bad[member.bookie_id])
         return released
 
-    def _count(self, event: Stored) -> None:
+    def _count(self, event: steps.Stored) -> None:
         """Rule 1."""
         if self._is_member(event.ensemble_index, event.bookie_id):
             self.pending.count(event.ensemble_index, event.first_entry_id)
 
-    def _check(self) -> list[Instruction]:
+    def _check(self) -> list[steps.Instruction]:
         """Rule 2: begin a check that could acknowledge something; not during a change."""
         if self._checking is not None or self.changes.is_swapping:
             return []
@@ -254,19 +231,19 @@ class LedgerWriter:
         if ticket is None:
             return []
         self._checking = ticket
-        return [CheckMetadata(ticket)]
+        return [steps.CheckMetadata(ticket)]
 
-    def _acknowledge(self, event: Checked) -> list[Instruction]:
+    def _acknowledge(self, event: steps.Checked) -> list[steps.Instruction]:
         """Rule 2: one that was under way when the ensemble changed tells nothing (H10)."""
         if event.ticket != self._checking:
             return []
         if event.metadata is not None:
             self._require_mine(event.metadata)
             self.metadata = event.metadata
-            return [CheckMetadata(event.ticket)]
+            return [steps.CheckMetadata(event.ticket)]
         self._checking = None
         done = self.pending.acknowledge(event.ticket)
-        return [Acknowledge(tuple(done))] if done else []
+        return [steps.Acknowledge(tuple(done))] if done else []
 
     def _require_mine(self, newest: LedgerMetadata) -> None:
         mine = self.metadata
@@ -278,13 +255,13 @@ class LedgerWriter:
                 hint=_HINT,
             )
 
-    def _confirm(self) -> list[Instruction]:
+    def _confirm(self) -> list[steps.Instruction]:
         if not self.pending.has_unsaid_lac:
             return []
         self.pending.confirmed()
-        return [Confirm(self.changes.all_live)]
+        return [steps.Confirm(self.changes.all_live)]
 
-    def _time_out(self, event: TimedOut) -> None:
+    def _time_out(self, event: steps.TimedOut) -> None:
         if any(add.first_entry_id == event.first_entry_id for add in self.pending):
             raise OutcomeUnknownError(
                 f"ledger {self.metadata.ledger_id}: entry {event.first_entry_id} was not "
@@ -297,13 +274,13 @@ class LedgerWriter:
     def _is_member(self, index: int, bookie_id: str) -> bool:
         return index not in self.changes.failed and self.ensemble[index].bookie_id == bookie_id
 
-    def _fail(self, event: Failed) -> list[Instruction]:
+    def _fail(self, event: steps.Failed) -> list[steps.Instruction]:
         """Rules 4 and 5."""
         if isinstance(event.error, LedgerFencedError):
             raise event.error
         return self._release(event.ensemble_index, event.bookie_id, str(event.error))
 
-    def _release(self, index: int, bookie_id: str, reason: str) -> list[Instruction]:
+    def _release(self, index: int, bookie_id: str, reason: str) -> list[steps.Instruction]:
         """Rules 4 and 6."""
         if not self._is_member(index, bookie_id):
             return []
@@ -311,25 +288,25 @@ class LedgerWriter:
         if any(add.names_entry_logs for add in self.pending):
             self.pending.replace_members([index])
             self._checking = None
-        return [Release(index, self.ensemble[index], reason), *self._gaps()]
+        return [steps.Release(index, self.ensemble[index], reason), *self._gaps()]
 
-    def _look_for_a_bookie(self) -> list[Instruction]:
+    def _look_for_a_bookie(self) -> list[steps.Instruction]:
         """Rule 3, for the first of the places that must be filled."""
         if not self.changes.is_under_way or self.changes.is_looking:
             return []
         enlist = self.changes.look(self.ensemble)
         return self._gaps() if enlist is None else [enlist]
 
-    def _swap(self, event: Enlisted) -> list[Instruction]:
+    def _swap(self, event: steps.Enlisted) -> list[steps.Instruction]:
         """Rule 3: from now on nothing is acknowledged, and the fragment begins behind what is."""
         changed = self.changes.found(event.member, dict(event.passed_over), self.ensemble)
         if changed is None:
             return self._gaps()
         self._checking = None
         mine, first = self.metadata, self.pending.last_add_confirmed + 1
-        return [Swap(mine.ledger_id, mine.term, mine.token, first, changed)]
+        return [steps.Swap(mine.ledger_id, mine.term, mine.token, first, changed)]
 
-    def _join(self, event: Swapped) -> list[Instruction]:
+    def _join(self, event: steps.Swapped) -> list[steps.Instruction]:
         """Rule 3: first what its predecessor had counted is taken back (RB-07, RB-08)."""
         join = self.changes.join(self.ensemble, self.pending.last_add_confirmed + 1)
         self.metadata = event.metadata
@@ -338,14 +315,14 @@ class LedgerWriter:
         again = [self._sent((index,), add) for add in self.pending if index in add.indexes]
         return [join, *chain.from_iterable(again), *self._gaps()]
 
-    def _gaps(self) -> list[Instruction]:
+    def _gaps(self) -> list[steps.Instruction]:
         """What is lacking, when nobody is looked for any more."""
         failed = sorted(self.changes.failed)
         if not failed or self.changes.is_under_way:
             return []
         names = [self.ensemble[index].bookie_id for index in failed]
-        first = self.pending.last_add_confirmed + 1
-        return [WarnOfGaps(first, tuple((name, self.changes.failures[name]) for name in names))]
+        lacking = tuple((name, self.changes.failures[name]) for name in names)
+        return [steps.WarnOfGaps(self.pending.last_add_confirmed + 1, lacking)]
 
     def _require_hope(self) -> None:
         """Rule 5: fail at once what can no longer be acknowledged, unless somebody may step in."""

@@ -20,7 +20,7 @@ from bkspark.ledger.recovery.journal_tail import JournalTail, newest_record, rea
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.record import AddRecord, confirmation
-from bkspark.protocol.ledger.recovery_answers import Silence
+from bkspark.protocol.ledger.recovery_steps import Silence
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, stop_behind, violations
 from tests.integration.rig import Rig
 

@@ -15,7 +15,7 @@ from bkspark.protocol.ledger import recovery_steps as ask
 from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.recovering import Ended, Looking, State
-from bkspark.protocol.ledger.recovery_answers import Displaced, Shown, Silence, WrittenBack
+from bkspark.protocol.ledger.recovery_steps import Displaced, Shown, Silence, WrittenBack
 from bkspark.protocol.ledger.writing import LedgerWriter
 from tests.protocol.recovery_scene import WRITER, record_of, tail_of
 from tests.simulation.states.world import (
