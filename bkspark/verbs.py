@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING
 
 from bkspark.admin.auditing import run as auditing
 from bkspark.admin.maintenance import Progress, Report, Tell
+from bkspark.admin.repairing import run as repairing
 from bkspark.admin.survey import Survey
 from bkspark.cluster import arguments
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
 from bkspark.ledger.recovery.running import Runner
 
 if TYPE_CHECKING:
@@ -45,6 +48,59 @@ def audit(
             ledgers=[arguments.whole_number("a ledger id", number) for number in ledgers],
             dry_run=dry_run,
             run=_runner(spark, "audit"),
+            tell=tell,
+            progress=progress,
+        )
+
+
+def repair(
+    metadata_uri: str = "",
+    *,
+    logs: Collection[str] = (),
+    ledgers: Collection[int] = (),
+    dry_run: bool = False,
+    password: str = "",
+    password_file: str = "",
+    password_env: str = "",
+    max_bytes_per_second: float | None = None,
+    spark: "SparkSession | None" = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Make the copies that are missing of closed ledgers, the worst first.
+
+    Args:
+        logs, ledgers: repairs these only.
+        dry_run: only plans.
+        password, password_file, password_env: of ledgers that have one; others do without.
+        max_bytes_per_second: copies no more than that.
+        spark: copies by tasks of this session, not by threads of this process.
+        tell: told a line about bookies that are waited for.
+        progress: told how many of how many places were made good.
+
+    Raises:
+        NoSuchLedgerError: there is no such log or ledger.
+        CorruptDataError: a bookie's record cannot be read.
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+    if max_bytes_per_second is not None:
+        arguments.require_number(
+            "max_bytes_per_second", max_bytes_per_second, hint="give bytes, for example 50000000"
+        )
+    wanted = repairing.Wanted(
+        logs,
+        [arguments.whole_number("a ledger id", number) for number in ledgers],
+        Password(file=password_file, env=password_env, literal=password),
+        max_bytes_per_second,
+    )
+    uri = arguments.metadata_uri(metadata_uri)
+    with Cluster(uri) as cluster, Survey(uri) as survey:
+        return repairing.repair(
+            cluster,
+            survey,
+            wanted,
+            dry_run=dry_run,
+            run=_runner(spark, "repair"),
             tell=tell,
             progress=progress,
         )

@@ -186,6 +186,22 @@ def _suited(cluster: Cluster, vacancy: Vacancy, failed: Collection[str]) -> Iter
             yield from pool.choose(1, exclude=used.union(failed), near=near)
 
 
+class Successors:
+    """Bookies that may take a place in a closed ledger: all are looked at once, when needed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._pool: _Pool | None = None
+
+    def beside(self, staying: Collection[Member], exclude: Collection[str]) -> BookieAddress | None:
+        """The one that is spread best beside those that stay; None if there is none."""
+        pool = self._pool = self._pool or _Pool(self._cluster)
+        known = pool.addresses
+        near = [known[member] for member in staying if member in known]
+        used = {member.bookie_id for member in staying}.union(exclude)
+        return next(iter(pool.choose_up_to(1, exclude=used, near=near)), None)
+
+
 def ensemble_of(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress] | None:
     """Where the members of the last fragment are; None if one was initialised anew since."""
     addresses = cluster.addresses()

@@ -190,6 +190,11 @@ def head_length(data: bytes, begin: int) -> int:
     return int(_PREFIX.size + _PREFIX.unpack_from(data, begin)[4])
 
 
+def ensemble_index(data: bytes, begin: int) -> int:
+    """Whose copy the frame at ``data[begin:]`` is, which is one: it has the parts of that place."""
+    return int(_PREFIX.unpack_from(data, begin)[3])
+
+
 def is_as_long_as_its_rows(data: bytes, record: AddRecord) -> bool:
     """Whether a frame has just the room that the rows of ``record`` take there.
 

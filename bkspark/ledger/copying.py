@@ -1,4 +1,4 @@
-"""Copying an entry log to another bookie: byte for byte, every block checked on the way.
+"""Giving copies to another bookie: entry logs byte for byte, and a journal for the records.
 
 A copy that fails says whose fault it is. A target that fails gets no copy, and another one may; a
 source that has no good copy, or does not answer, is no holder, whoever the copy is for.
@@ -7,18 +7,58 @@ source that has no good copy, or does not answer, is no holder, whoever the copy
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from bkspark.bookie.contract import BookieAddress, EntryFile
+from bkspark import environment
+from bkspark.bookie.contract import BookieAddress, BookieRoot, EntryFile, Journal
 from bkspark.cluster.bookie_client import BookieClient, seconds_to_store
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader
-from bkspark.protocol.ledger.record import EntryLog
+from bkspark.protocol.ledger.record import AddRecord, EntryLog
 
 
 class DamagedInPlaceError(BookieUnavailableError):
     """The target has a damaged copy under the log's name, which nothing writes over."""
+
+
+def entry_logs_of(record: AddRecord) -> Iterator[EntryLog]:
+    """All that ``record`` names."""
+    for attempt in record.attempts:
+        yield from attempt.entry_logs
+
+
+def new_journal(root: BookieRoot, ledger_id: int, term: int, token: str) -> Journal:
+    """A journal of this attempt alone.
+
+    Spark may run an instruction twice, one after the other or both at once. Whoever comes second
+    takes a name of its own (R3): the copies are the same, and each attempt answers for what it
+    wrote.
+    """
+    try:
+        return root.open_journal(layout.journal(ledger_id, term, token))
+    except BookieUnavailableError:
+        return root.open_journal(layout.journal(ledger_id, term, environment.token()))
+
+
+def have_entry_log(
+    log: EntryLog,
+    sources: Sequence[BookieAddress],
+    target: BookieAddress,
+    digester: Digester,
+    *,
+    ledger_id: int,
+    beat: Heartbeat = no_heartbeat,
+) -> dict[str, str]:
+    """``copy_entry_log``, of which another attempt may have made the copy just now.
+
+    The second look finds it in place.
+    """
+    copy = partial(copy_entry_log, log, sources, target, digester, ledger_id=ledger_id, beat=beat)
+    try:
+        return copy()
+    except BookieUnavailableError:
+        return copy()
 
 
 def copy_entry_log(

@@ -146,17 +146,16 @@ MUTANTS = (
     ),
     Mutant(
         "an instruction that runs twice fails",
-        "ledger/recovery/fencing.py",
-        "            return root.open_journal(layout.journal(self.ledger_id, self.term, "
-        "environment.token()))\n",
-        "            raise\n",
+        "ledger/copying.py",
+        "        return root.open_journal(layout.journal(ledger_id, term, environment.token()))\n",
+        "        raise\n",
         (f"{SPARES}::test_an_instruction_that_runs_twice_writes_twice_and_both_count",),
     ),
     Mutant(
         "a copy that another attempt has made is a failure",
-        "ledger/recovery/fencing.py",
-        "        except BookieUnavailableError:\n            copy()",
-        "        except ZeroDivisionError:\n            copy()",
+        "ledger/copying.py",
+        "    except BookieUnavailableError:\n        return copy()",
+        "    except ZeroDivisionError:\n        return copy()",
         (f"{SPARES}::test_entry_logs_are_copied_to_the_spares",),
     ),
     # --- duels, and what is said -----------------------------------------------------------------

@@ -19,6 +19,7 @@ from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_reader import Head, JournalName, JournalReader
 from bkspark.log.reading.ledger_files import keep_newest
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
 
 
@@ -27,16 +28,24 @@ class JournalsShown:
     """What the journals of a ledger show on one bookie.
 
     Attributes:
-        held: entries whose records are there.
+        held: entries whose records are there, and the place in the ensemble whose parts of them.
         records: those that name entry logs, by first entry id.
         is_inline: whether records hold their rows; None if there are none.
         problem: why there may be more than is shown, in one line.
     """
 
-    held: list[Range] = field(default_factory=list)
+    held: list[tuple[Range, int]] = field(default_factory=list)
     records: dict[int, AddRecord] = field(default_factory=dict)
     is_inline: bool | None = None
     problem: str = ""
+
+    def held_at(self, index: int, quorum: Quorum) -> list[Range]:
+        """Entries that are there as place ``index`` of an ensemble has them.
+
+        What was stored for another place has other parts, unless every place has all.
+        """
+        is_alike = quorum.stripe_count == 1 or not self.is_inline
+        return [entries for entries, place in self.held if is_alike or place == index]
 
 
 def show(
@@ -83,18 +92,22 @@ class _Journal:
             beat=self.beat,
         )
 
-    def span(self) -> Range | None:
-        """From the first to the last of its writer's rows; None if it has to be read."""
+    def span(self) -> tuple[Range, int] | None:
+        """From the first to the last of its writer's rows, and of which place they are.
+
+        None if it has to be read.
+        """
         source = JournalName(self.ledger.ledger_id, self.member, self.name, self.digester)
         last = JournalEnds().look(self.root, source).record
         reader = self.reader()
-        heads = (head.record for head in reader.forwards(reader.head))
-        first = next((record for record in heads if not record.is_confirmation), None)
-        if first is None or last is None or not first.parts:
+        heads = reader.forwards(reader.head)
+        head = next((head for head in heads if not head.record.is_confirmation), None)
+        if head is None or last is None or not head.record.parts:
             return None
+        first = head.record
         if not (reader.is_by_its_writer(first) and reader.is_by_its_writer(last)):
             return None
-        return first.first_entry_id, last.last_entry_id
+        return (first.first_entry_id, last.last_entry_id), head.index
 
     def heads(self, shown: JournalsShown) -> Iterator[Head]:
         """Every good record; damage with something behind it is noted."""
@@ -122,10 +135,13 @@ def _add(shown: JournalsShown, journal: _Journal, ledger: LedgerMetadata) -> Non
         shown.is_inline = True
         return
     records: dict[int, AddRecord] = {}
+    places: dict[int, int] = {}
     for head in journal.heads(shown):
         keep_newest(records, head.record, ledger)
+        places[head.record.first_entry_id] = head.index
     for record in records.values():
-        shown.held.append((record.first_entry_id, record.last_entry_id))
+        entries = (record.first_entry_id, record.last_entry_id)
+        shown.held.append((entries, places[record.first_entry_id]))
         shown.is_inline = bool(record.parts)
         if record.attempts:
             keep_newest(shown.records, record, ledger)

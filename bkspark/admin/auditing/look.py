@@ -66,7 +66,7 @@ class Look:
         holdings: dict[int, Holding] = {}
         inline: set[int] = set()
         for ledger in self.ledgers:
-            holding = _holding(root, self.address.member, ledger, beat)
+            holding = holding_of(root, self.address.member, ledger, beat)
             if not holding.is_whole:
                 holdings[ledger.ledger_id] = holding
             if holding.is_inline:
@@ -89,7 +89,10 @@ def slim(ledger: LedgerMetadata) -> LedgerMetadata:
     return replace(ledger, schema=b"", custom_metadata={}, transactions={}, laid_down=None)
 
 
-def _holding(root: BookieRoot, member: Member, ledger: LedgerMetadata, beat: Heartbeat) -> Holding:
+def holding_of(
+    root: BookieRoot, member: Member, ledger: LedgerMetadata, beat: Heartbeat
+) -> Holding:
+    """What ``member`` lacks of ``ledger``."""
     ledger_id = ledger.ledger_id
     roles = list(roles_of(ledger, member))
     is_unmarked = False
@@ -105,7 +108,7 @@ def _holding(root: BookieRoot, member: Member, ledger: LedgerMetadata, beat: Hea
     lacks = tuple(
         (role.fragment.first_entry_id, entries)
         for role in roles
-        for entries in _lacking(role, shown, ledger)
+        for entries in lacking(role, shown, ledger)
     )
     is_told = ledger.state is LedgerState.CLOSED and not lacks
     return Holding(
@@ -119,8 +122,9 @@ def _holding(root: BookieRoot, member: Member, ledger: LedgerMetadata, beat: Hea
     )
 
 
-def _lacking(role: Role, shown: JournalsShown, ledger: LedgerMetadata) -> Iterator[Range]:
-    for entries in difference(role.entries, shown.held):
+def lacking(role: Role, shown: JournalsShown, ledger: LedgerMetadata) -> Iterator[Range]:
+    """Entries of ``role`` whose records it does not show."""
+    for entries in difference(role.entries, shown.held_at(role.index, ledger.quorum)):
         part = own_part(entries, role.index, ledger.quorum) if shown.is_inline else entries
         if part is not None:
             yield part

@@ -46,7 +46,7 @@ def audit(
     plan = plan_audit(cluster, logs, ledgers)
     if dry_run:
         return planned(VERB, plan)
-    work = Audit(cluster, plan, telling(run, tell), _dropped(cluster))
+    work = Audit(cluster, plan, telling(run, tell), dropped_ledgers(cluster))
     work.carry_out(progress)
     names = cluster.log_names() if plan.is_of_all else logs
     work.findings.recordless = dict(gone_from_lists(cluster, names, work.seen))
@@ -78,7 +78,7 @@ def plan_audit(
 def gaps_of(cluster: Cluster, ledger_ids: Sequence[int]) -> list[Gap]:
     """What an audit of these ledgers finds missing now, for those who only show it."""
     plan = plan_of_some(ledger_ids, sorted(cluster.bookies()))
-    work = Audit(cluster, plan, telling(None, None), _dropped(cluster))
+    work = Audit(cluster, plan, telling(None, None), dropped_ledgers(cluster))
     work.carry_out(lambda _done, _total: None)
     return work.findings.gaps
 
@@ -91,7 +91,8 @@ def note_run(cluster: Cluster, report: Report, began_ms: int) -> None:
     cluster.reports.update(report.verb, lambda _before: record)
 
 
-def _dropped(cluster: Cluster) -> set[int]:
+def dropped_ledgers(cluster: Cluster) -> set[int]:
+    """Ids of all that logs have let go of: nothing need be left of them."""
     seen = (cluster.logs.get(name) for name in cluster.log_names())
     return {
         ledger_id for log in seen if log is not None for ledger_id in log.value.every_dropped_id()

@@ -7,12 +7,12 @@ reason (protocol document, "Reading").
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.bookie_client import BookieClient
-from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import FanOut
 from bkspark.cluster.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError
@@ -62,6 +62,15 @@ class RecordReplies:
             self.messages.update(stored.messages)
 
 
+class Places(Protocol):
+    """Where the bookies of a cluster are: all that reading needs of a ``Cluster``."""
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    def addresses(self) -> Mapping[Member, BookieAddress]: ...
+
+
 class EntryReader:
     """Reads the records of one ledger.
 
@@ -75,7 +84,7 @@ class EntryReader:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Places,
         ledger_id: int,
         digester: Digester,
         *,

@@ -47,11 +47,15 @@ class Head:
     """A record, told by its head, and the bytes ``[begin, end)`` of the journal where it lies.
 
     What it says is true, but nothing is known of the rows that are stored with it.
+
+    Attributes:
+        index: of the place in the ensemble whose parts are stored with it.
     """
 
     begin: int
     end: int
     record: AddRecord
+    index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,10 @@ class JournalReader:
         """The record that begins at byte ``begin``, all of which is there; by its head alone."""
         length = self._length(begin)
         record = None if length is None else self._record(begin)
-        return Head(begin, begin + length, record) if length and record else None
+        if not length or not record:
+            return None
+        index = journal.ensemble_index(self._head_bytes(begin), 0)
+        return Head(begin, begin + length, record, index)
 
     def stored(self, begin: int, end: int | None = None) -> StoredRecord | None:
         """The record that begins at byte ``begin`` and its rows, if all of it is good.

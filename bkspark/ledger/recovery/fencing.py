@@ -6,11 +6,9 @@ raise for a bookie that fails.
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
@@ -20,7 +18,12 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError, LedgerFence
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import EncodedRecord, Tail
-from bkspark.ledger.copying import DamagedInPlaceError, copy_entry_log
+from bkspark.ledger.copying import (
+    DamagedInPlaceError,
+    entry_logs_of,
+    have_entry_log,
+    new_journal,
+)
 from bkspark.ledger.entry_log_reader import EntryLogFile, NoGoodSourceError
 from bkspark.ledger.journals.journal_folder import find_journals
 from bkspark.ledger.journals.journal_reader import StoredRecord
@@ -167,7 +170,7 @@ class FenceAndRead:
         self, root: BookieRoot, stored: StoredRecord, digester: Digester, beat: Heartbeat
     ) -> frozenset[Piece]:
         """What this bookie has of the record's rows, every byte checked."""
-        logs = _entry_logs(stored.record)
+        logs = entry_logs_of(stored.record)
         good = [log for log in logs if self._is_good(root, log, digester, beat)]
         inline = (("", stripe) for stripe in stored.messages)
         return frozenset([*inline, *((log.attempt_id, log.stripe) for log in good)])
@@ -290,38 +293,22 @@ class WriteBack:
         """Returns those that are damaged here, and why: the others count all the same."""
         damaged: list[tuple[Piece, str]] = []
         sources = [self.holders[member] for member in group.holders]
-        for log in _entry_logs(group.record):
+        for log in entry_logs_of(group.record):
             if self.ensemble_index in group.record.quorum.write_set(log.stripe):
                 try:
-                    self._copy(log, sources, digester, beat)
+                    have_entry_log(
+                        log, sources, self.address, digester, ledger_id=self.ledger_id, beat=beat
+                    )
                 except DamagedInPlaceError as error:
                     damaged.append(((log.attempt_id, log.stripe), str(error)))
         return damaged
-
-    def _copy(
-        self, log: EntryLog, sources: Sequence[BookieAddress], digester: Digester, beat: Heartbeat
-    ) -> None:
-        """Another attempt may have made the copy just now: the second look finds it in place."""
-        copy = partial(
-            copy_entry_log,
-            log,
-            sources,
-            self.address,
-            digester,
-            ledger_id=self.ledger_id,
-            beat=beat,
-        )
-        try:
-            copy()
-        except BookieUnavailableError:
-            copy()
 
     def _write_records(self, digester: Digester, beat: Heartbeat) -> None:
         records = [journal.encode(group.record, digester, group.parts) for group in self.groups]
         if self.term > self.writer.term + 1 and self._are_there(records, beat):
             return
         with open_bookie(self.address).open_root() as root:
-            file = self._new_journal(root)
+            file = new_journal(root, self.ledger_id, self.term, self.token)
         try:
             for encoded in records:
                 file.append(encoded.frame(self.ensemble_index, file.end))
@@ -379,20 +366,3 @@ class WriteBack:
             raise LedgerFencedError(
                 f"bookie {self.address.bookie_id} has lost its fence of ledger {self.ledger_id}"
             )
-
-    def _new_journal(self, root: BookieRoot) -> Journal:
-        """A journal of this attempt alone.
-
-        Spark may run an instruction twice, one after the other or both at once. Whoever comes
-        second takes a name of its own (R3): the copies are the same, and each attempt answers for
-        what it wrote.
-        """
-        try:
-            return root.open_journal(layout.journal(self.ledger_id, self.term, self.token))
-        except BookieUnavailableError:
-            return root.open_journal(layout.journal(self.ledger_id, self.term, environment.token()))
-
-
-def _entry_logs(record: AddRecord) -> Iterator[EntryLog]:
-    for attempt in record.attempts:
-        yield from attempt.entry_logs

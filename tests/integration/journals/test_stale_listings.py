@@ -119,7 +119,7 @@ def test_an_audit_finds_what_is_there(memory_rig: Rig) -> None:
     digester = make_digester(ledger.digest, Password())
     with unlisted(), OpenBookies(writer.cluster) as bookies:
         shown = show(bookies.root(member), member, ledger, digester, lambda: None)
-    assert shown.held == [(0, 2)]
+    assert shown.held == [((0, 2), 0)]
 
 
 def test_an_open_tail_is_planned_and_read(memory_rig: Rig) -> None:

@@ -1,0 +1,303 @@
+"""Giving one bookie what it lacks of one place: the instruction of a repair.
+
+Rule 1. What lies there already is made durable before it is counted: who wrote it may have died
+before it could (H23). The rest comes from whichever members give it good, byte for byte as the
+record's frame of that place prescribes, in a journal of this attempt's own (R3).
+
+Rule 2. Entry logs come before the records that name them.
+
+Rule 3. Behind all that, the bookie is looked at anew, as an audit does it. Only what it shows then
+counts.
+
+Nothing is ever written over, and nothing removed. A file that is there and wrong stays, and the
+place needs another bookie.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bkspark import environment
+from bkspark.admin.auditing import journals_shown
+from bkspark.admin.auditing.files import missing_file, named_logs
+from bkspark.admin.auditing.holding import Holding, Role, roles_of
+from bkspark.admin.auditing.look import holding_of, lacking
+from bkspark.admin.auditing.ranges import Range, is_within, own_part
+from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import BookieUnavailableError, BookKeeperError
+from bkspark.format import journal, layout
+from bkspark.format.digest import Buffer, Digester
+from bkspark.ledger.copying import DamagedInPlaceError, entry_logs_of, have_entry_log, new_journal
+from bkspark.ledger.entry_log_reader import NoGoodSourceError
+from bkspark.ledger.handles.entry_reader import EntryReader, RecordReplies
+from bkspark.ledger.journals.journal_folder import find_journals, journals_of
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.record import AddRecord, EntryLog
+from bkspark.protocol.ledger.repairing import Place
+
+FLUSH_BYTES = 2**20
+"""So many bytes of records are made durable at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The bookie shows all that the place should hold, but for what nobody gives.
+
+    Attributes:
+        holes: entries and files of which no bookie gives a good copy.
+    """
+
+    records: int
+    byte_count: int
+    holes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """The bookie answers and cannot take the copies: another one may."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotFilled:
+    """It did not come to an end, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the bookies of a ledger are, as a reader asks for it; picklable."""
+
+    cluster_id: str
+    known: Mapping[Member, BookieAddress]
+
+    def addresses(self) -> Mapping[Member, BookieAddress]:
+        return self.known
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Make the copies of one place on the bookie at ``address``; picklable.
+
+    Attributes:
+        place: has the member that has it now.
+        ledger: as it is.
+        planned: as it will be, with the bookie at the place.
+        bytes_per_second: no more is copied; None for as much as can be.
+    """
+
+    address: BookieAddress
+    place: Place
+    ledger: LedgerMetadata
+    planned: LedgerMetadata
+    sources: Sources
+    password: Password
+    bytes_per_second: float | None = None
+
+    @property
+    def role(self) -> Role:
+        """The place as it will be."""
+        first = self.place.fragment_first_entry_id
+        roles = roles_of(self.planned, self.address.member)
+        return next(role for role in roles if role.fragment.first_entry_id == first)
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Filled | Unfit | NotFilled:
+        """Runs on: driver thread | executor."""
+        work = _Work(self, make_digester(self.ledger.digest, self.password), beat)
+        try:
+            return work.carry_out()
+        except DamagedInPlaceError as error:
+            return Unfit(str(error.args[0]))
+        except BookKeeperError as error:
+            return NotFilled(str(error.args[0]))
+
+
+@dataclass(slots=True)
+class _Work:
+    """An instruction under way.
+
+    Attributes:
+        holes: entries whose records nobody gives.
+        lost: names of entry logs that nobody gives.
+    """
+
+    to: Fill
+    digester: Digester
+    beat: Heartbeat
+    records: int = 0
+    byte_count: int = 0
+    holes: list[Range] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+
+    def carry_out(self) -> Filled | Unfit | NotFilled:
+        role = self.to.role
+        with open_bookie(self.to.address).open_root() as root:
+            problem = root.write_problem()
+            if problem:
+                return Unfit(problem)
+            wanted, logs = self._look(root, role)
+        for log in logs:
+            self._copy_log(log)
+        for entries in wanted:
+            self._copy_records(entries, role)
+        return self._judged(role)
+
+    # --- what is there --------------------------------------------------------------------------
+
+    def _look(self, root: BookieRoot, role: Role) -> tuple[list[Range], list[EntryLog]]:
+        """Entries whose records are missing, and missing entry logs that others name."""
+        begin, end = role.entries
+        member, planned = self.to.address.member, self.to.planned
+        known = journals_of(planned, member)
+        for name in find_journals(root, member.bookie_id, planned.ledger_id, known).names:
+            root.sync(name)
+            self.beat()
+        shown = journals_shown.show(root, member, planned, self.digester, self.beat)
+        logs = [
+            placed.entry_log
+            for placed in named_logs(planned, shown.records.values())
+            if member in placed.window
+            and begin <= placed.first_entry_id <= end
+            and missing_file(root, planned, placed) is not None
+        ]
+        return list(lacking(role, shown, planned)), logs
+
+    def _judged(self, role: Role) -> Filled | NotFilled:
+        """What the bookie shows now, looked up anew."""
+        with open_bookie(self.to.address).open_root() as root:
+            holding = holding_of(root, self.to.address.member, self.to.planned, self.beat)
+        problem = unexplained(holding, role, self.holes, self.lost)
+        if problem:
+            return NotFilled(problem)
+        entries = [f"entries {first} to {last}" for first, last in self.holes]
+        return Filled(self.records, self.byte_count, (*entries, *self.lost))
+
+    # --- copying --------------------------------------------------------------------------------
+
+    def _copy_records(self, wanted: Range, role: Role) -> None:
+        """Give it the records of ``wanted`` that are its own, in a journal of its own."""
+        file: Journal | None = None
+        pieces: list[Buffer] = []
+        pending = 0
+        try:
+            for replies in self._found(wanted, role):
+                assert replies.record is not None
+                for log in entry_logs_of(replies.record):
+                    if role.index in self.to.ledger.quorum.write_set(log.stripe):
+                        self._copy_log(log)
+                file = file or self._begun()
+                encoded = journal.encode(replies.record, self.digester, replies.messages)
+                frame = encoded.frame(role.index, file.end + pending)
+                pieces += frame
+                pending += sum(memoryview(piece).nbytes for piece in frame)
+                self.records += 1
+                if pending >= FLUSH_BYTES:
+                    file.append(pieces)
+                    self._passed(pending)
+                    pieces, pending = [], 0
+            if file is not None and pieces:
+                file.append(pieces)
+                self._passed(pending)
+            if file is not None:
+                self._require_shown(file)
+        finally:
+            if file is not None:
+                file.close()
+
+    def _found(self, wanted: Range, role: Role) -> Iterator[RecordReplies]:
+        """The records of ``wanted`` that belong on the place; what nobody gives is a hole."""
+        ledger = self.to.ledger
+        reader = EntryReader(self.to.sources, ledger.ledger_id, self.digester)
+        entry_id, last = wanted
+        while entry_id <= last:
+            replies = reader.find(ledger, entry_id)
+            self.beat()
+            record = replies.record
+            if record is not None and not _is_on(record, role.index):
+                entry_id = record.last_entry_id + 1
+                continue
+            if record is not None and _has_own_parts(replies, role.index):
+                yield replies
+                entry_id = record.last_entry_id + 1
+                continue
+            after = record.last_entry_id + 1 if record else reader.first_after(ledger, entry_id)
+            end = last + 1 if after is None else min(after, last + 1)
+            hole: Range | None = (entry_id, end - 1)
+            if record is None and ledger.quorum.stripe_count > 1:
+                hole = own_part((entry_id, end - 1), role.index, ledger.quorum)
+            self.holes += [hole] if hole else []
+            entry_id = end
+
+    def _copy_log(self, log: EntryLog) -> None:
+        ledger, target = self.to.ledger, self.to.address
+        fragment = self.to.role.fragment
+        window = [fragment.ensemble[i] for i in ledger.quorum.write_set(log.stripe)]
+        known = self.to.sources.known
+        others = [*(m for m in window if m != target.member), self.to.place.member]
+        sources = [known[m] for m in dict.fromkeys(others) if m in known and m != target.member]
+        name = layout.entry_log(ledger.ledger_id, log.attempt_id, log.stripe)
+        with open_bookie(target).open_root() as root:
+            is_there = root.size(name) is not None
+        try:
+            have_entry_log(
+                log, sources, target, self.digester, ledger_id=ledger.ledger_id, beat=self.beat
+            )
+        except NoGoodSourceError:
+            self.lost.append(name)
+            return
+        self._passed(0 if is_there else log.length_bytes)
+
+    def _begun(self) -> Journal:
+        ledger = self.to.ledger
+        with open_bookie(self.to.address).open_root() as root:
+            return new_journal(root, ledger.ledger_id, ledger.term, environment.token())
+
+    def _require_shown(self, file: Journal) -> None:
+        with open_bookie(self.to.address).open_root() as root:
+            if not root.has_journal(file):
+                who = self.to.address.bookie_id
+                raise BookieUnavailableError(
+                    f"bookie {who} does not show the journal that was written to it"
+                )
+
+    def _passed(self, byte_count: int) -> None:
+        """So much was copied; wait as long as that may take."""
+        self.byte_count += byte_count
+        self.beat()
+        wait(byte_count, self.to.bytes_per_second, self.beat)
+
+
+def wait(byte_count: int, bytes_per_second: float | None, beat: Callable[[], None]) -> None:
+    """As long as so many bytes may take, with a sign of life every second."""
+    seconds = byte_count / bytes_per_second if bytes_per_second else 0.0
+    while seconds > 0:
+        environment.sleep(min(seconds, 1.0))
+        seconds -= 1.0
+        beat()
+
+
+def unexplained(holding: Holding, role: Role, holes: Sequence[Range], lost: Sequence[str]) -> str:
+    """Why a bookie does not show what it should of a place, but for holes; empty if it does."""
+    if holding.unknown:
+        return holding.unknown
+    if any(not is_within(entries, holes) for entries in holding.lacking_in(role.fragment)):
+        return "it does not show the records that were written to it"
+    first = role.fragment.first_entry_id
+    for file in holding.files:
+        if file.fragment_first_entry_id == first and file.name not in lost:
+            return f"{file.name}: {file.reason}"
+    return ""
+
+
+def _is_on(record: AddRecord, index: int) -> bool:
+    return any(index in write_set for write_set in record.write_sets())
+
+
+def _has_own_parts(replies: RecordReplies, index: int) -> bool:
+    """Whether all rows are there that the record has for a place."""
+    assert replies.record is not None
+    return all(part.stripe in replies.messages for part in replies.record.parts_of(index))

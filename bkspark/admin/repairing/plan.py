@@ -1,0 +1,109 @@
+"""What a repair is going to do, made of what an audit has found."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from bkspark.admin.auditing.copies import EVERYTHING, Gap
+from bkspark.admin.maintenance import Facts
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.repairing import Need, Place, Standing, Way, fewest_copies, way_of
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A place and how it is made good."""
+
+    need: Need
+    way: Way
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """The steps of a repair, the worst first; and what it will not do, with the reason.
+
+    Attributes:
+        skipped: ledger ids and why nothing is done about them.
+    """
+
+    steps: tuple[Step, ...]
+    skipped: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def facts(self) -> Facts:
+        return {
+            "ledgers": len({step.need.place.ledger_id for step in self.steps}),
+            "places": len(self.steps),
+            "steps": [row(step) for step in self.steps],
+        }
+
+
+def row(step: Step) -> Facts:
+    """A step as a row of a table."""
+    place = step.need.place
+    return {
+        "ledger_id": place.ledger_id,
+        "fragment": place.fragment_first_entry_id,
+        "bookie_id": place.member.bookie_id,
+        "copies_left": step.need.copies,
+        "way": step.way.value,
+        "reason": step.need.reason,
+    }
+
+
+def plan_of(
+    gaps: Iterable[Gap], ledgers: Mapping[int, LedgerMetadata], lost: frozenset[Member]
+) -> RepairPlan:
+    """What is to be done about ``gaps``.
+
+    Args:
+        ledgers: those that the gaps are of; one that is not there was deleted meanwhile.
+        lost: members that were declared lost.
+    """
+    found: dict[Place, list[Gap]] = {}
+    open_: dict[int, str] = {}
+    for gap in gaps:
+        ledger = ledgers.get(gap.ledger_id)
+        if ledger is None:
+            continue
+        if ledger.state is not LedgerState.CLOSED:
+            open_[gap.ledger_id] = (
+                f"copies are missing on {gap.member.bookie_id}, and are made when it is closed: it "
+                f"is {ledger.state.value}"
+            )
+            continue
+        for place in _places(gap, ledger):
+            found.setdefault(place, []).append(gap)
+    needs = sorted(_needs(found, ledgers), key=lambda need: need.urgency)
+    steps = (Step(n, way_of(n.standing, is_lost=n.place.member in lost)) for n in needs)
+    return RepairPlan(tuple(steps), tuple(sorted(open_.items())))
+
+
+def _places(gap: Gap, ledger: LedgerMetadata) -> Iterator[Place]:
+    """The place that ``gap`` is about, if the member still has it."""
+    first = gap.fragment_first_entry_id
+    for fragment in ledger.fragments:
+        if fragment.first_entry_id == first and gap.member in fragment.ensemble:
+            index = fragment.ensemble.index(gap.member)
+            yield Place(gap.ledger_id, first, index, gap.member)
+
+
+def _needs(
+    found: Mapping[Place, list[Gap]], ledgers: Mapping[int, LedgerMetadata]
+) -> Iterator[Need]:
+    lacking: dict[tuple[int, int], set[int]] = {}
+    for place in found:
+        key = (place.ledger_id, place.fragment_first_entry_id)
+        lacking.setdefault(key, set()).add(place.index)
+    for place, gaps in found.items():
+        quorum = ledgers[place.ledger_id].quorum
+        without = lacking[place.ledger_id, place.fragment_first_entry_id]
+        copies = fewest_copies(quorum, without)
+        yield Need(place, _standing(gaps), copies, gaps[0].reason)
+
+
+def _standing(gaps: Iterable[Gap]) -> Standing:
+    if any(gap.is_unknown for gap in gaps):
+        return Standing.SILENT
+    if any(gap.what == EVERYTHING for gap in gaps):
+        return Standing.GONE
+    return Standing.ANSWERS

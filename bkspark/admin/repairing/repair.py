@@ -1,0 +1,290 @@
+"""Carrying out the plan of a repair, a few places at a time.
+
+Rule 1. The ledger's record is read first, and again if it has changed when it is to name the new
+member: nothing that was planned is believed by then.
+
+Rule 2. What one place needs holds up no other: whatever cannot be done is left, with the reason.
+
+Rule 3. Behind the compare-and-set the bookie's record is looked at, because somebody may be taking
+it out of the cluster (``admin.bookies.removing``), and then what it shows, once more. If either is
+not as it should be, the member from before gets its place back, and it is begun again elsewhere.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from bkspark.admin.auditing.look import Look, Looked, slim
+from bkspark.admin.maintenance import Left, Progress
+from bkspark.admin.repairing.fill import Fill, Filled, Sources, Unfit, unexplained
+from bkspark.admin.repairing.plan import RepairPlan, Step
+from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.ensembles import Successors
+from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import Versioned
+from bkspark.errors import (
+    CorruptDataError,
+    InvalidRequestError,
+    MetadataVersionError,
+    UnauthorizedError,
+)
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger import repairing
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.repairing import Standing, Way
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 4
+"""So many places are made good side by side."""
+
+TRIES_MAX = 4
+"""A place is begun so often, each time with what was learnt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A step under way.
+
+    Attributes:
+        avoid: ids of bookies that were tried in vain.
+        kept: has the copies already; it was only not named yet.
+        problem: why it has to be begun again.
+    """
+
+    step: Step
+    way: Way
+    avoid: frozenset[str] = frozenset()
+    kept: BookieAddress | None = None
+    tries: int = 0
+    problem: str = ""
+
+    def elsewhere(self, tried: BookieAddress, problem: str) -> "Task":
+        """The same once more, on another bookie."""
+        avoid = self.avoid | {tried.bookie_id}
+        return Task(self.step, Way.REPLACE, avoid, None, self.tries + 1, problem)
+
+    def with_copies(self, kept: BookieAddress, problem: str) -> "Task":
+        """The same once more, with the copies that were made."""
+        return replace(self, kept=kept, tries=self.tries + 1, problem=problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A task whose copies are being made."""
+
+    task: Task
+    seen: Versioned[LedgerMetadata]
+    fill: Fill
+
+
+class Repair:
+    """Carries out a plan.
+
+    Attributes:
+        done: steps that were carried out.
+        repaired: ids of ledgers that were changed or given copies.
+        left: what could not be done, and why.
+        counts: of places, records, bytes and holes.
+    """
+
+    def __init__(
+        self, cluster: Cluster, password: Password, run: Runner, bytes_per_second: float | None
+    ) -> None:
+        self.done: list[Step] = []
+        self.repaired: set[int] = set()
+        self.left: list[Left] = []
+        self.counts: Counter[str] = Counter()
+        self._cluster = cluster
+        self._password = password
+        self._run = run
+        self._bytes_per_second = bytes_per_second
+        self._begun: list[_Begun] = []
+        self._named: dict[int, Versioned[LedgerMetadata]] = {}
+
+    def carry_out(self, plan: RepairPlan, progress: Progress) -> None:
+        """Do all steps.
+
+        Raises:
+            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        """
+        tasks = [Task(step, step.way) for step in plan.steps]
+        total = len(tasks)
+        progress(0, total)
+        while tasks:
+            again = self._batch(tasks[:AT_ONCE])
+            tasks = [*again, *tasks[AT_ONCE:]]
+            progress(total - len(tasks), total)
+
+    def _batch(self, tasks: Sequence[Task]) -> list[Task]:
+        """Do some side by side; those that are to be begun again."""
+        successors = Successors(self._cluster)
+        self._begun, self._named = [], {}
+        for task in tasks:
+            self._begin(task, successors)
+        begun = self._begun
+        rate = self._bytes_per_second
+        share = None if rate is None else rate / max(1, len(begun))
+        fills = [replace(one.fill, bytes_per_second=share) for one in begun]
+        found: list[Task] = []
+        for one, result in zip(begun, self._run(fills), strict=True):
+            again = self._end(one, result)
+            if again is not None and again.tries < TRIES_MAX:
+                found.append(again)
+            elif again is not None:
+                self._leave(again, again.problem)
+        return found
+
+    # --- beginning --------------------------------------------------------------------------------
+
+    def _begin(self, task: Task, successors: Successors) -> None:
+        place = task.step.need.place
+        try:
+            seen = self._cluster.ledgers.get(str(place.ledger_id))
+        except CorruptDataError as error:
+            self._leave(task, str(error.args[0]))
+            return
+        if seen is None or seen.value.state is LedgerState.DELETING:
+            return
+        fragment = repairing.fragment_at(seen.value, place)
+        if fragment is None:
+            return  # somebody else has replaced the member: the next look says what is missing
+        try:
+            make_digester(seen.value.digest, self._password)
+        except UnauthorizedError as error:
+            self._leave(task, f"its records cannot be copied: {error.args[0]}")
+            return
+        addresses = self._cluster.addresses()
+        target = self._target(task, seen.value, successors, addresses.get(place.member))
+        if target is None:
+            return
+        sources = Sources(self._cluster.cluster_id, addresses)
+        after = repairing.replaced(seen.value, place, target.member)
+        ledger, after = slim(seen.value), slim(after)
+        fill = Fill(target, place, ledger, after, sources, self._password)
+        self._begun.append(_Begun(task, seen, fill))
+
+    def _target(
+        self,
+        task: Task,
+        ledger: LedgerMetadata,
+        successors: Successors,
+        here: BookieAddress | None,
+    ) -> BookieAddress | None:
+        """Who is to have the copies; None if nobody can, which is told then."""
+        need = task.step.need
+        place = need.place
+        is_lost = place.member in self._cluster.lost_members()
+        if task.way is Way.WAIT:
+            self._leave(task, f"{need.reason}; what it has is unknown, so it keeps its place")
+            return None
+        if task.way is Way.FILL and here is not None and not is_lost:
+            return here
+        if need.standing is Standing.GONE and here is not None and not is_lost:
+            self._leave(task, "the bookie has come back: the next repair looks at it")
+            return None
+        fragment = repairing.fragment_at(ledger, place)
+        assert fragment is not None
+        staying = [member for member in fragment.ensemble if member != place.member]
+        begun = {
+            one.fill.address.bookie_id
+            for one in self._begun
+            if one.task.step.need.place.is_beside(place)
+        }
+        used = begun | task.avoid | {place.member.bookie_id}
+        target = task.kept
+        if target is None or target.bookie_id in {m.bookie_id for m in staying} | begun:
+            target = successors.beside(staying, used)
+        if target is None:
+            said = f"; {task.problem}" if task.problem else ""
+            self._leave(
+                task, f"{need.reason}; no other bookie can take its place (bookie add URL){said}"
+            )
+        return target
+
+    # --- ending -----------------------------------------------------------------------------------
+
+    def _end(self, one: _Begun, result: object) -> Task | None:
+        """What follows from a result; the task if it is to be begun again."""
+        who = one.fill.address.bookie_id
+        if isinstance(result, Unfit):
+            return one.task.elsewhere(one.fill.address, f"{who}: {result.reason}")
+        if not isinstance(result, Filled):
+            reason = str(getattr(result, "reason", result))
+            if one.task.way is Way.FILL:
+                self._leave(one.task, reason)
+                return None
+            return one.task.elsewhere(one.fill.address, f"{who}: {reason}")
+        self.counts.update(records=result.records, bytes=result.byte_count)
+        self.counts.update(holes=len(result.holes))
+        need = one.task.step.need
+        is_here = one.fill.address.member == need.place.member
+        if result.holes and not is_here and need.standing is not Standing.GONE:
+            self._leave(one.task, _in_vain(result.holes))
+            return None
+        if not is_here:
+            again = self._swap(one, result)
+            if again is not None:
+                return again
+        if result.holes:
+            self._leave(one.task, _in_vain(result.holes))
+        if result.records or result.byte_count or not is_here:
+            self.repaired.add(need.place.ledger_id)
+        if not result.holes:
+            self.done.append(one.task.step)
+            self.counts.update(places=1)
+        return None
+
+    def _swap(self, one: _Begun, result: Filled) -> Task | None:
+        """Let the metadata name the bookie (rule 3); the task if it is to be begun again."""
+        place, target = one.task.step.need.place, one.fill.address
+        name = str(place.ledger_id)
+        seen = self._named.get(place.ledger_id, one.seen)
+        after = repairing.replaced(seen.value, place, target.member)
+        try:
+            named = self._cluster.ledgers.replace(name, after, seen)
+        except MetadataVersionError:
+            return one.task.with_copies(target, "its record changed meanwhile")
+        self._named[place.ledger_id] = named
+        logger.info(
+            "ledger %s: %s has the place of %s from entry %s on",
+            *(name, target.bookie_id, place.member.bookie_id, place.fragment_first_entry_id),
+        )
+        problem = ""
+        if self._cluster.is_going(target.member):
+            problem = f"bookie {target.bookie_id} is being removed"
+        problem = problem or self._problem_of(one.fill, result)
+        if not problem:
+            return None
+        back = replace(place, member=target.member)
+        try:
+            before = repairing.replaced(named.value, back, place.member)
+            named = self._cluster.ledgers.replace(name, before, named)
+        except (MetadataVersionError, InvalidRequestError):
+            self._leave(one.task, problem)
+            return None
+        self._named[place.ledger_id] = named
+        return one.task.elsewhere(target, problem)
+
+    def _problem_of(self, fill: Fill, result: Filled) -> str:
+        """What is wrong with what the bookie shows now, in one line."""
+        [looked] = self._run([Look(fill.address, (), (fill.planned,))])
+        if not isinstance(looked, Looked):
+            return str(looked.reason)
+        holding = looked.holdings.get(fill.ledger.ledger_id)
+        if holding is None or result.holes:
+            return ""
+        return unexplained(holding, fill.role, (), ())
+
+    def _leave(self, task: Task, reason: str) -> None:
+        place = task.step.need.place
+        where = f"fragment {place.fragment_first_entry_id} on {place.member.bookie_id}"
+        self.left.append(Left(f"ledger {place.ledger_id}", f"{where}: {reason}"))
+
+
+def _in_vain(holes: Iterable[str]) -> str:
+    shown = list(holes)
+    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+    return f"no bookie gives a good copy of {', '.join(shown[:3])}{more}"

@@ -1,0 +1,140 @@
+"""``repair``: plan from an audit, make the copies, let the metadata name them, look again."""
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from bkspark import environment
+from bkspark.admin.auditing.audit import Audit
+from bkspark.admin.auditing.findings import Findings
+from bkspark.admin.auditing.run import dropped_ledgers, note_run, plan_audit
+from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.repairing.plan import RepairPlan, plan_of, row
+from bkspark.admin.repairing.repair import Repair
+from bkspark.admin.survey import Survey
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.errors import CorruptDataError
+from bkspark.format import layout
+from bkspark.ledger.recovery.running import Runner
+
+logger = logging.getLogger(__name__)
+
+VERB = "repair"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a repair is asked for.
+
+    Attributes:
+        logs, ledgers: these only; all if none is named.
+        bytes_per_second: no more is copied; None for as much as can be.
+    """
+
+    logs: Collection[str] = ()
+    ledgers: Collection[int] = ()
+    password: Password = field(default_factory=Password)
+    bytes_per_second: float | None = None
+
+
+def repair(
+    cluster: Cluster,
+    survey: Survey,
+    wanted: Wanted,
+    *,
+    dry_run: bool = False,
+    run: Runner | None = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Make the copies that are missing of closed ledgers.
+
+    Args:
+        survey: the same cluster, for finding out what is missing; what is done is decided by
+            ``cluster``, to which a record that cannot be read is an error and no absence.
+        dry_run: only plans.
+        run: how instructions are carried out; None for threads of this process.
+
+    Raises:
+        NoSuchLedgerError: there is no such log or ledger.
+        CorruptDataError: a bookie's record cannot be read.
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+    began_ms = environment.now_ms()
+    runner = telling(run, tell)
+    found = _audited(survey, wanted, runner)
+    plan = _plan(cluster, survey, found)
+    if dry_run:
+        return planned(VERB, plan)
+    work = Repair(cluster, wanted.password, runner, wanted.bytes_per_second)
+    work.carry_out(plan, progress)
+    report = _report(plan, work, found, survey)
+    for left in report.left:
+        logger.info("repair: %s: %s", left.subject, left.reason)
+    if not (wanted.logs or wanted.ledgers):
+        note_run(cluster, report, began_ms)
+    return report
+
+
+def _audited(survey: Survey, wanted: Wanted, run: Runner) -> Findings:
+    """What is missing; not what is there besides, so no folder is listed for that."""
+    plan = plan_audit(survey, wanted.logs, wanted.ledgers)
+    plan = replace(plan, steps=tuple(replace(step, shards=()) for step in plan.steps))
+    audit = Audit(survey, plan, run, dropped_ledgers(survey))
+    audit.carry_out(lambda _done, _total: None)
+    return audit.findings
+
+
+def _plan(cluster: Cluster, survey: Survey, found: Findings) -> RepairPlan:
+    for prefix in (layout.BOOKIES_PREFIX, layout.LOST_PREFIX):
+        for key, reason in survey.unreadable.items():
+            if key.startswith(f"{prefix}/"):
+                raise CorruptDataError(
+                    f"nothing is repaired: metadata record {key} cannot be read: {reason}",
+                    hint="`bkspark doctor` says what is wrong with the metadata store",
+                )
+    ids = {gap.ledger_id for gap in found.gaps}
+    seen = {ledger_id: survey.ledgers.get(str(ledger_id)) for ledger_id in ids}
+    ledgers = {ledger_id: one.value for ledger_id, one in seen.items() if one is not None}
+    return plan_of(found.gaps, ledgers, cluster.lost_members())
+
+
+def _report(plan: RepairPlan, work: Repair, found: Findings, survey: Survey) -> Report:
+    done = {
+        "ledgers": len(work.repaired),
+        "copies": work.counts["places"],
+        "bytes": work.counts["bytes"],
+    }
+    return Report(
+        VERB,
+        plan.facts,
+        done,
+        list(_left(plan, work, found, survey)),
+        _counters(work.counts, len(work.repaired)),
+        {"repaired": [row(step) for step in work.done]},
+    )
+
+
+def _left(plan: RepairPlan, work: Repair, found: Findings, survey: Survey) -> Iterable[Left]:
+    yield from work.left
+    for ledger_id, reason in plan.skipped:
+        yield Left(f"ledger {ledger_id}", reason)
+    for waiting in found.waiting:
+        yield Left(f"ledger {waiting.ledger_id}", f"{waiting.state}: {waiting.reason}")
+    for ledger_id in found.changing:
+        yield Left(f"ledger {ledger_id}", "it changed each time that it was looked at")
+    for key, reason in sorted(survey.unreadable.items()):
+        yield Left(f"metadata record {key}", reason)
+
+
+def _counters(counts: Counter[str], ledgers: int) -> dict[str, int]:
+    """Under the names of BookKeeper's replication worker."""
+    return {
+        "NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED": ledgers,
+        "NUM_FRAGMENTS_REPLICATED": counts["places"],
+        "NUM_RECORDS_WRITTEN": counts["records"],
+        "NUM_BYTES_WRITTEN": counts["bytes"],
+        "NUM_ENTRIES_UNABLE_TO_READ_FOR_REPLICATION": counts["holes"],
+    }

@@ -1,0 +1,126 @@
+"""Mutants of the repair: what is copied where, who is named when, and what is left alone."""
+
+from .mutant import Mutant
+
+FOLDER = "admin/repairing"
+PURE = "protocol/ledger/repairing.py"
+REPAIR = "tests/integration/upkeep/test_repair.py"
+BETWEEN = "tests/integration/upkeep/test_repairs_between.py"
+SILENT = f"{REPAIR}::test_a_bookie_that_is_silent_keeps_its_place"
+CUT = f"{REPAIR}::test_only_the_records_that_are_missing_are_copied"
+STRIPED = f"{REPAIR}::test_what_was_stored_for_another_place_is_not_what_is_missing"
+
+MUTANTS = (
+    Mutant(
+        "a bookie that does not answer is replaced",
+        PURE,
+        "        return Way.WAIT\n",
+        "        return Way.REPLACE\n",
+        (SILENT,),
+    ),
+    Mutant(
+        "a bookie that was declared lost gets copies",
+        PURE,
+        "standing is Standing.GONE or is_lost else",
+        "standing is Standing.GONE else",
+        (f"{REPAIR}::test_what_a_lost_bookie_still_shows_is_a_source_and_it_gets_nothing",),
+    ),
+    Mutant(
+        "a ledger that is not closed is repaired",
+        f"{FOLDER}/plan.py",
+        "        if ledger.state is not LedgerState.CLOSED:\n",
+        "        if ledger.state is LedgerState.DELETING:\n",
+        (f"{REPAIR}::test_a_ledger_that_is_not_closed_is_left_as_it_is",),
+    ),
+    Mutant(
+        "the order is that of ledgers",
+        f"{FOLDER}/plan.py",
+        "key=lambda need: need.urgency)",
+        "key=lambda need: need.urgency[1:])",
+        (f"{REPAIR}::test_the_plan_names_the_worst_first_and_changes_nothing",),
+    ),
+    Mutant(
+        "records for another place are the place's own",
+        "admin/auditing/journals_shown.py",
+        "if is_alike or place == index]",
+        "if is_alike or place != index + 9]",
+        (STRIPED,),
+    ),
+    Mutant(
+        "all records are copied, also those that are there",
+        f"{FOLDER}/fill.py",
+        "        return list(lacking(role, shown, planned)), logs\n",
+        "        return [role.entries], logs\n",
+        (CUT,),
+    ),
+    Mutant(
+        "what nobody gives is no hole",
+        f"{FOLDER}/fill.py",
+        "            self.holes += [hole] if hole else []\n",
+        "            self.holes += []\n",
+        (f"{REPAIR}::test_a_gone_member_is_replaced_also_where_nobody_has_a_part",),
+    ),
+    Mutant(
+        "a place goes to a bookie that does not show the copies",
+        f"{FOLDER}/fill.py",
+        "        if problem:\n            return NotFilled(problem)\n",
+        "        if problem == 0:\n            return NotFilled(problem)\n",
+        (f"{BETWEEN}::test_a_bookie_that_forgets_what_it_took_is_not_named",),
+    ),
+    Mutant(
+        "what was found in place is counted before it is durable",
+        f"{FOLDER}/fill.py",
+        "            root.sync(name)\n",
+        "            root.size(name)\n",
+        (f"{BETWEEN}::test_what_a_killed_repair_left_is_made_durable_before_it_counts",),
+    ),
+    Mutant(
+        "a bookie that is being removed gets the place",
+        f"{FOLDER}/repair.py",
+        "        if self._cluster.is_going(target.member):\n",
+        "        if not target.member:\n",
+        (f"{BETWEEN}::test_a_bookie_that_is_being_removed_does_not_get_the_place",),
+    ),
+    Mutant(
+        "a bookie that forgot what it took keeps the place",
+        f"{FOLDER}/repair.py",
+        "        problem = problem or self._problem_of(one.fill, result)\n",
+        "",
+        (f"{BETWEEN}::test_a_bookie_that_lost_it_behind_the_swap_gives_the_place_back",),
+    ),
+    Mutant(
+        "a lost race is a change that was made",
+        f"{FOLDER}/repair.py",
+        '            return one.task.with_copies(target, "its record changed meanwhile")\n',
+        "            return None\n",
+        (f"{BETWEEN}::test_a_record_that_changed_meanwhile_is_looked_at_anew",),
+    ),
+    Mutant(
+        "copies are made again after a lost race",
+        f"{FOLDER}/repair.py",
+        "        target = task.kept\n",
+        "        target = None\n",
+        (f"{BETWEEN}::test_a_record_that_changed_meanwhile_is_looked_at_anew",),
+    ),
+    Mutant(
+        "a place is taken from whoever has it by now",
+        PURE,
+        "            return fragment if fragment.ensemble[place.index] == place.member else None\n",
+        "            return fragment\n",
+        (f"{BETWEEN}::test_two_repairs_at_once_give_a_place_to_one",),
+    ),
+    Mutant(
+        "a bookie whose record cannot be read is none",
+        f"{FOLDER}/run.py",
+        '            if key.startswith(f"{prefix}/"):\n',
+        '            if key == f"{prefix}/":\n',
+        (f"{BETWEEN}::test_a_record_of_a_bookie_that_cannot_be_read_stops_everything",),
+    ),
+    Mutant(
+        "a bookie that has come back is replaced all the same",
+        f"{FOLDER}/repair.py",
+        "        if need.standing is Standing.GONE and here is not None and not is_lost:\n",
+        "        if need.standing is Standing.GONE and here is None and is_lost:\n",
+        (f"{BETWEEN}::test_a_bookie_that_comes_back_before_its_turn_keeps_its_place",),
+    ),
+)
