@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from bkspark.admin.auditing import run as auditing
+from bkspark.admin.collecting import run as collecting
 from bkspark.admin.maintenance import Progress, Report, Tell
 from bkspark.admin.repairing import run as repairing
 from bkspark.admin.survey import Survey
@@ -48,6 +49,35 @@ def audit(
             ledgers=[arguments.whole_number("a ledger id", number) for number in ledgers],
             dry_run=dry_run,
             run=_runner(spark, "audit"),
+            tell=tell,
+            progress=progress,
+        )
+
+
+def collect(
+    metadata_uri: str = "",
+    *,
+    dry_run: bool = False,
+    spark: "SparkSession | None" = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Free what deleted ledgers, truncations, overwrites and aborted writes have left on bookies.
+
+    Args:
+        dry_run: only plans, which looks at what is there and changes nothing.
+        spark: works on bookies by tasks of this session, not by threads of this process.
+        tell: told a line about bookies that are waited for.
+        progress: told how many of how many ledgers were freed.
+
+    Raises:
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
+    """
+    with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
+        return collecting.collect(
+            cluster,
+            dry_run=dry_run,
+            run=_runner(spark, "collect"),
             tell=tell,
             progress=progress,
         )

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.format.report_record import ReportRecord
 from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
 
 Facts = Mapping[str, Any]
@@ -87,3 +90,11 @@ def telling(run: Runner | None, tell: Tell | None) -> Runner:
     if run is None:
         return partial(in_threads, tell=tell)
     return run.telling(tell) if tell is not None and isinstance(run, TellingRunner) else run
+
+
+def note_run(cluster: Cluster, report: Report, began_ms: int) -> None:
+    """Note that a verb has ended just now, for ``status`` and ``metrics``."""
+    record = ReportRecord(
+        report.verb, began_ms, environment.now_ms(), len(report.left), report.counters
+    )
+    cluster.reports.update(report.verb, lambda _before: record)

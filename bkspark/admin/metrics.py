@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bkspark.admin.auditing.findings import VERB
+from bkspark.admin.collecting import run as collecting
 from bkspark.admin.survey import Survey
 from bkspark.cluster.bookie_status import BookieStatus
+from bkspark.format.report_record import ReportRecord
 
 WRITABLE, READ_ONLY, UNREGISTERED = 1, 0, -1
 """What BookKeeper's SERVER_STATUS says."""
@@ -54,7 +56,7 @@ def gauges(cluster: Survey) -> Iterator[Gauge]:
         {s.record.bookie_id: s for s in statuses},
         {s.record.bookie_id: state_of(s, is_lost=s.member in lost) for s in statuses},
     )
-    yield from _of_last_audit(cluster)
+    yield from _of_last_runs(cluster)
     yield Gauge(
         "bkspark_unreadable_metadata_records",
         "Records of bookies and reports in the metadata store that cannot be read.",
@@ -98,29 +100,36 @@ def _status_number(state: str) -> int:
     return WRITABLE if state == "usable" else READ_ONLY
 
 
-def _of_last_audit(cluster: Survey) -> Iterator[Gauge]:
-    """Nothing if there was none: 0 would say that all is well."""
-    seen = cluster.reports.get(VERB)
-    if seen is None:
-        return
-    report = seen.value
+def _of_last_runs(cluster: Survey) -> Iterator[Gauge]:
+    """Nothing of a verb that never ran: 0 would say that all is well."""
+    seen = {verb: cluster.reports.get(verb) for verb in (VERB, collecting.VERB)}
+    reports = {verb: found.value for verb, found in seen.items() if found is not None}
+    if VERB in reports:
+        yield from _of_run(reports[VERB], "auditor_", "Of the last audit of all ledgers.")
+        yield _seconds(reports[VERB], "auditor_CHECK_ALL_LEDGERS_TIME")
+    if collecting.VERB in reports:
+        yield from _of_run(reports[collecting.VERB], "bookie_gc_", "Of the last collection.")
+        yield _seconds(reports[collecting.VERB], "bookie_gc_THREAD_RUNTIME")
+    if reports:
+        yield Gauge(
+            "bkspark_last_run_timestamp_seconds",
+            "When a maintenance verb ended last.",
+            "verb",
+            {verb: report.ended_ms / 1000 for verb, report in reports.items()},
+        )
+        yield Gauge(
+            "bkspark_last_run_left",
+            "How much its last run left to do.",
+            "verb",
+            {verb: report.left for verb, report in reports.items()},
+        )
+
+
+def _of_run(report: ReportRecord, prefix: str, what: str) -> Iterator[Gauge]:
     for name, count in sorted(report.counters.items()):
-        yield Gauge(f"auditor_{name}", "Of the last audit of all ledgers.", "", {"": count})
-    yield Gauge(
-        "auditor_CHECK_ALL_LEDGERS_TIME",
-        "Seconds that the last audit took.",
-        "",
-        {"": (report.ended_ms - report.began_ms) / 1000},
-    )
-    yield Gauge(
-        "bkspark_last_run_timestamp_seconds",
-        "When a maintenance verb ended last.",
-        "verb",
-        {report.verb: report.ended_ms / 1000},
-    )
-    yield Gauge(
-        "bkspark_last_run_left",
-        "How much its last run left to do.",
-        "verb",
-        {report.verb: report.left},
-    )
+        yield Gauge(f"{prefix}{name}", what, "", {"": count})
+
+
+def _seconds(report: ReportRecord, name: str) -> Gauge:
+    taken = (report.ended_ms - report.began_ms) / 1000
+    return Gauge(name, f"Seconds that the last {report.verb} took.", "", {"": taken})

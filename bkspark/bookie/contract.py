@@ -50,6 +50,17 @@ class BookieAddress:
         return Member(self.bookie_id, self.incarnation)
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """How much there is in a folder: files, and bytes in them."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(self.files + other.files, self.bytes + other.bytes)
+
+
 class EntryFile(Protocol):
     """A new file on its way; invisible until ``finish`` returns."""
 
@@ -161,6 +172,19 @@ class BookieRoot(ReadableRoot, Protocol):
 
         No look-up ever asks for such a name, so this is safe at any time; but a writer that lives
         gets an error for the file it loses. ``bkspark.admin.leftovers`` says where to.
+        """
+        ...
+
+    def usage(self, folder: str) -> Usage:
+        """What lies right under ``folder``, unfinished files too; nothing if it is absent."""
+        ...
+
+    def remove_folder(self, folder: str) -> Usage:
+        """Remove every file right under ``folder``, unfinished ones too, by name in ascending
+        order, and then the folder, if nothing else is in it; says what was removed.
+
+        Unlike ``delete`` it need not be durable: what a power cut brings back has to be removed
+        again. Others may remove the same, or make files there, at the same time.
         """
         ...
 

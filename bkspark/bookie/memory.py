@@ -18,7 +18,7 @@ from bkspark.bookie.checks import (
     post_check,
     split_name,
 )
-from bkspark.bookie.contract import BookieAddress, Buffer, Journal
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
 from bkspark.bookie.growing_journal import GrowingJournal
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
@@ -201,6 +201,23 @@ class MemoryRoot:
         """Nothing to do: an unfinished file is its writer's, and dies with it."""
         self.list(folder)
         return 0
+
+    def usage(self, folder: str) -> Usage:
+        with self._disk.lock:
+            found = self._files_in(folder)
+            return Usage(len(found), sum(len(file.data) for file in found.values()))
+
+    def remove_folder(self, folder: str) -> Usage:
+        with self._disk.lock:
+            removed = self.usage(folder)
+            for name in self._files_in(folder):
+                self.delete(name)
+            return removed
+
+    def _files_in(self, folder: str) -> dict[str, MemoryFile]:
+        """Files right under ``folder``, by name in order."""
+        names = [f"{folder}/{name}" for name in self.list(folder)]
+        return {name: self._disk.files[name] for name in names if name in self._disk.files}
 
     def free_bytes(self) -> int:
         return self._disk.free_bytes

@@ -25,7 +25,7 @@ from bkspark.bookie.checks import (
     post_check,
     split_name,
 )
-from bkspark.bookie.contract import BookieAddress, Buffer, Journal
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
 from bkspark.bookie.object_journal import HEAD, S3Journal
 from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
@@ -158,6 +158,24 @@ class S3Root:
         """
         self.list(folder)
         return 0
+
+    def usage(self, folder: str) -> Usage:
+        """A journal counts as one file for its head, and one for each record."""
+        split_name(folder)
+        with UnavailableOnOSError(self._who, "list", folder):
+            journals = [name[:-1] for name in self._objects.entries(folder) if name[-1] == "/"]
+            places = [folder, *(f"{folder}/{journal}" for journal in journals)]
+            sizes = [size for p in places for size in self._objects.stored_sizes(p).values()]
+            self._confirm_cookie()
+        return Usage(len(sizes), sum(sizes))
+
+    def remove_folder(self, folder: str) -> Usage:
+        removed = self.usage(folder)
+        with UnavailableOnOSError(self._who, "remove", folder):
+            for name in sorted({name.removesuffix("/") for name in self._objects.entries(folder)}):
+                # Of what is no journal there are no records.
+                object_journal.delete(self._objects, f"{folder}/{name}")
+        return removed
 
     def free_bytes(self) -> int:
         """Unknown: a bucket has no end."""

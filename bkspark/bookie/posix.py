@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from bkspark.bookie.checks import check_cookie, check_range, post_check, split_name
-from bkspark.bookie.contract import BookieAddress, Buffer, Journal
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
 from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.bookie.posix_files import PosixEntryFile, PosixJournal, Temp, own_journal
 from bkspark.bookie.posix_place import path_of, read_cookie
@@ -176,6 +176,26 @@ class PosixRoot:
             except FileNotFoundError:
                 self._confirm_cookie()
                 return 0
+
+    def usage(self, folder: str) -> Usage:
+        folders, last = split_name(folder)
+        with UnavailableOnOSError(self._who, "list", folder):
+            try:
+                with self._folder([*folders, last]) as found:
+                    return Usage(*posix_calls.usage(found))
+            except FileNotFoundError:
+                self._confirm_cookie()
+                return Usage()
+
+    def remove_folder(self, folder: str) -> Usage:
+        folders, last = split_name(folder)
+        with UnavailableOnOSError(self._who, "remove", folder):
+            try:
+                with self._folder(folders) as above:
+                    return Usage(*posix_calls.remove_folder(above, last))
+            except FileNotFoundError:
+                self._confirm_cookie()
+                return Usage()
 
     def free_bytes(self) -> int:
         with UnavailableOnOSError(self._who, "ask for", "free space"):

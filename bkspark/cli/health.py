@@ -8,12 +8,14 @@ from bkspark.admin import views
 from bkspark.admin.auditing.findings import CHECKED, VERB
 from bkspark.admin.auditing.holding import known_fragments
 from bkspark.admin.auditing.words import LOSSES, in_words
+from bkspark.admin.collecting import run as collecting
 from bkspark.admin.listed_ledgers import gone_from_lists
 from bkspark.admin.survey import Survey
 from bkspark.cli import bookie_health
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
 from bkspark.cluster.cluster import Cluster
+from bkspark.format.report_record import ReportRecord
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 _PROBLEMS_SHOWN_MAX = 5
@@ -51,6 +53,7 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
     found += deletion_findings(cluster)
     found += _missing_ledgers(cluster, ledgers)
     found += _last_audit(cluster)
+    found += _last_collection(cluster)
     found += unreadable_findings(cluster)
     return Health(
         found,
@@ -82,9 +85,7 @@ def _last_audit(cluster: Cluster) -> Iterator[Finding]:
         now = "`bkspark audit` looks at every copy"
         yield Finding(Level.OK, "audit", "there was none yet", now)
         return
-    report = seen.value
-    shown = views.timestamp(report.ended_ms)
-    when = "at an unknown time" if shown is None else f"{shown:%Y-%m-%d %H:%M}Z"
+    report, when = seen.value, _ended(seen.value)
     found = in_words(report.counters) or "all was well"
     is_loss = any(report.counters.get(name) for name in LOSSES)
     checked = plural(report.counters.get(CHECKED, 0), "ledger")
@@ -94,6 +95,27 @@ def _last_audit(cluster: Cluster) -> Iterator[Finding]:
         f"{when}, {checked}: {found}",
         "`bkspark audit` looks again" if report.left else "",
     )
+
+
+def _last_collection(cluster: Cluster) -> Iterator[Finding]:
+    """When deleted ledgers were freed last; nothing if they never were."""
+    seen = cluster.reports.get(collecting.VERB)
+    if seen is None:
+        return
+    report = seen.value
+    deleted, size = (report.counters.get(c, 0) for c in (collecting.DELETED, collecting.RECLAIMED))
+    left = f"; {plural(report.left, 'thing')} left" if report.left else ""
+    yield Finding(
+        Level.WARN if report.left else Level.OK,
+        "collect",
+        f"{_ended(report)}, {plural(deleted, 'ledger')}, {size:,} bytes freed{left}",
+        "`bkspark collect` goes on with it" if report.left else "",
+    )
+
+
+def _ended(report: ReportRecord) -> str:
+    shown = views.timestamp(report.ended_ms)
+    return "at an unknown time" if shown is None else f"{shown:%Y-%m-%d %H:%M}Z"
 
 
 def _missing_ledgers(cluster: Cluster, ledgers: list[views.Row]) -> Iterator[Finding]:

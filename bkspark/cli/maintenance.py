@@ -38,12 +38,20 @@ _COPIES = (
     Column("missing", "missing"),
     Column("reason", "reason"),
 )
+_FREED = (
+    Column("ledger", "ledger_id"),
+    Column("log", "log"),
+    Column("files", "files"),
+    Column("bytes", "bytes"),
+    Column("reason", "reason"),
+)
 _LEFT_MAX = 5
 
 
 def add_to(app: typer.Typer) -> None:
     """Declare the commands."""
     app.command(epilog=COMMON)(audit)
+    app.command(epilog=COMMON)(collect)
 
 
 def audit(
@@ -74,6 +82,28 @@ def audit(
             progress=progress,
         )
     show(report, "copies", _COPIES, as_json=session.as_json)
+    raise typer.Exit(report.exit_status)
+
+
+def collect(
+    context: typer.Context, dry_run: DryRunOption = False, spark: SparkOption = False
+) -> None:
+    """Free the space of what was deleted.
+
+    Of deleted ledgers and logs, of what retention, truncation and overwriting let go of, and of
+    aborted writes. Can be killed at any point and run again, beside anything else. A bookie that
+    is away is owed it until it is back. Exit status 1 if something is left.
+    """
+    session = session_of(context)
+    with progress_bar("ledgers") as progress:
+        report = verbs.collect(
+            session.metadata_uri,
+            dry_run=dry_run,
+            spark=spark_session("bkspark collect") if spark else None,
+            tell=note,
+            progress=progress,
+        )
+    show(report, "ledgers", _FREED, as_json=session.as_json)
     raise typer.Exit(report.exit_status)
 
 

@@ -15,6 +15,7 @@ In the metadata store::
     pages/<log>/<page>           older ledgers of a log, whose record names the page
     lost/<bookie>                bookies that operators declared lost for ever
     recoveries/<ledger>          why the ledger's last recovery could not close it: for people
+    gone/<page>                  ids of ledgers of which nothing is left: 4,096 of them on a page
     reports/<verb>               when a maintenance verb ran last, and what it found: for people
 
 ``<ledger>`` and ``<term>`` are 16 and 8 hex digits, ``<shard>`` the last two of the ledger's,
@@ -31,6 +32,7 @@ import re
 from bkspark.errors import InvalidRequestError
 
 COOKIE = "COOKIE"
+LEDGERS_FOLDER = "ledgers"
 LEDGER_ID_MAX = 2**63 - 1
 TERM_MAX = 2**32 - 1
 STRIPE_MAX = 255
@@ -40,6 +42,7 @@ _BOOKIE_ID = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _VERB = re.compile(r"[a-z]{1,32}")
 _LEDGER = re.compile(r"[0-7][0-9a-f]{15}")
+_SHARD = re.compile(r"[0-9a-f]{2}")
 _PAGE = re.compile(r"[0-9a-f]{8,16}-[0-9a-f]{32}")
 _JOURNAL = re.compile(r"([0-9a-f]{8})-[0-9a-f]{32}")
 
@@ -53,6 +56,8 @@ CURSORS_PREFIX = "cursors"
 LOST_PREFIX = "lost"
 RECOVERIES_PREFIX = "recoveries"
 REPORTS_PREFIX = "reports"
+GONE_PREFIX = "gone"
+GONE_PAGE_LENGTH = 4096
 
 
 def log_name(name: str) -> str:
@@ -96,6 +101,12 @@ def token(value: str) -> str:
 def ledger_folder(ledger_id: int) -> str:
     digits = _ledger_digits(ledger_id)
     return f"ledgers/{digits[-2:]}/{digits}"
+
+
+def shard_of_folder(name: str) -> int | None:
+    """The shard of a name as found in the folder of all ledgers; None if no shard has it."""
+    digits = name.removesuffix("/")
+    return int(digits, 16) if _SHARD.fullmatch(digits) else None
 
 
 def shard_folder(shard: int) -> str:
@@ -204,6 +215,11 @@ def lost_key(name: str) -> str:
 
 def recovery_key(ledger_id: int) -> str:
     return f"{RECOVERIES_PREFIX}/{_ledger_digits(ledger_id)}"
+
+
+def gone_key(page: int) -> str:
+    """Where the ids from ``page * GONE_PAGE_LENGTH`` on are noted of ledgers that are gone."""
+    return f"{GONE_PREFIX}/{_ledger_digits(page)}"
 
 
 def report_key(verb: str) -> str:

@@ -2,8 +2,7 @@
 
 Deleting here means that nobody can read or write any more: the metadata becomes a tombstone, whose
 id is never used again, so a writer that wakes up late finds no record of its own (RB-28). The data
-on the bookies stays until a collection removes it; that is another job, because only it can know
-that no late writer makes files again.
+on the bookies stays until a collection removes it, which is another job (``admin.collecting``).
 """
 
 from collections.abc import Collection

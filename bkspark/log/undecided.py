@@ -44,7 +44,8 @@ def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range
 
     Raises:
         InvalidRequestError: ``undecided`` is nothing of the kind.
-        NoSuchLedgerError: the ledger was deleted before it was closed, so nobody can tell.
+        NoSuchLedgerError: the ledger was deleted before it was closed, or has been collected since,
+            so nobody can tell.
         NotEnoughBookiesError: it cannot be decided yet; says which bookies are waited for.
     """
     arguments.instance(

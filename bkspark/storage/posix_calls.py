@@ -31,10 +31,11 @@ FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# Folders that this process has made durable in the folder above, by device and inode. One found in
-# place may have been left by a process that died before its fsync; without this memory each new
-# file would pay an fsync per level.
-_durable_folders: set[tuple[int, int]] = set()
+# Folders that this process has made durable in the folder above, by device, inode and path below
+# the root: the inode of one that was removed may be given to another. One found in place may have
+# been left by a process that died before its fsync; without this memory each new file would pay an
+# fsync per level.
+_durable_folders: set[tuple[int, int, str]] = set()
 _DURABLE_FOLDERS_MAX = 100_000
 
 
@@ -73,15 +74,16 @@ def open_folder(root: int, parts: Sequence[str]) -> int:
 
 def make_folder(root: int, parts: Sequence[str]) -> int:
     """As ``open_folder``, but what is missing is made, and all of it is durable."""
-    here = os.dup(root)
+    here, path = os.dup(root), ""
     for part in parts:
+        path = f"{path}/{part}"
         with closing(here):
-            below = _enter_or_make(here, part)
+            below = _enter_or_make(here, part, path)
         here = below
     return here
 
 
-def _enter_or_make(here: int, part: str) -> int:
+def _enter_or_make(here: int, part: str, path: str) -> int:
     is_new = False
     try:
         below = os.open(part, FOLDER_FLAGS, dir_fd=here)
@@ -91,16 +93,16 @@ def _enter_or_make(here: int, part: str) -> int:
             os.mkdir(part, FOLDER_MODE, dir_fd=here)
         below = os.open(part, FOLDER_FLAGS, dir_fd=here)
     try:
-        _make_durable(here, below, is_new)
+        _make_durable(here, below, path, is_new=is_new)
     except BaseException:
         os.close(below)
         raise
     return below
 
 
-def _make_durable(here: int, below: int, is_new: bool) -> None:
+def _make_durable(here: int, below: int, path: str, *, is_new: bool) -> None:
     status = os.fstat(below)
-    identity = (status.st_dev, status.st_ino)
+    identity = (status.st_dev, status.st_ino, path)
     if identity in _durable_folders and not is_new:
         return
     os.fsync(here)
@@ -163,6 +165,39 @@ def remove_temps(folder: int) -> int:
             os.unlink(name, dir_fd=folder)
             removed += 1
     return removed
+
+
+def usage(folder: int) -> tuple[int, int]:
+    """How many files are right under ``folder``, temporary ones too, and their bytes."""
+    sizes: list[int] = []
+    with os.scandir(folder) as found:
+        for entry in found:
+            with suppress(FileNotFoundError):
+                if not entry.is_dir(follow_symlinks=False):
+                    sizes.append(entry.stat(follow_symlinks=False).st_size)
+    return len(sizes), sum(sizes)
+
+
+def remove_folder(above: int, name: str) -> tuple[int, int]:
+    """Unlink all files in folder ``name`` in ``above``, in order, then the folder if it is empty.
+
+    How many files, and their bytes. Not durable.
+    """
+    sizes: list[int] = []
+    with closing(os.open(name, FOLDER_FLAGS, dir_fd=above)) as folder:
+        with os.scandir(folder) as found:
+            files = sorted(e.name for e in found if not e.is_dir(follow_symlinks=False))
+        for file in files:
+            with suppress(FileNotFoundError):
+                size = os.stat(file, dir_fd=folder, follow_symlinks=False).st_size
+                os.unlink(file, dir_fd=folder)
+                sizes.append(size)
+    try:
+        os.rmdir(name, dir_fd=above)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+            raise
+    return len(sizes), sum(sizes)
 
 
 def sync_found(folder: int, name: str) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bkspark.bookie.contract import Bookie
+from bkspark.bookie.contract import Bookie, Usage
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.testing import bookie_rivals as rivals
@@ -116,6 +116,42 @@ class FileTests(BookieFixtures):
             root.create("f/unfinished").write(b"x")
             assert root.list("f") == ["a", "b", "deeper/"]
             assert root.list("f/deeper") == ["c"]
+
+    def test_a_folder_goes_with_its_files_and_what_others_have_stays(
+        self, bookie: Bookie, place: Place
+    ) -> None:
+        kept = layout.term_marker(LEDGER + 256, 1)
+        with bookie.open_root() as root:
+            for name in (MARKER, kept):
+                root.put_new(name, b"ab")
+            root.open_journal(JOURNAL, [b"a record"]).close()
+            file = root.create(ENTRIES)
+            file.write(b"abcd")
+            file.finish()
+            root.create(f"{ENTRIES[:-7]}2.arrow").write(b"half")
+            folder = layout.entries_folder(LEDGER)
+            assert root.usage(folder).bytes >= 4
+            assert root.remove_folder(folder).files >= 1
+            assert root.usage(folder) == root.remove_folder(folder) == Usage()
+            assert root.read(ENTRIES) is None
+            assert root.usage(layout.journal_folder(LEDGER)).bytes >= 8
+            assert root.remove_folder(layout.journal_folder(LEDGER)).files >= 1
+            assert root.read(JOURNAL) is None
+            assert root.list(layout.ledger_folder(LEDGER)) == ["terms/"]
+            assert root.remove_folder(layout.terms_folder(LEDGER)).files == 1
+            assert root.remove_folder(layout.ledger_folder(LEDGER)) == Usage()
+            assert root.list(layout.ledger_folder(LEDGER)) == []
+            assert root.read(kept) == b"ab"
+        assert sorted(place.names()) == sorted([layout.COOKIE, kept])
+
+    def test_a_folder_is_not_known_to_be_gone_where_the_cookie_is(
+        self, bookie: Bookie, place: Place
+    ) -> None:
+        with bookie.open_root() as root:
+            place.wipe()
+            for look in (root.usage, root.remove_folder):
+                with pytest.raises(BookieUnavailableError):
+                    look(layout.entries_folder(LEDGER))
 
     def test_list_hides_nothing_that_others_left(self, bookie: Bookie, place: Place) -> None:
         with bookie.open_root() as root:

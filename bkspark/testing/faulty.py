@@ -13,7 +13,15 @@ from enum import Enum
 from typing import TypeVar
 
 from bkspark.bookie.checks import post_check
-from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot, Buffer, EntryFile, Journal
+from bkspark.bookie.contract import (
+    Bookie,
+    BookieAddress,
+    BookieRoot,
+    Buffer,
+    EntryFile,
+    Journal,
+    Usage,
+)
 from bkspark.errors import BookieUnavailableError
 
 T = TypeVar("T")
@@ -160,6 +168,12 @@ class FaultyRoot:
 
     def sweep(self, folder: str) -> int:
         return self._run("sweep", folder, lambda: self._inner.sweep(folder))
+
+    def usage(self, folder: str) -> Usage:
+        return self._run("usage", folder, lambda: self._inner.usage(folder))
+
+    def remove_folder(self, folder: str) -> Usage:
+        return self._run("remove_folder", folder, lambda: self._inner.remove_folder(folder))
 
     def free_bytes(self) -> int:
         return self._run("free_bytes", "", self._inner.free_bytes)

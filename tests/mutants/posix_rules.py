@@ -27,7 +27,7 @@ MUTANTS = (
     Mutant(
         "a new folder is not made durable in the one above it",
         "storage/posix_calls.py",
-        "        _make_durable(here, below, is_new)\n",
+        "        _make_durable(here, below, path, is_new=is_new)\n",
         "        pass\n",
         (
             f"{CALLS}::test_order_of_put_new",

@@ -189,7 +189,10 @@ REQUIRED: dict[int, tuple[str, tuple[Killer, ...]]] = {
     ),
     40: (
         "files are collected because a listing lacks their ledger",
-        (("mutant", "the folders of an open ledger are swept"),),
+        (
+            ("mutant", "the folders of an open ledger are swept"),
+            ("mutant", "files without a record are collected"),
+        ),
     ),
     41: (
         "a collection reads the metadata before it looks at the bookie",
@@ -202,7 +205,10 @@ REQUIRED: dict[int, tuple[str, tuple[Killer, ...]]] = {
     ),
     42: (
         "a collection removes fences with the data",
-        (("mutant", "sweeping takes finished files too"),),
+        (
+            ("mutant", "sweeping takes finished files too"),
+            ("mutant", "a collection removes markers before what they vouch for"),
+        ),
     ),
     43: (
         "a conflict with one's own change is a defeat",

@@ -30,7 +30,8 @@ COMPARES = {
     "log/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
 }
 STAMPS = {
-    *("admin/auditing/run.py", "admin/repairing/run.py"),
+    *("admin/auditing/run.py", "admin/collecting/run.py", "admin/maintenance.py"),
+    "admin/repairing/run.py",
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
     *("log/cursors.py", "log/log_handle.py"),

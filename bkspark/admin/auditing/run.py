@@ -11,10 +11,9 @@ from bkspark.admin.auditing.findings import VERB
 from bkspark.admin.auditing.plan import AuditPlan, plan_of_all, plan_of_some
 from bkspark.admin.auditing.words import in_words
 from bkspark.admin.listed_ledgers import gone_from_lists
-from bkspark.admin.maintenance import Progress, Report, Tell, planned, telling
+from bkspark.admin.maintenance import Progress, Report, Tell, note_run, planned, telling
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
-from bkspark.format.report_record import ReportRecord
 from bkspark.ledger.recovery.running import Runner
 
 logger = logging.getLogger(__name__)
@@ -81,14 +80,6 @@ def gaps_of(cluster: Cluster, ledger_ids: Sequence[int]) -> list[Gap]:
     work = Audit(cluster, plan, telling(None, None), dropped_ledgers(cluster))
     work.carry_out(lambda _done, _total: None)
     return work.findings.gaps
-
-
-def note_run(cluster: Cluster, report: Report, began_ms: int) -> None:
-    """Note that a verb has ended just now, for ``status`` and ``metrics``."""
-    record = ReportRecord(
-        report.verb, began_ms, environment.now_ms(), len(report.left), report.counters
-    )
-    cluster.reports.update(report.verb, lambda _before: record)
 
 
 def dropped_ledgers(cluster: Cluster) -> set[int]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from bkspark import environment
 from bkspark.admin.auditing.audit import Audit
 from bkspark.admin.auditing.findings import Findings
-from bkspark.admin.auditing.run import dropped_ledgers, note_run, plan_audit
-from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.auditing.run import dropped_ledgers, plan_audit
+from bkspark.admin.maintenance import Left, Progress, Report, Tell, note_run, planned, telling
 from bkspark.admin.repairing.plan import RepairPlan, plan_of, row
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.survey import Survey

@@ -18,7 +18,7 @@ just been made is above them all, and one whose write took long lies within the 
 made meanwhile. "Not there" is never assumed of a page that was not looked at.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -232,6 +232,15 @@ def have(pages: Iterable[Page], ledger_id: int, source: PageSource) -> bool:
             if have(found.pages, ledger_id, source):
                 return True
     return False
+
+
+def not_all_in(pages: Iterable[Page], ids: Collection[int], source: PageSource) -> tuple[Page, ...]:
+    """``pages`` but for those of which every ledger is among ``ids``."""
+    return tuple(
+        page
+        for page in pages
+        if page.ledger_count > len(ids) or not set(ids).issuperset(every_id([page], source))
+    )
 
 
 def every_id(pages: Iterable[Page], source: PageSource) -> Iterator[int]:

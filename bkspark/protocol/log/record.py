@@ -247,6 +247,8 @@ class LogRecord(LogContents):
             self,
             dropped=tuple(x for x in self.dropped if x not in gone),
             to_delete=tuple(x for x in self.to_delete if x not in gone),
+            dropped_pages=ledger_list.not_all_in(self.dropped_pages, gone, self.source),
+            pages_to_delete=ledger_list.not_all_in(self.pages_to_delete, gone, self.source),
         )
 
     def with_more_to_delete(self) -> "LogRecord":

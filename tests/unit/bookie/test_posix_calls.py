@@ -170,6 +170,30 @@ def test_folder_left_by_a_killed_process_is_made_durable(tmp_path: Path, system:
     assert effects(calls_of(bookie, system, put))[0] == ("fsync", str(tmp_path / "bk"))
 
 
+def test_a_folder_with_the_inode_of_one_that_was_removed_is_made_durable(
+    tmp_path: Path, system: FaultyOs
+) -> None:
+    bookie = a_bookie(tmp_path / "bk")
+    calls_of(bookie, system, lambda root: root.put_new("ledgers/1/terms/1", b""))
+    (tmp_path / "bk/ledgers/1").rename(tmp_path / "bk/ledgers/2")  # as if another had made it
+    found = effects(calls_of(bookie, system, lambda root: root.put_new("ledgers/2/terms/2", b"")))
+    assert found[:2] == [("fsync", "ledgers"), ("fsync", "2")]
+
+
+def test_files_of_a_folder_are_removed_in_order_and_then_the_folder(
+    tmp_path: Path, system: FaultyOs
+) -> None:
+    bookie = a_bookie(tmp_path / "bk")
+    for name in ("f/2", "f/1-a", "f/1", "f/.tmp-x"):
+        path = tmp_path / "bk" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"abc")
+    found = effects(calls_of(bookie, system, lambda root: root.remove_folder("f")))
+    names = [name for call, name in found if call == "unlink"]
+    assert names[-3:] == ["1", "1-a", "2"]
+    assert not (tmp_path / "bk/f").exists()
+
+
 def test_deletion_is_durable(tmp_path: Path, system: FaultyOs) -> None:
     bookie = a_bookie(tmp_path / "bk")
     calls_of(bookie, system, put)

@@ -329,3 +329,26 @@ def test_a_log_that_dropped_nothing_has_nothing_to_work_off() -> None:
     assert not EMPTY.has_any_dropped
     assert EMPTY.with_more_to_delete() is EMPTY
     assert EMPTY.without(5).has_any_dropped
+
+
+def test_a_page_goes_once_all_that_is_on_it_is_deleted() -> None:
+    shelf = Shelf()
+    log = shelf.short(replace(log_of(3 * KEPT, shelf).vacated(), source=shelf))
+    kept = {*log.dropped, *log.every_id_to_delete()}
+    assert log.pages_to_delete
+    last = max(set(kept) - set(log.dropped))
+    most = log.forgetting(kept - {last})
+    assert (most.dropped, list(most.every_dropped_id())[-1]) == ((), last)
+    assert len(most.pages_to_delete) == 1
+    assert not log.forgetting(kept).has_any_dropped
+
+
+def test_dropped_ledgers_on_pages_are_forgotten_page_by_page() -> None:
+    shelf = Shelf()
+    log = EMPTY
+    for number in range(2 * KEPT):
+        log = shelf.short(log.without(number))
+    first = set(shelf.contents(log.dropped_pages[0]).ids)
+    assert log.forgetting(first).dropped_pages == log.dropped_pages[1:]
+    assert log.forgetting({min(first)}).dropped_pages == log.dropped_pages
+    assert not log.forgetting(set(range(2 * KEPT))).has_any_dropped

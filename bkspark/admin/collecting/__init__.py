@@ -1,0 +1,1 @@
+"""Collecting garbage: what deleted ledgers have left behind, by facts and never by absence."""

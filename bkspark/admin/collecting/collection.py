@@ -1,0 +1,156 @@
+"""Carrying a plan out: what it names is looked at anew, then freed, then forgotten.
+
+For so many ledgers at a time:
+
+1. The ledger's record says DELETING, or is made to by compare-and-set, if its log has let go of it.
+2. Each bookie that is a member of it, or has something of it, fences its writer and frees it.
+3. Where nobody is owed anything any more ("deletion"), the id is noted as gone, and then the record
+   goes.
+
+At the end logs forget that they have dropped what is gone. Each step is done again, and does no
+harm, if whoever took it before died behind it, or takes it at the same time.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from bkspark.admin.collecting.freeing import Doomed, Free, Freed
+from bkspark.admin.collecting.garbage import Metadata
+from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind
+from bkspark.admin.maintenance import Progress
+from bkspark.bookie.contract import Usage
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.gone_ledgers import GoneLedgers
+from bkspark.errors import CorruptDataError, NoSuchLedgerError
+from bkspark.format import layout
+from bkspark.ledger.deleting import make_tombstone
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.deletion import members_of, owing
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.recovery_steps import Silence
+
+LEDGERS_AT_ONCE = 500
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a collection has done so far.
+
+    Attributes:
+        freed: how many ledgers of which nothing is left.
+        owed: by ledger id, the bookies that have to be cleaned of it before it is forgotten.
+        silent: bookies that do not answer, and why.
+        problems: by ledger id and bookie id, why something may be left.
+    """
+
+    freed: int = 0
+    removed: Usage = field(default_factory=Usage)
+    owed: dict[int, list[str]] = field(default_factory=dict)
+    silent: dict[str, str] = field(default_factory=dict)
+    problems: dict[tuple[int, str], str] = field(default_factory=dict)
+
+
+class Collector:
+    """Carries out a plan."""
+
+    def __init__(self, cluster: Cluster, plan: CollectPlan, run: Runner) -> None:
+        self.outcome = Outcome(silent=dict(plan.silent))
+        self._cluster = cluster
+        self._plan = plan
+        self._run = run
+        self._gone = GoneLedgers(cluster.store)
+        self._addresses = cluster.addresses()
+        self._lost = cluster.lost_members()
+
+    def carry_out(self, progress: Progress) -> None:
+        """Free all that the plan names and that is garbage still.
+
+        Raises:
+            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        """
+        garbage = self._plan.garbage
+        progress(0, len(garbage))
+        for begin in range(0, len(garbage), LEDGERS_AT_ONCE):
+            step = garbage[begin : begin + LEDGERS_AT_ONCE]
+            self._take(step)
+            progress(begin + len(step), len(garbage))
+        for name in self._cluster.log_names():
+            self._forget(name)
+
+    def _take(self, step: Sequence[Garbage]) -> None:
+        metadata = Metadata(self._cluster)  # anew: a plan is what was true when it was made
+        deleting: dict[int, LedgerMetadata] = {}
+        for garbage in step:
+            ledger = self._deleting(garbage, metadata)
+            if ledger is not None:
+                deleting[ledger.ledger_id] = ledger
+        gone = self._gone.among(one.ledger_id for one in step if one.kind is Kind.GONE)
+        cleaned = self._free(deleting, gone)
+        done = [i for i, ledger in deleting.items() if not self._owed(ledger, cleaned[i])]
+        self._gone.note(done)
+        for ledger_id in done:
+            if self._cluster.recoveries.get(str(ledger_id)) is not None:
+                self._cluster.store.delete(layout.recovery_key(ledger_id))
+            self._cluster.store.delete(layout.ledger_key(ledger_id))
+        self.outcome.freed += len(done)
+
+    def _deleting(self, garbage: Garbage, metadata: Metadata) -> LedgerMetadata | None:
+        """The record of a ledger that is garbage still, DELETING by now; None if it is not."""
+        if garbage.kind is Kind.GONE:
+            return None
+        found = metadata.garbage(garbage.ledger_id)
+        if found is None:
+            return None
+        with suppress(NoSuchLedgerError):  # another collection has freed it meanwhile
+            make_tombstone(self._cluster, garbage.ledger_id)
+        seen = self._cluster.ledgers.get(str(garbage.ledger_id))
+        return seen.value if seen and seen.value.state is LedgerState.DELETING else None
+
+    def _free(
+        self, deleting: Mapping[int, LedgerMetadata], gone: set[int]
+    ) -> dict[int, set[Member]]:
+        """Have bookies free these ledgers: for each, who surely has nothing of it any more."""
+        orders = []
+        for member, address in self._addresses.items():
+            found = self._plan.found.get(member.bookie_id, frozenset())
+            own = [x for x in deleting.values() if member in members_of(x) or x.ledger_id in found]
+            doomed = [*map(Doomed.of, own), *map(Doomed, sorted(gone & found))]
+            if doomed and member.bookie_id not in self.outcome.silent:
+                orders.append(Free(address, tuple(doomed)))
+        cleaned: dict[int, set[Member]] = {ledger_id: set() for ledger_id in deleting}
+        for order, answer in zip(orders, self._run(orders), strict=True):
+            if isinstance(answer, Silence):
+                self.outcome.silent[order.address.bookie_id] = answer.reason
+            else:
+                self._note(order, answer, cleaned)
+        return cleaned
+
+    def _note(self, order: Free, answer: Freed, cleaned: Mapping[int, set[Member]]) -> None:
+        for ledger_id, removed in answer.removed.items():
+            self.outcome.removed += removed
+            if ledger_id in cleaned:
+                cleaned[ledger_id].add(order.address.member)
+        for ledger_id, problem in answer.problems.items():
+            self.outcome.problems[ledger_id, order.address.bookie_id] = problem
+
+    def _owed(self, ledger: LedgerMetadata, cleaned: set[Member]) -> bool:
+        """Whether some bookie is owed the deletion still, which is noted then."""
+        members = owing(ledger, cleaned=cleaned, registered=self._addresses, lost=self._lost)
+        if members:
+            self.outcome.owed[ledger.ledger_id] = sorted(member.bookie_id for member in members)
+        return bool(members)
+
+    def _forget(self, log_name: str) -> None:
+        """Have a log forget the dropped ledgers that are gone: none of them can join any more."""
+        try:
+            seen = self._cluster.logs.get(log_name)
+            if seen is None or not seen.value.has_any_dropped:
+                return
+            gone = self._gone.among(seen.value.every_dropped_id())
+        except CorruptDataError:
+            return  # it is among those that cannot be read
+        if gone:
+            self._cluster.logs.update(
+                log_name, lambda record: (record or seen.value).forgetting(gone), seen=seen
+            )

@@ -1,0 +1,143 @@
+"""What a collection does on one bookie, beside it: look what there is, and free it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bkspark.bookie.contract import BookieAddress, BookieRoot, Usage
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
+from bkspark.errors import BookieUnavailableError
+from bkspark.format import layout
+from bkspark.ledger.recovery.writer import Writer
+from bkspark.protocol.ledger.deletion import needs_fence
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.recovery_steps import Silence
+
+
+@dataclass(frozen=True, slots=True)
+class ListLedgers:
+    """The ids of all ledgers that a bookie has something of; picklable."""
+
+    address: BookieAddress
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> frozenset[int] | Silence:
+        """Runs on: driver thread | executor."""
+        ids: set[int] = set()
+        try:
+            with open_bookie(self.address).open_root() as root:
+                shards = map(layout.shard_of_folder, root.list(layout.LEDGERS_FOLDER))
+                for shard in shards:
+                    if shard is not None:
+                        found = map(layout.ledger_of_folder, root.list(layout.shard_folder(shard)))
+                        ids.update(ledger_id for ledger_id in found if ledger_id is not None)
+                    beat()
+        except BookieUnavailableError as error:
+            return Silence(str(error))
+        return frozenset(ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Weigh:
+    """How much a bookie has of some ledgers; picklable."""
+
+    address: BookieAddress
+    ledger_ids: tuple[int, ...]
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, Usage] | Silence:
+        """Runs on: driver thread | executor."""
+        found: dict[int, Usage] = {}
+        try:
+            with open_bookie(self.address).open_root() as root:
+                for ledger_id in self.ledger_ids:
+                    found[ledger_id] = sum(map(root.usage, _folders(ledger_id)), Usage())
+                    beat()
+        except BookieUnavailableError as error:
+            return Silence(str(error))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A ledger to be freed on a bookie.
+
+    Attributes:
+        fence: the marker that fences its writer; empty if there can be none any more.
+    """
+
+    ledger_id: int
+    fence: str = ""
+
+    @classmethod
+    def of(cls, ledger: LedgerMetadata) -> "Doomed":
+        return cls(ledger.ledger_id, Writer.of(ledger).fence if needs_fence(ledger) else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """What a bookie has let go of.
+
+    Attributes:
+        removed: by ledger id, of those that it surely has nothing of any more.
+        problems: by ledger id, why something may be left.
+    """
+
+    removed: Mapping[int, Usage]
+    problems: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Remove all that a bookie has of ledgers whose records say DELETING, or are gone; picklable.
+
+    A writer is fenced first, and the markers go last, in ascending order: so no marker is missing
+    while there is something that it could vouch for (R11, R13).
+    """
+
+    address: BookieAddress
+    ledgers: tuple[Doomed, ...]
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Freed | Silence:
+        """Runs on: driver thread | executor."""
+        removed: dict[int, Usage] = {}
+        problems: dict[int, str] = {}
+        try:
+            with open_bookie(self.address).open_root() as root:
+                for doomed in self.ledgers:
+                    try:
+                        removed[doomed.ledger_id] = _free(root, doomed)
+                    except BookieUnavailableError as error:
+                        problems[doomed.ledger_id] = str(error)
+                    beat()
+        except BookieUnavailableError as error:
+            return Silence(str(error))
+        return Freed(removed, problems)
+
+
+def _free(root: BookieRoot, doomed: Doomed) -> Usage:
+    """Free one ledger.
+
+    Raises:
+        BookieUnavailableError: something may be left of it.
+    """
+    own_files = 0
+    if doomed.fence:
+        own_files = int(root.put_new(doomed.fence, b""))
+    folders = _folders(doomed.ledger_id)
+    removed = sum(map(root.remove_folder, folders), Usage())
+    left = root.list(folders[-1])
+    if left:
+        raise BookieUnavailableError(
+            f"something is left in {folders[-1]}: {left[0]}",
+            hint="a late writer's files go the next time; what is none of ours has to be removed",
+        )
+    return Usage(removed.files - own_files, removed.bytes)
+
+
+def _folders(ledger_id: int) -> tuple[str, ...]:
+    """Of a ledger, in the order in which they are emptied; the last has the others in it."""
+    return (
+        layout.entries_folder(ledger_id),
+        layout.journal_folder(ledger_id),
+        layout.terms_folder(ledger_id),
+        layout.ledger_folder(ledger_id),
+    )

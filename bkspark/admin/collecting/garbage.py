@@ -1,0 +1,98 @@
+"""Which ledgers are garbage: what metadata says, and where bookies have something of them.
+
+Listings only nominate. A ledger is garbage by what a record says that was read: its own, that it
+is deleted; its log's, that it was dropped for ever; or the note that it is gone. A record that
+cannot be read says nothing, and what it may be about stays.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from bkspark.admin.collecting.freeing import ListLedgers, Weigh
+from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind
+from bkspark.bookie.contract import Usage
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.gone_ledgers import GoneLedgers
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.ledger.creating import log_of
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.recovery_steps import Silence
+from bkspark.protocol.log.record import LogRecord
+
+
+class Metadata:
+    """What the metadata store says of ledgers and logs; each log is read once.
+
+    Attributes:
+        doubts: by subject, why something stays that may be garbage.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.doubts: dict[str, str] = {}
+        self._cluster = cluster
+        self._logs: dict[str, LogRecord | None] = {}
+
+    def garbage(self, ledger_id: int) -> Garbage | None:
+        """A ledger as garbage; None if it is not, or may be not."""
+        subject = f"ledger {ledger_id}"
+        try:
+            seen = self._cluster.ledgers.get(str(ledger_id))
+            return None if seen is None else self._judged(seen.value)
+        except (CorruptDataError, InvalidRequestError) as error:
+            self.doubts[subject] = str(error.args[0])
+            return None
+
+    def _judged(self, ledger: LedgerMetadata) -> Garbage | None:
+        ledger_id, name = ledger.ledger_id, log_of(ledger) or ""
+        log = self._log(name) if name else None
+        is_deleted = ledger.state is LedgerState.DELETING
+        if log is not None and log.lists(ledger_id):
+            if is_deleted:
+                self.doubts[f"ledger {ledger_id}"] = f"it is deleted, and log {name} lists it"
+            return None
+        if is_deleted:
+            return Garbage(ledger_id, Kind.DELETED, name)
+        if log is not None and log.has_dropped(ledger_id):
+            return Garbage(ledger_id, Kind.DROPPED, name)
+        return None
+
+    def _log(self, name: str) -> LogRecord | None:
+        if name not in self._logs:
+            seen = self._cluster.logs.get(name)
+            self._logs[name] = None if seen is None else seen.value
+        return self._logs[name]
+
+
+def plan_collection(cluster: Cluster, run: Runner) -> CollectPlan:
+    """Look at all ledgers and bookies; changes nothing.
+
+    Raises:
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+    metadata = Metadata(cluster)
+    found = [metadata.garbage(ledger_id) for ledger_id in cluster.ledger_ids()]
+    garbage = {one.ledger_id: one for one in found if one is not None}
+    addresses = list(cluster.addresses().values())
+    answers = run([ListLedgers(address) for address in addresses])
+    listed = dict(zip(addresses, answers, strict=True))
+    silent = {
+        address.bookie_id: answer.reason
+        for address, answer in listed.items()
+        if isinstance(answer, Silence)
+    }
+    present = {a: ids for a, ids in listed.items() if isinstance(ids, frozenset)}
+    others = set().union(*present.values()) - garbage.keys()
+    garbage |= {i: Garbage(i, Kind.GONE) for i in GoneLedgers(cluster.store).among(others)}
+    where = {address: ids & garbage.keys() for address, ids in present.items()}
+    weights = run([Weigh(address, tuple(sorted(ids))) for address, ids in where.items()])
+    usage: dict[int, Usage] = {}
+    for weighed in weights:
+        for ledger_id, own in weighed.items() if isinstance(weighed, Mapping) else ():
+            usage[ledger_id] = usage.get(ledger_id, Usage()) + own
+    return CollectPlan(
+        tuple(replace(garbage[i], usage=usage.get(i, Usage())) for i in sorted(garbage)),
+        {address.bookie_id: frozenset(ids) for address, ids in where.items()},
+        silent,
+        metadata.doubts,
+    )

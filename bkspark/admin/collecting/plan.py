@@ -1,0 +1,82 @@
+"""What a collection is going to free."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from bkspark.admin.maintenance import Facts
+from bkspark.bookie.contract import Usage
+
+
+class Kind(Enum):
+    """By which fact a ledger is garbage."""
+
+    DELETED = "deleted"
+    DROPPED = "dropped"
+    GONE = "late"
+
+
+REASONS = {
+    Kind.DELETED: "its record says that it is deleted",
+    Kind.DROPPED: "its log has let go of it, for ever",
+    Kind.GONE: "it was collected, and files were made since",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """A ledger that is to be freed.
+
+    Attributes:
+        log: that it was made for; empty if it was made for none.
+        usage: what bookies have of it, all together, as far as they answer.
+    """
+
+    ledger_id: int
+    kind: Kind
+    log: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def row(self) -> Facts:
+        return {
+            "ledger_id": self.ledger_id,
+            "log": self.log,
+            "files": self.usage.files,
+            "bytes": self.usage.bytes,
+            "reason": REASONS[self.kind],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CollectPlan:
+    """What there is to be freed, and where it is.
+
+    Attributes:
+        garbage: by ledger id.
+        found: by bookie id, which of these ledgers it has something of.
+        silent: bookies that cannot be asked now, and why.
+        doubts: by subject, why something stays that may be garbage.
+    """
+
+    garbage: tuple[Garbage, ...]
+    found: Mapping[str, frozenset[int]]
+    silent: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def usage(self) -> Usage:
+        return sum((one.usage for one in self.garbage), Usage())
+
+    @property
+    def facts(self) -> Facts:
+        kinds = Counter(one.kind for one in self.garbage)
+        return {
+            "ledgers": len(self.garbage),
+            "files": self.usage.files,
+            "bytes": self.usage.bytes,
+            **{kind.value: kinds[kind] for kind in Kind},
+            "bookies": sorted(self.found),
+            "silent": sorted(self.silent),
+        }

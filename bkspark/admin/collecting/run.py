@@ -1,0 +1,79 @@
+"""``collect``: plan, carry out, report, and note when it was."""
+
+import logging
+from collections.abc import Collection, Iterator
+
+from bkspark import environment
+from bkspark.admin.collecting.collection import Collector, Outcome
+from bkspark.admin.collecting.garbage import plan_collection
+from bkspark.admin.collecting.plan import CollectPlan
+from bkspark.admin.maintenance import Left, Progress, Report, Tell, note_run, telling
+from bkspark.cluster.cluster import Cluster
+from bkspark.ledger.recovery.running import Runner
+
+logger = logging.getLogger(__name__)
+
+VERB = "collect"
+
+DELETED = "DELETED_LEDGER_COUNT"
+RECLAIMED = "RECLAIMED_DELETION_SPACE_BYTES"
+FAILED = "RECLAIM_FAILED_TO_DELETE"
+"""BookKeeper's names."""
+
+
+def collect(
+    cluster: Cluster,
+    *,
+    dry_run: bool = False,
+    run: Runner | None = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Free what deleted ledgers, truncations, overwrites and aborted writes have left behind.
+
+    May be killed at any point and run again, and at once with anything else.
+
+    Args:
+        run: how instructions are carried out; None for threads of this process.
+
+    Raises:
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
+    """
+    began_ms = environment.now_ms()
+    runner = telling(run, tell)
+    plan = plan_collection(cluster, runner)
+    rows = {"ledgers": [garbage.row for garbage in plan.garbage]}
+    if dry_run:
+        return Report(VERB, plan.facts, details=rows)
+    work = Collector(cluster, plan, runner)
+    work.carry_out(progress)
+    outcome = work.outcome
+    left = list(_left(plan, outcome, {member.bookie_id for member in cluster.lost_members()}))
+    report = Report(
+        VERB,
+        plan.facts,
+        {"ledgers": outcome.freed, "files": outcome.removed.files, "bytes": outcome.removed.bytes},
+        left,
+        {
+            DELETED: outcome.freed,
+            RECLAIMED: outcome.removed.bytes,
+            FAILED: len({*outcome.owed, *(ledger_id for ledger_id, _ in outcome.problems)}),
+        },
+        rows,
+        summary="some is left, for the next time" if left else "",
+    )
+    logger.info("collect: %d ledgers, %d bytes freed", outcome.freed, outcome.removed.bytes)
+    note_run(cluster, report, began_ms)
+    return report
+
+
+def _left(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Iterator[Left]:
+    for bookie_id, reason in sorted(outcome.silent.items()):
+        if bookie_id not in lost:  # of which nothing is expected
+            yield Left(f"bookie {bookie_id}", reason)
+    for (ledger_id, bookie_id), problem in sorted(outcome.problems.items()):
+        yield Left(f"ledger {ledger_id}", f"on {bookie_id}: {problem}")
+    for ledger_id, bookie_ids in sorted(outcome.owed.items()):
+        yield Left(f"ledger {ledger_id}", f"to be freed on {', '.join(bookie_ids)}")
+    for subject, reason in sorted(plan.doubts.items()):
+        yield Left(subject, reason)

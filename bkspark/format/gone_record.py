@@ -1,0 +1,43 @@
+"""Ids of ledgers of which nothing is left: one record for so many ids in a row, as ranges.
+
+Nearly all ledgers go in the end, so ranges grow together, and a page of them is a line.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from bkspark.errors import CorruptDataError
+from bkspark.format import envelope, layout
+
+KIND = "gone"
+
+GoneIds = frozenset[int]
+
+
+def encode(page: int, ids: GoneIds, nonce: str) -> bytes:
+    ranges = [list(one) for one in _ranges(sorted(ids))]
+    value: dict[str, Any] = {"nonce": nonce, "ranges": ranges}
+    return envelope.encode(KIND, layout.gone_key(page), value)
+
+
+def decode(page: int, data: bytes) -> GoneIds:
+    """Raises ``CorruptDataError``: damaged, of another page, or malformed."""
+    fields = envelope.decode(KIND, layout.gone_key(page), data)
+    begin = page * layout.GONE_PAGE_LENGTH
+    ids: set[int] = set()
+    last = begin - 1
+    for found in fields.take("ranges", list):
+        is_range = isinstance(found, list) and [type(number) for number in found] == [int, int]
+        if not is_range or not last < found[0] <= found[1] < begin + layout.GONE_PAGE_LENGTH:
+            raise CorruptDataError(f"{fields.what} has something else than ranges of its own ids")
+        ids.update(range(found[0], found[1] + 1))
+        last = found[1]
+    return frozenset(ids)
+
+
+def _ranges(ids: list[int]) -> Iterator[tuple[int, int]]:
+    """First and last of each row of ids without a gap."""
+    breaks = [i for i, (a, b) in enumerate(pairwise(ids), start=1) if b != a + 1]
+    for begin, end in pairwise([0, *breaks, len(ids)] if ids else []):
+        yield ids[begin], ids[end - 1]

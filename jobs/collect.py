@@ -1,0 +1,43 @@
+"""Free what deleted ledgers, truncations, overwrites and aborted writes have left on bookies.
+
+    spark-submit jobs/collect.py --metadata file:///data/bk
+
+Prints one JSON line: the report, with its plan, what was done, what is left and why, and counters.
+Executors work on the bookies. It can be killed at any point and run again. The exit status is 1 if
+something is left, and 2 if the call has to be changed.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from bkspark import verbs
+from bkspark.cli.output import note
+from bkspark.spark.job import run_job
+
+
+def main(argv: list[str]) -> int:
+    return run_job(_collect, argv, note)
+
+
+def _collect(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
+    arguments = parser.parse_args(argv)
+
+    report = verbs.collect(
+        arguments.metadata,
+        dry_run=arguments.dry_run,
+        spark=SparkSession.builder.appName("bkspark collect").getOrCreate(),
+        tell=note,
+    )
+    print(json.dumps(report.document))
+    return report.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
