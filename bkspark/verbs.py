@@ -7,6 +7,8 @@ from bkspark.admin.auditing import run as auditing
 from bkspark.admin.collecting import run as collecting
 from bkspark.admin.maintenance import Progress, Report, Tell
 from bkspark.admin.repairing import run as repairing
+from bkspark.admin.scrubbing import run as scrubbing
+from bkspark.admin.scrubbing.plan import Wanted
 from bkspark.admin.survey import Survey
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
@@ -131,6 +133,54 @@ def repair(
             wanted,
             dry_run=dry_run,
             run=_runner(spark, "repair"),
+            tell=tell,
+            progress=progress,
+        )
+
+
+def scrub(
+    metadata_uri: str = "",
+    *,
+    logs: Collection[str] = (),
+    ledgers: Collection[int] = (),
+    sample: float = 1.0,
+    dry_run: bool = False,
+    password: str = "",
+    password_file: str = "",
+    password_env: str = "",
+    max_bytes_per_second: float | None = None,
+    spark: "SparkSession | None" = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Read every copy and check every byte; what is damaged is marked, and an audit counts it.
+
+    Args:
+        logs, ledgers: reads these only.
+        sample: so much of the files is read, drawn by chance.
+        dry_run: only plans.
+        password, password_file, password_env: of ledgers that have one. Without it what needs
+            none is checked of them.
+        max_bytes_per_second: reads no more than that, of all bookies together.
+        spark: reads by tasks of this session, not by threads of this process.
+        tell: told a line about bookies that are waited for.
+        progress: told how many of how many ledgers were read.
+
+    Raises:
+        InvalidRequestError: a number is out of range, or the password cannot be read.
+        NoSuchLedgerError: there is no such log or ledger.
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+    password_ = Password(file=password_file, env=password_env, literal=password)
+    wanted = Wanted(password_, sample, max_bytes_per_second)
+    with Survey(arguments.metadata_uri(metadata_uri)) as cluster:
+        return scrubbing.scrub(
+            cluster,
+            wanted,
+            logs=logs,
+            ledgers=[arguments.whole_number("a ledger id", number) for number in ledgers],
+            dry_run=dry_run,
+            run=_runner(spark, "scrub"),
             tell=tell,
             progress=progress,
         )

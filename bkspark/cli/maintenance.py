@@ -17,6 +17,7 @@ from bkspark.cli.output import (
     print_table,
     progress_bar,
 )
+from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, session_of
 from bkspark.errors import InvalidRequestError
 
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print the plan, and change and look at nothing.")
+]
+LogsOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Only this log. May be repeated.")
+]
+LedgersOption = Annotated[
+    list[int] | None, typer.Option(metavar="ID", help="Only this ledger. May be repeated.")
 ]
 SparkOption = Annotated[
     bool, typer.Option("--spark", help="By tasks of a Spark session, not by threads.")
@@ -45,6 +52,14 @@ _FREED = (
     Column("bytes", "bytes"),
     Column("reason", "reason"),
 )
+_DAMAGE = (
+    Column("ledger", "ledger_id"),
+    Column("bookie", "bookie_id"),
+    Column("file", "file"),
+    Column("offset", "offset"),
+    Column("block", "block"),
+    Column("reason", "reason"),
+)
 _LEFT_MAX = 5
 
 
@@ -52,16 +67,13 @@ def add_to(app: typer.Typer) -> None:
     """Declare the commands."""
     app.command(epilog=COMMON)(audit)
     app.command(epilog=COMMON)(collect)
+    app.command(epilog=COMMON)(scrub)
 
 
 def audit(
     context: typer.Context,
-    log: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this log. May be repeated.")
-    ] = None,
-    ledger: Annotated[
-        list[int] | None, typer.Option(metavar="ID", help="Only this ledger. May be repeated.")
-    ] = None,
+    log: LogsOption = None,
+    ledger: LedgersOption = None,
     dry_run: DryRunOption = False,
     spark: SparkOption = False,
 ) -> None:
@@ -104,6 +116,46 @@ def collect(
             progress=progress,
         )
     show(report, "ledgers", _FREED, as_json=session.as_json)
+    raise typer.Exit(report.exit_status)
+
+
+def scrub(
+    context: typer.Context,
+    log: LogsOption = None,
+    ledger: LedgersOption = None,
+    sample: Annotated[
+        float, typer.Option(metavar="FRACTION", help="So much of the files, drawn by chance.")
+    ] = 1.0,
+    max_bytes_per_second: Annotated[
+        float | None, typer.Option(metavar="N", help="Of all bookies together.")
+    ] = None,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+    dry_run: DryRunOption = False,
+    spark: SparkOption = False,
+) -> None:
+    """Read every copy and check every byte.
+
+    What is damaged is named and marked: an audit counts it as missing until it was made again.
+    Without a ledger's password only what needs none is checked of it. Exit status 1 if something
+    is damaged or could not be read.
+    """
+    session = session_of(context)
+    with progress_bar("ledgers") as progress:
+        report = verbs.scrub(
+            session.metadata_uri,
+            logs=log or (),
+            ledgers=ledger or (),
+            sample=sample,
+            max_bytes_per_second=max_bytes_per_second,
+            password_file=password_file,
+            password_env=password_env,
+            dry_run=dry_run,
+            spark=spark_session("bkspark scrub") if spark else None,
+            tell=note,
+            progress=progress,
+        )
+    show(report, "damage", _DAMAGE, as_json=session.as_json)
     raise typer.Exit(report.exit_status)
 
 

@@ -296,7 +296,7 @@ def _good_parts(
     found: dict[int, tuple[int, int]] = {}
     for part in record.parts_of(ensemble_index):
         found[part.stripe] = (begin, part.length_bytes)
-        message = data[begin : begin + part.length_bytes]
+        message = memoryview(data)[begin : begin + part.length_bytes]  # nothing is copied
         begin += part.length_bytes
         place = {"ledger_id": record.ledger_id, "first_entry_id": record.first_entry_id}
         if part_digest(digester, message, stripe=part.stripe, **place) != part.digest:

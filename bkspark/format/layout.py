@@ -14,6 +14,7 @@ In the metadata store::
     cursors/<log>/<name>
     pages/<log>/<page>           older ledgers of a log, whose record names the page
     lost/<bookie>                bookies that operators declared lost for ever
+    damaged/<bookie>             copies on it that a scrub found damaged
     recoveries/<ledger>          why the ledger's last recovery could not close it: for people
     gone/<page>                  ids of ledgers of which nothing is left: 4,096 of them on a page
     reports/<verb>               when a maintenance verb ran last, and what it found: for people
@@ -54,6 +55,7 @@ LEDGERS_PREFIX = "ledgers"
 LOG_PAGES_PREFIX = "pages"
 CURSORS_PREFIX = "cursors"
 LOST_PREFIX = "lost"
+DAMAGED_PREFIX = "damaged"
 RECOVERIES_PREFIX = "recoveries"
 REPORTS_PREFIX = "reports"
 GONE_PREFIX = "gone"
@@ -211,6 +213,10 @@ def ledger_key(ledger_id: int) -> str:
 
 def lost_key(name: str) -> str:
     return f"{LOST_PREFIX}/{bookie_id(name)}"
+
+
+def damaged_key(name: str) -> str:
+    return f"{DAMAGED_PREFIX}/{bookie_id(name)}"
 
 
 def recovery_key(ledger_id: int) -> str:

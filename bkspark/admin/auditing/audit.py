@@ -21,6 +21,7 @@ from bkspark.admin.auditing.look import Look, Looked, slim
 from bkspark.admin.auditing.placing import misplaced
 from bkspark.admin.auditing.plan import AuditPlan, Step
 from bkspark.admin.maintenance import Progress
+from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.admin.stuck_recoveries import unfinished_recoveries
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
@@ -66,6 +67,7 @@ class Audit:
         self._registered = {member.bookie_id for member in self._addresses}
         self._domains = {m: address.domain for m, address in self._addresses.items()}
         self._lost = cluster.lost_members()
+        self._marks = NotedDamage(cluster).marks(self._addresses)
 
     def carry_out(self, progress: Progress) -> None:
         """Do all steps.
@@ -129,7 +131,12 @@ class Audit:
             for member in {m for fragment in ledger.fragments for m in fragment.ensemble}:
                 of_member.setdefault(member, []).append(ledger)
         looks = [
-            Look(address, step.shards, tuple(of_member.get(member, ())))
+            Look(
+                address,
+                step.shards,
+                tuple(of_member.get(member, ())),
+                marks_of(self._marks, member, of_member.get(member, ())),
+            )
             for member, address in self._addresses.items()
             if member.bookie_id not in self.findings.silent and (step.shards or member in of_member)
         ]

@@ -10,6 +10,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
+from bkspark.format.damage_record import Mark
 from bkspark.format.digest import for_showing
 from bkspark.log.reading.ledger_files import PlacedLog, placed_logs
 from bkspark.protocol.ledger.metadata import LedgerMetadata
@@ -29,8 +30,13 @@ def name_of(ledger: LedgerMetadata, placed: PlacedLog) -> str:
     return layout.entry_log(ledger.ledger_id, log.attempt_id, log.stripe)
 
 
-def missing_file(root: BookieRoot, ledger: LedgerMetadata, placed: PlacedLog) -> MissingFile | None:
+def missing_file(
+    root: BookieRoot, ledger: LedgerMetadata, placed: PlacedLog, mark: Mark | None = None
+) -> MissingFile | None:
     """What is wrong with an entry log on ``root``; None if it is there as long as it should be.
+
+    Args:
+        mark: what a scrub found damaged there.
 
     Raises:
         BookieUnavailableError: the bookie gives no sure answer.
@@ -38,7 +44,8 @@ def missing_file(root: BookieRoot, ledger: LedgerMetadata, placed: PlacedLog) ->
     name, log = name_of(ledger, placed), placed.entry_log
     size = root.size(name)
     if size == log.length_bytes:
-        return None
+        is_marked = mark is not None and name in mark.entry_logs
+        return _missing(ledger, placed, "a scrub found it damaged") if is_marked else None
     reason = "it has no such file"
     if size is not None:
         reason = f"the file has {size} bytes in place of {log.length_bytes}"

@@ -7,12 +7,13 @@ where it lies), and what the bytes in between are is for those to tell who read 
 name files, those of recoveries, and damaged ones are read head by head.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bkspark.admin.auditing.ranges import Range
+from bkspark.admin.auditing.ranges import Range, difference
 from bkspark.bookie.contract import BookieRoot
 from bkspark.errors import CorruptDataError
+from bkspark.format.damage_record import Mark
 from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_end import JournalEnds
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
@@ -47,6 +48,24 @@ class JournalsShown:
         is_alike = quorum.stripe_count == 1 or not self.is_inline
         return [entries for entries, place in self.held if is_alike or place == index]
 
+    def add(self, other: "JournalsShown", ledger: LedgerMetadata) -> None:
+        """Count what another journal shows as well."""
+        self.held += other.held
+        for record in other.records.values():
+            keep_newest(self.records, record, ledger)
+        self.is_inline = self.is_inline if other.is_inline is None else other.is_inline
+        self.problem = other.problem or self.problem
+
+    def without(self, entries: Sequence[Range]) -> "JournalsShown":
+        """The same, but for ``entries``."""
+        held = [(part, place) for one, place in self.held for part in difference(one, entries)]
+        records = {
+            first: record
+            for first, record in self.records.items()
+            if not any(a <= record.last_entry_id and first <= b for a, b in entries)
+        }
+        return JournalsShown(held, records, self.is_inline, self.problem)
+
 
 def show(
     root: BookieRoot,
@@ -54,8 +73,12 @@ def show(
     ledger: LedgerMetadata,
     digester: Digester,
     beat: Callable[[], None],
+    mark: Mark | None = None,
 ) -> JournalsShown:
     """Look at all journals of ``ledger`` on ``root``.
+
+    Args:
+        mark: what a scrub found damaged there: it does not count.
 
     Raises:
         BookieUnavailableError: the bookie gives no sure answer.
@@ -66,9 +89,26 @@ def show(
     shown.problem = found.problem
     for name in found.names:
         try:
-            _add(shown, _Journal(root, member, name, ledger, digester, beat), ledger)
+            one = show_one(root, member, name, ledger, digester, beat)
         except CorruptDataError as error:
             shown.problem = str(error.args[0])
+            continue
+        is_marked = mark is not None and name in mark.journals
+        shown.add(one.without(mark.entries) if mark and is_marked else one, ledger)
+    return shown
+
+
+def show_one(
+    root: BookieRoot,
+    member: Member,
+    name: str,
+    ledger: LedgerMetadata,
+    digester: Digester,
+    beat: Callable[[], None],
+) -> JournalsShown:
+    """What ``show`` believes of one journal; raises what it raises, and ``CorruptDataError``."""
+    shown = JournalsShown()
+    _add(shown, _Journal(root, member, name, ledger, digester, beat), ledger)
     return shown
 
 

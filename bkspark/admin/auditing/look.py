@@ -1,7 +1,7 @@
 """Looking at one bookie, beside it: the instructions of an audit."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from bkspark.admin.auditing import journals_shown
 from bkspark.admin.auditing.files import missing_file, name_of, named_logs
@@ -13,6 +13,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format import layout
+from bkspark.format.damage_record import Mark
 from bkspark.format.digest import for_showing
 from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
@@ -47,11 +48,13 @@ class Look:
     Attributes:
         shards: of ledger ids, in which is looked for what nobody asked about.
         ledgers: those that name the bookie, without what is no business of it (``slim``).
+        marks: what scrubs found damaged there, by ledger id.
     """
 
     address: BookieAddress
     shards: tuple[int, ...]
     ledgers: tuple[LedgerMetadata, ...]
+    marks: Mapping[int, Mark] = field(default_factory=dict)
 
     def run(self, beat: Heartbeat = no_heartbeat) -> Looked | NotLooked:
         """Runs on: driver thread | executor."""
@@ -66,7 +69,9 @@ class Look:
         holdings: dict[int, Holding] = {}
         inline: set[int] = set()
         for ledger in self.ledgers:
-            holding = holding_of(root, self.address.member, ledger, beat)
+            holding = holding_of(
+                root, self.address.member, ledger, beat, self.marks.get(ledger.ledger_id)
+            )
             if not holding.is_whole:
                 holdings[ledger.ledger_id] = holding
             if holding.is_inline:
@@ -90,9 +95,13 @@ def slim(ledger: LedgerMetadata) -> LedgerMetadata:
 
 
 def holding_of(
-    root: BookieRoot, member: Member, ledger: LedgerMetadata, beat: Heartbeat
+    root: BookieRoot,
+    member: Member,
+    ledger: LedgerMetadata,
+    beat: Heartbeat,
+    mark: Mark | None = None,
 ) -> Holding:
-    """What ``member`` lacks of ``ledger``."""
+    """What ``member`` lacks of ``ledger``; what is marked there does not count."""
     ledger_id = ledger.ledger_id
     roles = list(roles_of(ledger, member))
     is_unmarked = False
@@ -101,8 +110,8 @@ def holding_of(
             is_unmarked = bool(Writer.of(ledger).taken.missing_in(root))
         if not roles:
             return Holding(ledger_id, is_unmarked=is_unmarked)
-        shown = journals_shown.show(root, member, ledger, for_showing(ledger.digest), beat)
-        files, strays = _files(root, member, ledger, shown)
+        shown = journals_shown.show(root, member, ledger, for_showing(ledger.digest), beat, mark)
+        files, strays = _files(root, member, ledger, shown, mark)
     except (BookieUnavailableError, InvalidRequestError) as error:
         return Holding(ledger_id, unknown=str(error))
     lacks = tuple(
@@ -117,7 +126,7 @@ def holding_of(
         lacks,
         files,
         strays if is_told else 0,
-        shown.problem,
+        shown.problem or (f"a scrub found {mark.reason}" if mark and lacks else ""),
         is_unmarked=is_unmarked,
     )
 
@@ -131,11 +140,15 @@ def lacking(role: Role, shown: JournalsShown, ledger: LedgerMetadata) -> Iterato
 
 
 def _files(
-    root: BookieRoot, member: Member, ledger: LedgerMetadata, shown: JournalsShown
+    root: BookieRoot,
+    member: Member,
+    ledger: LedgerMetadata,
+    shown: JournalsShown,
+    mark: Mark | None,
 ) -> tuple[tuple[MissingFile, ...], int]:
     """Entry logs that are not as the records say, and how many no record names."""
     placed = [log for log in named_logs(ledger, shown.records.values()) if member in log.window]
-    missing = filter(None, (missing_file(root, ledger, log) for log in placed))
+    missing = filter(None, (missing_file(root, ledger, log, mark) for log in placed))
     folder = layout.entries_folder(ledger.ledger_id)
     listed = {f"{folder}/{name}" for name in root.list(folder)}
     return tuple(missing), len(listed - {name_of(ledger, log) for log in placed})

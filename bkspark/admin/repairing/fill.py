@@ -13,7 +13,7 @@ Nothing is ever written over, and nothing removed. A file that is there and wron
 place needs another bookie.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bkspark import environment
@@ -22,12 +22,14 @@ from bkspark.admin.auditing.files import missing_file, named_logs
 from bkspark.admin.auditing.holding import Holding, Role, roles_of
 from bkspark.admin.auditing.look import holding_of, lacking
 from bkspark.admin.auditing.ranges import Range, is_within, own_part
+from bkspark.admin.pace import Pace
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format import journal, layout
+from bkspark.format.damage_record import Mark
 from bkspark.format.digest import Buffer, Digester
 from bkspark.ledger.copying import DamagedInPlaceError, entry_logs_of, have_entry_log, new_journal
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
@@ -88,6 +90,7 @@ class Fill:
         ledger: as it is.
         planned: as it will be, with the bookie at the place.
         bytes_per_second: no more is copied; None for as much as can be.
+        mark: what a scrub found damaged of the ledger at ``address``: it does not count.
     """
 
     address: BookieAddress
@@ -97,6 +100,7 @@ class Fill:
     sources: Sources
     password: Password
     bytes_per_second: float | None = None
+    mark: Mark | None = None
 
     @property
     def role(self) -> Role:
@@ -107,7 +111,8 @@ class Fill:
 
     def run(self, beat: Heartbeat = no_heartbeat) -> Filled | Unfit | NotFilled:
         """Runs on: driver thread | executor."""
-        work = _Work(self, make_digester(self.ledger.digest, self.password), beat)
+        digester = make_digester(self.ledger.digest, self.password)
+        work = _Work(self, digester, beat, Pace(self.bytes_per_second, beat))
         try:
             return work.carry_out()
         except DamagedInPlaceError as error:
@@ -128,8 +133,8 @@ class _Work:
     to: Fill
     digester: Digester
     beat: Heartbeat
+    pace: Pace
     records: int = 0
-    byte_count: int = 0
     holes: list[Range] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
@@ -156,25 +161,27 @@ class _Work:
         for name in find_journals(root, member.bookie_id, planned.ledger_id, known).names:
             root.sync(name)
             self.beat()
-        shown = journals_shown.show(root, member, planned, self.digester, self.beat)
+        shown = journals_shown.show(root, member, planned, self.digester, self.beat, self.to.mark)
         logs = [
             placed.entry_log
             for placed in named_logs(planned, shown.records.values())
             if member in placed.window
             and begin <= placed.first_entry_id <= end
-            and missing_file(root, planned, placed) is not None
+            and missing_file(root, planned, placed, self.to.mark) is not None
         ]
         return list(lacking(role, shown, planned)), logs
 
     def _judged(self, role: Role) -> Filled | NotFilled:
         """What the bookie shows now, looked up anew."""
         with open_bookie(self.to.address).open_root() as root:
-            holding = holding_of(root, self.to.address.member, self.to.planned, self.beat)
+            holding = holding_of(
+                root, self.to.address.member, self.to.planned, self.beat, self.to.mark
+            )
         problem = unexplained(holding, role, self.holes, self.lost)
         if problem:
             return NotFilled(problem)
         entries = [f"entries {first} to {last}" for first, last in self.holes]
-        return Filled(self.records, self.byte_count, (*entries, *self.lost))
+        return Filled(self.records, self.pace.byte_count, (*entries, *self.lost))
 
     # --- copying --------------------------------------------------------------------------------
 
@@ -197,11 +204,11 @@ class _Work:
                 self.records += 1
                 if pending >= FLUSH_BYTES:
                     file.append(pieces)
-                    self._passed(pending)
+                    self.pace.passed(pending)
                     pieces, pending = [], 0
             if file is not None and pieces:
                 file.append(pieces)
-                self._passed(pending)
+                self.pace.passed(pending)
             if file is not None:
                 self._require_shown(file)
         finally:
@@ -249,7 +256,7 @@ class _Work:
         except NoGoodSourceError:
             self.lost.append(name)
             return
-        self._passed(0 if is_there else log.length_bytes)
+        self.pace.passed(0 if is_there else log.length_bytes)
 
     def _begun(self) -> Journal:
         ledger = self.to.ledger
@@ -263,21 +270,6 @@ class _Work:
                 raise BookieUnavailableError(
                     f"bookie {who} does not show the journal that was written to it"
                 )
-
-    def _passed(self, byte_count: int) -> None:
-        """So much was copied; wait as long as that may take."""
-        self.byte_count += byte_count
-        self.beat()
-        wait(byte_count, self.to.bytes_per_second, self.beat)
-
-
-def wait(byte_count: int, bytes_per_second: float | None, beat: Callable[[], None]) -> None:
-    """As long as so many bytes may take, with a sign of life every second."""
-    seconds = byte_count / bytes_per_second if bytes_per_second else 0.0
-    while seconds > 0:
-        environment.sleep(min(seconds, 1.0))
-        seconds -= 1.0
-        beat()
 
 
 def unexplained(holding: Holding, role: Role, holes: Sequence[Range], lost: Sequence[str]) -> str:

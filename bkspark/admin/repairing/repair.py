@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from bkspark.admin.auditing.look import Look, Looked, slim
 from bkspark.admin.maintenance import Left, Progress
+from bkspark.admin.noted_damage import NotedDamage
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, Unfit, unexplained
 from bkspark.admin.repairing.plan import RepairPlan, Step
 from bkspark.bookie.contract import BookieAddress
@@ -101,6 +102,7 @@ class Repair:
         self._password = password
         self._run = run
         self._bytes_per_second = bytes_per_second
+        self._marks = NotedDamage(cluster).marks(cluster.addresses())
         self._begun: list[_Begun] = []
         self._named: dict[int, Versioned[LedgerMetadata]] = {}
 
@@ -163,7 +165,8 @@ class Repair:
         sources = Sources(self._cluster.cluster_id, addresses)
         after = repairing.replaced(seen.value, place, target.member)
         ledger, after = slim(seen.value), slim(after)
-        fill = Fill(target, place, ledger, after, sources, self._password)
+        mark = self._marks.get((target.member, place.ledger_id))
+        fill = Fill(target, place, ledger, after, sources, self._password, mark=mark)
         self._begun.append(_Begun(task, seen, fill))
 
     def _target(
@@ -270,7 +273,8 @@ class Repair:
 
     def _problem_of(self, fill: Fill, result: Filled) -> str:
         """What is wrong with what the bookie shows now, in one line."""
-        [looked] = self._run([Look(fill.address, (), (fill.planned,))])
+        marks = {} if fill.mark is None else {fill.ledger.ledger_id: fill.mark}
+        [looked] = self._run([Look(fill.address, (), (fill.planned,), marks)])
         if not isinstance(looked, Looked):
             return str(looked.reason)
         holding = looked.holdings.get(fill.ledger.ledger_id)

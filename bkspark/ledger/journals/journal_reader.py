@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from bkspark.bookie.contract import ReadableRoot
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
+from bkspark.errors import InvalidRequestError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
@@ -157,12 +158,23 @@ class JournalReader:
         messages = {stripe: data[at : at + size] for stripe, (at, size) in frame.parts.items()}
         return StoredRecord(begin, begin + length, frame.record, messages)
 
+    def place(self, begin: int) -> int:
+        """Whose rows are stored with the good record at byte ``begin``: an ensemble index."""
+        return journal.ensemble_index(self._head_bytes(begin), 0)
+
+    def is_framed(self, begin: int, end: int) -> bool:
+        """Whether the trailer in front of ``end`` is that of the frame that begins at ``begin``."""
+        return self._length_in_front_of(end) == end - begin
+
     def is_by_its_writer(self, record: AddRecord) -> bool:
         """Whether ``record`` names the token of the writer whose journal this is.
 
         What an application stores can be made to look like a record, but it cannot know the token.
         """
-        return self._name == layout.journal(record.ledger_id, record.term, record.token)
+        try:
+            return self._name == layout.journal(record.ledger_id, record.term, record.token)
+        except InvalidRequestError:  # damaged, where nobody gave the password that tells
+            return False
 
     # --- forwards --------------------------------------------------------------------------------
 

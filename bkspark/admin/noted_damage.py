@@ -1,0 +1,111 @@
+"""Marks of damaged copies: scrubs make them, audits count what is marked as missing.
+
+Who reads marks and finds none that is about a copy takes it as it is; so nothing is lost with a
+mark but time, and one that is out of date is about files that nobody needs any more.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.records import Records
+from bkspark.format import damage_record, layout
+from bkspark.format.damage_record import FILES_MAX, LEDGERS_MAX, DamagedCopies, Mark, bounded
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+
+Marks = Mapping[tuple[Member, int], Mark]
+"""By who has the copies, and ledger id."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a scrub knows of the copies of one bookie.
+
+    Attributes:
+        found: marks of what is damaged, by ledger id.
+        partial: ids of ledgers of which only a sample was read: what was marked stays.
+        good: ids of ledgers of which nothing is to be marked any more.
+    """
+
+    member: Member
+    found: Mapping[int, Mark]
+    partial: Collection[int] = ()
+    good: Collection[int] = ()
+
+
+class NotedDamage:
+    """The marks of a cluster.
+
+    Args:
+        cluster: a ``Survey`` steps over records that cannot be read, when it only looks at them.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._records: Records[DamagedCopies] = _records(cluster)
+        self._shown: Records[DamagedCopies] = _records(cluster)
+        self._shown.step_over = cluster.reports.step_over
+
+    def marks(self, members: Iterable[Member]) -> Marks:
+        """All that are about ``members``."""
+        found: dict[tuple[Member, int], Mark] = {}
+        for member in members:
+            seen = self._shown.get(member.bookie_id)
+            for ledger_id, mark in seen.value.marks.items() if seen is not None else ():
+                if mark.incarnation == member.incarnation:
+                    found[member, ledger_id] = mark
+        return found
+
+    def note(self, news: News) -> int:
+        """Bring the marks of one bookie up to date; how many ledgers there was no room for.
+
+        Raises:
+            CorruptDataError: its record cannot be read.
+        """
+        name, left_out = news.member.bookie_id, 0
+
+        def changed(before: DamagedCopies | None) -> DamagedCopies:
+            nonlocal left_out
+            marks = _after({} if before is None else before.marks, news)
+            kept = dict(sorted(marks.items())[:LEDGERS_MAX])
+            left_out = len(marks) - len(kept)
+            return DamagedCopies(name, kept)
+
+        seen = self._records.get(name)
+        if seen is not None or news.found:
+            self._records.update(name, changed, seen=seen)
+        return left_out
+
+
+def marks_of(marks: Marks, member: Member, ledgers: Iterable[LedgerMetadata]) -> dict[int, Mark]:
+    """Those that are about the copies of ``ledgers`` on ``member``, by ledger id."""
+    if not marks:
+        return {}
+    keys = ((member, ledger.ledger_id) for ledger in ledgers)
+    return {key[1]: marks[key] for key in keys if key in marks}
+
+
+def _records(cluster: Cluster) -> Records[DamagedCopies]:
+    return Records(cluster.store, layout.damaged_key, damage_record.encode, damage_record.decode)
+
+
+def _after(before: Mapping[int, Mark], news: News) -> dict[int, Mark]:
+    incarnation = news.member.incarnation
+    marks = {i: mark for i, mark in before.items() if mark.incarnation == incarnation}
+    for ledger_id in news.good:
+        marks.pop(ledger_id, None)
+    for ledger_id, mark in news.found.items():
+        old = marks.get(ledger_id) if ledger_id in news.partial else None
+        marks[ledger_id] = mark if old is None else _both(old, mark)
+    return marks
+
+
+def _both(one: Mark, other: Mark) -> Mark:
+    def joined(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*first, *second)))[:FILES_MAX]
+
+    return replace(
+        other,
+        journals=joined(one.journals, other.journals),
+        entries=bounded(sorted({*one.entries, *other.entries})),
+        entry_logs=joined(one.entry_logs, other.entry_logs),
+    )

@@ -1,0 +1,1 @@
+"""Scrub: every byte of every copy is read and checked, and what is damaged is marked."""

@@ -1,0 +1,106 @@
+"""What a scrub has found so far, and the report of it."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bkspark.admin.maintenance import Facts, Left, Report
+from bkspark.admin.scrubbing.damage import BadCopies
+from bkspark.admin.scrubbing.plan import ScrubPlan
+
+VERB = "scrub"
+
+CHECKED = "NUM_LEDGERS_SCRUBBED"
+FILES = "NUM_FILES_SCRUBBED"
+BYTES = "NUM_BYTES_SCRUBBED"
+DAMAGED = "NUM_DAMAGED_COPIES"
+DAMAGED_LEDGERS = "NUM_LEDGERS_WITH_DAMAGED_COPIES"
+UNDIGESTED = "NUM_LEDGERS_WITHOUT_CHECKED_DIGESTS"
+
+
+@dataclass(slots=True)
+class Findings:
+    """Grows with what is damaged, not with what was read.
+
+    Attributes:
+        bad: (bookie id, its copies of a ledger).
+        unnoted: by bookie id, damaged copies that there was no room to mark.
+        counts: of ledgers, files and bytes.
+        changing: ledgers that changed under each look.
+    """
+
+    bad: list[tuple[str, BadCopies]] = field(default_factory=list)
+    silent: dict[str, str] = field(default_factory=dict)
+    unnoted: dict[str, str] = field(default_factory=dict)
+    undigested: set[int] = field(default_factory=set)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    changing: list[int] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def report(self, plan: ScrubPlan) -> Report:
+        copies = [(who, one) for who, one in self.bad if one.is_left]
+        ledgers = {one.ledger_id for _, one in copies}
+        return Report(
+            VERB,
+            plan.facts,
+            {name: self.counts[name] for name in ("ledgers", "files", "bytes")},
+            list(self._left()),
+            {
+                CHECKED: self.counts["ledgers"],
+                FILES: self.counts["files"],
+                BYTES: self.counts["bytes"],
+                DAMAGED: len(copies),
+                DAMAGED_LEDGERS: len(ledgers),
+                UNDIGESTED: len(self.undigested),
+            },
+            {"damage": list(self._rows())},
+            ", ".join(self._words(len(copies), len(ledgers), plan)),
+        )
+
+    def _words(self, copies: int, ledgers: int, plan: ScrubPlan) -> Iterator[str]:
+        if copies:
+            of = _counted(ledgers, "ledger", "ledgers")
+            yield f"{_counted(copies, 'damaged copy', 'damaged copies')} of {of}"
+        elif not self.silent:
+            yield "all that was read is good"
+        if plan.sample < 1:
+            yield f"only {plan.sample:g} of the files were read"
+        if self.undigested:
+            which = _counted(len(self.undigested), "ledger", "ledgers")
+            yield f"digests of {which} were not checked, for want of their password"
+        if self.silent:
+            yield f"{_counted(len(self.silent), 'bookie', 'bookies')} could not be read"
+
+    def _left(self) -> Iterator[Left]:
+        for bookie_id, reason in sorted(self.silent.items()):
+            yield Left(f"bookie {bookie_id}", reason)
+        for bookie_id, one in self.bad:
+            who = f"ledger {one.ledger_id} on {bookie_id}"
+            if one.unknown:
+                yield Left(who, one.unknown)
+            elif one.is_left:
+                more = f", and {one.count - 1:,} more places" if one.count > 1 else ""
+                yield Left(who, f"{one.damages[0].shown}{more}")
+        for bookie_id, reason in sorted(self.unnoted.items()):
+            yield Left(f"bookie {bookie_id}", reason)
+        for ledger_id in self.changing:
+            yield Left(f"ledger {ledger_id}", "it changed each time that it was looked at")
+        for key, reason in sorted(self.unreadable.items()):
+            yield Left(f"metadata record {key}", reason)
+
+    def _rows(self) -> Iterator[Facts]:
+        for bookie_id, one in self.bad:
+            for damage in one.damages:
+                yield {
+                    "bookie_id": bookie_id,
+                    "ledger_id": one.ledger_id,
+                    "file": damage.name,
+                    "offset": damage.offset,
+                    "block": damage.block,
+                    "reason": damage.reason,
+                    "is_left": one.is_left,
+                }
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"

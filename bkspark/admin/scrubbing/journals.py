@@ -1,0 +1,83 @@
+"""Every frame of one journal, read and checked.
+
+Rule 1. Forwards as far as frames lead on, then from the end back to where they do not: between the
+two lies damage, and what is good behind it counts.
+
+Rule 2. A record that is cut or torn at the very end is what a killed writer or a power cut leaves.
+Where the ledger is not closed it is none of a scrub's business; where it is, it costs something
+only if an entry of the ledger was in it, which is told by the entries that are not there.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from bkspark.admin.pace import Pace
+from bkspark.admin.scrubbing.damage import Damage
+from bkspark.format.journal import Tail
+from bkspark.ledger.journals.journal_reader import CHUNK_BYTES_MAX, JournalReader
+from bkspark.protocol.ledger.record import AddRecord
+
+NO_FRAME = "no record of the journal begins here"
+BAD_FRAME = "the record does not match its digest"
+
+
+@dataclass(frozen=True, slots=True)
+class JournalScrub:
+    """Reads one journal.
+
+    Attributes:
+        reader: makes a reader of it, one for each way through it.
+        is_digested: whether digests can be checked; otherwise frames are only checked for what
+            needs no password.
+        is_closed: whether nobody writes to it any more.
+        on_damage: told of each.
+    """
+
+    name: str
+    reader: Callable[[], JournalReader]
+    is_digested: bool
+    is_closed: bool
+    on_damage: Callable[[Damage], None]
+    pace: Pace
+
+    def good_records(self) -> Iterator[tuple[AddRecord, int]]:
+        """All that are good, and of which place their rows are; behind damage the last first."""
+        reader = self.reader()
+        for begin, end in reader.frames():
+            yield from self._checked(reader, begin, end)
+        if reader.is_blocked:
+            yield from self._behind(reader)
+
+    def _behind(self, blocked: JournalReader) -> Iterator[tuple[AddRecord, int]]:
+        """The good ones behind what leads no further."""
+        damage, reached = blocked.end, blocked.size
+        reader = self.reader()
+        for begin, end in reader.frames_back(past_damage=True):
+            if begin <= damage:
+                break
+            if end < reached:
+                self._tell(end, NO_FRAME)
+            yield from self._checked(reader, begin, end)
+            reached = begin
+        if reached < blocked.size or blocked.tail(CHUNK_BYTES_MAX) is Tail.CORRUPT:
+            self._tell(damage, NO_FRAME)
+
+    def _checked(
+        self, reader: JournalReader, begin: int, end: int
+    ) -> Iterator[tuple[AddRecord, int]]:
+        record = self._record(reader, begin, end)
+        self.pace.passed(end - begin)
+        if record is not None:
+            yield record, reader.place(begin)
+        elif self.is_closed or end < reader.size:
+            self._tell(begin, BAD_FRAME)
+
+    def _record(self, reader: JournalReader, begin: int, end: int) -> AddRecord | None:
+        if self.is_digested:
+            stored = reader.stored(begin, end)
+            return None if stored is None else stored.record
+        head = reader.head(begin)
+        return head.record if head is not None and reader.is_framed(begin, end) else None
+
+    def _tell(self, offset: int, reason: str) -> None:
+        self.on_damage(Damage(self.name, offset, reason))

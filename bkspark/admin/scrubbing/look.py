@@ -1,0 +1,266 @@
+"""Reading all that one bookie has of some ledgers, beside it: the instruction of a scrub.
+
+Rule. What is damaged is told; what is missing is for an audit to tell. A mark says what an audit
+takes for there and is not good: entries whose records are in a damaged journal and in no other, and
+entry logs. What a scrub holds is one piece of a file, and ranges of entries.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bkspark import environment
+from bkspark.admin.auditing import journals_shown
+from bkspark.admin.auditing.files import missing_file, name_of, named_logs
+from bkspark.admin.auditing.holding import Role, roles_of
+from bkspark.admin.auditing.journals_shown import JournalsShown
+from bkspark.admin.auditing.look import NotLooked, lacking
+from bkspark.admin.auditing.ranges import Range, difference, own_part
+from bkspark.admin.pace import Pace
+from bkspark.admin.scrubbing.damage import BadCopies, Damage, Tally, joined
+from bkspark.admin.scrubbing.journals import JournalScrub
+from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import (
+    BookieUnavailableError,
+    CorruptDataError,
+    InvalidRequestError,
+    UnauthorizedError,
+)
+from bkspark.format.damage_record import FILES_MAX, Mark, bounded
+from bkspark.format.digest import Digester, for_showing
+from bkspark.ledger.entry_log_reader import EntryLogFile
+from bkspark.ledger.journals.journal_folder import find_journals, journals_of
+from bkspark.ledger.journals.journal_reader import JournalReader
+from bkspark.log.reading.ledger_files import PlacedLog, keep_newest
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.record import AddRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """What a bookie's copies are like.
+
+    Attributes:
+        bad: by ledger id; all others that were asked for are good as far as they were read.
+        partial: ids of ledgers of which only a sample was read.
+        undigested: ids of ledgers whose digests were not checked, for want of their password.
+    """
+
+    bad: Mapping[int, BadCopies]
+    partial: frozenset[int] = frozenset()
+    undigested: frozenset[int] = frozenset()
+    files: int = 0
+    byte_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAll:
+    """Read what a bookie has of ``ledgers``, which name it; picklable.
+
+    Attributes:
+        sample: so much of the files is read, by chance; 1 for all.
+        bytes_per_second: no more is read; None for as much as can be.
+    """
+
+    address: BookieAddress
+    ledgers: tuple[LedgerMetadata, ...]
+    password: Password
+    sample: float = 1.0
+    bytes_per_second: float | None = None
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Scrubbed | NotLooked:
+        """Runs on: driver thread | executor."""
+        pace = Pace(self.bytes_per_second, beat)
+        bad: dict[int, BadCopies] = {}
+        partial: set[int] = set()
+        undigested: set[int] = set()
+        files = 0
+        try:
+            with open_bookie(self.address).open_root() as root:
+                for ledger in self.ledgers:
+                    work = _Work(self, root, ledger, pace)
+                    found = work.carry_out()
+                    files += work.tally.files
+                    if found is not None:
+                        bad[ledger.ledger_id] = found
+                    if work.tally.skipped:
+                        partial.add(ledger.ledger_id)
+                    if not work.is_digested:
+                        undigested.add(ledger.ledger_id)
+        except BookieUnavailableError as error:
+            return NotLooked(str(error))
+        return Scrubbed(bad, frozenset(partial), frozenset(undigested), files, pace.byte_count)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One ledger under way.
+
+    Attributes:
+        shown: what is good among the journals.
+        journals, entry_logs: names of those that are damaged.
+    """
+
+    to: ReadAll
+    root: BookieRoot
+    ledger: LedgerMetadata
+    pace: Pace
+    tally: Tally = field(default_factory=Tally)
+    shown: JournalsShown = field(default_factory=JournalsShown)
+    journals: dict[str, None] = field(default_factory=dict)
+    entry_logs: list[str] = field(default_factory=list)
+    is_digested: bool = True
+
+    def carry_out(self) -> BadCopies | None:
+        """None if nothing is damaged."""
+        member = self.to.address.member
+        try:
+            digester = self._digester()
+            known = journals_of(self.ledger, member)
+            ledger_id = self.ledger.ledger_id
+            for name in find_journals(self.root, member.bookie_id, ledger_id, known).names:
+                self._journal(name, digester)
+            for placed in named_logs(self.ledger, self.shown.records.values()):
+                if member in placed.window:
+                    self._entry_log(placed, digester)
+            return self._judged() if self.tally.count else None
+        except (BookieUnavailableError, InvalidRequestError) as error:
+            return BadCopies(self.ledger.ledger_id, unknown=str(error))
+
+    def _digester(self) -> Digester:
+        try:
+            return make_digester(self.ledger.digest, self.to.password)
+        except UnauthorizedError:
+            self.is_digested = False
+            return for_showing(self.ledger.digest)
+
+    def _is_drawn(self) -> bool:
+        """Whether a file is in the sample."""
+        is_drawn = self.to.sample >= 1 or environment.draw() < self.to.sample
+        self.tally.files += is_drawn
+        self.tally.skipped += not is_drawn
+        return is_drawn
+
+    # --- journals -------------------------------------------------------------------------------
+
+    def _journal(self, name: str, digester: Digester) -> None:
+        try:
+            if self._is_drawn():
+                for record, place in self._scrub_of(name, digester).good_records():
+                    self._keep(record, place)
+                return
+            member, beat = self.to.address.member, lambda: self.pace.passed(0)
+            one = journals_shown.show_one(self.root, member, name, self.ledger, digester, beat)
+            self.shown.add(one, self.ledger)
+        except CorruptDataError:
+            return  # it is gone since it was listed, which is for an audit to tell
+
+    def _scrub_of(self, name: str, digester: Digester) -> JournalScrub:
+        def reader() -> JournalReader:
+            ledger_id, beat = self.ledger.ledger_id, lambda: self.pace.passed(0)
+            return JournalReader(self.root, name, digester, ledger_id=ledger_id, beat=beat)
+
+        def on_damage(damage: Damage) -> None:
+            self.journals[name] = None
+            self.tally.add(damage)
+
+        is_closed = self.ledger.state is LedgerState.CLOSED
+        return JournalScrub(name, reader, self.is_digested, is_closed, on_damage, self.pace)
+
+    def _keep(self, record: AddRecord, place: int) -> None:
+        """Count a good record, if it is one of the ledger's, as what a place has of it."""
+        kept: dict[int, AddRecord] = {}
+        keep_newest(kept, record, self.ledger)
+        if not kept:
+            return
+
+        def is_skipped(between: Range) -> bool:
+            return bool(record.parts) and own_part(between, place, self.ledger.quorum) is None
+
+        entries = (record.first_entry_id, record.last_entry_id)
+        joined(self.shown.held, entries, place, is_skipped)
+        self.shown.is_inline = bool(record.parts)
+        if record.attempts:
+            keep_newest(self.shown.records, record, self.ledger)
+
+    # --- entry logs -----------------------------------------------------------------------------
+
+    def _entry_log(self, placed: PlacedLog, digester: Digester) -> None:
+        """Every byte of it; one that is gone or short is for an audit to tell."""
+        if missing_file(self.root, self.ledger, placed) is not None or not self._is_drawn():
+            return
+        before = self.tally.count
+        for damage in self._damages(placed, digester):
+            self.tally.add(damage)
+        if self.tally.count > before:
+            self.entry_logs.append(name_of(self.ledger, placed))
+
+    def _damages(self, placed: PlacedLog, digester: Digester) -> Iterator[Damage]:
+        log, ledger_id = placed.entry_log, self.ledger.ledger_id
+        try:
+            file = EntryLogFile(self.root, log, digester, ledger_id=ledger_id)
+        except CorruptDataError as error:
+            yield Damage(name_of(self.ledger, placed), log.index_offset, str(error.args[0]))
+            return
+        self.pace.passed(len(file.head) + len(file.end))
+        for block in file.blocks if self.is_digested else ():
+            try:
+                file.block_bytes(block)
+            except CorruptDataError as error:
+                yield Damage(file.name, block.offset, str(error.args[0]), block.ordinal)
+            self.pace.passed(block.length)
+
+    # --- judging --------------------------------------------------------------------------------
+
+    def _judged(self) -> BadCopies:
+        lacks = [(role, part) for role in self._roles() for part in self._lacking(role)]
+        is_closed = self.ledger.state is LedgerState.CLOSED
+        return BadCopies(
+            self.ledger.ledger_id,
+            tuple(self.tally.damages),
+            self.tally.count,
+            self._mark(lacks),
+            is_left=bool(lacks or self.entry_logs or not is_closed),
+        )
+
+    def _roles(self) -> Iterator[Role]:
+        return roles_of(self.ledger, self.to.address.member)
+
+    def _lacking(self, role: Role) -> Iterator[Range]:
+        """Entries that the member should have and has in no good record."""
+        return lacking(role, self.shown, self.ledger)
+
+    def _mark(self, lacks: Sequence[tuple[Role, Range]]) -> Mark | None:
+        """What an audit takes for there and is not good."""
+        seen: list[Range] = []
+        if lacks and self.journals:
+            digester = for_showing(self.ledger.digest)
+            member, beat = self.to.address.member, lambda: self.pace.passed(0)
+            shown = journals_shown.show(self.root, member, self.ledger, digester, beat)
+            for role, lack in lacks:
+                seen += _within(lack, shown.held_at(role.index, self.ledger.quorum))
+        if not (seen or self.entry_logs):
+            return None
+        return Mark(
+            self.ledger.ledger_id,
+            self.to.address.incarnation,
+            tuple(self.journals)[:FILES_MAX] if seen else (),
+            bounded(sorted(seen)),
+            tuple(self.entry_logs[:FILES_MAX]),
+            self.tally.damages[0].shown,
+        )
+
+
+def _within(lack: Range, held: list[Range]) -> list[Range]:
+    """What of ``lack`` is in ``held``."""
+    found = []
+    begin = lack[0]
+    for first, last in difference(lack, held):
+        if begin < first:
+            found.append((begin, first - 1))
+        begin = last + 1
+    if begin <= lack[1]:
+        found.append((begin, lack[1]))
+    return found

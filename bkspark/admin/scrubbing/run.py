@@ -1,0 +1,187 @@
+"""``scrub``: plan, read all, mark what is damaged, report; and note when it was.
+
+Rule. As with an audit, records are read first and bookies behind them, and what is found damaged is
+believed only of ledgers whose records are the same afterwards.
+"""
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+
+from bkspark import environment
+from bkspark.admin.auditing.audit import LOOKS_MAX
+from bkspark.admin.auditing.look import slim
+from bkspark.admin.auditing.run import dropped_ledgers, plan_audit
+from bkspark.admin.maintenance import Progress, Report, Tell, note_run, planned, telling
+from bkspark.admin.noted_damage import News, NotedDamage
+from bkspark.admin.scrubbing.findings import VERB, Findings
+from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
+from bkspark.admin.scrubbing.plan import LEDGERS_AT_ONCE, ScrubPlan, Wanted
+from bkspark.admin.survey import Survey
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import CorruptDataError
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+
+logger = logging.getLogger(__name__)
+
+
+def scrub(
+    cluster: Survey,
+    wanted: Wanted,
+    *,
+    logs: Collection[str] = (),
+    ledgers: Collection[int] = (),
+    dry_run: bool = False,
+    run: Runner | None = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Read every copy and check every byte; what is damaged is marked, to be made again.
+
+    Args:
+        logs, ledgers: reads these only; all if none is named.
+        dry_run: only plans.
+        run: how instructions are carried out; None for threads of this process.
+
+    Raises:
+        NoSuchLedgerError: there is no such log or ledger.
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+    began_ms = environment.now_ms()
+    looked_at = plan_audit(cluster, logs, ledgers)
+    plan = ScrubPlan(looked_at, wanted.sample, wanted.bytes_per_second)
+    if dry_run:
+        return planned(VERB, plan)
+    work = Scrub(cluster, wanted, telling(run, tell), dropped_ledgers(cluster))
+    work.carry_out(plan, progress)
+    work.findings.unreadable = dict(cluster.unreadable)
+    report = work.findings.report(plan)
+    for left in report.left:
+        logger.warning("scrub: %s: %s", left.subject, left.reason)
+    if looked_at.is_of_all:
+        note_run(cluster, report, began_ms)
+    return report
+
+
+class Scrub:
+    """Carries out a plan.
+
+    Args:
+        dropped: ids of ledgers that logs have let go of: nobody reads them.
+    """
+
+    def __init__(
+        self, cluster: Cluster, wanted: Wanted, run: Runner, dropped: Collection[int]
+    ) -> None:
+        self.findings = Findings()
+        self._cluster = cluster
+        self._wanted = wanted
+        self._run = run
+        self._dropped = frozenset(dropped)
+        self._addresses = cluster.addresses()
+        self._noted = NotedDamage(cluster)
+
+    def carry_out(self, plan: ScrubPlan, progress: Progress) -> None:
+        """Read all.
+
+        Raises:
+            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        """
+        ids = plan.ledger_ids
+        progress(0, len(ids))
+        for begin in range(0, len(ids), LEDGERS_AT_ONCE):
+            again: Sequence[int] = ids[begin : begin + LEDGERS_AT_ONCE]
+            for _ in range(LOOKS_MAX):
+                again = self._look(again) if again else again
+            self.findings.changing += again
+            progress(min(begin + LEDGERS_AT_ONCE, len(ids)), len(ids))
+        if plan.looked_at.is_of_all:
+            self._forget_what_is_gone()
+
+    def _look(self, ledger_ids: Sequence[int]) -> list[int]:
+        """Read once; ids of the ledgers that have to be read again."""
+        ledgers = self._records(ledger_ids)
+        asked = self._asked(ledgers.values())
+        bad = {i for _, answer in asked if isinstance(answer, Scrubbed) for i in answer.bad}
+        again = {ledger_id for ledger_id in bad if self._has_changed(ledgers[ledger_id])}
+        for read, answer in asked:
+            if isinstance(answer, Scrubbed):
+                known = {ledger.ledger_id for ledger in read.ledgers} - again
+                self._take(read.address.member, answer, known)
+            else:
+                reason = str(getattr(answer, "reason", answer))
+                self.findings.silent[read.address.bookie_id] = reason
+        self.findings.counts.update(ledgers=len(ledgers.keys() - again))
+        return sorted(again)
+
+    def _take(self, member: Member, answer: Scrubbed, known: set[int]) -> None:
+        """Believe what a bookie shows of the ledgers ``known``."""
+        findings = self.findings
+        findings.counts.update(files=answer.files, bytes=answer.byte_count)
+        findings.undigested |= answer.undigested & known
+        found = [one for ledger_id, one in answer.bad.items() if ledger_id in known]
+        findings.bad += [(member.bookie_id, one) for one in found]
+        self._note(member, answer, known)
+
+    def _records(self, ledger_ids: Sequence[int]) -> dict[int, LedgerMetadata]:
+        found = {i: self._cluster.ledgers.get(str(i)) for i in ledger_ids}
+        return {
+            ledger_id: seen.value
+            for ledger_id, seen in found.items()
+            if seen is not None
+            and seen.value.state is not LedgerState.DELETING
+            and ledger_id not in self._dropped
+        }
+
+    def _asked(self, ledgers: Iterable[LedgerMetadata]) -> list[tuple[ReadAll, object]]:
+        """What each bookie says; who gives no answer is not asked again."""
+        of_member: dict[Member, list[LedgerMetadata]] = {}
+        for ledger in ledgers:
+            for member in {m for fragment in ledger.fragments for m in fragment.ensemble}:
+                of_member.setdefault(member, []).append(slim(ledger))
+        asked = [
+            (self._addresses[member], tuple(theirs))
+            for member, theirs in of_member.items()
+            if member in self._addresses and member.bookie_id not in self.findings.silent
+        ]
+        total = self._wanted.bytes_per_second
+        rate = None if total is None else total / max(1, len(asked))
+        reads = [
+            ReadAll(address, theirs, self._wanted.password, self._wanted.sample, rate)
+            for address, theirs in asked
+        ]
+        return list(zip(reads, self._run(reads), strict=True))
+
+    def _has_changed(self, ledger: LedgerMetadata) -> bool:
+        now = self._cluster.ledgers.get(str(ledger.ledger_id))
+        return now is None or now.value != ledger
+
+    # --- marks ----------------------------------------------------------------------------------
+
+    def _note(self, member: Member, answer: Scrubbed, known: Collection[int]) -> None:
+        """Mark what is damaged, and take marks back of what is good or need not be there."""
+        bad = {i: one for i, one in answer.bad.items() if i in known}
+        found = {i: one.mark for i, one in bad.items() if one.mark is not None}
+        unsure = {i for i, one in bad.items() if one.unknown} | answer.partial | answer.undigested
+        self._bring(News(member, found, unsure, set(known) - found.keys() - unsure))
+
+    def _forget_what_is_gone(self) -> None:
+        """Take marks back of copies that no ledger needs any more."""
+        marked = list(self._noted.marks(self._addresses))
+        ledgers = self._records([ledger_id for _, ledger_id in marked])
+        for member, ledger_id in marked:
+            ledger = ledgers.get(ledger_id)
+            if ledger is None or all(member not in f.ensemble for f in ledger.fragments):
+                self._bring(News(member, {}, (), {ledger_id}))
+
+    def _bring(self, news: News) -> None:
+        try:
+            left_out = self._noted.note(news)
+        except CorruptDataError as error:
+            self.findings.unnoted[news.member.bookie_id] = f"nothing is marked: {error.args[0]}"
+            return
+        if left_out:
+            self.findings.unnoted[news.member.bookie_id] = (
+                f"{left_out:,} more ledgers are damaged there than can be marked: repair, and "
+                "scrub again"
+            )
