@@ -91,6 +91,7 @@ def repair(
     logs: Collection[str] = (),
     ledgers: Collection[int] = (),
     dry_run: bool = False,
+    lost_after: float | None = None,
     password: str = "",
     password_file: str = "",
     password_env: str = "",
@@ -104,6 +105,8 @@ def repair(
     Args:
         logs, ledgers: repairs these only.
         dry_run: only plans.
+        lost_after: seconds after which a bookie that stays silent is replaced too, where all that
+            it should have is found elsewhere; None for never.
         password, password_file, password_env: of ledgers that have one; others do without.
         max_bytes_per_second: copies no more than that.
         spark: copies by tasks of this session, not by threads of this process.
@@ -119,11 +122,16 @@ def repair(
         arguments.require_number(
             "max_bytes_per_second", max_bytes_per_second, hint="give bytes, for example 50000000"
         )
+    if lost_after is not None:
+        arguments.require_number(
+            "lost_after", lost_after, hint="give seconds, for example 3600", may_be_0=True
+        )
     wanted = repairing.Wanted(
         logs,
         [arguments.whole_number("a ledger id", number) for number in ledgers],
         Password(file=password_file, env=password_env, literal=password),
         max_bytes_per_second,
+        lost_after,
     )
     uri = arguments.metadata_uri(metadata_uri)
     with Cluster(uri) as cluster, Survey(uri) as survey:

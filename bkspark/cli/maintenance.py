@@ -33,6 +33,10 @@ LogsOption = Annotated[
 LedgersOption = Annotated[
     list[int] | None, typer.Option(metavar="ID", help="Only this ledger. May be repeated.")
 ]
+RateOption = Annotated[
+    float | None,
+    typer.Option("--max-bytes-per-second", metavar="N", help="Copy no more than that."),
+]
 SparkOption = Annotated[
     bool, typer.Option("--spark", help="By tasks of a Spark session, not by threads.")
 ]
@@ -60,6 +64,14 @@ _DAMAGE = (
     Column("block", "block"),
     Column("reason", "reason"),
 )
+_STEPS = (
+    Column("ledger", "ledger_id"),
+    Column("from entry", "fragment"),
+    Column("bookie", "bookie_id"),
+    Column("copies left", "copies_left"),
+    Column("way", "way"),
+    Column("reason", "reason"),
+)
 _LEFT_MAX = 5
 
 
@@ -68,6 +80,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog=COMMON)(audit)
     app.command(epilog=COMMON)(collect)
     app.command(epilog=COMMON)(scrub)
+    app.command(epilog=COMMON)(repair)
 
 
 def audit(
@@ -156,6 +169,49 @@ def scrub(
             progress=progress,
         )
     show(report, "damage", _DAMAGE, as_json=session.as_json)
+    raise typer.Exit(report.exit_status)
+
+
+def repair(
+    context: typer.Context,
+    log: LogsOption = None,
+    ledger: LedgersOption = None,
+    dry_run: DryRunOption = False,
+    lost_after: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Replace also bookies that are silent for so long."),
+    ] = None,
+    max_bytes_per_second: RateOption = None,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+    spark: SparkOption = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="It never asks.")] = False,
+) -> None:
+    """Make missing copies of closed ledgers again, the worst first.
+
+    On the same bookie where it answers, else on another one, which takes its place. Exit status 1
+    if something is left; it says what and why.
+    """
+    del yes
+    session = session_of(context)
+    with progress_bar("copies") as progress:
+        report = verbs.repair(
+            session.metadata_uri,
+            logs=log or (),
+            ledgers=ledger or (),
+            dry_run=dry_run,
+            lost_after=lost_after,
+            password_file=password_file,
+            password_env=password_env,
+            max_bytes_per_second=max_bytes_per_second,
+            spark=spark_session("bkspark repair") if spark else None,
+            tell=note,
+            progress=progress,
+        )
+    if dry_run and not session.as_json:
+        print_table(report.plan["steps"], _STEPS)
+    else:
+        show(report, "repaired", _STEPS, as_json=session.as_json)
     raise typer.Exit(report.exit_status)
 
 

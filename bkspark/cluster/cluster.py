@@ -24,7 +24,7 @@ from bkspark.format import cluster as cluster_format
 from bkspark.format import layout, ledger_metadata, report_record
 from bkspark.format import recovery as recovery_format
 from bkspark.format.cluster import BookieRecord, ClusterRecord
-from bkspark.format.recovery import LostBookie, StuckRecovery
+from bkspark.format.recovery import AwayBookie, LostBookie, StuckRecovery
 from bkspark.format.report_record import ReportRecord
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore
@@ -79,6 +79,9 @@ class Cluster(BoundToProcess):
         )
         self.lost: Records[LostBookie] = Records(
             self.store, layout.lost_key, recovery_format.encode_lost, recovery_format.decode_lost
+        )
+        self.away: Records[AwayBookie] = Records(
+            self.store, layout.away_key, recovery_format.encode_away, recovery_format.decode_away
         )
         self.reports: Records[ReportRecord] = Records(
             self.store, layout.report_key, report_record.encode, report_record.decode

@@ -56,6 +56,7 @@ LOG_PAGES_PREFIX = "pages"
 CURSORS_PREFIX = "cursors"
 LOST_PREFIX = "lost"
 DAMAGED_PREFIX = "damaged"
+AWAY_PREFIX = "away"
 RECOVERIES_PREFIX = "recoveries"
 REPORTS_PREFIX = "reports"
 GONE_PREFIX = "gone"
@@ -217,6 +218,10 @@ def lost_key(name: str) -> str:
 
 def damaged_key(name: str) -> str:
     return f"{DAMAGED_PREFIX}/{bookie_id(name)}"
+
+
+def away_key(name: str) -> str:
+    return f"{AWAY_PREFIX}/{bookie_id(name)}"
 
 
 def recovery_key(ledger_id: int) -> str:

@@ -1,7 +1,8 @@
-"""Records about recoveries: why one is stuck, and which bookies operators declared lost.
+"""Records about recoveries and repairs: why one is stuck, and which bookies are lost, or away.
 
 The first is advice for people: nothing is ever decided by it. The second is an operator's word,
-about a bookie *as it was initialised*: one that is set up again under the same id is not lost.
+about a bookie *as it was initialised*: one that is set up again under the same id is not lost. The
+third tells only when a copy may be made elsewhere, never that one is absent.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from bkspark.format.strict_json import Fields
 
 STUCK_KIND = "stuck"
 LOST_KIND = "lost"
+AWAY_KIND = "away"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,19 @@ class LostBookie:
 
     bookie_id: str
     incarnations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwayBookie:
+    """A bookie that was silent when a repair looked.
+
+    Attributes:
+        since_ms: when that was seen first; 0 if it has answered since.
+    """
+
+    bookie_id: str
+    incarnation: str
+    since_ms: int
 
 
 def encode_stuck(stuck: StuckRecovery, nonce: str) -> bytes:
@@ -87,6 +102,28 @@ def decode_lost(bookie_id: str, data: bytes) -> LostBookie:
     if fields.take("id", str) != bookie_id:
         raise CorruptDataError(f"{fields.what} names another bookie")
     return LostBookie(bookie_id, _names(fields, "incarnations", layout.token))
+
+
+def encode_away(away: AwayBookie, nonce: str) -> bytes:
+    value = {
+        "nonce": nonce,
+        "id": away.bookie_id,
+        "incarnation": away.incarnation,
+        "since_ms": away.since_ms,
+    }
+    return envelope.encode(AWAY_KIND, layout.away_key(away.bookie_id), value)
+
+
+def decode_away(bookie_id: str, data: bytes) -> AwayBookie:
+    """Raises ``CorruptDataError``: damaged, of another bookie, or malformed."""
+    fields = envelope.decode(AWAY_KIND, layout.away_key(bookie_id), data)
+    if fields.take("id", str) != bookie_id:
+        raise CorruptDataError(f"{fields.what} names another bookie")
+    try:
+        incarnation = layout.token(fields.take("incarnation", str))
+    except ValueError as error:
+        raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
+    return AwayBookie(bookie_id, incarnation, fields.take("since_ms", int))
 
 
 def _names(fields: Fields, field: str, checked: Callable[[str], str]) -> tuple[str, ...]:

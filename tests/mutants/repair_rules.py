@@ -9,6 +9,7 @@ BETWEEN = "tests/integration/upkeep/test_repairs_between.py"
 SILENT = f"{REPAIR}::test_a_bookie_that_is_silent_keeps_its_place"
 CUT = f"{REPAIR}::test_only_the_records_that_are_missing_are_copied"
 STRIPED = f"{REPAIR}::test_what_was_stored_for_another_place_is_not_what_is_missing"
+AWAY = f"{REPAIR}::test_a_silent_bookie_is_replaced_when_it_was_so_for_as_long_as_was_said"
 
 MUTANTS = (
     Mutant(
@@ -122,5 +123,35 @@ MUTANTS = (
         "        if need.standing is Standing.GONE and here is not None and not is_lost:\n",
         "        if need.standing is Standing.GONE and here is None and is_lost:\n",
         (f"{BETWEEN}::test_a_bookie_that_comes_back_before_its_turn_keeps_its_place",),
+    ),
+    Mutant(
+        "a silent bookie is given up at once",
+        f"{FOLDER}/away.py",
+        "0 < away.since_ms <= then_ms",
+        "0 < away.since_ms",
+        (AWAY,),
+    ),
+    Mutant(
+        "a bookie that has answered was away all the while",
+        f"{FOLDER}/away.py",
+        "            since_ms = environment.now_ms() if member.bookie_id in silent else 0\n",
+        "            since_ms = environment.now_ms()\n",
+        (f"{REPAIR}::test_a_bookie_that_has_answered_is_not_away_any_more",),
+    ),
+    Mutant(
+        "a silent bookie is waited for where another one lacks something too",
+        f"{FOLDER}/plan.py",
+        "member in self.long or (member in self.shortly and not is_alone)",
+        "member in self.long",
+        (
+            f"{REPAIR}::test_a_silent_bookie_is_replaced_at_once_where_another_one_lacks_something_too",
+        ),
+    ),
+    Mutant(
+        "a bookie that may have the only copy is replaced",
+        f"{FOLDER}/repair.py",
+        "        if result.holes and not is_here and need.standing is not Standing.GONE:\n",
+        "        if result.holes and is_here and need.standing is not Standing.GONE:\n",
+        (f"{REPAIR}::test_a_silent_bookie_that_may_have_the_only_copy_keeps_its_place",),
     ),
 )

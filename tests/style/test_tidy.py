@@ -26,6 +26,7 @@ FILE_TIMES = {
     *("st_birthtime", "getmtime", "getctime", "getatime", "LastModified"),
 }
 COMPARES = {
+    "admin/repairing/away.py": "when a bookie has been silent for as long as an operator said",
     "log/truncation.py": "retention by age, which says so",
     "log/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
 }

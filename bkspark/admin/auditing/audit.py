@@ -82,6 +82,11 @@ class Audit:
             done += len(step.ledger_ids)
             progress(done, self._plan.ledger_count)
 
+    @property
+    def lost_bookies(self) -> frozenset[str]:
+        """Ids of bookies that were declared lost as they are registered."""
+        return frozenset(m.bookie_id for m in self._lost if m in self._addresses)
+
     def _take(self, step: Step) -> None:
         again = self._look(step)
         for _ in range(LOOKS_MAX - 1):

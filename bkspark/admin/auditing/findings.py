@@ -1,7 +1,7 @@
 """What an audit has found so far, and the report of it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from bkspark.admin.auditing.copies import Copies, Gap, worst
@@ -85,12 +85,18 @@ class Findings:
         if len(samples) < SAMPLES_MAX:
             samples.append(ledger_id)
 
-    def report(self, plan: AuditPlan) -> Report:
+    def report(self, plan: AuditPlan, lost: Collection[str] = ()) -> Report:
+        """What was found.
+
+        Args:
+            lost: ids of bookies that were declared lost: that they are silent needs no telling, and
+                what they lack is told of each ledger.
+        """
         return Report(
             VERB,
             plan.facts,
             {"ledgers": self.checked, "bookies": len(plan.bookie_ids) - len(self.silent)},
-            list(self._left()),
+            list(self._left(lost)),
             self._counters(),
             {
                 "copies": [gap_row(gap) for gap in self.gaps],
@@ -103,9 +109,10 @@ class Findings:
             },
         )
 
-    def _left(self) -> Iterator[Left]:
+    def _left(self, lost: Collection[str]) -> Iterator[Left]:
         for bookie_id, reason in sorted(self.silent.items()):
-            yield Left(f"bookie {bookie_id}", reason)
+            if bookie_id not in lost:
+                yield Left(f"bookie {bookie_id}", reason)
         where: dict[int, set[str]] = {}
         for gap in self.gaps:
             where.setdefault(gap.ledger_id, set()).add(gap.member.bookie_id)

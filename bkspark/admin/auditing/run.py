@@ -50,7 +50,7 @@ def audit(
     names = cluster.log_names() if plan.is_of_all else logs
     work.findings.recordless = dict(gone_from_lists(cluster, names, work.seen))
     work.findings.unreadable = dict(cluster.unreadable)
-    found = work.findings.report(plan)
+    found = work.findings.report(plan, work.lost_bookies)
     report = replace(found, summary=in_words(found.counters))
     for left in report.left:
         logger.info("audit: %s: %s", left.subject, left.reason)

@@ -1,6 +1,6 @@
 """What a repair is going to do, made of what an audit has found."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bkspark.admin.auditing.copies import EVERYTHING, Gap
@@ -37,6 +37,30 @@ class RepairPlan:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Members that are silent and need not be waited for, because an operator set a limit.
+
+    Attributes:
+        long: those that are silent for so long.
+        shortly: the others.
+    """
+
+    long: frozenset[Member] = frozenset()
+    shortly: frozenset[Member] = frozenset()
+
+    def is_given_up(self, member: Member, *, is_alone: bool) -> bool:
+        """Whether it is replaced.
+
+        Args:
+            is_alone: whether it is the only one who may lack what it should have.
+        """
+        return member in self.long or (member in self.shortly and not is_alone)
+
+
+NOBODY = Away()
+
+
 def row(step: Step) -> Facts:
     """A step as a row of a table."""
     place = step.need.place
@@ -51,13 +75,17 @@ def row(step: Step) -> Facts:
 
 
 def plan_of(
-    gaps: Iterable[Gap], ledgers: Mapping[int, LedgerMetadata], lost: frozenset[Member]
+    gaps: Iterable[Gap],
+    ledgers: Mapping[int, LedgerMetadata],
+    lost: Collection[Member],
+    away: Away = NOBODY,
 ) -> RepairPlan:
     """What is to be done about ``gaps``.
 
     Args:
         ledgers: those that the gaps are of; one that is not there was deleted meanwhile.
         lost: members that were declared lost.
+        away: members that need not be waited for.
     """
     found: dict[Place, list[Gap]] = {}
     open_: dict[int, str] = {}
@@ -74,7 +102,12 @@ def plan_of(
         for place in _places(gap, ledger):
             found.setdefault(place, []).append(gap)
     needs = sorted(_needs(found, ledgers), key=lambda need: need.urgency)
-    steps = (Step(n, way_of(n.standing, is_lost=n.place.member in lost)) for n in needs)
+    steps = []
+    for need in needs:
+        spare = ledgers[need.place.ledger_id].quorum.write_quorum_size - 1
+        is_given_up = away.is_given_up(need.place.member, is_alone=need.copies == spare)
+        is_lost = need.place.member in lost
+        steps.append(Step(need, way_of(need.standing, is_lost=is_lost, is_given_up=is_given_up)))
     return RepairPlan(tuple(steps), tuple(sorted(open_.items())))
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from bkspark import environment
 from bkspark.admin.auditing.audit import Audit
 from bkspark.admin.auditing.findings import Findings
-from bkspark.admin.auditing.run import dropped_ledgers, plan_audit
+from bkspark.admin.auditing.run import audit, dropped_ledgers, plan_audit
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, note_run, planned, telling
-from bkspark.admin.repairing.plan import RepairPlan, plan_of, row
+from bkspark.admin.repairing import away
+from bkspark.admin.repairing.plan import Away, RepairPlan, plan_of, row
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
@@ -18,6 +19,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.metadata import Member
 
 logger = logging.getLogger(__name__)
 
@@ -31,12 +33,18 @@ class Wanted:
     Attributes:
         logs, ledgers: these only; all if none is named.
         bytes_per_second: no more is copied; None for as much as can be.
+        lost_after: seconds after which a silent bookie is replaced; None for never.
     """
 
     logs: Collection[str] = ()
     ledgers: Collection[int] = ()
     password: Password = field(default_factory=Password)
     bytes_per_second: float | None = None
+    lost_after: float | None = None
+
+    @property
+    def is_of_all(self) -> bool:
+        return not (self.logs or self.ledgers)
 
 
 def repair(
@@ -65,7 +73,10 @@ def repair(
     began_ms = environment.now_ms()
     runner = telling(run, tell)
     found = _audited(survey, wanted, runner)
-    plan = _plan(cluster, survey, found)
+    _require_readable(survey)
+    if not dry_run:
+        away.note_silent(cluster, found.silent)
+    plan = _plan(cluster, survey, found, wanted.lost_after)
     if dry_run:
         return planned(VERB, plan)
     work = Repair(cluster, wanted.password, runner, wanted.bytes_per_second)
@@ -73,8 +84,10 @@ def repair(
     report = _report(plan, work, found, survey)
     for left in report.left:
         logger.info("repair: %s: %s", left.subject, left.reason)
-    if not (wanted.logs or wanted.ledgers):
+    if wanted.is_of_all:
         note_run(cluster, report, began_ms)
+        if work.repaired:  # what the last audit has found is not so any more
+            audit(survey, run=run, tell=tell)
     return report
 
 
@@ -82,12 +95,13 @@ def _audited(survey: Survey, wanted: Wanted, run: Runner) -> Findings:
     """What is missing; not what is there besides, so no folder is listed for that."""
     plan = plan_audit(survey, wanted.logs, wanted.ledgers)
     plan = replace(plan, steps=tuple(replace(step, shards=()) for step in plan.steps))
-    audit = Audit(survey, plan, run, dropped_ledgers(survey))
-    audit.carry_out(lambda _done, _total: None)
-    return audit.findings
+    work = Audit(survey, plan, run, dropped_ledgers(survey))
+    work.carry_out(lambda _done, _total: None)
+    return work.findings
 
 
-def _plan(cluster: Cluster, survey: Survey, found: Findings) -> RepairPlan:
+def _require_readable(survey: Survey) -> None:
+    """Who is lost, or not registered any more, must be known."""
     for prefix in (layout.BOOKIES_PREFIX, layout.LOST_PREFIX):
         for key, reason in survey.unreadable.items():
             if key.startswith(f"{prefix}/"):
@@ -95,25 +109,37 @@ def _plan(cluster: Cluster, survey: Survey, found: Findings) -> RepairPlan:
                     f"nothing is repaired: metadata record {key} cannot be read: {reason}",
                     hint="`bkspark doctor` says what is wrong with the metadata store",
                 )
+
+
+def _plan(
+    cluster: Cluster, survey: Survey, found: Findings, lost_after: float | None
+) -> RepairPlan:
+    silent = frozenset[Member]()
+    long = frozenset[Member]()
+    if lost_after is not None:
+        silent = frozenset(m for m in cluster.addresses() if m.bookie_id in found.silent)
+        long = away.away_for(cluster, found.silent, lost_after)
     ids = {gap.ledger_id for gap in found.gaps}
     seen = {ledger_id: survey.ledgers.get(str(ledger_id)) for ledger_id in ids}
     ledgers = {ledger_id: one.value for ledger_id, one in seen.items() if one is not None}
-    return plan_of(found.gaps, ledgers, cluster.lost_members())
+    return plan_of(found.gaps, ledgers, cluster.lost_members(), Away(long, silent - long))
 
 
 def _report(plan: RepairPlan, work: Repair, found: Findings, survey: Survey) -> Report:
     done = {
         "ledgers": len(work.repaired),
-        "copies": work.counts["places"],
+        "places": work.counts["places"],
         "bytes": work.counts["bytes"],
     }
+    left = list(_left(plan, work, found, survey))
     return Report(
         VERB,
         plan.facts,
         done,
-        list(_left(plan, work, found, survey)),
+        left,
         _counters(work.counts, len(work.repaired)),
         {"repaired": [row(step) for step in work.done]},
+        f"{len(left):,} left" if left else "",
     )
 
 

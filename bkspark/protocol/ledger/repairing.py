@@ -7,7 +7,8 @@ witnesses away, or race its writer (RB-24, R18). Its copies are made when it is 
 
 Rule 2. What is unknown is not missing. A member that answers gets its copies where it is; one that
 surely has nothing any more is replaced; of one that is silent nothing is known, and it is waited
-for (RB-09).
+for (RB-09), unless an operator has said for how long. Then it is replaced where all that it should
+have is found elsewhere: after that time, or at once where another one lacks something too.
 
 Rule 3. A repair changes one place of one fragment, for one that has the copies already, durable and
 looked at. It is stored by compare-and-set on the very record that was read before anything was
@@ -84,14 +85,15 @@ class Way(Enum):
     WAIT = "wait"
 
 
-def way_of(standing: Standing, *, is_lost: bool) -> Way:
+def way_of(standing: Standing, *, is_lost: bool, is_given_up: bool = False) -> Way:
     """What to do about a member (rule 2).
 
     Args:
         is_lost: whether it was declared lost: then no ledger is given to it, also if it answers.
+        is_given_up: whether it has been silent for long enough.
     """
     if standing is Standing.SILENT:
-        return Way.WAIT
+        return Way.REPLACE if is_given_up else Way.WAIT
     return Way.REPLACE if standing is Standing.GONE or is_lost else Way.FILL
 
 

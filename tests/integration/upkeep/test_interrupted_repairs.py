@@ -67,7 +67,7 @@ def interrupted(scene: Scene, number: int, moment: Moment, *, dies: bool) -> boo
         faults.forget()
         faults.decide = crash_at(number, moment) if dies else fail_at(number, moment)
         with suppress(Crash, BookKeeperError):
-            repaired(scene.rig)
+            repaired(scene.rig, ledgers=[scene.rows, scene.ledger_id])
         is_reached = len(faults.trace) > number
         faults.forget()
     return is_reached

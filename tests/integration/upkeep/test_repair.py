@@ -96,7 +96,7 @@ def test_a_bookie_that_answers_gets_its_copies_where_it_is(
     one = members(rig, ledger_id)[0]
     take(rig, one, word, ledger_id)
     report = repaired(rig)
-    assert (report.left, report.done["copies"], report.done["ledgers"]) == ([], 1, 1)
+    assert (report.left, report.done["places"], report.done["ledgers"]) == ([], 1, 1)
     assert members(rig, ledger_id)[0] == one
     assert_whole(rig)
     assert rig.rows() == flat(PARTITIONS)
@@ -146,7 +146,7 @@ def test_a_bookie_that_is_silent_keeps_its_place(rig: Rig) -> None:
     assert members(rig, ledger_id) == before
     assert report.exit_status == 1
     assert "is unknown, so it keeps its place" in report.left[0].reason
-    assert report.done["copies"] == 0
+    assert report.done["places"] == 0
     rig.bring_back(before[0], away)
     assert_whole(rig)
 
@@ -320,3 +320,78 @@ def test_the_plan_names_the_worst_first_and_changes_nothing(make_rig: Callable[.
     assert {name: rig.names(name) for name in rig.urls} == before
     assert repaired(rig).plan == report.plan
     assert_whole(rig)
+
+
+def test_a_silent_bookie_is_replaced_when_it_was_so_for_as_long_as_was_said(
+    make_rig: Callable[..., Rig],
+) -> None:
+    rig = make_rig(kind="memory", bookie_count=6)
+    ledger_id = written(rig)
+    one = members(rig, ledger_id)[0]
+    away = rig.lose(one)
+    assert repaired(rig, lost_after=0, dry_run=True).plan["steps"][0]["way"] == "wait"
+    assert repaired(rig, lost_after=3600).exit_status == 1
+    rig.bring_back(one, away)
+    assert repaired(rig).exit_status == 0
+    rig.lose(one)
+    assert repaired(rig, lost_after=3600).exit_status == 1
+    assert one in members(rig, ledger_id)
+    assert repaired(rig, lost_after=0).exit_status == 0
+    assert one not in members(rig, ledger_id)
+    rig.bring_back(one, away)
+    assert_whole(rig)
+
+
+def test_a_silent_bookie_is_replaced_at_once_where_another_one_lacks_something_too(
+    make_rig: Callable[..., Rig],
+) -> None:
+    rig = make_rig(kind="memory", bookie_count=6)
+    ledger_id = written(rig)
+    one, other, _ = members(rig, ledger_id)
+    away = rig.lose(one)
+    take(rig, other, "/journal/", ledger_id)
+    ways = {s["way"] for s in repaired(rig, dry_run=True).plan["steps"]}
+    assert ways == {"wait", "fill"}
+    assert repaired(rig, lost_after=3600).exit_status == 0
+    assert one not in members(rig, ledger_id)
+    rig.bring_back(one, away)
+    assert_whole(rig)
+    assert values(rig, ledger_id) == VALUES
+
+
+def test_a_silent_bookie_that_may_have_the_only_copy_keeps_its_place(
+    make_rig: Callable[..., Rig],
+) -> None:
+    rig = make_rig(kind="memory", bookie_count=6)
+    ledger_id = written(rig)
+    one, *others = members(rig, ledger_id)
+    away = rig.lose(one)
+    for other in others:
+        take(rig, other, "/journal/", ledger_id)
+    report = repaired(rig, lost_after=0)
+    assert report.exit_status == 1
+    assert one in members(rig, ledger_id)
+    rig.bring_back(one, away)
+    assert repaired(rig).exit_status == 0
+    assert_whole(rig)
+    assert values(rig, ledger_id) == VALUES
+
+
+def test_a_bookie_that_has_answered_is_not_away_any_more(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(kind="memory", bookie_count=4)
+    one = members(rig, written(rig))[0]
+    away = rig.lose(one)
+    repaired(rig)
+    first = _away_since(rig, one)
+    repaired(rig)
+    again = _away_since(rig, one)
+    rig.bring_back(one, away)
+    repaired(rig)
+    assert (first > 0, again, _away_since(rig, one)) == (True, first, 0)
+
+
+def _away_since(rig: Rig, bookie_id: str) -> int:
+    with Cluster(rig.uri) as cluster:
+        seen = cluster.away.get(bookie_id)
+        assert seen is not None
+        return seen.value.since_ms

@@ -5,12 +5,16 @@ import pytest
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
 from bkspark.format.recovery import (
+    AWAY_KIND,
     LOST_KIND,
     STUCK_KIND,
+    AwayBookie,
     LostBookie,
     StuckRecovery,
+    decode_away,
     decode_lost,
     decode_stuck,
+    encode_away,
     encode_lost,
     encode_stuck,
 )
@@ -72,3 +76,14 @@ def test_a_hostile_incarnation_is_refused(value: object) -> None:
     other = envelope.encode(LOST_KIND, layout.lost_key("bookie-1"), fields | {"id": "bookie-2"})
     with pytest.raises(CorruptDataError):
         decode_lost("bookie-1", other)
+
+
+def test_a_silent_bookie_is_read_back_and_damage_is_seen() -> None:
+    away = AwayBookie("bookie-1", "ab" * 16, 12)
+    data = encode_away(away, "00" * 8)
+    assert decode_away("bookie-1", data) == away
+    fields = {"nonce": "00" * 8, "id": "bookie-1", "incarnation": "ab" * 16, "since_ms": 1}
+    for wrong in ({"id": "bookie-2"}, {"incarnation": "../x"}, {"since_ms": "1"}):
+        broken = envelope.encode(AWAY_KIND, layout.away_key("bookie-1"), fields | wrong)
+        with pytest.raises(CorruptDataError):
+            decode_away("bookie-1", broken)

@@ -1,0 +1,58 @@
+"""Make the copies that are missing of closed ledgers again, the worst first.
+
+    spark-submit jobs/repair.py --metadata file:///data/bk
+
+Prints one JSON line: the report, with its plan, what was done, what is left and why, and counters.
+Executors copy from bookie to bookie. The exit status is 1 if something is left, and 2 if the call
+has to be changed.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from bkspark import verbs
+from bkspark.cli.output import note
+from bkspark.spark.job import run_job
+
+
+def main(argv: list[str]) -> int:
+    return run_job(_repair, argv, note)
+
+
+def _repair(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
+    parser.add_argument("--log", action="append", default=[], help="only this log")
+    parser.add_argument("--ledger", action="append", default=[], type=int, help="only this ledger")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
+    parser.add_argument(
+        "--lost-after", type=float, help="seconds; replace also who is silent for so long"
+    )
+    parser.add_argument("--max-bytes-per-second", type=float, help="copy no more than that")
+    parser.add_argument("--password-file", default="", help="holds the ledger password")
+    parser.add_argument("--password-env", default="", help="environment variable that holds it")
+    parser.add_argument("--yes", action="store_true", help="it never asks")
+    arguments = parser.parse_args(argv)
+
+    report = verbs.repair(
+        arguments.metadata,
+        logs=arguments.log,
+        ledgers=arguments.ledger,
+        dry_run=arguments.dry_run,
+        lost_after=arguments.lost_after,
+        password_file=arguments.password_file,
+        password_env=arguments.password_env,
+        max_bytes_per_second=arguments.max_bytes_per_second,
+        spark=SparkSession.builder.appName("bkspark repair").getOrCreate(),
+        tell=note,
+    )
+    print(json.dumps(report.document))
+    return report.exit_status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
