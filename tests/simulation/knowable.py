@@ -38,6 +38,7 @@ class _Member:
         records: all that it surely shows to whoever asks.
         reached: the last entry in the writer's own journal.
         looks_whole: whether nothing but others' word tells that it has lost anything.
+        ends_whole: the same for who looks at the end of its journal only, as readers do.
     """
 
     index: int
@@ -46,6 +47,7 @@ class _Member:
     records: tuple[AddRecord, ...]
     reached: int
     looks_whole: bool
+    ends_whole: bool
 
     @property
     def last_add_confirmed(self) -> int:
@@ -105,22 +107,35 @@ def _member(ledger: Ledger, index: int, files: Files) -> _Member:
         for copy, *place in ledger.copies
         if copy[0] == "record" and place == [member.bookie_id, member.incarnation]
     }
+    end = _end(files.get(own, b""), ledger_id)
+    records = shown.records if end in shown.records else (*shown.records, *filter(None, [end]))
     sure = [
         record
-        for record in shown.records
+        for record in records
         if (step := ledger.checked.get((record.first_entry_id, member.bookie_id))) is not None
         and (ledger.left_open is None or step < ledger.left_open)
     ]
+    is_begun = bool(shown.frames) or not fragment.has_headers
+    has_all_else = layout.permission(ledger_id, fragment.term, fragment.token) in files and is_begun
     return _Member(
         index,
         frozenset(number for number in ever - present if number >= fragment.first_entry_id),
         frozenset(record.first_entry_id for record in sure),
         tuple(sure),
-        max((frame.record.last_entry_id for frame in shown.frames), default=-1),
-        shown.tail is journal.Tail.CLEAN
-        and layout.permission(ledger_id, fragment.term, fragment.token) in files
-        and (bool(shown.frames) or not fragment.has_headers),
+        max((record.last_entry_id for record in (*shown.records, *sure)), default=-1),
+        has_all_else and shown.tail is journal.Tail.CLEAN,
+        has_all_else and (end is not None or shown.tail is journal.Tail.CLEAN),
     )
+
+
+def _end(data: bytes, ledger_id: int) -> AddRecord | None:
+    """The record that a journal ends with, whatever is in front of it."""
+    length = journal.last_frame_length(data, len(data))
+    if length is None:
+        return None
+    begin = len(data) - length
+    frame = journal.decode_frame(data[begin:], _DIGESTER, ledger_id=ledger_id, position=begin)
+    return None if frame is None else frame.record
 
 
 def _firsts(data: bytes, ledger_id: int) -> Iterator[int]:
@@ -143,14 +158,15 @@ def _is_misled(
         if listens and record.last_add_confirmed >= first:
             for index, entry_id in enumerate(record.stored):
                 had[index] = max(entry_id, had.get(index, -1))
-    believed = [m for m in answering if m.looks_whole and m.reached >= had.get(m.index, -1)]
-    if not any(member.lost for member in believed):
-        return False
+    has_all = [m for m in answering if m.reached >= had.get(m.index, -1)]
     said = {member.index: member.last_add_confirmed for member in answering}
-    end = confirmed(quorum, said, {member.index for member in believed}, first - 1)
+    read = [member for member in has_all if member.ends_whole]
+    end = confirmed(quorum, said, {member.index for member in read}, first - 1)
     before = {m.index: ledger.acked if m.lost else m.last_add_confirmed for m in members}
-    if end.is_known and end.least < confirmed(quorum, before, before, first - 1).least:
+    is_shorter = end.least < confirmed(quorum, before, before, first - 1).least
+    if any(member.lost for member in read) and end.is_known and is_shorter:
         return True
+    believed = [member for member in has_all if member.looks_whole]
     known = max([first - 1, *said.values()])
     shown = {number for member in answering for number in member.held}
     for number in {number for member in believed for number in member.lost} - shown:
