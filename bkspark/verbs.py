@@ -1,11 +1,14 @@
 """The maintenance verbs as Python calls: the same options and the same report as on a shell."""
 
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bkspark.admin.auditing import run as auditing
 from bkspark.admin.collecting import run as collecting
 from bkspark.admin.maintenance import Progress, Report, Tell
+from bkspark.admin.recovering import run as recovering
+from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.admin.repairing import run as repairing
 from bkspark.admin.scrubbing import run as scrubbing
 from bkspark.admin.scrubbing.plan import Wanted
@@ -192,6 +195,63 @@ def scrub(
             tell=tell,
             progress=progress,
         )
+
+
+def recover(
+    metadata_uri: str = "",
+    *,
+    ledgers: Collection[int] = (),
+    open_grace: float = OPEN_GRACE_SECONDS,
+    dry_run: bool = False,
+    password: str = "",
+    password_file: str = "",
+    password_env: str = "",
+    spark: "SparkSession | None" = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Close every ledger whose writer is gone, without losing an acknowledged entry.
+
+    Args:
+        ledgers: these, whoever may write to them; all whose writers are gone if none is named.
+        open_grace: the writer of an open ledger is taken for gone once the ledger was seen
+            unchanged for so many seconds, by this verb; the first time it is only remembered.
+        dry_run: only plans, and remembers nothing.
+        password, password_file, password_env: of ledgers that have one; those with others are left.
+        spark: recovers each ledger by a task of this session, not by a thread of this process.
+        tell: told a line about bookies that are waited for before anything is recovered.
+        progress: told how many of how many ledgers are done.
+
+    Raises:
+        InvalidRequestError: a number is out of range.
+        NoSuchLedgerError: there is no such ledger.
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+    arguments.require_number("open_grace", open_grace, hint="give seconds", may_be_0=True)
+    wanted = recovering.Wanted(
+        [arguments.whole_number("a ledger id", number) for number in ledgers],
+        open_grace,
+        Password(file=password_file, env=password_env, literal=password),
+    )
+    run = _runner(spark, "recover")
+    with Survey(arguments.metadata_uri(metadata_uri)) as cluster:
+        return recovering.recover_many(
+            cluster,
+            wanted,
+            dry_run=dry_run,
+            run=run,
+            recover=_recoverer(spark),
+            tell=tell,
+            progress=progress,
+        )
+
+
+def _recoverer(spark: "SparkSession | None") -> recovering.SideBySide | None:
+    if spark is None:
+        return None
+    from bkspark.spark.actions import recover_ledgers
+
+    return partial(recover_ledgers, spark.sparkContext)
 
 
 def _runner(spark: "SparkSession | None", verb: str) -> Runner | None:

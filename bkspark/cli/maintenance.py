@@ -8,6 +8,7 @@ import typer
 
 from bkspark import verbs
 from bkspark.admin.maintenance import Report
+from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.cli.output import (
     Column,
     note,
@@ -72,6 +73,12 @@ _STEPS = (
     Column("way", "way"),
     Column("reason", "reason"),
 )
+_RECOVERED = (
+    Column("ledger", "ledger_id"),
+    Column("last entry", "last_entry_id"),
+    Column("groups kept", "groups_kept"),
+    Column("losses", "losses"),
+)
 _LEFT_MAX = 5
 
 
@@ -79,6 +86,7 @@ def add_to(app: typer.Typer) -> None:
     """Declare the commands."""
     app.command(epilog=COMMON)(audit)
     app.command(epilog=COMMON)(collect)
+    app.command(epilog=COMMON)(recover)
     app.command(epilog=COMMON)(scrub)
     app.command(epilog=COMMON)(repair)
 
@@ -129,6 +137,51 @@ def collect(
             progress=progress,
         )
     show(report, "ledgers", _FREED, as_json=session.as_json)
+    raise typer.Exit(report.exit_status)
+
+
+def recover(
+    context: typer.Context,
+    ledger: Annotated[
+        list[int] | None, typer.Argument(metavar="[ID]...", help="These, whoever writes to them.")
+    ] = None,
+    is_all: Annotated[
+        bool, typer.Option("--all", help="Every ledger whose writer is gone.")
+    ] = False,
+    open_grace: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="How long an open ledger must be seen unchanged."),
+    ] = OPEN_GRACE_SECONDS,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+    dry_run: DryRunOption = False,
+    spark: SparkOption = False,
+) -> None:
+    """Close many ledgers in one run.
+
+    No acknowledged entry is lost. With --all those that wait for a recovery, and open ones that
+    were seen unchanged for --open-grace; what is seen is remembered from run to run. What cannot
+    be decided yet is left with the reason, and holds up no other. Exit status 1 if something is.
+    """
+    if bool(ledger) is is_all:
+        raise InvalidRequestError(
+            "neither ledgers nor --all were given" if not ledger else "--all goes without ledgers",
+            hint="name the ledgers, or give --all for every one whose writer is gone",
+        )
+    session = session_of(context)
+    with progress_bar("ledgers") as progress:
+        report = verbs.recover(
+            session.metadata_uri,
+            ledgers=ledger or (),
+            open_grace=open_grace,
+            dry_run=dry_run,
+            password_file=password_file,
+            password_env=password_env,
+            spark=spark_session("bkspark recover") if spark else None,
+            tell=note,
+            progress=progress,
+        )
+    show(report, "recovered", _RECOVERED, as_json=session.as_json)
     raise typer.Exit(report.exit_status)
 
 

@@ -14,6 +14,7 @@ In the metadata store::
     cursors/<log>/<name>
     pages/<log>/<page>           older ledgers of a log, whose record names the page
     lost/<bookie>                bookies that operators declared lost for ever
+    open/ledgers                 since when open ledgers were seen unchanged: for manners
     damaged/<bookie>             copies on it that a scrub found damaged
     recoveries/<ledger>          why the ledger's last recovery could not close it: for people
     gone/<page>                  ids of ledgers of which nothing is left: 4,096 of them on a page
@@ -57,6 +58,7 @@ CURSORS_PREFIX = "cursors"
 LOST_PREFIX = "lost"
 DAMAGED_PREFIX = "damaged"
 AWAY_PREFIX = "away"
+OPEN_LEDGERS_KEY = "open/ledgers"
 RECOVERIES_PREFIX = "recoveries"
 REPORTS_PREFIX = "reports"
 GONE_PREFIX = "gone"

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bkspark import environment
+from bkspark.admin.recovering.task import Recovered, RecoverLedger
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
@@ -171,6 +172,24 @@ def recover_ledger(
             tell=tell,
             accepts_loss=lambda _loss: accepts_loss,
         )
+
+
+def recover_ledgers(context: SparkContext, tasks: Sequence[RecoverLedger]) -> list[Recovered]:
+    """Recover ledgers as the tasks of one Spark job, each of them by itself.
+
+    Executors need the metadata store, the bookies, and the password where its reference names it.
+
+    Raises:
+        OutcomeUnknownError: the job failed; what was recovered by then is.
+    """
+    if not tasks:
+        return []
+    try:
+        return context.parallelize(tasks, len(tasks)).map(RecoverLedger.run).collect()
+    except (Py4JError, PySparkException) as error:
+        raise OutcomeUnknownError(
+            f"Spark did not finish the recoveries: {_first_line(error)}", hint="run it again"
+        ) from error
 
 
 def _first_line(error: Exception) -> str:

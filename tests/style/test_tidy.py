@@ -27,12 +27,14 @@ FILE_TIMES = {
 }
 COMPARES = {
     "admin/repairing/away.py": "when a bookie has been silent for as long as an operator said",
+    "admin/recovering/run.py": "how long an open ledger was seen unchanged: manners, not safety",
     "log/truncation.py": "retention by age, which says so",
     "log/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
 }
 STAMPS = {
     *("admin/auditing/run.py", "admin/collecting/run.py", "admin/maintenance.py"),
     *("admin/repairing/run.py", "admin/scrubbing/run.py"),
+    "admin/recovering/run.py",
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
     *("log/cursors.py", "log/log_handle.py"),

@@ -1,0 +1,158 @@
+"""``recover``: plan, recover all side by side, report.
+
+Rule. Each ledger is recovered by itself, as by ``bkspark ledger recover``, so whatever becomes of
+one holds up no other, and a run that is killed has recovered some of them.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from bkspark import environment
+from bkspark.admin.auditing.run import dropped_ledgers
+from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS, RecoverPlan, plan_of
+from bkspark.admin.recovering.sighting import OpenLedgers
+from bkspark.admin.recovering.task import Recovered, RecoverLedger
+from bkspark.admin.survey import Survey
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+
+logger = logging.getLogger(__name__)
+
+VERB = "recover"
+AT_ONCE = 8
+"""So many are recovered side by side in one process."""
+
+SideBySide = Callable[[Sequence[RecoverLedger]], Sequence[Recovered]]
+"""Recovers ledgers, each by itself, and says what came of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for.
+
+    Attributes:
+        ledgers: these, whoever may write to them; all whose writers are gone if none is named.
+        open_grace: an open ledger is taken for left once it was seen unchanged for so many seconds.
+    """
+
+    ledgers: Collection[int] = ()
+    open_grace: float = OPEN_GRACE_SECONDS
+    password: Password = field(default_factory=Password)
+
+
+def recover_many(
+    cluster: Survey,
+    wanted: Wanted,
+    *,
+    dry_run: bool = False,
+    run: Runner | None = None,
+    recover: SideBySide | None = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Close ledgers; none that is acknowledged is lost, and what cannot be decided is left.
+
+    Args:
+        dry_run: only plans, and remembers nothing.
+        run: how open ledgers are looked at; None for threads of this process.
+        recover: how ledgers are recovered; None for threads of this process.
+
+    Raises:
+        NoSuchLedgerError: a ledger that was named is not there.
+        CorruptDataError: what was seen of open ledgers cannot be read.
+    """
+    plan = _planned(cluster, wanted, telling(run, tell), is_noted=not dry_run)
+    if dry_run:
+        return planned(VERB, plan)
+    tasks = [RecoverLedger(cluster.uri, x.ledger_id, wanted.password) for x in plan.ledgers]
+    found = (recover or _in_threads(progress))(tasks)
+    report = _report(plan, found, cluster)
+    for left in report.left:
+        logger.info("recover: %s: %s", left.subject, left.reason)
+    return report
+
+
+def _planned(cluster: Survey, wanted: Wanted, run: Runner, *, is_noted: bool) -> RecoverPlan:
+    now_ms = environment.now_ms()
+    if wanted.ledgers:
+        ids = sorted(set(wanted.ledgers))
+        named = [cluster.ledger(ledger_id).value for ledger_id in ids]
+        unclosed = [ledger for ledger in named if ledger.state is not LedgerState.CLOSED]
+        return plan_of(unclosed, {}, now_ms, wanted.open_grace)
+    unclosed = _unclosed(cluster)
+    known = OpenLedgers(cluster)
+    seen = known.look([x for x in unclosed if x.state is LedgerState.OPEN], run, now_ms)
+    if is_noted:
+        known.note(seen)
+    return plan_of(unclosed, seen, now_ms, wanted.open_grace)
+
+
+def _unclosed(cluster: Cluster) -> list[LedgerMetadata]:
+    """Those that are neither closed nor deleted, nor dropped from their log."""
+    dropped = dropped_ledgers(cluster)
+    found = (cluster.ledgers.get(str(ledger_id)) for ledger_id in cluster.ledger_ids())
+    done = (LedgerState.CLOSED, LedgerState.DELETING)
+    return [
+        seen.value
+        for seen in found
+        if seen is not None and seen.value.state not in done and seen.value.ledger_id not in dropped
+    ]
+
+
+def _in_threads(progress: Progress) -> SideBySide:
+    def recover(tasks: Sequence[RecoverLedger]) -> Sequence[Recovered]:
+        done: list[int] = []
+        progress(0, len(tasks))
+
+        def work(task: RecoverLedger) -> Recovered:
+            result = task.run()
+            done.append(task.ledger_id)
+            progress(len(done), len(tasks))
+            return result
+
+        return environment.for_each(work, tasks, at_once=AT_ONCE, name="recover")
+
+    return recover
+
+
+def _report(plan: RecoverPlan, found: Sequence[Recovered], cluster: Survey) -> Report:
+    closed = [one for one in found if one.last_entry_id is not None]
+    lossy = [one for one in closed if one.losses]
+    left = [Left(f"ledger {one.ledger_id}", one.problem) for one in found if one.problem]
+    left += [Left(f"metadata record {key}", why) for key, why in sorted(cluster.unreadable.items())]
+    words = []
+    if lossy:
+        words.append(f"{len(lossy):,} with losses")
+    if plan.waiting:
+        words.append(f"{len(plan.waiting):,} open ones left to their writers")
+    if left:
+        words.append(f"{len(left):,} left")
+    return Report(
+        VERB,
+        plan.facts,
+        {"ledgers": len(closed)},
+        left,
+        {
+            "NUM_LEDGERS_RECOVERED": len(closed),
+            "NUM_LEDGERS_RECOVERED_WITH_LOSSES": len(lossy),
+            "NUM_LEDGERS_NOT_RECOVERED": sum(bool(one.problem) for one in found),
+            "NUM_OPEN_LEDGERS_LEFT_TO_THEIR_WRITERS": len(plan.waiting),
+        },
+        {
+            "recovered": [
+                {
+                    "ledger_id": one.ledger_id,
+                    "last_entry_id": one.last_entry_id,
+                    "groups_kept": one.kept,
+                    "losses": list(one.losses),
+                }
+                for one in closed
+            ],
+            "open": [{"ledger_id": i, "reason": reason} for i, reason in plan.waiting],
+        },
+        ", ".join(words),
+    )

@@ -1,0 +1,95 @@
+"""Looking at open ledgers: how much each bookie has of them, and since when that is so."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
+from bkspark.cluster.records import Records
+from bkspark.errors import BookieUnavailableError
+from bkspark.format import layout, open_ledgers
+from bkspark.format.open_ledgers import LEDGERS_MAX, Sightings
+from bkspark.ledger.journals.journal_folder import find_journals, journals_of
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.idleness import Sighting, seen_again
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+
+
+@dataclass(frozen=True, slots=True)
+class Weigh:
+    """Look how much a bookie has of some ledgers; picklable."""
+
+    address: BookieAddress
+    ledgers: tuple[LedgerMetadata, ...]
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, int]:
+        """By ledger id, without those that it gives no sure answer about."""
+        found: dict[int, int] = {}
+        try:
+            with open_bookie(self.address).open_root() as root:
+                for ledger in self.ledgers:
+                    found[ledger.ledger_id] = self._size(root, ledger)
+                    beat()
+        except BookieUnavailableError:
+            return found
+        return found
+
+    def _size(self, root: BookieRoot, ledger: LedgerMetadata) -> int:
+        """Bytes of its journals, and how many entry logs: it grows while somebody writes."""
+        member = self.address.member
+        known = journals_of(ledger, member)
+        names = find_journals(root, member.bookie_id, ledger.ledger_id, known).names
+        entry_logs = root.list(layout.entries_folder(ledger.ledger_id))
+        return sum(root.size(name) or 0 for name in names) + len(entry_logs)
+
+
+class OpenLedgers:
+    """What is remembered of the open ledgers of a cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._records: Records[Sightings] = Records(
+            cluster.store, lambda name: name, open_ledgers.encode, open_ledgers.decode
+        )
+
+    def look(self, ledgers: Sequence[LedgerMetadata], run: Runner, now_ms: int) -> Sightings:
+        """How open ledgers are now, and since when; nothing is noted."""
+        sizes = self._weighed(ledgers, run)
+        seen = self._records.get(layout.OPEN_LEDGERS_KEY)
+        before = {} if seen is None else seen.value
+        return {
+            ledger.ledger_id: seen_again(
+                before.get(ledger.ledger_id),
+                Sighting(ledger.ledger_id, writer_of(ledger), now_ms, sizes[ledger.ledger_id]),
+            )
+            for ledger in ledgers
+        }
+
+    def note(self, seen: Sightings) -> None:
+        """Remember ``seen``, those that are unchanged for longest first if there is no room."""
+        kept = sorted(seen.values(), key=lambda one: (one.since_ms, one.ledger_id))[:LEDGERS_MAX]
+        after = {one.ledger_id: one for one in sorted(kept, key=lambda one: one.ledger_id)}
+        known = self._records.get(layout.OPEN_LEDGERS_KEY)
+        if known is not None or after:
+            self._records.update(layout.OPEN_LEDGERS_KEY, lambda _before: after, seen=known)
+
+    def _weighed(self, ledgers: Iterable[LedgerMetadata], run: Runner) -> dict[int, dict[str, int]]:
+        addresses = self._cluster.addresses()
+        of_member: dict[Member, list[LedgerMetadata]] = {}
+        sizes: dict[int, dict[str, int]] = {}
+        for ledger in ledgers:
+            sizes[ledger.ledger_id] = {}
+            for member in set(ledger.last_fragment.ensemble) & addresses.keys():
+                of_member.setdefault(member, []).append(ledger)
+        looks = [Weigh(addresses[member], tuple(theirs)) for member, theirs in of_member.items()]
+        for look, answer in zip(looks, run(looks), strict=True):
+            for ledger_id, size in answer.items() if isinstance(answer, dict) else ():
+                sizes[ledger_id][look.address.bookie_id] = size
+        return sizes
+
+
+def writer_of(ledger: LedgerMetadata) -> str:
+    """What changes when somebody takes over, or puts a bookie in another one's place."""
+    return f"{ledger.term}-{ledger.token}-{len(ledger.fragments)}"

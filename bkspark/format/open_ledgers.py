@@ -1,0 +1,54 @@
+"""What was seen of open ledgers, and since when they are unchanged: for manners alone.
+
+One record, however many there are; those for which there is no room are not remembered.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bkspark.errors import CorruptDataError
+from bkspark.format import envelope, layout
+from bkspark.format.strict_json import Fields
+from bkspark.protocol.ledger.idleness import Sighting
+
+KIND = "open"
+
+LEDGERS_MAX = 2000
+"""So the record has less than 768 kB."""
+
+Sightings = Mapping[int, Sighting]
+"""By ledger id."""
+
+
+def encode(seen: Sightings, nonce: str) -> bytes:
+    value: dict[str, Any] = {
+        "nonce": nonce,
+        "ledgers": [
+            {
+                "ledger": one.ledger_id,
+                "writer": one.writer,
+                "since_ms": one.since_ms,
+                "sizes": dict(one.sizes),
+            }
+            for _, one in sorted(seen.items())
+        ],
+    }
+    return envelope.encode(KIND, layout.OPEN_LEDGERS_KEY, value)
+
+
+def decode(key: str, data: bytes) -> Sightings:
+    """Raises ``CorruptDataError``: damaged, or malformed."""
+    fields = envelope.decode(KIND, key, data)
+    found = [_sighting(item) for item in fields.objects("ledgers")]
+    if len(found) > LEDGERS_MAX:
+        raise CorruptDataError(f"{fields.what} has more ledgers than there is room for")
+    return {one.ledger_id: one for one in found}
+
+
+def _sighting(fields: Fields) -> Sighting:
+    return Sighting(
+        fields.take("ledger", int),
+        fields.take("writer", str),
+        fields.take("since_ms", int),
+        fields.mapping("sizes", int),
+    )

@@ -1,0 +1,77 @@
+"""Mutants of recovering many ledgers: whose writers are left alone, and what holds up whom."""
+
+from .mutant import Mutant
+
+MANY = "tests/integration/upkeep/test_recover_many.py"
+IDLE = "tests/unit/protocol/test_idleness.py"
+LATER = (
+    f"{MANY}::test_an_open_ledger_is_recovered_once_it_was_seen_unchanged_for_long_enough[memory]"
+)
+AT_WORK = f"{MANY}::test_a_writer_that_was_at_work_meanwhile_is_left_alone[memory]"
+CHANGE = f"{IDLE}::test_any_change_begins_it_anew"
+DRY = f"{MANY}::test_a_dry_run_recovers_and_remembers_nothing[memory]"
+NAMED = f"{MANY}::test_ledgers_that_are_named_are_recovered_at_once[memory]"
+
+MUTANTS = (
+    Mutant(
+        "an open ledger is recovered at first sight",
+        "admin/recovering/plan.py",
+        "            and not is_idle(sighting, now_ms, open_grace)\n",
+        "            and False\n",
+        (LATER, AT_WORK),
+    ),
+    Mutant(
+        "what was written meanwhile is no sign of life",
+        "protocol/ledger/idleness.py",
+        "        return now\n    return replace(",
+        "        return before\n    return replace(",
+        (AT_WORK, CHANGE),
+    ),
+    Mutant(
+        "who took over meanwhile is taken for who was there",
+        "protocol/ledger/idleness.py",
+        "before.writer != now.writer or ",
+        "",
+        (CHANGE,),
+    ),
+    Mutant(
+        "a bookie that does not answer is a sign of life",
+        "protocol/ledger/idleness.py",
+        "now.sizes.get(who, size) != size",
+        "now.sizes.get(who) != size",
+        (
+            f"{IDLE}::test_who_does_not_answer_is_remembered_and_proves_nothing",
+            f"{MANY}::test_a_bookie_that_is_away_is_no_change[memory]",
+        ),
+    ),
+    Mutant(
+        "what was seen is not remembered",
+        "admin/recovering/run.py",
+        "        known.note(seen)\n",
+        "        pass\n",
+        (LATER,),
+    ),
+    Mutant(
+        "a dry run remembers what it saw",
+        "admin/recovering/run.py",
+        "is_noted=not dry_run",
+        "is_noted=True",
+        (DRY,),
+    ),
+    Mutant(
+        "a ledger that is stuck holds up the others",
+        "admin/recovering/task.py",
+        "        except BookKeeperError as error:\n"
+        "            return Recovered(self.ledger_id, problem=str(error))\n",
+        "",
+        (f"{MANY}::test_a_ledger_whose_password_was_not_given_is_left[memory]",),
+    ),
+    Mutant(
+        "a ledger that was named waits for its writer",
+        "admin/recovering/run.py",
+        "        return plan_of(unclosed, {}, now_ms, wanted.open_grace)\n",
+        "        return plan_of(unclosed, OpenLedgers(cluster).look(unclosed, run, now_ms), now_ms,"
+        " wanted.open_grace)\n",
+        (NAMED,),
+    ),
+)
