@@ -8,6 +8,9 @@ import pytest
 
 from bkspark.cli import doctor
 from bkspark.cli.findings import Level
+from tests.benchmarks.dataframe import SETTINGS
+
+SHIPPED = Path(__file__).parents[3] / "conf" / "bookkeeper.conf"
 
 
 def found(subject, uri=""):
@@ -86,11 +89,32 @@ def test_it_is_told_how_spark_and_python_talk(monkeypatch, tmp_path, line, level
     assert finding.level is level
 
 
+@pytest.mark.parametrize("folder", [None, "empty"])
+def test_without_settings_of_spark_it_is_told_what_makes_reads_faster(
+    monkeypatch, tmp_path, folder
+):
+    """After ``pip install`` there are none, and no variable names a place for them."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    if folder is not None:
+        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    [finding] = found("sockets")
+    assert finding.level is Level.WARN
+    assert "a quarter less time" in finding.message
+    assert "spark.python.unix.domain.socket.enabled=true" in finding.fix
+    assert "conf/bookkeeper.conf" in finding.fix
+
+
 def test_the_settings_that_are_shipped_are_those_that_doctor_looks_for(monkeypatch, tmp_path):
-    shipped = Path(__file__).parents[3] / "conf" / "bookkeeper.conf"
-    (tmp_path / "spark-defaults.conf").write_text(shipped.read_text())
+    (tmp_path / "spark-defaults.conf").write_text(SHIPPED.read_text())
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert {found(name)[0].level for name in ("sockets", "speculation")} == {Level.OK}
+
+
+def test_the_settings_that_are_shipped_are_those_that_speed_was_measured_with():
+    lines = [line.split(maxsplit=1) for line in SHIPPED.read_text().splitlines()]
+    shipped = dict(line for line in lines if line and not line[0].startswith("#"))
+    assert shipped.items() >= SETTINGS.items()
 
 
 def test_the_cluster_is_looked_at_if_one_is_named(small_cluster):
