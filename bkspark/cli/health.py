@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from bkspark import environment
 from bkspark.admin import views
 from bkspark.admin.auditing.findings import CHECKED, VERB
 from bkspark.admin.auditing.holding import known_fragments
@@ -15,10 +16,16 @@ from bkspark.cli import bookie_health
 from bkspark.cli.findings import Finding, Level
 from bkspark.cli.output import plural
 from bkspark.cluster.cluster import Cluster
+from bkspark.format import layout
 from bkspark.format.report_record import ReportRecord
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 _PROBLEMS_SHOWN_MAX = 5
+
+AUDIT_DAYS_MAX = 7
+"""What an audit has found says little after so long."""
+
+DAY_MS = 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,8 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
     ]
     unclosed = _unclosed(cluster, read, usable)
     found += _unclosed_findings(unclosed)
-    found += _leftovers(ledgers, {ledger["ledger_id"] for ledger in unclosed})
+    told = {ledger["ledger_id"] for ledger in unclosed}
+    found += _leftovers(ledgers, told, cluster.unreadable)
     found += deletion_findings(cluster)
     found += _missing_ledgers(cluster, ledgers)
     found += _last_audit(cluster)
@@ -83,17 +91,20 @@ def _last_audit(cluster: Cluster) -> Iterator[Finding]:
     seen = cluster.reports.get(VERB)
     if seen is None:
         now = "`bkspark audit` looks at every copy"
-        yield Finding(Level.OK, "audit", "there was none yet", now)
+        yield Finding(Level.WARN, "audit", "there was none yet: no copy was looked at", now)
         return
     report, when = seen.value, _ended(seen.value)
+    is_old = environment.now_ms() - report.ended_ms > AUDIT_DAYS_MAX * DAY_MS
+    age = f", more than {AUDIT_DAYS_MAX} days ago" if is_old else ""
     found = in_words(report.counters) or "all was well"
     is_loss = any(report.counters.get(name) for name in LOSSES)
     checked = plural(report.counters.get(CHECKED, 0), "ledger")
+    is_to_be_told = bool(report.left) or is_old
     yield Finding(
-        Level.FAIL if is_loss else Level.WARN if report.left else Level.OK,
+        Level.FAIL if is_loss else Level.WARN if is_to_be_told else Level.OK,
         "audit",
-        f"{when}, {checked}: {found}",
-        "`bkspark audit` looks again" if report.left else "",
+        f"{when}{age}, {checked}: {found}",
+        "`bkspark audit` looks again" if is_to_be_told else "",
     )
 
 
@@ -247,7 +258,15 @@ def _unclosed_finding(row: views.Row) -> Finding:
     )
 
 
-def _leftovers(ledgers: list[views.Row], told: set[int]) -> Iterator[Finding]:
+def _leftovers(
+    ledgers: list[views.Row], told: set[int], unreadable: Collection[str]
+) -> Iterator[Finding]:
+    """Ledgers in no log, and what is left of deleted ones.
+
+    Args:
+        unreadable: keys of records that cannot be read: a log of which nothing is known may have
+            its ledgers.
+    """
     in_no_log = [
         ledger
         for ledger in ledgers
@@ -267,7 +286,11 @@ def _leftovers(ledgers: list[views.Row], told: set[int]) -> Iterator[Finding]:
             f"{plural(len(alone), 'ledger')} in no log: {_ids(alone)}",
             "being written now, or its writer ended; `bkspark ledger recover ID` closes one",
         )
-    unfinished = [ledger for ledger in in_no_log if ledger["log"] is not None]
+    unfinished = [
+        ledger
+        for ledger in in_no_log
+        if ledger["log"] is not None and layout.log_key(ledger["log"]) not in unreadable
+    ]
     if unfinished:
         yield Finding(
             Level.WARN,

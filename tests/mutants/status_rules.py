@@ -109,4 +109,21 @@ MUTANTS = (
         "",
         (f"{STATUS}::test_the_worst_is_told_however_much_is_not_closed",),
     ),
+    Mutant(
+        "ledgers of a log that cannot be read are said to be left behind",
+        "cli/health.py",
+        'layout.log_key(ledger["log"]) not in unreadable',
+        "True",
+        (
+            "tests/unit/cli/test_damaged_records.py"
+            "::test_ledgers_of_a_log_that_cannot_be_read_are_not_said_to_be_left_behind",
+        ),
+    ),
+    Mutant(
+        "an audit is believed for ever",
+        "cli/health.py",
+        "    is_old = environment.now_ms() - report.ended_ms > AUDIT_DAYS_MAX * DAY_MS\n",
+        "    is_old = False\n",
+        ("tests/unit/cli/test_audit.py::test_an_audit_of_long_ago_says_little",),
+    ),
 )

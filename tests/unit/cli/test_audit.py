@@ -5,6 +5,9 @@ import shutil
 
 import pytest
 
+from bkspark import environment
+from bkspark.cli import health
+
 
 @pytest.fixture
 def ledger_id(small_cluster, numbers):
@@ -24,12 +27,24 @@ def last_audit(run):
 
 
 def test_a_clean_audit_is_in_status_with_its_time(run, ledger_id):
-    assert last_audit(run) == ("ok", "there was none yet")
+    assert last_audit(run) == ("warn", "there was none yet: no copy was looked at")
     status, out, err = run("audit")
     assert (status, out.splitlines()[1:]) == (0, [])
     assert err == "audit: 1 ledger, 6 bookies: all is well\n"
     level, message = last_audit(run)
     assert (level, message[4], message[-25:]) == ("ok", "-", "Z, 1 ledger: all was well")
+
+
+def test_an_audit_of_long_ago_says_little(run, ledger_id, monkeypatch):
+    assert run("audit")[0] == 0
+    soon = environment.now_ms() + 6 * 24 * 3_600_000
+    late = soon + 2 * 24 * 3_600_000
+    monkeypatch.setattr(health.environment, "now_ms", lambda: soon)
+    assert last_audit(run)[0] == "ok"
+    monkeypatch.setattr(health.environment, "now_ms", lambda: late)
+    level, message = last_audit(run)
+    assert level == "warn"
+    assert ", more than 7 days ago, 1 ledger: all was well" in message
 
 
 def test_what_is_missing_is_a_row_and_status_fails(run, small_cluster, ledger_id):
@@ -60,7 +75,7 @@ def test_a_dry_run_prints_the_plan_only(run, ledger_id):
     status, out, _ = run("audit", "--dry-run")
     assert status == 0
     assert "ledgers\t1\n" in out
-    assert last_audit(run)[1] == "there was none yet"
+    assert last_audit(run)[1].startswith("there was none yet")
 
 
 def test_a_log_that_is_not_there_is_bad_use(run):

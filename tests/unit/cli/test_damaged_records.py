@@ -60,6 +60,17 @@ EACH = [(record, "garbage") for record in RECORDS] + [(RECORDS[0], kind) for kin
 ALL = [(record, kind) for record in RECORDS for kind in CONTENTS]
 
 
+def test_ledgers_of_a_log_that_cannot_be_read_are_not_said_to_be_left_behind(
+    used, run: Run
+) -> None:
+    """Nobody knows what is on its list: deleting one for good would be the wrong advice."""
+    damage_record(used, "logs/one", "garbage")
+    status, out, _ = run("status")
+    assert status == 1
+    assert "logs/one" in out
+    assert "in no log" not in out
+
+
 @pytest.mark.parametrize(("key", "kind"), always(EACH, ALL, are_rows=True))
 def test_a_damaged_record_is_named_by_the_checks_and_the_rest_is_shown(
     run: Run, used, key: str, kind: str
