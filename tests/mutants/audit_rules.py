@@ -166,7 +166,7 @@ MUTANTS = (
     Mutant(
         "status says that the last audit was well, whatever it found",
         "cli/health.py",
-        "        Level.FAIL if is_loss else Level.WARN if report.left else Level.OK,\n",
+        "        Level.FAIL if is_loss else Level.WARN if is_to_be_told else Level.OK,\n",
         "        Level.OK,\n",
         (STATUS,),
     ),
