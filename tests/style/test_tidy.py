@@ -26,6 +26,7 @@ FILE_TIMES = {
     *("st_birthtime", "getmtime", "getctime", "getatime", "LastModified"),
 }
 COMPARES = {
+    "cli/health.py": "whether the last audit is so long ago that it is told",
     "admin/repairing/away.py": "when a bookie has been silent for as long as an operator said",
     "admin/recovering/run.py": "how long an open ledger was seen unchanged: manners, not safety",
     "log/truncation.py": "retention by age, which says so",
