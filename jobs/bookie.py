@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from bkspark.admin import bookies
-from bkspark.admin.bookies.report import BookieReport
+from bkspark.admin.maintenance import Report
 from bkspark.cli.output import note
 from bkspark.spark.job import run_job
 
@@ -26,8 +26,8 @@ def _look_after(argv: Sequence[str]) -> int:
     call = vars(_parser().parse_args(argv))
     verb, uri, bookie_id = call.pop("verb"), call.pop("metadata"), call.pop("bookie_id")
     call.pop("yes", None)
-    report: BookieReport = getattr(bookies, verb)(uri, bookie_id, **call)
-    print(json.dumps(report.as_dict()))
+    report: Report = getattr(bookies, verb)(uri, bookie_id, **call)
+    print(json.dumps(report.document))
     return report.exit_status
 
 

@@ -35,10 +35,19 @@ class Plan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Something that is not as it should be when a verb has ended, and why."""
+    """Something that is not as it should be when a verb has ended, and why.
+
+    Attributes:
+        hint: what to do about it, where that is not said by the reason.
+    """
 
     subject: str
     reason: str
+    hint: str = ""
+
+    @property
+    def facts(self) -> Facts:
+        return {"subject": self.subject, "reason": self.reason, "hint": self.hint}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ class Report:
             "verb": self.verb,
             "plan": dict(self.plan),
             "done": dict(self.done),
-            "left": [{"subject": item.subject, "reason": item.reason} for item in self.left],
+            "left": [dict(item.facts) for item in self.left],
             "counters": dict(self.counters),
             **{name: [dict(row) for row in rows] for name, rows in self.details.items()},
         }

@@ -6,7 +6,7 @@ import typer
 
 from bkspark.admin.bookies import moving, reinitialising, removing
 from bkspark.admin.bookies.closing import set_marks, set_read_only
-from bkspark.admin.bookies.report import BookieReport
+from bkspark.admin.maintenance import Report
 from bkspark.cli.output import note, print_json
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
 
@@ -102,7 +102,7 @@ def reinit(
             planned = reinitialising.reinit(
                 cluster, bookie_id, accepts_risk=accept_storage_risk, dry_run=True
             )
-            require_consent(f"To do: {'; '.join(planned.plan)}. Go on?", yes=yes)
+            require_consent(f"To do: {'; '.join(planned.plan['steps'])}. Go on?", yes=yes)
         report = reinitialising.reinit(
             cluster, bookie_id, accepts_risk=accept_storage_risk, dry_run=dry_run
         )
@@ -126,23 +126,22 @@ def remove(
     """
     with session_of(context).cluster() as cluster:
         report = removing.remove(cluster, bookie_id, force=force, dry_run=True)
-        if report.plan and not dry_run:
+        if report.plan["steps"] and not dry_run:
             require_consent(f"Remove bookie {bookie_id} from the cluster, for ever?", yes=yes)
             report = removing.remove(cluster, bookie_id, force=force)
     _end(context, report)
 
 
-def _end(context: typer.Context, report: BookieReport) -> None:
+def _end(context: typer.Context, report: Report) -> None:
     """Show what was done, would be, or is left, and exit with what that means."""
     if session_of(context).as_json:
-        print_json(report.as_dict())
+        print_json(report.document)
     else:
-        for step in report.done:
-            note(f"done: {step}")
-        for step in report.plan[len(report.done) :]:
-            note(f"would {step}")
+        steps = report.plan["steps"]
+        for step in steps if report.done or not report.left else ():
+            note(f"done: {step}" if report.done else f"would {step}")
         for left in report.left:
-            note(f"left: {left.what}: {left.reason} ({left.hint})")
-        if not (report.plan or report.left):
+            note(f"left: {left.subject}: {left.reason} ({left.hint})")
+        if not (steps or report.left):
             note("nothing is left to do")
     raise typer.Exit(report.exit_status)

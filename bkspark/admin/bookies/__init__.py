@@ -6,11 +6,11 @@ that it would look at otherwise, refuses what it would refuse, and changes nothi
 
 from bkspark.admin.bookies import moving, reinitialising, removing
 from bkspark.admin.bookies.closing import set_marks, set_read_only
-from bkspark.admin.bookies.report import BookieReport
+from bkspark.admin.maintenance import Report
 from bkspark.cluster.cluster import Cluster
 
 
-def readonly(uri: str, bookie_id: str, *, off: bool = False, dry_run: bool = False) -> BookieReport:
+def readonly(uri: str, bookie_id: str, *, off: bool = False, dry_run: bool = False) -> Report:
     """See ``closing.set_read_only``."""
     with Cluster(uri) as cluster:
         return set_read_only(cluster, bookie_id, off=off, dry_run=dry_run)
@@ -23,7 +23,7 @@ def marks(
     high: float | None = None,
     low: float | None = None,
     dry_run: bool = False,
-) -> BookieReport:
+) -> Report:
     """See ``closing.set_marks``."""
     with Cluster(uri) as cluster:
         return set_marks(cluster, bookie_id, high=high, low=low, dry_run=dry_run)
@@ -31,7 +31,7 @@ def marks(
 
 def move(
     uri: str, bookie_id: str, url: str, *, accepts_risk: bool = False, dry_run: bool = False
-) -> BookieReport:
+) -> Report:
     """See ``moving.move``."""
     with Cluster(uri) as cluster:
         return moving.move(cluster, bookie_id, url, accepts_risk=accepts_risk, dry_run=dry_run)
@@ -39,13 +39,13 @@ def move(
 
 def reinit(
     uri: str, bookie_id: str, *, accepts_risk: bool = False, dry_run: bool = False
-) -> BookieReport:
+) -> Report:
     """See ``reinitialising.reinit``."""
     with Cluster(uri) as cluster:
         return reinitialising.reinit(cluster, bookie_id, accepts_risk=accepts_risk, dry_run=dry_run)
 
 
-def remove(uri: str, bookie_id: str, *, force: bool = False, dry_run: bool = False) -> BookieReport:
+def remove(uri: str, bookie_id: str, *, force: bool = False, dry_run: bool = False) -> Report:
     """See ``removing.remove``."""
     with Cluster(uri) as cluster:
         return removing.remove(cluster, bookie_id, force=force, dry_run=dry_run)

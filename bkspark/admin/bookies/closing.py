@@ -9,7 +9,8 @@ there is no other; one that is read-only by an operator's word it does not.
 from collections.abc import Callable
 from dataclasses import replace
 
-from bkspark.admin.bookies.report import BookieReport
+from bkspark.admin.bookies.report import report_of
+from bkspark.admin.maintenance import Report
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
@@ -19,7 +20,7 @@ from bkspark.protocol.ledger.fullness import Marks
 
 def set_read_only(
     cluster: Cluster, bookie_id: str, *, off: bool = False, dry_run: bool = False
-) -> BookieReport:
+) -> Report:
     """Keep new ledgers off a bookie, or no more if ``off``; again changes nothing.
 
     Raises:
@@ -29,7 +30,7 @@ def set_read_only(
     plan = () if before.is_read_only is not off else (_told(bookie_id, off=off),)
     if plan and not dry_run:
         _update(cluster, bookie_id, lambda record: _closed(record, off=off))
-    return _report("readonly", before, plan, dry_run=dry_run)
+    return report_of("readonly", before, plan, is_done=not dry_run)
 
 
 def set_marks(
@@ -39,7 +40,7 @@ def set_marks(
     high: float | None = None,
     low: float | None = None,
     dry_run: bool = False,
-) -> BookieReport:
+) -> Report:
     """Set how full a bookie's disk may get before nothing new is placed on it.
 
     Args:
@@ -54,7 +55,7 @@ def set_marks(
     plan = () if marks == before.marks else (f"set the marks of {bookie_id} to {marks.shown}",)
     if plan and not dry_run:
         _update(cluster, bookie_id, lambda record: replace(record, marks=marks))
-    return _report("marks", before, plan, dry_run=dry_run)
+    return report_of("marks", before, plan, is_done=not dry_run)
 
 
 def _marks(before: Marks, high: float | None, low: float | None) -> Marks:
@@ -93,10 +94,3 @@ def _update(
         return change(record)
 
     cluster.registrations.update(bookie_id, changed)
-
-
-def _report(
-    verb: str, record: BookieRecord, plan: tuple[str, ...], *, dry_run: bool
-) -> BookieReport:
-    done = () if dry_run else plan
-    return BookieReport(verb, record.bookie_id, record.incarnation, plan, done)

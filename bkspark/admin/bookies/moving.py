@@ -18,7 +18,8 @@ has gone back in time: it must be initialised anew, and not moved.
 from dataclasses import dataclass, replace
 
 from bkspark.admin.bookies import places
-from bkspark.admin.bookies.report import BookieReport
+from bkspark.admin.bookies.report import report_of
+from bkspark.admin.maintenance import Report
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import storage
 from bkspark.cluster import admission
@@ -44,7 +45,7 @@ def move(
     *,
     accepts_risk: bool = False,
     dry_run: bool = False,
-) -> BookieReport:
+) -> Report:
     """Register the place at ``new_url`` as where a bookie is from now on; again changes nothing.
 
     Args:
@@ -57,7 +58,7 @@ def move(
     """
     before = cluster.bookie(bookie_id).value
     if before.url == new_url:
-        return BookieReport("move", bookie_id, before.incarnation)
+        return report_of("move", before)
     others = [record.url for name, record in cluster.bookies().items() if name != bookie_id]
     admission.require_outside(new_url, [cluster.store.uri, *others])
     risk = admission.storage_risk(new_url, cluster.store.uri, is_accepted=accepts_risk)
@@ -67,7 +68,7 @@ def move(
     plan = (f"move {bookie_id} from {shown_url(before.url)} to {shown_url(new_url)}",)
     if not dry_run:
         _store(cluster, _Move(before, after))
-    return BookieReport("move", bookie_id, before.incarnation, plan, () if dry_run else plan)
+    return report_of("move", before, plan, is_done=not dry_run)
 
 
 def _require_one_place(old: BookieAddress, new: BookieAddress) -> None:

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from bkspark import environment
 from bkspark.admin.bookies import places
-from bkspark.admin.bookies.report import BookieReport
+from bkspark.admin.bookies.report import report_of
+from bkspark.admin.maintenance import Report
 from bkspark.admin.views.sharing import all_ledgers
 from bkspark.bookie.uri import storage
 from bkspark.cluster import admission
@@ -30,7 +31,7 @@ from bkspark.storage.shown import shown_url
 
 def reinit(
     cluster: Cluster, bookie_id: str, *, accepts_risk: bool = False, dry_run: bool = False
-) -> BookieReport:
+) -> Report:
     """Begin a bookie whose place is empty anew, with an incarnation that nothing names.
 
     Args:
@@ -55,13 +56,13 @@ def reinit(
     )
     plan = _plan(cluster, before, after)
     if dry_run:
-        return BookieReport("reinit", bookie_id, before.incarnation, plan)
+        return report_of("reinit", before, plan)
     cluster.registrations.update(bookie_id, _instead_of(before, after))
     cookie = Cookie(cluster.cluster_id, bookie_id, after.incarnation, environment.now_ms())
     place.format(cookie_format.encode(cookie))
     if cluster.bookie(bookie_id).value.incarnation != after.incarnation:
         raise _changed(bookie_id)
-    return BookieReport("reinit", bookie_id, after.incarnation, plan, plan)
+    return report_of("reinit", after, plan, is_done=True)
 
 
 def naming(cluster: Cluster, bookie_id: str) -> list[LedgerMetadata]:

@@ -24,7 +24,8 @@ was changed by anybody between the first step and the last is not removed.
 from dataclasses import replace
 
 from bkspark.admin.bookies.reinitialising import naming
-from bkspark.admin.bookies.report import BookieReport, Left
+from bkspark.admin.bookies.report import report_of
+from bkspark.admin.maintenance import Left, Report
 from bkspark.admin.views.sharing import all_ledgers
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
@@ -37,7 +38,7 @@ _SHOWN_MAX = 5
 
 def remove(
     cluster: Cluster, bookie_id: str, *, force: bool = False, dry_run: bool = False
-) -> BookieReport:
+) -> Report:
     """Take a bookie out of the cluster, unless something is in the way, which is left then.
 
     Its storage is not touched. Its id is never used again. What was killed half-way is finished by
@@ -51,28 +52,27 @@ def remove(
         CorruptDataError: a ledger's record cannot be read, so it may name the bookie.
     """
     before = cluster.bookie(bookie_id)
-    report = BookieReport("remove", bookie_id, before.value.incarnation)
     if force:
         _require_lost(cluster, before.value)
     else:
         left = _in_the_way(cluster, bookie_id)
         if left:
-            return replace(report, left=left)
-    report = replace(report, plan=(f"remove {bookie_id} from the cluster, for ever",))
+            return report_of("remove", before.value, left=left)
+    steps = (f"remove {bookie_id} from the cluster, for ever",)
     if dry_run:
-        return report
+        return report_of("remove", before.value, steps)
     leaving = cluster.registrations.update(bookie_id, _leaving)
     left = () if force else _in_the_way(cluster, bookie_id)
     if left:
         _take_back(cluster, leaving, before.value)
-        return replace(report, left=left)
+        return report_of("remove", before.value, steps, left=left)
     gone = replace(leaving.value, is_leaving=False, is_removed=True)
     try:
         cluster.registrations.replace(bookie_id, gone, leaving)
     except MetadataVersionError:
         changed = Left("record", "somebody else has changed it meanwhile", "look, and try again")
-        return replace(report, left=(changed,))
-    return replace(report, done=report.plan)
+        return report_of("remove", before.value, steps, left=(changed,))
+    return report_of("remove", before.value, steps, is_done=True)
 
 
 def _in_the_way(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:

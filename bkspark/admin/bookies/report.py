@@ -1,47 +1,24 @@
-"""What a call about one bookie says of itself."""
+"""What a call about one bookie says of itself: a report like that of all verbs."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """Something that was not done, and why, in one line each."""
-
-    what: str
-    reason: str
-    hint: str = ""
+from bkspark.admin.maintenance import Left, Report
+from bkspark.format.cluster import BookieRecord
 
 
-@dataclass(frozen=True, slots=True)
-class BookieReport:
-    """What was to be done with a bookie, what was done, and what is left.
+def report_of(
+    verb: str,
+    record: BookieRecord,
+    steps: Sequence[str] = (),
+    *,
+    is_done: bool = False,
+    left: Sequence[Left] = (),
+) -> Report:
+    """The report of what was to be done with a bookie.
 
-    Attributes:
-        plan: steps, in order; empty if nothing is to be done.
-        done: those that were; none of a dry run.
+    Args:
+        steps: in order; empty if nothing is to be done.
+        is_done: whether they were; not in a dry run.
     """
-
-    verb: str
-    bookie_id: str
-    incarnation: str
-    plan: tuple[str, ...] = ()
-    done: tuple[str, ...] = ()
-    left: tuple[Left, ...] = ()
-
-    @property
-    def exit_status(self) -> int:
-        return 1 if self.left else 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "verb": self.verb,
-            "bookie_id": self.bookie_id,
-            "incarnation": self.incarnation,
-            "plan": list(self.plan),
-            "done": list(self.done),
-            "left": [
-                {"what": left.what, "reason": left.reason, "hint": left.hint} for left in self.left
-            ],
-        }
+    plan = {"bookie_id": record.bookie_id, "incarnation": record.incarnation, "steps": list(steps)}
+    return Report(verb, plan, {"steps": len(steps)} if is_done and steps else {}, left)

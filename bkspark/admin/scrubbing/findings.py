@@ -62,7 +62,8 @@ class Findings:
             of = _counted(ledgers, "ledger", "ledgers")
             yield f"{_counted(copies, 'damaged copy', 'damaged copies')} of {of}"
         elif not self.silent:
-            yield "all that was read is good"
+            beside = ", or lies beside a good copy" if self.bad else ""
+            yield f"all that was read is good{beside}"
         if plan.sample < 1:
             yield f"only {plan.sample:g} of the files were read"
         if self.undigested:

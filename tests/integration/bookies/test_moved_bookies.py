@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bkspark.admin import bookies
+from bkspark.admin.maintenance import Report
 from bkspark.bookie import memory, posix
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
@@ -46,7 +47,7 @@ def copy(rig: Rig, url: str, bookie_id: str = "bookie-1") -> None:
         shutil.copytree(posix.path_of(rig.urls[bookie_id]), posix.path_of(url))
 
 
-def move(rig: Rig, bookie_id: str, url: str, *, dry_run: bool = False) -> bookies.BookieReport:
+def move(rig: Rig, bookie_id: str, url: str, *, dry_run: bool = False) -> Report:
     is_risky = rig.kind == "memory"  # beside metadata in files
     return bookies.move(rig.uri, bookie_id, url, accepts_risk=is_risky, dry_run=dry_run)
 
@@ -61,13 +62,13 @@ def test_3_1_all_is_read_from_the_new_place(rig: Rig) -> None:
     url = another_place(rig)
     bring(rig, url)
     report = move(rig, "bookie-1", url)
-    assert (len(report.plan), report.done) == (1, report.plan)
+    assert (len(report.plan["steps"]), report.done) == (1, {"steps": 1})
     assert registered(rig) == url
     rig.urls["bookie-1"] = url
     assert rig.rows() == flat(ROWS)
     assert all(len(holders) == 3 for holders in rig.good_copies(0).values())
     rig.write(ROWS, (5, 3, 2))
-    assert move(rig, "bookie-1", url).plan == ()
+    assert move(rig, "bookie-1", url).plan["steps"] == []
 
 
 def test_what_else_its_record_says_stays(rig: Rig) -> None:
@@ -192,7 +193,7 @@ def test_a_dry_run_looks_and_moves_nothing(rig: Rig) -> None:
     url, before = another_place(rig), registered(rig)
     bring(rig, url)
     report = move(rig, "bookie-1", url, dry_run=True)
-    assert (len(report.plan), report.done) == (1, ())
+    assert (len(report.plan["steps"]), report.done) == (1, {})
     assert registered(rig) == before
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from bkspark.admin import bookies
-from bkspark.admin.bookies.report import BookieReport
+from bkspark.admin.maintenance import Report
 from bkspark.bookie import memory
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
@@ -92,7 +92,7 @@ def at_operation(rig: Rig, number: int, work: Callable[[Rig], object]) -> Iterat
         rig.faults.decide = no_fault
 
 
-def removed(rig: Rig) -> BookieReport:
+def removed(rig: Rig) -> Report:
     return bookies.remove(rig.uri, VICTIM)
 
 
@@ -101,7 +101,7 @@ def removed(rig: Rig) -> BookieReport:
 
 def test_a_bookie_that_no_ledger_names_is_removed_and_its_id_is_never_given_again(rig: Rig) -> None:
     report = removed(rig)
-    assert (report.done, report.left) == (report.plan, ())
+    assert (report.done, report.left) == ({"steps": 1}, ())
     assert not is_registered(rig)
     assert rig.names(VICTIM) == []
     with Cluster(rig.uri) as cluster:
@@ -120,7 +120,7 @@ def test_one_that_ledgers_name_stays_and_they_are_counted(rig: Rig) -> None:
     for _ in range(2):
         rig.write(partitions_of(10), (5, 3, 2))
     report = removed(rig)
-    assert (report.plan, report.done, report.exit_status) == ((), (), 1)
+    assert (report.plan["steps"], report.done, report.exit_status) == ([], {}, 1)
     assert report.left[0].reason == "2 ledgers name it: 0, 1"
     assert is_registered(rig)
     assert not is_going(rig)
@@ -142,7 +142,7 @@ def test_nothing_is_removed_while_a_recovery_may_be_about_to_name_it(
     writer = HandWriter(rig)
     bookies.readonly(rig.uri, VICTIM, off=True)
     writer.cluster.ledgers.update(str(writer.ledger_id), lambda m: m.in_recovery("a" * 32))
-    assert removed(rig).left[0].what == "recoveries"
+    assert removed(rig).left[0].subject == "recoveries"
     writer.recover()
     assert not removed(rig).left
 
@@ -176,7 +176,7 @@ def test_by_force_only_what_was_declared_lost_and_does_not_answer(
 
 def test_a_dry_run_removes_nothing(rig: Rig) -> None:
     report = bookies.remove(rig.uri, VICTIM, dry_run=True)
-    assert (len(report.plan), report.done) == (1, ())
+    assert (len(report.plan["steps"]), report.done) == (1, {})
     assert is_registered(rig)
     assert not is_going(rig)
 

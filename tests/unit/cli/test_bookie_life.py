@@ -68,9 +68,9 @@ def test_json_has_plan_done_and_left(run, small_cluster):
     assert (status, err) == (0, "")
     report = json.loads(out)
     with Cluster(small_cluster.uri) as cluster:
-        assert report["incarnation"] == cluster.bookie("bookie-1").value.incarnation
+        assert report["plan"]["incarnation"] == cluster.bookie("bookie-1").value.incarnation
     assert report["verb"] == "readonly"
-    assert (len(report["plan"]), report["done"], report["left"]) == (1, [], [])
+    assert (len(report["plan"]["steps"]), report["done"], report["left"]) == (1, {}, [])
     assert not states(run)["bookie-1"]["is_read_only"]
 
 
@@ -96,9 +96,9 @@ def test_what_cannot_be_is_one_line_and_status_2(run, words):
 def test_the_job_does_and_says_the_same(job, run, small_cluster, capfd):
     call = ["--metadata", small_cluster.uri, "readonly", "bookie-1"]
     assert job.main([*call, "--dry-run"]) == 0
-    assert json.loads(capfd.readouterr().out)["done"] == []
+    assert json.loads(capfd.readouterr().out)["done"] == {}
     assert job.main(call) == 0
-    assert len(json.loads(capfd.readouterr().out)["done"]) == 1
+    assert json.loads(capfd.readouterr().out)["done"] == {"steps": 1}
     assert states(run)["bookie-1"]["is_read_only"]
     assert job.main(["--metadata", small_cluster.uri, "marks", "bookie-1", "--high", "2"]) == 2
     assert job.main(["--metadata", small_cluster.uri, "readonly", "bookie-9"]) == 2
@@ -132,11 +132,13 @@ def test_reinit_asks_and_says_how_many_ledgers_are_concerned(run, small_cluster,
     assert not states(run)["bookie-1"]["is_usable"]
     status, out, _ = run("bookie", "reinit", "bookie-1", "--yes", "--json")
     report = json.loads(out)
-    assert (status, report["done"]) == (0, report["plan"])
-    assert states(run)["bookie-1"]["incarnation"] == report["incarnation"] != before
+    assert (status, report["done"]) == (0, {"steps": 2})
+    assert states(run)["bookie-1"]["incarnation"] == report["plan"]["incarnation"] != before
     shutil.rmtree(small_cluster.bookie("bookie-1"))
     assert job.main(["--metadata", small_cluster.uri, "reinit", "bookie-1", "--yes"]) == 0
-    assert json.loads(capfd.readouterr().out)["incarnation"] != report["incarnation"]
+    assert (
+        json.loads(capfd.readouterr().out)["plan"]["incarnation"] != report["plan"]["incarnation"]
+    )
 
 
 def test_remove_names_what_is_in_the_way_and_asks(run, small_cluster):
@@ -173,7 +175,7 @@ def test_the_job_removes_and_says_what_is_left(job, small_cluster, capfd):
         with keeper.create_ledger(ensemble_size=6, write_quorum_size=3) as ledger:
             ledger.append(b"x")
         assert job.main(call) == 1
-        assert json.loads(capfd.readouterr().out)["left"][0]["what"] == "ledgers"
+        assert json.loads(capfd.readouterr().out)["left"][0]["subject"] == "ledgers"
         keeper.delete_ledger(ledger.ledger_id)
     assert job.main(call) == 0
-    assert len(json.loads(capfd.readouterr().out)["done"]) == 1
+    assert json.loads(capfd.readouterr().out)["done"] == {"steps": 1}
