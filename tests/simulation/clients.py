@@ -11,6 +11,9 @@ from random import Random
 
 import pyarrow as pa
 
+from bkspark.admin.auditing.run import dropped_ledgers
+from bkspark.admin.repairing.run import Wanted, repair
+from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookieUnavailableError, BookKeeperError, CorruptDataError
@@ -253,6 +256,26 @@ class Clients:
                 deleting.delete_ledger(cluster, ledger_id)
 
         return self.start(name, work, _DELAYS, works_alone=True)
+
+    def repair(
+        self, name: str, ledger_id: int, *, is_last: bool = False, delays: Sequence[int] = _DELAYS
+    ) -> Task:
+        """Make missing copies again; bookies that are silent are given up at once.
+
+        Args:
+            is_last: whether nothing goes wrong any more: what it does not leave is whole then.
+        """
+
+        def work() -> None:
+            wanted = Wanted(ledgers=[ledger_id], lost_after=0.0)
+            with Cluster(self._uri) as cluster, Survey(self._uri) as survey:
+                report = repair(cluster, survey, wanted, run=partial(run_all, self._scheduler))
+                is_dropped = ledger_id in dropped_ledgers(cluster)
+            self._scheduler.note(f"has repaired {report.done}, left are {report.left}")
+            if is_last and not (report.left or is_dropped):
+                self._oracle.require_whole(ledger_id)
+
+        return self.start(name, work, delays)
 
     def abort(self, name: str, target: BatchTarget) -> Task:
         return self.start(name, lambda: batch_commit.abort(target), _DELAYS, works_alone=True)

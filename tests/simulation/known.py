@@ -25,6 +25,7 @@ class Place:
 
     Attributes:
         withheld: by name, (ledger id, copy) of what is seen in a file and not durable.
+        is_flipped: whether bits have turned over in it: who does not read all cannot see that.
     """
 
     incarnation: str
@@ -32,6 +33,7 @@ class Place:
     names: dict[str, bytes] = field(default_factory=dict)
     damaged: set[str] = field(default_factory=set)
     withheld: dict[str, list[tuple[int, Copy]]] = field(default_factory=dict)
+    is_flipped: bool = False
 
     @property
     def durable(self) -> dict[str, bytes]:

@@ -15,21 +15,22 @@ from bkspark.format import journal, layout, ledger_metadata
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.metadata.memory import MemoryMetadataStore
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from bkspark.protocol.ledger.record import AddRecord
 from tests.simulation.damage import NAME, damage
 from tests.simulation.fence_watch import FenceWatch
 from tests.simulation.knowable import is_knowable, who_must_be_silent
 from tests.simulation.known import Copy, Ledger, Place, payload, stripe_count
 from tests.simulation.log_watch import LogWatch
+from tests.simulation.moves import (
+    require_fragments,
+    require_legal_move,
+    require_repair,
+    require_whole,
+)
 from tests.simulation.scheduler import Violation
 
-OPEN, IN_RECOVERY, CLOSED = LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED
-_MOVES = {(OPEN, OPEN), (OPEN, IN_RECOVERY), (OPEN, CLOSED)} | {
-    (IN_RECOVERY, IN_RECOVERY),
-    (IN_RECOVERY, CLOSED),
-    *((state, LedgerState.DELETING) for state in (OPEN, IN_RECOVERY, CLOSED)),
-}
+OPEN, CLOSED = LedgerState.OPEN, LedgerState.CLOSED
 _KEY = re.compile(r"ledgers/([0-9a-f]{16})")
 
 
@@ -76,6 +77,7 @@ class Oracle:
         if file is not None:
             place.names[name] = left
             place.damaged.add(name)
+            place.is_flipped = place.is_flipped or not keeps_start
         member = (bookie_id, place.incarnation)
         good = left if keeps_start else b""
         damage(self.ledgers, self._digester, member, name, before, good)
@@ -172,6 +174,10 @@ class Oracle:
         """Every bookie that ``process`` looked at in ``term`` had been fenced by it by then."""
         if self._checks_reasons:
             self._fences.require(process, ledger_id, term)
+
+    def require_whole(self, ledger_id: int) -> None:
+        """A repair has left nothing to do: everybody has all that he should."""
+        require_whole(self.ledgers[ledger_id], self._places, self._digester)
 
     # --- what appears on disks -------------------------------------------------------------
 
@@ -298,25 +304,18 @@ class Oracle:
         before, ledger.metadata = ledger.metadata, after
         if before == after:
             return
-        self._require_legal_move(before, after)
-        self._require_fragments(before, after)
+        require_legal_move(before, after)
+        require_fragments(before, after)
         self._require_copies(ledger, 0, ledger.acked, "acked", "I2")
+        if before.state is CLOSED and after.state is CLOSED:
+            require_repair(ledger, before, self._lost)
+            return
         if after.laid_down is not None:
             self._require_standing(ledger, after.laid_down.last_entry_id)
         if after.state is LedgerState.DELETING:
             self.logs.require_hidden(ledger_id)
         if after.state is CLOSED:
             self._require_end(process, ledger, was_open=before.state is OPEN)
-
-    def _require_legal_move(self, before: LedgerMetadata, after: LedgerMetadata) -> None:
-        moves = (before.state, after.state)
-        is_taken_up = before.laid_down is not None and after.state is OPEN
-        is_takeover = after.state is IN_RECOVERY or is_taken_up
-        has_same_owner = (before.term, before.token) == (after.term, after.token)
-        if moves not in _MOVES or (not is_takeover and not has_same_owner):
-            raise Violation(f"{before.state} of term {before.term} becomes {after} (I6)")
-        if is_takeover and (after.term != before.term + 1 or after.token == before.token):
-            raise Violation(f"term {before.term} is taken over as term {after.term} (I6)")
 
     def _require_standing(self, ledger: Ledger, end: int) -> None:
         """Nothing is undecided in a ledger that is laid down at ``end`` (H43)."""
@@ -326,18 +325,6 @@ class Oracle:
                 f"laid down at {end}: {sent} sent, {ledger.acked} acked, {ledger.shown} shown (I6)"
             )
         self._require_copies(ledger, 0, end, "in a ledger that is laid down", "I2")
-
-    def _require_fragments(self, before: LedgerMetadata, after: LedgerMetadata) -> None:
-        firsts = [fragment.first_entry_id for fragment in after.fragments]
-        if firsts != sorted(set(firsts)) or firsts[0] != 0:
-            raise Violation(f"fragments begin at {firsts} (I5)")
-        for fragment in after.fragments:
-            names = {member.bookie_id for member in fragment.ensemble}
-            if len(names) != after.quorum.ensemble_size:
-                raise Violation(f"fragment {fragment.first_entry_id} names {names} (I5)")
-        kept = len(before.fragments) - 1
-        if after.state is not CLOSED and after.fragments[:kept] != before.fragments[:kept]:
-            raise Violation(f"old fragments change: {before.fragments} to {after.fragments} (I5)")
 
     def _require_end(self, process: str, ledger: Ledger, *, was_open: bool) -> None:
         metadata = ledger.metadata

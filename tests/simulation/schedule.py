@@ -34,6 +34,7 @@ _DELETED_SHARE = 0.05
 _CROWD_SHARE = 0.25
 _CROWD_LOOKS = 6
 _CROWD_DELAYS = (10, 30, 60, 90)
+_REPAIR_DELAYS = (100, 200, 300, 500)
 _ENTRY_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8)
 _MISFORTUNE_SHARE = 0.3
 _WIDE_QUORUMS = ((3, 3, 2), (3, 3, 2), (4, 3, 2), (4, 4, 2), (5, 5, 3))
@@ -50,21 +51,25 @@ _BLOCKS = BlockSettings(rows_per_block=4, target_bytes=2**20, compression="none"
 _ROWS = pa.schema([pa.field("n", pa.int64())])
 
 
-def run_schedule(seed: int, *, checks_reasons: bool = True, **losses: bool) -> Outcome:
+def run_schedule(
+    seed: int, *, checks_reasons: bool = True, repairs: bool = False, **losses: bool
+) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised.
 
     Args:
+        repairs: whether missing copies are made again, meanwhile and at the end.
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = Oracle(URI, checks_reasons=checks_reasons)
-    return outcome_of(_Run(seed, oracle, **losses))
+    return outcome_of(_Run(seed, oracle, repairs=repairs, **losses))
 
 
 class _Run(Run[Oracle]):
     """A cluster with a ledger or two, and the clients of them."""
 
-    def __init__(self, seed: int, oracle: Oracle, **losses: bool) -> None:
+    def __init__(self, seed: int, oracle: Oracle, *, repairs: bool, **losses: bool) -> None:
         random = Random(seed)
+        self._repairs = repairs
         quorum = Quorum(*random.choice(_QUORUMS))
         shape = Shape(quorum, _LENGTHS, _CHANGES_MAX, steps_max=_STEPS_MAX, **losses)
         own = Random(f"misfortune {seed}")
@@ -99,6 +104,7 @@ class _Run(Run[Oracle]):
         if self.random.random() < _DELETED_SHARE:
             clients.delete("deleter", ledger_id)
         self._start_crowd(ledger_id)
+        self._start_repairs(ledger_id)
         if self._has_misfortune:
             self._start_misfortune(ledger_id)
         self.scheduler.run()
@@ -117,6 +123,14 @@ class _Run(Run[Oracle]):
                 self._clients.read(
                     f"watcher-{number + 1}", ledger_id, looks=_CROWD_LOOKS, delays=delays
                 )
+
+    def _start_repairs(self, ledger_id: int) -> None:
+        """Some at about the time at which the ledger is closed, perhaps two at once."""
+        own = Random(f"repair {self.random.getstate()}")
+        for number in range(own.choice((0, 1, 2)) if self._repairs else 0):
+            self._clients.repair(
+                f"repair-{number + 1}", ledger_id, delays=(own.choice(_REPAIR_DELAYS),)
+            )
 
     def _start_misfortune(self, ledger_id: int) -> None:
         """One bookie falls behind, and then one that did not goes back in time."""
@@ -147,6 +161,7 @@ class _Run(Run[Oracle]):
             self._clients.commit(f"commit-{number}", target, counts)
             if self.random.random() < 0.4:
                 self._clients.recover(f"recovery-{number}", target.ledger_id)
+            self._start_repairs(target.ledger_id)
             if self.random.random() < 0.3:
                 self._clients.abort(f"abort-{number}", target)
         self.scheduler.run()
@@ -167,6 +182,9 @@ class _Run(Run[Oracle]):
         has_all = self.heal()
         self._clients.recover("last-recovery", ledger_id, must_succeed=has_all)
         self.scheduler.run()
+        if self._repairs:
+            self._clients.repair("last-repair", ledger_id, is_last=True, delays=(0,))
+            self.scheduler.run()
         return has_all
 
     def _make_target(self) -> BatchTarget:

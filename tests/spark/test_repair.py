@@ -29,7 +29,7 @@ def test_tasks_make_the_copies(spark, wide_place):
         report = admin.repair(wide_place.uri, spark=spark, password="secret")
         assert report.left == []
     assert admin.audit(wide_place.uri).left == []
-    assert wide_place.read(spark).count() == 1000
+    assert wide_place.read().count() == 1000
 
 
 @pytest.mark.thorough

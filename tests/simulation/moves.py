@@ -1,0 +1,127 @@
+"""How the metadata of a ledger may change, and what must be on disks when a repair changes them."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from bkspark.format import journal
+from bkspark.format.digest import Digester
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from tests.simulation.damage import NAME
+from tests.simulation.known import Copy, Ledger, Place
+from tests.simulation.scheduler import Violation
+
+OPEN, IN_RECOVERY, CLOSED = LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED
+_MOVES = {(OPEN, OPEN), (OPEN, IN_RECOVERY), (OPEN, CLOSED)} | {
+    (IN_RECOVERY, IN_RECOVERY),
+    (IN_RECOVERY, CLOSED),
+    (CLOSED, CLOSED),
+    *((state, LedgerState.DELETING) for state in (OPEN, IN_RECOVERY, CLOSED)),
+}
+
+
+def require_legal_move(before: LedgerMetadata, after: LedgerMetadata) -> None:
+    """By the table of moves, in a later term if somebody takes it over (I6)."""
+    moves = (before.state, after.state)
+    is_taken_up = before.laid_down is not None and after.state is OPEN
+    is_takeover = after.state is IN_RECOVERY or is_taken_up
+    has_same_owner = (before.term, before.token) == (after.term, after.token)
+    if moves not in _MOVES or (not is_takeover and not has_same_owner):
+        raise Violation(f"{before.state} of term {before.term} becomes {after} (I6)")
+    if is_takeover and (after.term != before.term + 1 or after.token == before.token):
+        raise Violation(f"term {before.term} is taken over as term {after.term} (I6)")
+
+
+def require_fragments(before: LedgerMetadata, after: LedgerMetadata) -> None:
+    """They ascend, name distinct bookies, and only the last one changes while it is open (I5)."""
+    firsts = [fragment.first_entry_id for fragment in after.fragments]
+    if firsts != sorted(set(firsts)) or firsts[0] != 0:
+        raise Violation(f"fragments begin at {firsts} (I5)")
+    for fragment in after.fragments:
+        names = {member.bookie_id for member in fragment.ensemble}
+        if len(names) != after.quorum.ensemble_size:
+            raise Violation(f"fragment {fragment.first_entry_id} names {names} (I5)")
+    kept = len(before.fragments) - 1
+    if after.state is not CLOSED and after.fragments[:kept] != before.fragments[:kept]:
+        raise Violation(f"old fragments change: {before.fragments} to {after.fragments} (I5)")
+
+
+def require_repair(
+    ledger: Ledger, before: LedgerMetadata, lost: Collection[tuple[str, str]]
+) -> None:
+    """One place changes hands, and who gets it has what anybody has of it (I2).
+
+    Unless he has lost it since, or gives it back.
+    """
+    after = ledger.metadata
+    if (before.last_entry_id, before.length_bytes) != (after.last_entry_id, after.length_bytes):
+        raise Violation(f"closed at {before.last_entry_id}, then at {after.last_entry_id} (I1)")
+    changed = [
+        (old, new)
+        for one, other in zip(before.fragments, after.fragments, strict=True)
+        for old, new in _pairs(one, other)
+        if old != new
+    ]
+    if len(changed) != 1:
+        raise Violation(f"a repair changes {changed} at once (I5)")
+    _, new = changed[0]
+    member = (new.bookie_id, new.incarnation)
+    for copy, members in _placed(ledger):
+        is_cut = member in lost or (copy, *member) in ledger.cut
+        others = [one for one in members if one != member]
+        is_anywhere = any((copy, *one) in ledger.copies for one in others)
+        if (
+            member in members
+            and is_anywhere
+            and not is_cut
+            and (copy, *member) not in ledger.copies
+        ):
+            raise Violation(f"{new.bookie_id} gets a place without {copy} (I2)")
+
+
+def require_whole(ledger: Ledger, places: Mapping[str, Place], digester: Digester) -> None:
+    """Every member has all that it should have, on its disk as it is now (I3)."""
+    held: dict[str, set[Copy]] = {}
+    for copy, members in _placed(ledger):
+        for who, incarnation in members:
+            if places[who].incarnation != incarnation:
+                raise Violation(f"{who} is named behind a repair, and is gone (I3)")
+            if who not in held:
+                held[who] = set(_held(places[who], ledger.metadata.ledger_id, digester))
+            if copy not in held[who] and not places[who].is_flipped:
+                raise Violation(f"{who} has no {copy} behind a repair (I3)")
+
+
+def _held(place: Place, ledger_id: int, digester: Digester) -> Iterator[Copy]:
+    for name, file in place.disk.files.items():
+        match = NAME.fullmatch(name)
+        if match is None or int(match[1], 16) != ledger_id:
+            continue
+        if match[2] == "entries":
+            attempt, _, stripe = match[3].removesuffix(".arrow").rpartition("-")
+            yield ("log", attempt, stripe)
+        elif match[2] == "journal":
+            yield from _in_journal(bytes(file.data), ledger_id, digester)
+
+
+def _in_journal(data: bytes, ledger_id: int, digester: Digester) -> Iterator[Copy]:
+    """What its heads say, as far as an audit goes: rows are for who reads all."""
+    for begin in journal.frame_begins(data, 0):
+        place = {"ledger_id": ledger_id, "position": begin}
+        record = journal.decode_head(data, begin, digester, **place)
+        end = begin + (journal.frame_length(data, begin, position=begin) or 0)
+        if record is not None and end <= len(data):
+            first = str(record.first_entry_id)
+            yield ("record", first)
+            for part in record.parts_of(journal.ensemble_index(data, begin)):
+                yield ("part", first, str(part.stripe))
+
+
+def _pairs(one: Fragment, other: Fragment) -> list[tuple[Member, Member]]:
+    return list(zip(one.ensemble, other.ensemble, strict=True))
+
+
+def _placed(ledger: Ledger) -> list[tuple[Copy, list[tuple[str, str]]]]:
+    """What each member should have of a closed ledger."""
+    last = ledger.metadata.last_entry_id
+    assert last is not None
+    groups = [record for record in ledger.groups.values() if record.last_entry_id <= last]
+    return [placed for record in groups for placed in ledger.placed(record)]
