@@ -1,0 +1,45 @@
+"""The schedules that are shipped: what they run is there, and does what the README says of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[3]
+CRONTAB = (FOLDER / "conf" / "bkspark.crontab").read_text()
+SERVICE = (FOLDER / "conf" / "bkspark-upkeep.service").read_text()
+README = (FOLDER / "README.md").read_text()
+
+IN_CRONTAB = re.findall(r"^[*/0-9 ]{9,}\bbkspark (.+)$", CRONTAB, re.MULTILINE)
+IN_SERVICE = re.findall(r"^ExecStart=-?/usr/bin/env bkspark (.+)$", SERVICE, re.MULTILINE)
+
+
+@pytest.fixture
+def damaged(small_cluster, numbers):
+    """A closed ledger of which one bookie lost its journal."""
+    kept = small_cluster.append("events", [numbers(0, 9)])
+    next(small_cluster.folder.glob("bookie-*/ledgers/*/*/journal/*")).unlink()
+    return kept
+
+
+@pytest.mark.parametrize("command", sorted({*IN_CRONTAB, *IN_SERVICE}))
+def test_each_command_of_a_schedule_is_one(run, damaged, command):
+    status, out, err = run(*command.split(), "--dry-run")
+    assert (status, err) == (0, "")
+    assert out
+
+
+def test_a_round_leaves_nothing_to_do(run, damaged):
+    statuses = [run(*command.split())[0] for command in IN_SERVICE]
+    assert statuses == [0] * len(IN_SERVICE)
+
+
+def test_schedules_and_readme_name_the_same_verbs():
+    verbs = {command.split()[0] for command in IN_CRONTAB}
+    assert verbs == {"recover", "repair", "collect", "audit", "scrub"}
+    assert {command.split()[0] for command in IN_SERVICE} < verbs
+    for command in IN_CRONTAB:
+        words = (
+            " ".join(command.split()[:2]) if command.startswith("recover") else command.split()[0]
+        )
+        assert f"`bkspark {words}`" in README
