@@ -15,7 +15,7 @@ MUTANTS = (
     Mutant(
         "a bookie that does not answer is replaced",
         PURE,
-        "        return Way.WAIT\n",
+        "        return Way.REPLACE if is_given_up else Way.WAIT\n",
         "        return Way.REPLACE\n",
         (SILENT,),
     ),
