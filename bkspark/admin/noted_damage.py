@@ -4,14 +4,18 @@ Who reads marks and finds none that is about a copy takes it as it is; so nothin
 mark but time, and one that is out of date is about files that nobody needs any more.
 """
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Records
+from bkspark.errors import BookKeeperError
 from bkspark.format import damage_record, layout
 from bkspark.format.damage_record import FILES_MAX, LEDGERS_MAX, DamagedCopies, Mark, bounded
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+
+logger = logging.getLogger(__name__)
 
 Marks = Mapping[tuple[Member, int], Mark]
 """By who has the copies, and ledger id."""
@@ -36,14 +40,14 @@ class News:
 class NotedDamage:
     """The marks of a cluster.
 
-    Args:
-        cluster: a ``Survey`` steps over records that cannot be read, when it only looks at them.
+    A record that cannot be read has no marks for whoever only looks at them: nothing is lost by
+    that. Who brings marks up to date is refused.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._records: Records[DamagedCopies] = _records(cluster)
         self._shown: Records[DamagedCopies] = _records(cluster)
-        self._shown.step_over = cluster.reports.step_over
+        self._shown.step_over = cluster.reports.step_over or _pass_over
 
     def marks(self, members: Iterable[Member]) -> Marks:
         """All that are about ``members``."""
@@ -74,6 +78,10 @@ class NotedDamage:
         if seen is not None or news.found:
             self._records.update(name, changed, seen=seen)
         return left_out
+
+
+def _pass_over(key: str, error: BookKeeperError) -> None:
+    logger.warning("no copies count as damaged for want of record %s: %s", key, error.args[0])
 
 
 def marks_of(marks: Marks, member: Member, ledgers: Iterable[LedgerMetadata]) -> dict[int, Mark]:

@@ -155,6 +155,13 @@ MUTANTS = (
         (f"{SCRUB}::test_one_entry_of_a_striped_ledger_is_marked_alone",),
     ),
     Mutant(
+        "marks that cannot be read stop a repair",
+        "admin/noted_damage.py",
+        "        self._shown.step_over = cluster.reports.step_over or _pass_over\n",
+        "",
+        (f"{PARTS}::test_a_record_that_cannot_be_read_stops_only_who_would_change_it",),
+    ),
+    Mutant(
         "a repair takes what is marked for good",
         "admin/repairing/repair.py",
         "sources, self._password, mark=mark)",

@@ -1,13 +1,15 @@
-"""An audit beside writers, recoveries and deletions calls nothing missing that is there."""
+"""Beside writers, recoveries and deletions nothing that is whole is called missing or damaged."""
 
 import threading
 from collections.abc import Callable
 
 import pytest
 
+from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from tests.integration.rig import Rig, partitions_of
 
+from .flipping import scrubbed
 from .scenes import audited
 
 AUDITS = 6
@@ -18,7 +20,10 @@ def busy(make_rig: Callable[..., Rig]) -> Rig:
     return make_rig(kind="file", bookie_count=5)
 
 
-def test_nothing_that_is_there_is_missing(busy: Rig) -> None:
+@pytest.mark.parametrize(("look", "table"), [(audited, "copies"), (scrubbed, "damage")])
+def test_nothing_that_is_there_is_missing_or_damaged(
+    busy: Rig, look: Callable[[Rig], Report], table: str
+) -> None:
     is_over, errors = threading.Event(), list[Exception]()
 
     def write(keeper: BookKeeper) -> None:
@@ -50,12 +55,12 @@ def test_nothing_that_is_there_is_missing(busy: Rig) -> None:
     for thread in works:
         thread.start()
     try:
-        reports = [audited(busy) for _ in range(AUDITS)]
+        reports = [look(busy) for _ in range(AUDITS)]
     finally:
         is_over.set()
         for thread in works:
             thread.join()
     assert errors == []
-    reports.append(audited(busy))
-    assert [row for report in reports for row in report.details["copies"]] == []
+    reports.append(look(busy))
+    assert [row for report in reports for row in report.details[table]] == []
     assert reports[-1].left == []

@@ -11,6 +11,8 @@ from bkspark.admin.noted_damage import News, NotedDamage
 from bkspark.admin.pace import Pace
 from bkspark.admin.scrubbing.damage import joined
 from bkspark.cluster.cluster import Cluster, init_cluster
+from bkspark.errors import CorruptDataError
+from bkspark.format import layout
 from bkspark.format.damage_record import Mark
 from bkspark.protocol.ledger.metadata import Member
 
@@ -94,6 +96,17 @@ def test_marks_come_and_go(cluster: Cluster) -> None:
     }
     noted.note(News(MEMBER, {}, good=[1]))
     assert set(noted.marks([MEMBER])) == {(MEMBER, 2)}
+
+
+def test_a_record_that_cannot_be_read_stops_only_who_would_change_it(cluster: Cluster) -> None:
+    noted = NotedDamage(cluster)
+    noted.note(News(MEMBER, {1: mark(1)}))
+    stored = cluster.store.get(layout.damaged_key(MEMBER.bookie_id))
+    assert stored is not None
+    cluster.store.put(layout.damaged_key(MEMBER.bookie_id), b"garbage", stored.version)
+    assert noted.marks([MEMBER]) == {}
+    with pytest.raises(CorruptDataError):
+        noted.note(News(MEMBER, {1: mark(1)}))
 
 
 def test_what_was_initialised_anew_has_no_marks_of_before(cluster: Cluster) -> None:
