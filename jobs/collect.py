@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from bkspark import verbs
+from bkspark.admin.collecting.run import UNNAMED_GRACE_SECONDS
 from bkspark.cli.output import note
 from bkspark.spark.job import run_job
 
@@ -26,11 +27,19 @@ def main(argv: list[str]) -> int:
 def _collect(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
+    parser.add_argument(
+        "--open-grace",
+        type=float,
+        default=UNNAMED_GRACE_SECONDS,
+        metavar="SECONDS",
+        help="leave what killed writes have made so long; a write that takes longer is refused",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
     arguments = parser.parse_args(argv)
 
     report = verbs.collect(
         arguments.metadata,
+        open_grace_seconds=arguments.open_grace,
         dry_run=arguments.dry_run,
         spark=SparkSession.builder.appName("bkspark collect").getOrCreate(),
         tell=note,

@@ -296,7 +296,8 @@ def _leftovers(
             Level.WARN,
             "unfinished",
             f"{plural(len(unfinished), 'ledger')} in no log: {_ids(unfinished)}",
-            "being written now, or left behind by a job that was killed; "
+            "being written now, or left behind by a job that was killed, which `bkspark collect` "
+            "frees after a week; "
             "`bkspark ledger delete ID` removes one for good",
         )
     deleted = sum(ledger["state"] == LedgerState.DELETING.value for ledger in ledgers)

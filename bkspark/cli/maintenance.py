@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bkspark import verbs
+from bkspark.admin.collecting.run import UNNAMED_GRACE_SECONDS
 from bkspark.admin.maintenance import Report
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.cli.output import (
@@ -119,18 +120,29 @@ def audit(
 
 
 def collect(
-    context: typer.Context, dry_run: DryRunOption = False, spark: SparkOption = False
+    context: typer.Context,
+    open_grace: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="How long a write may take: what one has made that was killed is left so long. "
+            "One that takes longer is refused at its end.",
+        ),
+    ] = UNNAMED_GRACE_SECONDS,
+    dry_run: DryRunOption = False,
+    spark: SparkOption = False,
 ) -> None:
     """Free the space of what was deleted.
 
     Of deleted ledgers and logs, of what retention, truncation and overwriting let go of, and of
-    aborted writes. Can be killed at any point and run again, beside anything else. A bookie that
-    is away is owed it until it is back. Exit status 1 if something is left.
+    writes that were aborted or killed. Can be killed at any point and run again, beside anything
+    else. A bookie that is away is owed it until it is back. Exit status 1 if something is left.
     """
     session = session_of(context)
     with progress_bar("ledgers") as progress:
         report = verbs.collect(
             session.metadata_uri,
+            open_grace_seconds=open_grace,
             dry_run=dry_run,
             spark=spark_session("bkspark collect") if spark else None,
             tell=note,

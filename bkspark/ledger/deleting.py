@@ -119,14 +119,15 @@ def _require_unlisted(ledger: LedgerMetadata, log: LogRecord) -> None:
         )
 
 
-def exclude(cluster: Cluster, log_name: str, ledger_id: int, quorum: Quorum) -> None:
-    """See to it that a ledger never joins a log, unless it is on the log's list already.
+def exclude(cluster: Cluster, log_name: str, ledger_id: int, quorum: Quorum) -> bool:
+    """See to it that a ledger never joins a log; False if it is on the log's list already.
 
     Deletes nothing: whoever collects garbage does, and a commit elsewhere may still read from it.
     """
-    cluster.logs.update(
+    log = cluster.logs.update(
         log_name, lambda record: LogRecord.of(record, log_name, quorum).without(ledger_id)
     )
+    return not log.value.lists(ledger_id)
 
 
 def make_tombstone(cluster: Cluster, ledger_id: int) -> bool:

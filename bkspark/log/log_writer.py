@@ -30,7 +30,7 @@ from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import roll_log, rolling
-from bkspark.log.opening import create_log_ledger, drop_unlisted, open_tail
+from bkspark.log.opening import drop_unlisted, next_ledger, open_tail
 from bkspark.log.rolling import Add, Entries, Filling, RollPolicy, Segment
 from bkspark.log.truncation import retain_after_roll
 from bkspark.log.undecided import Undecided, with_outcome
@@ -241,9 +241,8 @@ class LogWriter(ClosedAtEnd):
             with self._lock:
                 self._require_usable()
             old = self._segment
-            following = self._next = self._next or create_log_ledger(
-                self._cluster, self._cluster.log(self.log_name).value, self._password
-            )
+            log = self._cluster.log(self.log_name).value
+            self._next = following = next_ledger(self._cluster, log, self._password, self._next)
             self._cluster.logs.update(self.log_name, self._listed_behind(old, following.seen))
             self._next = None
             self._switch(old, following)
@@ -255,7 +254,9 @@ class LogWriter(ClosedAtEnd):
     ) -> Callable[[LogRecord | None], LogRecord]:
         def transform(record: LogRecord | None) -> LogRecord:
             log = self._closed_before(self._own(record), old)
-            after = log.with_tail(following.value, own=old.ledger_id)
+            # Read behind the log: it may have been dropped, collected and forgotten since.
+            ledger = self._cluster.ledger(following.value.ledger_id)
+            after = log.with_tail(ledger.value, own=old.ledger_id)
             return after if after == record else after.stamped(environment.now_ms())
 
         return transform

@@ -239,6 +239,19 @@ def create_log_ledger(
     )
 
 
+def next_ledger(
+    cluster: Cluster, log: LogRecord, password: Password, left: CreatedLedger | None
+) -> CreatedLedger:
+    """A new ledger for a roll; or what one that came to nothing has ``left``, if it may join."""
+    if left is not None:
+        ledger_id = left.seen.value.ledger_id
+        is_as_made = cluster.ledgers.is_current(str(ledger_id), left.seen)
+        if is_as_made and not log.has_dropped(ledger_id):
+            return left
+        left.begun.close()
+    return create_log_ledger(cluster, log, password)
+
+
 def drop_unlisted(cluster: Cluster, log_name: str, created: CreatedLedger) -> None:
     """See to it that a ledger never joins the log, and delete it; not if it is on the list.
 

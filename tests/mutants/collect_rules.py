@@ -4,6 +4,7 @@ from .mutant import Mutant
 
 FOLDER = "admin/collecting"
 COLLECT = "tests/integration/upkeep/test_collect.py"
+KILLED = "tests/integration/upkeep/test_killed_drivers.py"
 COMERS = "tests/integration/upkeep/test_late_comers.py"
 OWING = "tests/unit/protocol/test_deletion.py"
 PAGES = "tests/unit/protocol/test_paging.py"
@@ -30,8 +31,8 @@ MUTANTS = (
     Mutant(
         "what a plan takes for garbage is deleted unseen",
         f"{FOLDER}/collection.py",
-        "        if found is None:\n            return None\n        with suppress",
-        "        with suppress",
+        "        found = metadata.garbage(garbage.ledger_id)\n",
+        "        found = garbage\n",
         (ANEW,),
     ),
     Mutant(
@@ -127,5 +128,51 @@ MUTANTS = (
             "tests/unit/bookie/test_posix_calls.py::"
             "test_a_folder_with_the_inode_of_one_that_was_removed_is_made_durable",
         ),
+    ),
+    Mutant(
+        "a ledger that its log does not name is garbage at once",
+        f"{FOLDER}/garbage.py",
+        "        if name and ledger.created_ms < self._made_before_ms:\n",
+        "        if name:\n",
+        (f"{COLLECT}::test_a_write_that_goes_on_is_none_of_its_business",),
+    ),
+    Mutant(
+        "a user's own ledger is one that no log names",
+        f"{FOLDER}/garbage.py",
+        "        if name and ledger.created_ms < self._made_before_ms:\n",
+        "        if ledger.created_ms < self._made_before_ms:\n",
+        (f"{KILLED}::test_a_users_own_ledger_is_never_one_that_a_log_does_not_name",),
+    ),
+    Mutant(
+        "a ledger that joins its log is deleted as one that the log does not name",
+        f"{FOLDER}/collection.py",
+        "            if found.kind is Kind.UNNAMED and not self._excluded(found):\n",
+        "            if found.kind is Kind.UNNAMED and self._excluded(found) is None:\n",
+        (f"{KILLED}::test_who_joins_the_log_in_time_stays",),
+    ),
+    Mutant(
+        "a ledger is deleted before its log has dropped it",
+        f"{FOLDER}/collection.py",
+        "            if found.kind is Kind.UNNAMED and not self._excluded(found):\n"
+        "                return None\n"
+        "            make_tombstone(self._cluster, garbage.ledger_id)\n",
+        "            make_tombstone(self._cluster, garbage.ledger_id)\n"
+        "            if found.kind is Kind.UNNAMED and not self._excluded(found):\n"
+        "                return None\n",
+        (f"{KILLED}::test_its_log_drops_it_before_it_is_deleted",),
+    ),
+    Mutant(
+        "a roll lists a ledger as it was made, whatever became of it",
+        "log/log_writer.py",
+        "            ledger = self._cluster.ledger(following.value.ledger_id)\n",
+        "            ledger = following\n",
+        (f"{KILLED}::test_a_roll_does_not_list_a_ledger_that_was_collected",),
+    ),
+    Mutant(
+        "a roll tries a ledger again that was deleted",
+        "log/opening.py",
+        "        is_as_made = cluster.ledgers.is_current(str(ledger_id), left.seen)\n",
+        "        is_as_made = True\n",
+        (f"{KILLED}::test_a_roll_does_not_list_a_ledger_that_was_collected",),
     ),
 )

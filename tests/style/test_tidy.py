@@ -29,11 +29,12 @@ COMPARES = {
     "cli/health.py": "whether the last audit is so long ago that it is told",
     "admin/repairing/away.py": "when a bookie has been silent for as long as an operator said",
     "admin/recovering/run.py": "how long an open ledger was seen unchanged: manners, not safety",
+    "admin/collecting/run.py": "how long a ledger is left alone that its log does not name",
     "log/truncation.py": "retention by age, which says so",
     "log/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
 }
 STAMPS = {
-    *("admin/auditing/run.py", "admin/collecting/run.py", "admin/maintenance.py"),
+    *("admin/auditing/run.py", "admin/maintenance.py"),
     *("admin/repairing/run.py", "admin/scrubbing/run.py"),
     "admin/recovering/run.py",
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),

@@ -3,6 +3,7 @@
 For so many ledgers at a time:
 
 1. The ledger's record says DELETING, or is made to by compare-and-set, if its log has let go of it.
+   One that its log does not name is dropped by the log first.
 2. Each bookie that is a member of it, or has something of it, fences its writer and frees it.
 3. Where nobody is owed anything any more ("deletion"), the id is noted as gone, and then the record
    goes.
@@ -24,7 +25,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
 from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import layout
-from bkspark.ledger.deleting import make_tombstone
+from bkspark.ledger.deleting import exclude, make_tombstone
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.deletion import members_of, owing
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
@@ -79,7 +80,8 @@ class Collector:
             self._forget(name)
 
     def _take(self, step: Sequence[Garbage]) -> None:
-        metadata = Metadata(self._cluster)  # anew: a plan is what was true when it was made
+        # Anew: a plan is what was true when it was made.
+        metadata = Metadata(self._cluster, self._plan.made_before_ms)
         deleting: dict[int, LedgerMetadata] = {}
         for garbage in step:
             ledger = self._deleting(garbage, metadata)
@@ -103,9 +105,16 @@ class Collector:
         if found is None:
             return None
         with suppress(NoSuchLedgerError):  # another collection has freed it meanwhile
+            if found.kind is Kind.UNNAMED and not self._excluded(found):
+                return None
             make_tombstone(self._cluster, garbage.ledger_id)
         seen = self._cluster.ledgers.get(str(garbage.ledger_id))
         return seen.value if seen and seen.value.state is LedgerState.DELETING else None
+
+    def _excluded(self, garbage: Garbage) -> bool:
+        """Have its log drop a ledger for ever; False if it has joined the log meanwhile."""
+        quorum = self._cluster.ledger(garbage.ledger_id).value.quorum
+        return exclude(self._cluster, garbage.log, garbage.ledger_id, quorum)
 
     def _free(
         self, deleting: Mapping[int, LedgerMetadata], gone: set[int]

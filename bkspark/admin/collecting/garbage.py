@@ -3,6 +3,11 @@
 Listings only nominate. A ledger is garbage by what a record says that was read: its own, that it
 is deleted; its log's, that it was dropped for ever; or the note that it is gone. A record that
 cannot be read says nothing, and what it may be about stays.
+
+A ledger that was made for a log, as its record says, and is not on the log's list may be what a
+killed driver has left, or what a living one is about to put there: nothing tells them apart. So
+its log drops it first, by the compare-and-set that decides between the two; one that lives is
+refused then, and nothing of its write is in the log. That it was made long ago only delays this.
 """
 
 from collections.abc import Mapping
@@ -24,11 +29,15 @@ from bkspark.protocol.log.record import LogRecord
 class Metadata:
     """What the metadata store says of ledgers and logs; each log is read once.
 
+    Args:
+        made_before_ms: ledgers that their logs do not name are garbage if they were made before.
+
     Attributes:
         doubts: by subject, why something stays that may be garbage.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, made_before_ms: int) -> None:
+        self._made_before_ms = made_before_ms
         self.doubts: dict[str, str] = {}
         self._cluster = cluster
         self._logs: dict[str, LogRecord | None] = {}
@@ -48,14 +57,21 @@ class Metadata:
         log = self._log(name) if name else None
         is_deleted = ledger.state is LedgerState.DELETING
         if log is not None and log.lists(ledger_id):
-            if is_deleted:
+            # Unless it was truncated between the two looks.
+            if is_deleted and self._still_lists(name, ledger_id):
                 self.doubts[f"ledger {ledger_id}"] = f"it is deleted, and log {name} lists it"
             return None
         if is_deleted:
             return Garbage(ledger_id, Kind.DELETED, name)
         if log is not None and log.has_dropped(ledger_id):
             return Garbage(ledger_id, Kind.DROPPED, name)
+        if name and ledger.created_ms < self._made_before_ms:
+            return Garbage(ledger_id, Kind.UNNAMED, name)
         return None
+
+    def _still_lists(self, name: str, ledger_id: int) -> bool:
+        seen = self._cluster.logs.get(name)
+        return seen is not None and seen.value.lists(ledger_id)
 
     def _log(self, name: str) -> LogRecord | None:
         if name not in self._logs:
@@ -64,13 +80,13 @@ class Metadata:
         return self._logs[name]
 
 
-def plan_collection(cluster: Cluster, run: Runner) -> CollectPlan:
+def plan_collection(cluster: Cluster, run: Runner, *, made_before_ms: int) -> CollectPlan:
     """Look at all ledgers and bookies; changes nothing.
 
     Raises:
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    metadata = Metadata(cluster)
+    metadata = Metadata(cluster, made_before_ms)
     found = [metadata.garbage(ledger_id) for ledger_id in cluster.ledger_ids()]
     garbage = {one.ledger_id: one for one in found if one is not None}
     addresses = list(cluster.addresses().values())
@@ -95,4 +111,5 @@ def plan_collection(cluster: Cluster, run: Runner) -> CollectPlan:
         {address.bookie_id: frozenset(ids) for address, ids in where.items()},
         silent,
         metadata.doubts,
+        made_before_ms,
     )

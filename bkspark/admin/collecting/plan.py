@@ -14,12 +14,14 @@ class Kind(Enum):
 
     DELETED = "deleted"
     DROPPED = "dropped"
+    UNNAMED = "unnamed"
     GONE = "late"
 
 
 REASONS = {
     Kind.DELETED: "its record says that it is deleted",
     Kind.DROPPED: "its log has let go of it, for ever",
+    Kind.UNNAMED: "it was made for its log, long ago, and never joined it",
     Kind.GONE: "it was collected, and files were made since",
 }
 
@@ -58,12 +60,14 @@ class CollectPlan:
         found: by bookie id, which of these ledgers it has something of.
         silent: bookies that cannot be asked now, and why.
         doubts: by subject, why something stays that may be garbage.
+        made_before_ms: ledgers that no log names are garbage if they were made before.
     """
 
     garbage: tuple[Garbage, ...]
     found: Mapping[str, frozenset[int]]
     silent: Mapping[str, str] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
+    made_before_ms: int = 0
 
     @property
     def usage(self) -> Usage:

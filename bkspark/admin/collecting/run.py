@@ -15,6 +15,9 @@ logger = logging.getLogger(__name__)
 
 VERB = "collect"
 
+UNNAMED_GRACE_SECONDS = 7 * 86_400.0
+"""No write of a DataFrame should take longer."""
+
 DELETED = "DELETED_LEDGER_COUNT"
 RECLAIMED = "RECLAIMED_DELETION_SPACE_BYTES"
 FAILED = "RECLAIM_FAILED_TO_DELETE"
@@ -24,6 +27,7 @@ FAILED = "RECLAIM_FAILED_TO_DELETE"
 def collect(
     cluster: Cluster,
     *,
+    open_grace_seconds: float = UNNAMED_GRACE_SECONDS,
     dry_run: bool = False,
     run: Runner | None = None,
     tell: Tell | None = None,
@@ -34,6 +38,8 @@ def collect(
     May be killed at any point and run again, and at once with anything else.
 
     Args:
+        open_grace_seconds: for so long a ledger that its log does not name is left alone: a write
+            that takes longer may be refused at its end.
         run: how instructions are carried out; None for threads of this process.
 
     Raises:
@@ -41,7 +47,8 @@ def collect(
     """
     began_ms = environment.now_ms()
     runner = telling(run, tell)
-    plan = plan_collection(cluster, runner)
+    made_before_ms = began_ms - int(open_grace_seconds * 1000)
+    plan = plan_collection(cluster, runner, made_before_ms=made_before_ms)
     rows = {"ledgers": [garbage.row for garbage in plan.garbage]}
     if dry_run:
         return Report(VERB, plan.facts, details=rows)
