@@ -6,10 +6,16 @@ fsynced. Every path is relative to a root that was opened just now, so all look-
 one file system, also if something is mounted over it meanwhile.
 
 An answer "absent" is given only for ENOENT; every other ``OSError`` goes up as it is: unknown.
+
+Nothing is believed that others could have changed: of what is looked up or created, each folder on
+the way is as private as the root and the file itself. A folder that is absent is not looked at
+again: in the one above it, which is private, nobody else can make it.
 """
 
 import contextlib
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from typing import Protocol, Self
 
@@ -71,10 +77,16 @@ class Directory(Protocol):
 
 
 class PosixDirectory:
-    """``Directory`` under an open directory descriptor, which is closed at the end of a block."""
+    """``Directory`` under an open directory descriptor, which is closed at the end of a block.
 
-    def __init__(self, root_fd: int) -> None:
+    Args:
+        root: its path, for messages.
+    """
+
+    def __init__(self, root_fd: int, root: str) -> None:
         self._root_fd = root_fd
+        self._root = root
+        self._private = {""}
 
     def __enter__(self) -> Self:
         return self
@@ -90,12 +102,14 @@ class PosixDirectory:
         return is_created
 
     def read(self, path: str) -> bytes | None:
+        self._require_private(path.rpartition("/")[0])
         try:
             return posix_calls.read_bounded(self._root_fd, path, RECORD_BYTES_MAX)
         except FileNotFoundError:
             return None
 
     def exists(self, path: str) -> bool:
+        self._require_private(path.rpartition("/")[0])
         try:
             os.stat(path, dir_fd=self._root_fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -135,8 +149,29 @@ class PosixDirectory:
         with contextlib.suppress(OSError):
             os.rmdir(path, dir_fd=self._root_fd)
 
+    def _require_private(self, folder: str) -> None:
+        """Of each folder down to this one, if it is there; once, as a root is opened for one call.
+
+        Raises:
+            NotPrivateError: others may change what is in it.
+            OSError: it is no folder.
+        """
+        if folder in self._private:
+            return
+        self._require_private(folder.rpartition("/")[0])
+        try:
+            status = os.stat(folder, dir_fd=self._root_fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return
+        path = f"{self._root}/{folder}"
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, f"{path} is no folder")
+        posix_calls.require_private(status, path)
+        self._private.add(folder)
+
     @contextlib.contextmanager
     def _folder(self, folder: str) -> Iterator[int]:
+        self._require_private(folder)
         fd = os.open(folder or ".", posix_calls.FOLDER_FLAGS, dir_fd=self._root_fd)
         try:
             yield fd
@@ -156,7 +191,7 @@ def open_directory(root: str) -> PosixDirectory:
     except BaseException:
         os.close(fd)
         raise
-    return PosixDirectory(fd)
+    return PosixDirectory(fd, root)
 
 
 def _write_and_link(folder_fd: int, name: str, data: bytes) -> bool:

@@ -7,6 +7,7 @@ CONFLICTS = "tests/conformance/test_conflicts.py"
 POSIX = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
 S3_ONCE = "tests/conformance/test_s3_once.py"
 FILES = "tests/unit/metadata/test_files.py"
+PRIVATE = "tests/unit/metadata/test_files_private.py"
 
 MUTANTS = (
     Mutant(
@@ -136,8 +137,8 @@ MUTANTS = (
         "        require_private(status, name)\n",
         "",
         (
-            f"{FILES}::test_what_everybody_can_write_is_not_believed",
-            f"{FILES}::test_what_belongs_to_somebody_else_is_not_believed",
+            f"{PRIVATE}::test_what_everybody_can_write_is_not_believed",
+            f"{PRIVATE}::test_what_belongs_to_somebody_else_is_not_believed",
         ),
     ),
     Mutant(
@@ -146,15 +147,61 @@ MUTANTS = (
         "        posix_calls.require_private(os.fstat(fd), root)\n",
         "        pass\n",
         (
-            f"{FILES}::test_what_everybody_can_write_is_not_believed",
-            f"{FILES}::test_format_refuses_what_everybody_can_write",
+            f"{PRIVATE}::test_what_everybody_can_write_is_not_believed",
+            f"{PRIVATE}::test_format_refuses_what_everybody_can_write",
         ),
+    ),
+    Mutant(
+        "a folder of records that everybody can write is used",
+        "metadata/directory.py",
+        "        posix_calls.require_private(status, path)\n",
+        "",
+        (
+            f"{PRIVATE}::test_what_everybody_can_write_is_not_believed[ledgers]",
+            f"{PRIVATE}::test_what_belongs_to_somebody_else_is_not_believed[ledgers/1]",
+            f"{PRIVATE}::test_a_folder_that_everybody_can_write_hides_no_other",
+        ),
+    ),
+    Mutant(
+        "only the folder of a record must be private",
+        "metadata/directory.py",
+        '        self._require_private(folder.rpartition("/")[0])\n',
+        "",
+        (f"{PRIVATE}::test_a_look_of_any_kind_is_into_private_folders[read-ledgers]",),
+    ),
+    Mutant(
+        "a record is read from a folder that everybody can write",
+        "metadata/directory.py",
+        'None:\n        self._require_private(path.rpartition("/")[0])\n',
+        "None:\n",
+        (f"{PRIVATE}::test_a_look_of_any_kind_is_into_private_folders[read-ledgers]",),
+    ),
+    Mutant(
+        "what is absent is told of a folder that everybody can write",
+        "metadata/directory.py",
+        'bool:\n        self._require_private(path.rpartition("/")[0])\n',
+        "bool:\n",
+        (f"{PRIVATE}::test_a_look_of_any_kind_is_into_private_folders[exists-ledgers]",),
+    ),
+    Mutant(
+        "a folder that everybody can write is listed",
+        "metadata/directory.py",
+        "        self._require_private(folder)\n        fd",
+        "        fd",
+        (f"{PRIVATE}::test_a_look_of_any_kind_is_into_private_folders[list-ledgers]",),
+    ),
+    Mutant(
+        "a link in place of a folder is followed",
+        "metadata/directory.py",
+        "        if not stat.S_ISDIR(status.st_mode):\n",
+        "        if False:\n",
+        (f"{PRIVATE}::test_a_link_in_place_of_a_folder_is_not_followed",),
     ),
     Mutant(
         "folders of metadata are everybody's to read",
         "metadata/directory.py",
         "os.mkdir(part, posix_calls.FOLDER_MODE, dir_fd=parent_fd)",
         "os.mkdir(part, dir_fd=parent_fd)",
-        (f"{FILES}::test_folders_and_files_are_private",),
+        (f"{PRIVATE}::test_folders_and_files_are_private",),
     ),
 )
