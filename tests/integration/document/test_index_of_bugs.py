@@ -33,6 +33,7 @@ SPARK = "spark/test_recover.py"
 CALLS = "unit/bookie/test_posix_calls.py"
 CHANGING = "integration/ledger/test_readers_of_changing_ledgers.py"
 AUDITS = "integration/upkeep/test_audit.py"
+REPAIRS = "integration/upkeep/test_repair.py"
 DELETIONS = "integration/log/test_interrupted_deletions.py"
 
 INDEX: dict[str, tuple[str, ...]] = {
@@ -111,6 +112,7 @@ INDEX: dict[str, tuple[str, ...]] = {
     "RB-40": (f"{HANDLES}::test_rb_40_an_empty_ledger_and_one_with_a_single_entry",),
     "RB-41": (f"{HANDLES}::test_rb_41_a_last_add_confirmed_counts_whichever_bookie_knows_it",),
     # --- compare-and-set of metadata
+    "RB-24": (f"{REPAIRS}::test_a_ledger_that_is_not_closed_is_left_as_it_is",),
     "RB-25": (f"{AUDITS}::test_a_ledger_that_waits_for_recovery_is_named_with_the_reason",),
     "RB-27": (
         f"{CHANGES}::test_rb_27_a_lost_answer_of_the_metadata_store_is_recognised_as_ones_own",
