@@ -62,7 +62,7 @@ def audit(
 def collect(
     metadata_uri: str = "",
     *,
-    open_grace_seconds: float = collecting.UNNAMED_GRACE_SECONDS,
+    open_grace: float = collecting.UNNAMED_GRACE_SECONDS,
     dry_run: bool = False,
     spark: "SparkSession | None" = None,
     tell: Tell | None = None,
@@ -73,7 +73,7 @@ def collect(
     And killed drivers: ledgers that were made for a log, and that the log does not name.
 
     Args:
-        open_grace_seconds: for so long those are left alone; a write that takes longer may be
+        open_grace: for so long those are left alone; a write that takes longer may be
             refused at its end.
         dry_run: only plans, which looks at what is there and changes nothing.
         spark: works on bookies by tasks of this session, not by threads of this process.
@@ -84,12 +84,12 @@ def collect(
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
     """
     arguments.require_number(
-        "open_grace_seconds", open_grace_seconds, hint="give seconds, 0 for none", may_be_0=True
+        "open_grace", open_grace, hint="give seconds, 0 for none", may_be_0=True
     )
     with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
         return collecting.collect(
             cluster,
-            open_grace_seconds=open_grace_seconds,
+            open_grace=open_grace,
             dry_run=dry_run,
             run=_runner(spark, "collect"),
             tell=tell,

@@ -39,7 +39,7 @@ def _collect(argv: Sequence[str]) -> int:
 
     report = verbs.collect(
         arguments.metadata,
-        open_grace_seconds=arguments.open_grace,
+        open_grace=arguments.open_grace,
         dry_run=arguments.dry_run,
         spark=SparkSession.builder.appName("bkspark collect").getOrCreate(),
         tell=note,

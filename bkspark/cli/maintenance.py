@@ -142,7 +142,7 @@ def collect(
     with progress_bar("ledgers") as progress:
         report = verbs.collect(
             session.metadata_uri,
-            open_grace_seconds=open_grace,
+            open_grace=open_grace,
             dry_run=dry_run,
             spark=spark_session("bkspark collect") if spark else None,
             tell=note,

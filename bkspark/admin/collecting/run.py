@@ -27,7 +27,7 @@ FAILED = "RECLAIM_FAILED_TO_DELETE"
 def collect(
     cluster: Cluster,
     *,
-    open_grace_seconds: float = UNNAMED_GRACE_SECONDS,
+    open_grace: float = UNNAMED_GRACE_SECONDS,
     dry_run: bool = False,
     run: Runner | None = None,
     tell: Tell | None = None,
@@ -38,7 +38,7 @@ def collect(
     May be killed at any point and run again, and at once with anything else.
 
     Args:
-        open_grace_seconds: for so long a ledger that its log does not name is left alone: a write
+        open_grace: for so long a ledger that its log does not name is left alone: a write
             that takes longer may be refused at its end.
         run: how instructions are carried out; None for threads of this process.
 
@@ -47,7 +47,7 @@ def collect(
     """
     began_ms = environment.now_ms()
     runner = telling(run, tell)
-    made_before_ms = began_ms - int(open_grace_seconds * 1000)
+    made_before_ms = began_ms - int(open_grace * 1000)
     plan = plan_collection(cluster, runner, made_before_ms=made_before_ms)
     rows = {"ledgers": [garbage.row for garbage in plan.garbage]}
     if dry_run:

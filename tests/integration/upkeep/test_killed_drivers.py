@@ -43,7 +43,7 @@ def rig(make_rig: Callable[..., Rig]) -> Rig:
 
 
 def collected(rig: Rig) -> Report:
-    report = verbs.collect(rig.uri, open_grace_seconds=0)
+    report = verbs.collect(rig.uri, open_grace=0)
     assert report.left == []
     return report
 
@@ -76,7 +76,7 @@ def test_what_a_killed_driver_has_left_is_freed_after_the_grace_and_not_before(r
     target = rig.target()
     rig.tasks(target, OTHERS)
     assert verbs.collect(rig.uri).plan["ledgers"] == 0
-    assert verbs.collect(rig.uri, open_grace_seconds=3600).plan["ledgers"] == 0
+    assert verbs.collect(rig.uri, open_grace=3600).plan["ledgers"] == 0
     report = collected(rig)
     assert (report.plan[Kind.UNNAMED.value], report.done["ledgers"]) == (1, 1)
     assert files_of(rig, target.ledger_id) == []
