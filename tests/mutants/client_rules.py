@@ -54,7 +54,7 @@ MUTANTS = (
     # --- post-check ------------------------------------------------------------------------------
     Mutant(
         "there is no post-check",
-        "log/batch/record_writer.py",
+        "ledger/handles/appender.py",
         "            post_check(\n",
         "            (lambda *_, **__: None)(\n",
         (ORDER,),

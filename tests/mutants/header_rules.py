@@ -224,7 +224,7 @@ MUTANTS = (
     Mutant(
         "what comes first is framed as if there was no header",
         "ledger/handles/lane.py",
-        "self._framed_bytes = 0 if journal is None else journal.end",
+        "self._framed_bytes = appender.end",
         "self._framed_bytes = 0",
         (f"{LANE}::test_what_comes_first_comes_behind_the_header",),
     ),

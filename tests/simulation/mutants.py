@@ -13,12 +13,11 @@ from bkspark.cluster.records import Records
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
-from bkspark.ledger.handles import how_far, lane, record_encoder
-from bkspark.ledger.handles.lane import Framed, Lane
+from bkspark.ledger.handles import appender, how_far, record_encoder
+from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.journals.member_loss import Taken
 from bkspark.ledger.recovery.fencing import FenceAndRead, WriteBack
-from bkspark.log.batch import record_writer
 from bkspark.protocol.ledger import confirmed, recovery, recovery_evidence
 from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata
@@ -58,17 +57,18 @@ def always(*_: object, **__: object) -> bool:
     return True
 
 
-def append_after_check(self: Lane, framed: Framed) -> None:
+def append_after_check(self: Appender, _record: object, frame: Sequence[Any]) -> None:
     assert self._journal is not None
-    check = lane.post_check  # type: ignore[attr-defined]  # which a mutant may have replaced
+    check = appender.post_check  # type: ignore[attr-defined]  # which a mutant may have replaced
+    mine = self._ledger
     check(
         self.address,
         self._journal,
-        ledger_id=self._ledger_id,
-        term=self._term,
-        token=self._token,
+        ledger_id=mine.ledger_id,
+        term=mine.term,
+        token=mine.token,
     )
-    self._journal.append(framed.frame)
+    self._journal.append(frame)
 
 
 def read_and_fence(self: FenceAndRead) -> Any:
@@ -179,10 +179,7 @@ NO_COOKIES: tuple[Change, ...] = (
     (memory, "check_cookie", nothing),
     (memory.MemoryRoot, "_confirm_cookie", nothing),
 )
-NO_POST_CHECK: tuple[Change, ...] = (
-    (lane, "post_check", nothing),
-    (record_writer, "post_check", nothing),
-)
+NO_POST_CHECK: tuple[Change, ...] = ((appender, "post_check", nothing),)
 NO_METADATA_CHECK: tuple[Change, ...] = ((Membership, "check", checked),)
 
 
@@ -214,7 +211,7 @@ def uncounted_replacement(self: PendingAdds, indexes: Sequence[int]) -> None:
 
 MUTANTS: dict[str, tuple[Change, ...]] = {
     "post-check skipped": NO_POST_CHECK,
-    "post-check before the append": ((Lane, "_append", append_after_check),),
+    "post-check before the append": ((Appender, "append", append_after_check),),
     "fence after read": ((FenceAndRead, "run", read_and_fence),),
     "recovery reads without a fence": ((FenceAndRead, "run", only_read),),
     "a bookie that has nothing is not fenced": ((FenceAndRead, "run", fence_where_something_is),),

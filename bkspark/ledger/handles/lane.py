@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from bkspark import environment
-from bkspark.bookie.contract import BookieAddress, Buffer, Journal
+from bkspark.bookie.contract import BookieAddress, Buffer
 from bkspark.cluster.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient
-from bkspark.cluster.post_check import post_check
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format.journal import EncodedRecord
+from bkspark.ledger.handles.appender import Appender
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.ledger.writing_steps import Failed, Stored
 
@@ -43,8 +43,6 @@ class Lane:
     """Sends records to one bookie.
 
     Args:
-        journal: the writer's own there, as it was begun when the bookie was enlisted. One that is
-            not there is not made: it would hide that it was lost.
         report: called from the lane's task.
 
     Attributes:
@@ -60,32 +58,30 @@ class Lane:
     def __init__(
         self,
         ensemble_index: int,
-        address: BookieAddress,
-        *,
-        ledger_id: int,
-        term: int,
-        token: str,
-        journal: Journal | None,
+        appender: Appender,
         report: Report,
+        *,
+        name: str,
     ) -> None:
         self.ensemble_index = ensemble_index
-        self.address = address
-        self._ledger_id = ledger_id
-        self._term = term
-        self._token = token
+        self._appender = appender
         self._report = report
         self.waiting_bytes = 0
         self.is_away = False
         self._sent: deque[tuple[int, int, float, float]] = deque()
         self._look_at_oldest()
         self._waiting: environment.Inbox[Framed | None] = environment.inbox()
-        self._journal = journal
-        self._framed_bytes = 0 if journal is None else journal.end
-        self._channel = BookieClient(address, name=f"ledger-{ledger_id}-{address.bookie_id}")
+        self._framed_bytes = appender.end
+        self._channel = BookieClient(self.address, name=f"{name}-{self.address.bookie_id}")
         try:
             self._channel.begin(self._work)
         except BookieUnavailableError as error:
-            report(Failed(ensemble_index, address.bookie_id, error))
+            report(self._failed(error))
+
+    @property
+    def address(self) -> BookieAddress:
+        """Where the bookie is."""
+        return self._appender.address
 
     def framed(self, record: EncodedRecord) -> Framed:
         """``record`` as it comes behind everything that was framed before; it must be sent next.
@@ -148,31 +144,17 @@ class Lane:
     def _work(self) -> None:
         try:
             while (framed := self._waiting.get()) is not None:
-                self._append(framed)
+                self._appender.append(framed.record, framed.frame)
                 first = framed.record.first_entry_id
                 if not framed.record.is_confirmation:  # it would be taken for the add behind it
                     self._report(Stored(self.ensemble_index, self.address.bookie_id, first))
         except BookKeeperError as error:
-            self._report(Failed(self.ensemble_index, self.address.bookie_id, error))
+            self._report(self._failed(error))
         except Exception as error:
             wrapped = BookieUnavailableError(f"bookie {self.address.bookie_id}: {error!r}")
-            self._report(Failed(self.ensemble_index, self.address.bookie_id, wrapped))
+            self._report(self._failed(wrapped))
         finally:
-            if self._journal is not None:
-                self._journal.close()
+            self._appender.close()
 
-    def _append(self, framed: Framed) -> None:
-        if self._journal is None:
-            raise BookieUnavailableError(
-                f"bookie {self.address.bookie_id} has no journal of this writer of ledger "
-                f"{self._ledger_id}"
-            )
-        self._journal.append(framed.frame)
-        if not framed.record.is_confirmation:
-            post_check(
-                self.address,
-                self._journal,
-                ledger_id=self._ledger_id,
-                term=self._term,
-                token=self._token,
-            )
+    def _failed(self, error: BookKeeperError) -> Failed:
+        return Failed(self.ensemble_index, self.address.bookie_id, error)

@@ -25,6 +25,7 @@ from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, LedgerClosedError, OutcomeUnknownError
 from bkspark.format.digest import Digester
 from bkspark.format.journal import EncodedRecord
+from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.backlog import Backlog
 from bkspark.ledger.handles.deadlines import Deadlines, Due
 from bkspark.ledger.handles.grouping import Group, Submitted
@@ -294,16 +295,8 @@ class Writer:
         return self._encoder.confirm(self.machine.pending, fragment_first_entry_id=first)
 
     def _open_lane(self, index: int, address: BookieAddress) -> Lane:
-        mine = self.metadata
-        return Lane(
-            index,
-            address,
-            ledger_id=mine.ledger_id,
-            term=mine.term,
-            token=mine.token,
-            journal=self._members.journal(address),
-            report=self._report,
-        )
+        appender = Appender(address, self.metadata, self._members.journal(address))
+        return Lane(index, appender, self._report, name=f"ledger-{self.metadata.ledger_id}")
 
     def _acknowledge(self, adds: tuple[PendingAdd, ...]) -> None:
         groups = self.backlog.done(add.first_entry_id for add in adds)

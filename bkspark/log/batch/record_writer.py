@@ -11,13 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from bkspark.bookie.contract import BookieAddress, Journal
+from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensemble_log
 from bkspark.cluster.bookie_client import BookieClient, close_all, seconds_to_store
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.fan_out import Timeouts, ask_all
-from bkspark.cluster.post_check import post_check
 from bkspark.cluster.records import Versioned
 from bkspark.errors import (
     BookieUnavailableError,
@@ -30,6 +29,7 @@ from bkspark.format.digest import Digester
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.copying import copy_entry_log
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
+from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.record_encoder import RecordEncoder
 from bkspark.protocol.ledger import writing_steps as steps
@@ -118,7 +118,7 @@ class RecordWriter:
         )
         self._commit: _Commit | None = None
         self._channels: dict[str, BookieClient] = {}
-        self._journals: dict[str, Journal] = {}
+        self._appenders: dict[str, Appender] = {}
 
     def __enter__(self) -> "RecordWriter":
         return self
@@ -334,14 +334,11 @@ class RecordWriter:
         self, index: int, record: EncodedRecord, add: PendingAdd
     ) -> steps.Stored | steps.Failed:
         """A question to one bookie: append there, and see whether that counts."""
-        channel, mine = self._channel(index), self.metadata
+        channel = self._channel(index)
         bookie_id = channel.address.bookie_id
-        file = self._journals.get(bookie_id) or self._new_journal(channel)
-        file.append(record.frame(index, file.end))
+        appender = self._appenders.get(bookie_id) or self._new_appender(channel)
         try:
-            post_check(
-                channel.address, file, ledger_id=mine.ledger_id, term=mine.term, token=mine.token
-            )
+            appender.append(record.record, record.frame(index, appender.end))
         except LedgerFencedError as error:
             return steps.Failed(index, bookie_id, error)
         return steps.Stored(index, bookie_id, add.first_entry_id)
@@ -353,9 +350,9 @@ class RecordWriter:
             transactions=self.transactions,
         )
         questions = {
-            self._channel(index): partial(file.append, record.frame(index, file.end))
+            self._channel(index): partial(one.append, record.record, record.frame(index, one.end))
             for index in step.indexes
-            if (file := self._journals.get(self._machine.ensemble[index].bookie_id)) is not None
+            if (one := self._appenders.get(self._machine.ensemble[index].bookie_id)) is not None
         }
         timeouts = Timeouts(seconds_to_store(len(record.header)))
         for channel, end in ask_all(questions, timeouts).items():
@@ -367,10 +364,11 @@ class RecordWriter:
         known = self._channels.get(address.bookie_id)
         return known or self._channels.setdefault(address.bookie_id, BookieClient(address))
 
-    def _new_journal(self, channel: BookieClient) -> Journal:
-        file = self._members.journal_on(channel.address)
-        channel.cleanup.callback(file.close)
-        return self._journals.setdefault(channel.address.bookie_id, file)
+    def _new_appender(self, channel: BookieClient) -> Appender:
+        address = channel.address
+        appender = Appender(address, self.metadata, self._members.journal_on(address))
+        channel.cleanup.callback(appender.close)
+        return self._appenders.setdefault(address.bookie_id, appender)
 
     def _acknowledged(self, adds: tuple[PendingAdd, ...]) -> None:
         assert self._commit is not None

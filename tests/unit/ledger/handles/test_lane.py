@@ -12,7 +12,8 @@ import pytest
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.hang_memory import HangMemory
-from bkspark.ledger.handles import lane
+from bkspark.ledger.handles import appender, lane
+from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.lane import Framed, Lane
 from bkspark.protocol.ledger.writing_steps import Failed
 
@@ -28,7 +29,8 @@ def framed(first_entry_id: int, size: int) -> Framed:
 
 
 def lane_to(report: Callable[[Any], None], journal: Any = None) -> Lane:
-    return Lane(0, ADDRESS, ledger_id=1, term=1, token="b" * 32, journal=journal, report=report)
+    ledger: Any = SimpleNamespace(ledger_id=1, term=1, token="b" * 32)
+    return Lane(0, Appender(ADDRESS, ledger, journal), report, name="ledger-1")
 
 
 def test_a_bookie_has_time_for_what_was_sent_to_it_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +70,7 @@ def test_a_lane_that_hangs_is_remembered(
 ) -> None:
     gate = threading.Event()
     hangs: Any = SimpleNamespace(end=0, append=lambda _frame: gate.wait(60), close=lambda: None)
-    monkeypatch.setattr(lane, "post_check", lambda *_, **__: None)
+    monkeypatch.setattr(appender, "post_check", lambda *_, **__: None)
     its_lane = lane_to(lambda _event: None, hangs)
     its_lane.send(framed(0, 10))
     if is_given_up:

@@ -1,0 +1,65 @@
+"""What every writer does on a bookie: it appends a record, and then sees whether that counts (R6).
+
+A handle does so from a lane to each bookie, a batch on all bookies at once.
+"""
+
+from collections.abc import Sequence
+
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal
+from bkspark.cluster.post_check import post_check
+from bkspark.errors import BookieUnavailableError
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.record import AddRecord
+
+
+class Appender:
+    """Appends to one writer's journal on one bookie; for one thread at a time.
+
+    Args:
+        ledger: as it is open for him.
+        journal: his own there, as it was begun when the bookie was enlisted. One that is not there
+            is not made: it would hide that it was lost.
+    """
+
+    def __init__(
+        self, address: BookieAddress, ledger: LedgerMetadata, journal: Journal | None
+    ) -> None:
+        self.address = address
+        self._ledger = ledger
+        self._journal = journal
+
+    @property
+    def end(self) -> int:
+        """Where the next record comes, in bytes."""
+        return 0 if self._journal is None else self._journal.end
+
+    def append(self, record: AddRecord, frame: Sequence[Buffer]) -> None:
+        """Return once ``record`` is durable there and counts; a confirmation only has to be there.
+
+        Args:
+            frame: what the bookie stores of it, at ``end``.
+
+        Raises:
+            LedgerFencedError: another client has fenced the bookie.
+            BookieUnavailableError: it does not have the record, or does not show it.
+        """
+        mine = self._ledger
+        if self._journal is None:
+            raise BookieUnavailableError(
+                f"bookie {self.address.bookie_id} has no journal of this writer of ledger "
+                f"{mine.ledger_id}"
+            )
+        self._journal.append(frame)
+        if not record.is_confirmation:
+            post_check(
+                self.address,
+                self._journal,
+                ledger_id=mine.ledger_id,
+                term=mine.term,
+                token=mine.token,
+            )
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        if self._journal is not None:
+            self._journal.close()
