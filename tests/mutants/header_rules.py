@@ -178,7 +178,7 @@ MUTANTS = (
     Mutant(
         "a ledger that becomes a stream's tail has no headers",
         "log/streams/tail_writer.py",
-        "            opened = self._with_journals(opened, staging.private_token)\n",
+        "            tail = self._with_journals(tail, token, ensemble, digester)\n",
         "            pass\n",
         (f"{CHANGES}::test_who_adopts_a_batchs_ledger_begins_its_journals[memory]",),
     ),

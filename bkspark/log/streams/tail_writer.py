@@ -19,6 +19,7 @@ from bkspark.cluster.ensembles import ensemble_of, spares_of
 from bkspark.cluster.password import make_digester
 from bkspark.errors import LedgerExistsError, LedgerFencedError, NoSuchLedgerError
 from bkspark.format import arrow_schema
+from bkspark.format.digest import Digester
 from bkspark.ledger.deleting import exclude
 from bkspark.log.batch.plan import WriteRequest, target_of
 from bkspark.log.batch.record_writer import RecordWriter
@@ -99,35 +100,40 @@ class TailWriter:
             merges_schema=request.merges_schema,
         )
         self._rolled = opened.log.value
-        if adopted:
-            opened = self._with_journals(opened, staging.private_token)
         token = staging.private_token if adopted else opened.ledger.value.token
-        return self._record_writer(opened, token, None), opened.log.value.transactions
+        writer = self._record_writer(opened, token, None, must_begin=adopted)
+        return writer, opened.log.value.transactions
 
-    def _with_journals(self, tail: OpenTail, token: str) -> OpenTail:
+    def _with_journals(
+        self, tail: OpenTail, token: str, ensemble: list[BookieAddress], digester: Digester
+    ) -> OpenTail:
         """``tail``, an adopted one, with its members' journals begun: one that is lost is missed.
 
         It needs all members. Where one does not answer, the others' journals are written to all the
         same, and the tail goes without what shows a loss.
         """
-        ledger = tail.ledger.value
-        digester = make_digester(ledger.digest, self._request.password)
+        ledger, seen = tail.ledger.value, tail.ledger
         after = ledger.with_headers(term=FIRST_TERM, token=token)
         joining = replace(Joining.last_writer(after, digester), permission="")
-        begun = enlist(dict(enumerate(_located(self._cluster, ledger))), joining)
+        begun = enlist(dict(enumerate(ensemble)), joining)
         members = {member.bookie_id for member in ledger.last_fragment.ensemble}
-        seen = tail.ledger
         if begun.bookie_ids == members:
             seen = self._cluster.ledgers.update(str(ledger.ledger_id), _headed(token))
         return replace(tail, ledger=seen, begun=begun)
 
-    def _record_writer(self, tail: OpenTail, token: str, standing: Standing | None) -> RecordWriter:
+    def _record_writer(
+        self, tail: OpenTail, token: str, standing: Standing | None, *, must_begin: bool = False
+    ) -> RecordWriter:
         ledger = tail.ledger.value
+        digester = make_digester(ledger.digest, self._request.password)
+        ensemble = _located(self._cluster, ledger)
+        if must_begin:
+            tail = self._with_journals(tail, token, ensemble, digester)
         return RecordWriter(
             self._cluster,
             tail.ledger,
-            make_digester(ledger.digest, self._request.password),
-            _located(self._cluster, ledger),
+            digester,
+            ensemble,
             term=FIRST_TERM if standing is None else ledger.term,
             token=token,
             standing=standing,
