@@ -1,6 +1,6 @@
 """Logs: ledgers in a row, from Python and for the data source. No Spark here.
 
-    log_handle  log_writer            a log from Python: opening -> tail_closing -> rolling
+    log_handle  log_writer            a log from Python: opening -> rolling -> own_tail
     cursors  truncation  schema       what is kept beside the list of ledgers
 
 And one folder for each thing that is done with a log, those above from those below::

@@ -8,15 +8,12 @@ it cannot be fixed: a log has no holes.
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Future
 
 from bkspark import environment
 from bkspark.cluster.callback_guard import CallbackGuard
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.enlisting import Begun
-from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.records import Versioned
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
@@ -28,14 +25,11 @@ from bkspark.errors import (
 from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.with_block import ClosedAtEnd
-from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import roll_log, rolling
-from bkspark.log.opening import drop_unlisted, next_ledger, open_tail
-from bkspark.log.rolling import Add, Entries, Filling, RollPolicy, Segment
-from bkspark.log.truncation import retain_after_roll
+from bkspark.log.opening import open_tail
+from bkspark.log.own_tail import OwnTail
+from bkspark.log.rolling import Add, Entries, Filling, RollPolicy, Segment, Waiting
 from bkspark.log.undecided import Undecided, with_outcome
-from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.log.record import LogRecord
 
 WAITING_BYTES_MAX = 64 * 2**20
 """What waits while a ledger closes; whoever adds more waits too."""
@@ -62,27 +56,26 @@ class LogWriter(ClosedAtEnd):
         *,
         settings: WriterSettings = USUAL,
     ) -> None:
-        self.log_name = log_name
         self.roll_error: BookKeeperError | None = None
-        self._cluster = cluster
-        self._password = password
         self._policy = policy
         self._settings = settings
         tail = open_tail(cluster, log_name, password)
+        self._tail = OwnTail(cluster, log_name, password)
         self._lock = threading.Condition()  # re-entered by callbacks that append
         self._rolling = environment.lock()
         self._roll_task: environment.Task | None = None
-        self._waiting: deque[Add] | None = None
-        self._waiting_bytes = 0
+        self._waiting: Waiting | None = None
         self._callbacks = CallbackGuard()
-        self._next: CreatedLedger | None = None
         self._error: BookKeeperError | None = None
         self._is_closed = False
-        self._faults: dict[str, str] = {}
-        self._segment = self._segment_of(tail.ledger, tail.begun, tail.first_offset)
+        self._segment = self._tail.segment(settings, tail.ledger, tail.begun, tail.first_offset)
 
     def __repr__(self) -> str:
         return f"LogWriter({self.log_name!r}, ledger {self.ledger_id})"
+
+    @property
+    def log_name(self) -> str:
+        return self._tail.log_name
 
     @property
     def ledger_id(self) -> int:
@@ -98,7 +91,7 @@ class LogWriter(ClosedAtEnd):
     @property
     def faults(self) -> dict[str, str]:
         """Bookies that this writer has given up so far, each with the reason in one line."""
-        return {**self._faults, **self._segment.handle.faults}
+        return {**self._segment.faults_before, **self._segment.handle.faults}
 
     @property
     def undecided(self) -> Undecided | None:
@@ -167,8 +160,7 @@ class LogWriter(ClosedAtEnd):
             if self._segment.filling.reached(self._policy):  # while a roll had not ended
                 self._roll_if_due()
             if self._waiting is not None:
-                self._waiting.append(add)
-                self._waiting_bytes += add.weight
+                self._waiting.add(add)
             else:
                 self._send(add)
             self._segment.filling.add(add)
@@ -241,48 +233,21 @@ class LogWriter(ClosedAtEnd):
             with self._lock:
                 self._require_usable()
             old = self._segment
-            log = self._cluster.log(self.log_name).value
-            self._next = following = next_ledger(self._cluster, log, self._password, self._next)
-            self._cluster.logs.update(self.log_name, self._listed_behind(old, following.seen))
-            self._next = None
+            following = self._tail.make_next()
+            self._tail.list_next(old.ledger_id)
             self._switch(old, following)
             roll_log.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
             self._list_closed(old)
 
-    def _listed_behind(
-        self, old: Segment, following: Versioned[LedgerMetadata]
-    ) -> Callable[[LogRecord | None], LogRecord]:
-        def transform(record: LogRecord | None) -> LogRecord:
-            log = self._closed_before(self._own(record), old)
-            # Read behind the log: it may have been dropped, collected and forgotten since.
-            ledger = self._cluster.ledger(following.value.ledger_id)
-            after = log.with_tail(ledger.value, own=old.ledger_id)
-            return after if after == record else after.stamped(environment.now_ms())
-
-        return transform
-
-    def _closed_before(self, log: LogRecord, segment: Segment) -> LogRecord:
-        """``log`` with what an earlier roll had closed and could not list so."""
-        before = log.tail[: log.tail.index(segment.ledger_id)]
-        return log.with_closed(*(self._cluster.ledger(ledger_id).value for ledger_id in before))
-
-    def _own(self, record: LogRecord | None) -> LogRecord:
-        if record is None or self.ledger_id not in record.tail:
-            raise LedgerFencedError(
-                f"log {self.log_name} was opened by another writer, overwritten or deleted",
-                hint="open it again to go on, if you are still the one who should write",
-            )
-        return record
-
     def _switch(self, old: Segment, following: CreatedLedger) -> None:
         """Close ``old``, while what is added waits, then send that to ``following``."""
         with self._lock:
-            self._waiting = deque()
+            self._waiting = Waiting()
         try:
             old.handle.close()
             end = old.first_offset + old.handle.last_add_confirmed + 1
-            begun = self._segment_of(following.seen, following.begun, end)
-            self._faults = self.faults
+            begun = self._tail.segment(self._settings, following.seen, following.begun, end)
+            begun.faults_before = self.faults
             with self._lock:
                 self._segment = begun
                 self._send_waiting()
@@ -302,36 +267,24 @@ class LogWriter(ClosedAtEnd):
                 self._segment.filling.add(left[0])
                 left.popleft()
         except BaseException:
-            self._waiting = left
+            self._waiting = Waiting(left)
             raise
 
     def _no_longer_waiting(self) -> deque[Add]:
-        waiting, self._waiting, self._waiting_bytes = self._waiting or deque(), None, 0
+        waiting, self._waiting = self._waiting or Waiting(), None
         self._lock.notify_all()
-        return waiting
+        return waiting.adds
+
+    @property
+    def _waiting_bytes(self) -> int:
+        return 0 if self._waiting is None else self._waiting.byte_count
 
     def _list_closed(self, segment: Segment) -> None:
-        """Give the closed ledger its fixed place; left to the next roll or opener if it fails."""
-
-        def transform(record: LogRecord | None) -> LogRecord:
-            assert record is not None
-            if segment.ledger_id not in record.tail:
-                return record
-            ledger = self._cluster.ledger(segment.ledger_id).value
-            log = self._closed_before(record, segment).with_closed(ledger)
-            return log.stamped(environment.now_ms())
-
+        """Left to the next roll or opener if it fails."""
         try:
-            listed = self._cluster.logs.update(self.log_name, transform)
+            self._tail.list_closed(segment.ledger_id)
         except BookKeeperError as error:
             self.roll_error = roll_log.failed(self.log_name, error)
-        else:
-            retain_after_roll(self._cluster, listed.value)
-
-    def _segment_of(self, seen: Versioned[LedgerMetadata], begun: Begun, first: int) -> Segment:
-        digester = make_digester(seen.value.digest, self._password)
-        handle = WriteHandle(self._cluster, seen, digester, begun=begun, settings=self._settings)
-        return Segment(handle, first)
 
     def _roll_if_due(self) -> None:
         is_rolling = self._roll_task is not None and self._roll_task.is_alive()
@@ -365,7 +318,7 @@ class LogWriter(ClosedAtEnd):
             except BookKeeperError as error:
                 raise self._with_outcome(error) from error
             finally:
-                self._drop_next()
+                self._tail.drop_next()
             self._list_closed(self._segment)
 
     def release(self) -> None:
@@ -374,19 +327,13 @@ class LogWriter(ClosedAtEnd):
         with self._rolling:
             if self._stop_taking():
                 self._segment.handle.release()
-                self._drop_next()
+                self._tail.drop_next()
 
     def _stop_taking(self) -> bool:
         """Whether there is something to end."""
         with self._lock:
             was_closed, self._is_closed = self._is_closed, True
         return not was_closed
-
-    def _drop_next(self) -> None:
-        """Delete a ledger made for a roll that failed; if it is listed, the next opener does."""
-        if self._next is not None:
-            drop_unlisted(self._cluster, self.log_name, self._next)
-            self._next = None
 
     def _end(self, error: BookKeeperError) -> None:
         with self._lock:

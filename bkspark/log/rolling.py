@@ -1,6 +1,7 @@
 """When a log writer closes its ledger and goes on in a new one."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -100,11 +101,29 @@ class Filling:
 
 
 @dataclass(slots=True)
+class Waiting:
+    """What is added while a ledger closes, in order."""
+
+    adds: deque[Add] = field(default_factory=deque)
+    byte_count: int = 0
+
+    def add(self, add: Add) -> None:
+        self.adds.append(add)
+        self.byte_count += add.weight
+
+
+@dataclass(slots=True)
 class Segment:
-    """The ledger that is added to now; ``first_offset`` is that of its entry 0."""
+    """The ledger that is added to now.
+
+    Attributes:
+        first_offset: of its entry 0.
+        faults_before: of the ledgers before it.
+    """
 
     handle: WriteHandle
     first_offset: int
+    faults_before: Mapping[str, str] = field(default_factory=dict)
     filling: Filling = field(default_factory=Filling)
 
     @property

@@ -21,8 +21,7 @@ from pyspark.sql.types import StructType
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema, layout
-from bkspark.log.reading.confirmed import readable
-from bkspark.log.reading.ledger_files import OpenBookies
+from bkspark.log.reading.ledger_files import OpenBookies, readable
 from bkspark.log.reading.log_view import LogView, look_at
 from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.log.reading.slice_reader import SliceReader

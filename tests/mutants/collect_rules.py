@@ -163,9 +163,9 @@ MUTANTS = (
     ),
     Mutant(
         "a roll lists a ledger as it was made, whatever became of it",
-        "log/log_writer.py",
-        "            ledger = self._cluster.ledger(following.value.ledger_id)\n",
-        "            ledger = following\n",
+        "log/own_tail.py",
+        "        following = self._cluster.ledger(made.ledger_id).value\n",
+        "        following = made\n",
         (f"{KILLED}::test_a_roll_does_not_list_a_ledger_that_was_collected",),
     ),
     Mutant(

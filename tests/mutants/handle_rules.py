@@ -211,7 +211,7 @@ MUTANTS = (
     Mutant(
         "what is left behind a roll waits for ever",
         "log/log_writer.py",
-        "            self._waiting = left\n",
+        "            self._waiting = Waiting(left)\n",
         "",
         (f"{PRESSURE}::test_nothing_passes_what_could_not_be_sent",),
     ),

@@ -14,11 +14,7 @@ FOLLOWING = "tests/integration/log/test_log_following.py"
 FRONT = "tests/unit/test_bookkeeper.py"
 COMMANDS = "tests/unit/cli/test_log_commands.py"
 
-LIST_NEXT = (
-    "            self._cluster.logs.update("
-    "self.log_name, self._listed_behind(old, following.seen))\n"
-    "            self._next = None\n"
-)
+LIST_NEXT = "            self._tail.list_next(old.ledger_id)\n"
 CLOSE_LAST = "            self._switch(old, following)\n"
 STILL_LISTED = (
     "            if seen is None or cluster.logs.is_current(log_name, seen):\n"
@@ -187,15 +183,15 @@ MUTANTS = (
     ),
     Mutant(
         "a writer is displaced by its own roll",
-        "log/log_writer.py",
-        "before = log.tail[: log.tail.index(segment.ledger_id)]",
+        "log/own_tail.py",
+        "before = log.tail[: log.tail.index(ledger_id)]",
         "before: tuple[int, ...] = ()",
         (f"{HANDLES}::test_a_place_that_could_not_be_fixed_is_fixed_by_the_next_roll",),
     ),
     Mutant(
         "what is added while a ledger closes is sent to it",
         "log/log_writer.py",
-        "self._waiting = deque()",
+        "self._waiting = Waiting()",
         "self._waiting = None",
         (f"{TAKEOVERS}::test_rb_20_a_writer_that_rolls_cannot_acknowledge_in_the_ledger_before",),
     ),
@@ -299,9 +295,9 @@ MUTANTS = (
     ),
     Mutant(
         "a log writer lets nothing go",
-        "log/log_writer.py",
-        "            retain_after_roll(self._cluster, listed.value)\n",
-        "            pass\n",
+        "log/own_tail.py",
+        "        retain_after_roll(self._cluster, listed.value)\n",
+        "",
         (f"{KEPT}::test_a_writer_lets_old_ledgers_go_when_it_rolls[memory]",),
     ),
     Mutant(

@@ -123,7 +123,7 @@ MUTANTS = (
     Mutant(
         "a log writer forgets faults as it rolls",
         "log/log_writer.py",
-        "            self._faults = self.faults\n",
+        "            begun.faults_before = self.faults\n",
         "",
         (f"{LOGGED}::test_a_log_writer_shows_the_faults_of_all_its_ledgers",),
     ),
@@ -217,7 +217,7 @@ MUTANTS = (
     ),
     Mutant(
         "who asks how far a tail goes steps over a bookie in silence",
-        "log/reading/confirmed.py",
+        "log/reading/ledger_files.py",
         "bookies.step_over(member, ledger_id, [why] if why else [])",
         "pass",
         (f"{STEPPED}::test_a_bookie_that_does_not_say_how_far_a_tail_goes_is_told_of_once",),

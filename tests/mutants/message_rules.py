@@ -105,7 +105,7 @@ MUTANTS = (
     ),
     Mutant(
         "a number that is nice to have is waited for",
-        "log/reading/log_ends.py",
+        "log/reading/log_view.py",
         "environment.monotonic() + END_SECONDS",
         "environment.monotonic() + 100",
         (COUNTED,),
@@ -119,7 +119,7 @@ MUTANTS = (
     ),
     Mutant(
         "a log that cannot be looked at hides the others",
-        "log/reading/log_ends.py",
+        "log/reading/log_view.py",
         "            with suppress(BookKeeperError):\n",
         "            if True:\n",
         (f"{LOGS}::test_logs_are_looked_at_together_and_one_that_cannot_be_told_hides_no_other",),

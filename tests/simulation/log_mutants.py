@@ -16,8 +16,7 @@ from bkspark.log import log_handle, opening, tail_closing, truncation
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.opening import _Opening
 from bkspark.log.reading import log_view
-from bkspark.log.reading.confirmed import readable
-from bkspark.log.reading.ledger_files import OpenBookies
+from bkspark.log.reading.ledger_files import OpenBookies, readable
 from bkspark.log.rolling import Segment
 from bkspark.log.streams.micro_batch import MicroBatch
 from bkspark.log.streams.tail_writer import TailWriter
@@ -102,11 +101,11 @@ def roll_before_the_list(self: Any, _reason: str) -> None:
         with self._lock:
             self._require_usable()
         old = self._segment
-        log = self._cluster.log(self.log_name).value
-        following = self._next = opening.create_log_ledger(self._cluster, log, self._password)
+        self._tail._next = None
+        following = self._tail.make_next()
         self._switch(old, following)
-        self._cluster.logs.update(self.log_name, listed_behind(old, following.seen))
-        self._next = None
+        self._tail._cluster.logs.update(self.log_name, listed_behind(old, following.seen))
+        self._tail._next = None
         self._list_closed(old)
 
 

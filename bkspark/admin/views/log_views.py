@@ -16,8 +16,7 @@ from bkspark.admin.views.sharing import (
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.ledger.creating import OPERATION_KEY, STREAM
-from bkspark.log.reading.log_ends import views_of
-from bkspark.log.reading.log_view import LogView
+from bkspark.log.reading.log_view import LogView, views_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord

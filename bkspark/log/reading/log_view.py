@@ -12,22 +12,31 @@ not at all (``ledger/handles/how_far``): no later reader is shown less.
 Nobody is fenced or disturbed by looking. The cost does not grow with the ledgers.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from bkspark import environment
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.hang_memory import Answer
 from bkspark.cluster.password import Password
 from bkspark.cluster.records import Versioned
-from bkspark.errors import NoSuchLedgerError
+from bkspark.errors import BookKeeperError, NoSuchLedgerError
 from bkspark.ledger.journals.journal_end import JournalEnds
-from bkspark.log.reading.confirmed import readable
-from bkspark.log.reading.ledger_files import OpenBookies
+from bkspark.log.reading.ledger_files import OpenBookies, readable
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.data_loss import LogGeneration
 from bkspark.protocol.log.ledger_list import LoggedLedger, bytes_in, ledgers_in
 from bkspark.protocol.log.record import LogRecord
 
 _LOOKS_MAX = 20
+
+END_SECONDS = 2.0
+"""For a number that is nice to have."""
+
+THREADS_MAX = 8
+"""So many logs are looked at at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +200,25 @@ class LogWatch:
 def look_at(cluster: Cluster, name: str, password: Password, enough: int | None = None) -> LogView:
     """The log as it can be read now; see ``LogWatch.look``."""
     return LogWatch(cluster, name, password).look(enough)
+
+
+def views_of(cluster: Cluster, logs: Sequence[LogRecord], password: Password) -> dict[str, LogView]:
+    """Each log as it can be read now, by name; nobody is disturbed.
+
+    Without those of which that cannot be told at once: too few bookies answer, or it takes another
+    password.
+    """
+    found: dict[str, LogView] = {}
+
+    def look(share: Sequence[LogRecord]) -> None:
+        for log in share:
+            with suppress(BookKeeperError):
+                found[log.name] = view_of(cluster, log, password)
+
+    shares = [logs[n::THREADS_MAX] for n in range(min(THREADS_MAX, len(logs)))]
+    answers = [Answer(partial(look, share), "look-at-logs") for share in shares]
+    until = environment.monotonic() + END_SECONDS
+    for answer in answers:
+        if answer.is_there_within(max(0.0, until - environment.monotonic())):
+            answer.result()
+    return dict(found)

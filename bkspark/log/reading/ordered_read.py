@@ -15,8 +15,7 @@ from bkspark.errors import InvalidRequestError, NoSuchEntryError
 from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import ENTRY_COLUMN, OFFSET_COLUMN
 from bkspark.ledger.handles.read_handle import ReadHandle
-from bkspark.log.reading.confirmed import readable
-from bkspark.log.reading.ledger_files import OpenBookies, stores_rows_inline
+from bkspark.log.reading.ledger_files import OpenBookies, readable, stores_rows_inline
 from bkspark.log.reading.log_view import LogView
 from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_view
 from bkspark.log.reading.slice_reader import (

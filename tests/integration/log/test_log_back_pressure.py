@@ -198,7 +198,7 @@ def test_whatever_ends_a_roll_ends_the_wait(rolling, monkeypatch: pytest.MonkeyP
     def fail(*_arguments: object) -> None:
         raise RuntimeError("no thread")
 
-    monkeypatch.setattr(writer, "_segment_of", fail)
+    monkeypatch.setattr(writer._tail, "segment", fail)
     held.let_go()
     assert first.result(120) == 0
     with pytest.raises(LedgerClosedError, match="ended before this was sent"):

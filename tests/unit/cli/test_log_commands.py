@@ -8,7 +8,7 @@ import pytest
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
-from bkspark.log.reading import log_ends
+from bkspark.log.reading import log_view
 
 
 @pytest.fixture
@@ -91,8 +91,8 @@ def test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told(
         writer.append(b"nobody was fenced")
 
         told = Event()
-        monkeypatch.setattr(log_ends, "END_SECONDS", 0.05)
-        monkeypatch.setattr(log_ends, "view_of", lambda *_: told.wait(60))
+        monkeypatch.setattr(log_view, "END_SECONDS", 0.05)
+        monkeypatch.setattr(log_view, "view_of", lambda *_: told.wait(60))
         line, shown = tail_of(run)
         assert line.startswith(UNKNOWN)
         assert shown["tail_confirmed"] == [None]
@@ -129,17 +129,17 @@ def test_a_tail_with_a_password_is_counted_with_the_password(run, keeper, monkey
 def test_logs_are_looked_at_together_and_one_that_cannot_be_told_hides_no_other(
     run, keeper, monkeypatch
 ):
-    names = [f"log-{number:02d}" for number in range(3 * log_ends.THREADS_MAX + 1)]
+    names = [f"log-{number:02d}" for number in range(3 * log_view.THREADS_MAX + 1)]
     for name in names:
         keeper.create_log(name)
-    real = log_ends.view_of
+    real = log_view.view_of
 
     def view_of(cluster, record, password):
         if record.name == names[0]:
             raise BookieUnavailableError("no bookie says how far")
         return real(cluster, record, password)
 
-    monkeypatch.setattr(log_ends, "view_of", view_of)
+    monkeypatch.setattr(log_view, "view_of", view_of)
     rows = json.loads(run("logs", "--json")[1])
     assert [row["log"] for row in rows] == names
     assert [row["is_end_known"] for row in rows] == [False] + [True] * (len(names) - 1)

@@ -1,0 +1,96 @@
+"""A log's tail as its one writer changes it: a ledger is put behind the last, one is listed closed.
+
+A log that has another writer by now is not changed any more: whoever opened it has taken the tail.
+"""
+
+from functools import partial
+
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.enlisting import Begun
+from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import Versioned
+from bkspark.errors import LedgerFencedError
+from bkspark.ledger.creating import CreatedLedger
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.log.opening import drop_unlisted, next_ledger
+from bkspark.log.rolling import Segment
+from bkspark.log.truncation import retain_after_roll
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.log.record import LogRecord
+
+
+class OwnTail:
+    """What the writer of a log says of its ledgers in the log's record."""
+
+    def __init__(self, cluster: Cluster, log_name: str, password: Password) -> None:
+        self.log_name = log_name
+        self._cluster = cluster
+        self._password = password
+        self._next: CreatedLedger | None = None
+
+    def segment(
+        self,
+        settings: WriterSettings,
+        seen: Versioned[LedgerMetadata],
+        begun: Begun,
+        first_offset: int,
+    ) -> Segment:
+        """A ledger of the tail, open to be written to."""
+        digester = make_digester(seen.value.digest, self._password)
+        handle = WriteHandle(self._cluster, seen, digester, begun=begun, settings=settings)
+        return Segment(handle, first_offset)
+
+    def make_next(self) -> CreatedLedger:
+        """A ledger to go on in."""
+        log = self._cluster.log(self.log_name).value
+        self._next = following = next_ledger(self._cluster, log, self._password, self._next)
+        return following
+
+    def list_next(self, ledger_id: int) -> None:
+        """Put the next ledger behind ``ledger_id``, the last one until now.
+
+        Raises:
+            LedgerFencedError: another writer has opened the log.
+        """
+        assert self._next is not None
+        behind = partial(self._listed_behind, ledger_id, self._next.seen.value)
+        self._cluster.logs.update(self.log_name, behind)
+        self._next = None
+
+    def drop_next(self) -> None:
+        """Delete a ledger made for a roll that failed; if it is listed, the next opener does."""
+        if self._next is not None:
+            drop_unlisted(self._cluster, self.log_name, self._next)
+            self._next = None
+
+    def list_closed(self, ledger_id: int) -> None:
+        """Give a closed ledger its fixed place, unless somebody has."""
+        listed = self._cluster.logs.update(self.log_name, partial(self._listed_closed, ledger_id))
+        retain_after_roll(self._cluster, listed.value)
+
+    def _listed_behind(self, own: int, made: LedgerMetadata, record: LogRecord | None) -> LogRecord:
+        if record is None or own not in record.tail:
+            raise LedgerFencedError(
+                f"log {self.log_name} was opened by another writer, overwritten or deleted",
+                hint="open it again to go on, if you are still the one who should write",
+            )
+        log = self._closed_before(record, own)
+        # Read behind the log: it may have been dropped, collected and forgotten since.
+        following = self._cluster.ledger(made.ledger_id).value
+        after = log.with_tail(following, own=own)
+        return after if after == record else after.stamped(environment.now_ms())
+
+    def _listed_closed(self, ledger_id: int, record: LogRecord | None) -> LogRecord:
+        assert record is not None
+        if ledger_id not in record.tail:
+            return record
+        ledger = self._cluster.ledger(ledger_id).value
+        log = self._closed_before(record, ledger_id).with_closed(ledger)
+        return log.stamped(environment.now_ms())
+
+    def _closed_before(self, log: LogRecord, ledger_id: int) -> LogRecord:
+        """``log`` with what an earlier roll had closed and could not list so."""
+        before = log.tail[: log.tail.index(ledger_id)]
+        return log.with_closed(*(self._cluster.ledger(one).value for one in before))
