@@ -153,13 +153,13 @@ def journal(ledger_id: int, term: int, writer_token: str) -> str:
 
 def journal_term(name: str) -> int:
     """The term that the last part of a journal's name begins with; 0 if it is no journal's."""
-    found = _JOURNAL.fullmatch(name)
+    found = _JOURNAL.fullmatch(name.rpartition("/")[2])
     return int(found[1], 16) if found else 0
 
 
 def is_journal(name: str) -> bool:
     """Whether the last part of a name is a journal's; anything else beside journals is strange."""
-    return journal_term(name) > 0
+    return "/" not in name and journal_term(name) > 0
 
 
 def entries_folder(ledger_id: int) -> str:

@@ -15,17 +15,11 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader
-from bkspark.protocol.ledger.record import AddRecord, EntryLog
+from bkspark.protocol.ledger.record import EntryLog
 
 
 class DamagedInPlaceError(BookieUnavailableError):
     """The target has a damaged copy under the log's name, which nothing writes over."""
-
-
-def entry_logs_of(record: AddRecord) -> Iterator[EntryLog]:
-    """All that ``record`` names."""
-    for attempt in record.attempts:
-        yield from attempt.entry_logs
 
 
 def new_journal(root: BookieRoot, ledger_id: int, term: int, token: str) -> Journal:

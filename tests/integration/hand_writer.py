@@ -24,8 +24,8 @@ from bkspark.errors import (
 from bkspark.format import arrow_schema, journal, layout
 from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
-from bkspark.ledger.recovery.fencing import WriteBack
 from bkspark.ledger.recovery.recover import RecoveryReport, recover
+from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.protocol.ledger.adding import PendingAdds
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum

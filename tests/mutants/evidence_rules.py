@@ -48,7 +48,7 @@ MUTANTS = (
     ),
     Mutant(
         "whoever gets copies gets the writer's marker",
-        "ledger/recovery/fencing.py",
+        "ledger/recovery/write_back.py",
         '                    root.put_new(self.writer.fence, b"")\n            damaged',
         '                    root.put_new(self.writer.fence, b"")\n'
         '                    root.put_new(self.writer.taken.permission, b"")\n            damaged',
@@ -211,7 +211,7 @@ MUTANTS = (
     ),
     Mutant(
         "copies count although the fence is gone",
-        "ledger/recovery/fencing.py",
+        "ledger/recovery/write_back.py",
         "if root.size(self.writer.fence) is None:",
         "if False:",
         (

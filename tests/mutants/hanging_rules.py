@@ -46,7 +46,7 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery blames a target for its sources",
-        "ledger/recovery/fencing.py",
+        "ledger/recovery/write_back.py",
         "            return Unreadable(str(error.args[0]))\n",
         "            return Failure(str(error.args[0]))\n",
         (f"{REPLICAS}[2]",),

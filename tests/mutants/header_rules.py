@@ -150,8 +150,8 @@ MUTANTS = (
     Mutant(
         "a recovery takes what others have copied there for it",
         "ledger/recovery/fencing.py",
-        "(tail.has_records and name == self.writer.taken.journal)",
-        "tail.has_records",
+        "begun = tails.get(self.writer.taken.journal)",
+        "begun = next((tail for tail in each if tail.has_records), None)",
         (f"{JOURNALS}::test_copies_that_a_recovery_gives_do_not_make_it_whole",),
     ),
     Mutant(

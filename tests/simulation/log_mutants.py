@@ -10,8 +10,8 @@ from bkspark.cluster.password import Password
 from bkspark.environment import now_ms
 from bkspark.errors import BookieUnavailableError, MetadataVersionError, OutcomeUnknownError
 from bkspark.ledger.deleting import make_tombstone
-from bkspark.ledger.recovery.fencing import WriteBack
 from bkspark.ledger.recovery.recover import recover
+from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.log import log_handle, opening, tail_closing, truncation
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.opening import _Opening

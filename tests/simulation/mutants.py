@@ -17,7 +17,8 @@ from bkspark.ledger.handles import appender, how_far, record_encoder
 from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.journals.member_loss import Taken
-from bkspark.ledger.recovery.fencing import FenceAndRead, WriteBack
+from bkspark.ledger.recovery.fencing import FenceAndRead
+from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.protocol.ledger import confirmed, recovery, recovery_evidence
 from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata

@@ -25,8 +25,9 @@ from bkspark.admin.auditing.run import gaps_of
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.ledger.recovery.fencing import FenceAndRead, WriteBack
+from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.ledger.recovery.recover import recover
+from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.spark.actions import SparkRunner
 
 ROWS = 3000

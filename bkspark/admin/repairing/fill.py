@@ -31,7 +31,7 @@ from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format import journal, layout
 from bkspark.format.damage_record import Mark
 from bkspark.format.digest import Buffer, Digester
-from bkspark.ledger.copying import DamagedInPlaceError, entry_logs_of, have_entry_log, new_journal
+from bkspark.ledger.copying import DamagedInPlaceError, have_entry_log, new_journal
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.handles.entry_reader import EntryReader, RecordReplies
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
@@ -193,7 +193,7 @@ class _Work:
         try:
             for replies in self._found(wanted, role):
                 assert replies.record is not None
-                for log in entry_logs_of(replies.record):
+                for log in replies.record.entry_logs:
                     if role.index in self.to.ledger.quorum.write_set(log.stripe):
                         self._copy_log(log)
                 file = file or self._begun()

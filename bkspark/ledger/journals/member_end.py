@@ -102,7 +102,7 @@ def member_end(
     problem = found.problem
     ends: dict[str, JournalEnd] = {}
     for name in found.names:
-        if layout.journal_term(name.rpartition("/")[2]) >= base:
+        if layout.journal_term(name) >= base:
             source = JournalName(ledger.ledger_id, member, name, digester)
             try:
                 ends[name] = _believed(known.look(root, source), ledger)

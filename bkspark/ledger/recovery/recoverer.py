@@ -17,7 +17,7 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import BookKeeperError, LedgerClosedError
 from bkspark.format.recovery import StuckRecovery
 from bkspark.ledger.journals.journal_folder import journals_of
-from bkspark.ledger.recovery import fencing
+from bkspark.ledger.recovery import fencing, write_back
 from bkspark.ledger.recovery.displacement import wait_for_others
 from bkspark.ledger.recovery.notes import Notes
 from bkspark.ledger.recovery.running import Runner
@@ -151,7 +151,7 @@ class Recoverer:
         groups = instruction.groups
         holders = {member: self._known[member] for group in groups for member in group.holders}
         whose = (ledger.ledger_id, ledger.term, ledger.token, writer, instruction.index)
-        return fencing.WriteBack(*whose, *on_it, groups, holders, instruction.must_fence)
+        return write_back.WriteBack(*whose, *on_it, groups, holders, instruction.must_fence)
 
     def _leave_reason(self, term: int, stuck: steps.Stuck) -> None:
         reason = StuckRecovery(

@@ -142,11 +142,15 @@ class AddRecord:
         return self.last_entry_id == INVALID_ENTRY_ID
 
     @property
+    def entry_logs(self) -> tuple[EntryLog, ...]:
+        """All that it names."""
+        return tuple(log for attempt in self.attempts for log in attempt.entry_logs)
+
+    @property
     def pieces(self) -> frozenset[Piece]:
         """All that its rows lie in."""
-        logs = (log for attempt in self.attempts for log in attempt.entry_logs)
         inline = (("", part.stripe) for part in self.parts)
-        return frozenset([*inline, *((log.attempt_id, log.stripe) for log in logs)])
+        return frozenset([*inline, *((log.attempt_id, log.stripe) for log in self.entry_logs)])
 
     def parts_of(self, ensemble_index: int) -> tuple[InlinePart, ...]:
         """The parts that the bookie at ``ensemble_index`` stores, in stripe order."""

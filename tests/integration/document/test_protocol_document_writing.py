@@ -19,7 +19,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import layout
-from bkspark.ledger.recovery import fencing
+from bkspark.ledger.recovery import write_back
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.testing.faulty_cluster import METADATA, Fault, Operation
 from tests.integration.hand_writer import (
@@ -258,7 +258,7 @@ def test_recovery_converges_whoever_wins_the_closing_compare_and_set(memory_rig:
     ends: list[int] = []
 
     def other(instruction: object) -> None:
-        if isinstance(instruction, fencing.WriteBack) and not ends:
+        if isinstance(instruction, write_back.WriteBack) and not ends:
             ends.append(-2)  # once
             ends.append(writer.recover(run=one_by_one(lost=writer.names[:1])).last_entry_id)
 

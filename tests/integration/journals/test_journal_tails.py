@@ -15,9 +15,9 @@ from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.ledger.journals import journal_reader
 from bkspark.ledger.recovery import fencing, running
-from bkspark.ledger.recovery.fencing import WriteBack
 from bkspark.ledger.recovery.journal_tail import JournalTail, newest_record, read_tail
 from bkspark.ledger.recovery.running import in_threads
+from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 from bkspark.protocol.ledger.recovery_steps import Silence
@@ -262,11 +262,7 @@ def test_damage_in_what_a_dead_recovery_wrote_silences_nobody(
     writer.add(0)
     with pytest.raises(OutcomeUnknownError):
         writer.recover(run=one_by_one(before=stop_behind(1)))
-    [name] = [
-        name
-        for name in memory_rig.names(writer.names[0])
-        if layout.journal_term(name.rpartition("/")[2]) == 2
-    ]
+    [name] = [name for name in memory_rig.names(writer.names[0]) if layout.journal_term(name) == 2]
     flip(memory_rig, writer.names[0], name, 100, behind=bytes([1]) * 100)
     if is_of_writer:
         monkeypatch.setattr(fencing.layout, "journal_term", lambda _name: 1)

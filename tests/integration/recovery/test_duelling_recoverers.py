@@ -15,8 +15,8 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import OutcomeUnknownError
 from bkspark.ledger.recovery import displacement
-from bkspark.ledger.recovery.fencing import WriteBack
 from bkspark.ledger.recovery.recover import recover
+from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.protocol.ledger import recovering
 from bkspark.protocol.ledger.metadata import LedgerState
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, violations

@@ -13,8 +13,8 @@ from bkspark.bookie.memory import MemoryRoot
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import OutcomeUnknownError
-from bkspark.ledger.recovery.fencing import WriteBack
 from bkspark.ledger.recovery.recover import recover
+from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.protocol.ledger.recovery_steps import Displaced, WrittenBack
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind, violations
 from tests.integration.rig import Rig

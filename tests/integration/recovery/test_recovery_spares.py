@@ -17,10 +17,11 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import layout
+from bkspark.ledger import copying
 from bkspark.ledger.copying import copy_entry_log
-from bkspark.ledger.recovery import fencing
-from bkspark.ledger.recovery.fencing import FenceAndRead, WriteBack
+from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.ledger.recovery.recover import recover
+from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.metadata import LedgerState
@@ -273,7 +274,7 @@ def test_entry_logs_are_copied_to_the_spares(
             made.append((log, into))
             raise BookieUnavailableError("the name is taken")
 
-    monkeypatch.setattr(fencing, "copy_entry_log", outrun)
+    monkeypatch.setattr(copying, "copy_entry_log", outrun)
     with Cluster(memory_rig.uri) as cluster:
         report = recover(cluster, target.ledger_id, Password(), run=unwritable(*names[:2]))
     assert report.last_entry_id == 7
