@@ -247,8 +247,10 @@ MUTANTS = (
     Mutant(
         "one lock for the sizes of all journals, also while a bookie is asked",
         "ledger/journals/journal_reader.py",
-        "    @property\n    def size(self)",
-        '    @__import__("functools").cached_property\n    def size(self)',
+        "    @property\n    def size(self) -> int:\n"
+        '        """Of the journal when it was looked at first."',
+        '    @__import__("functools").cached_property\n'
+        '    def size(self) -> int:\n        """Of the journal when it was looked at first."',
         (
             "tests/unit/ledger/test_journal_reader.py::"
             "test_a_bookie_that_hangs_holds_up_no_reader_of_another_one",

@@ -104,22 +104,22 @@ MUTANTS = (
     Mutant(
         "what rows look like is a record",
         READER_FILE,
-        "return self._name == layout.journal(record.ledger_id, record.term, record.token)",
+        "return self._bytes.name == layout.journal(record.ledger_id, record.term, record.token)",
         "return record.ledger_id >= 0",
         (f"{ENDS}::test_rows_that_look_like_a_record_are_none",),
     ),
     Mutant(
         "a record is looked for in all of a journal",
         READER_FILE,
-        "max(self._known, self.size - SEARCH_BYTES)",
-        "self._known",
+        "max(self._bytes.known, self.size - SEARCH_BYTES)",
+        "self._bytes.known",
         (f"{ENDS}::test_a_long_journal_is_not_read_to_find_its_end",),
     ),
     Mutant(
         "who reads on reads more and more",
         READER_FILE,
-        "min(2 * self._chunk, CHUNK_BYTES_MAX)",
-        "2 * self._chunk",
+        "min(2 * self.chunk, CHUNK_BYTES_MAX)",
+        "2 * self.chunk",
         (
             "tests/integration/journals/test_journal_pages.py"
             "::test_who_reads_on_is_given_more_at_once_and_no_more_than_so_much",

@@ -205,7 +205,7 @@ MUTANTS = (
         "ledger/journals/journal_reader.py",
         "            length = self._length(self.end)\n            if length is None:\n",
         "            length = self._length(self.end)\n"
-        "            length and self._read(self.end, self.end + length)\n"
+        "            length and self._bytes.read(self.end, self.end + length)\n"
         "            if length is None:\n",
         (f"{PAGES}::test_large_records_are_passed_without_being_read",),
     ),

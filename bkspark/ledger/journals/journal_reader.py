@@ -83,6 +83,65 @@ Span = tuple[int, int]
 """Where a frame begins and ends in its journal, in bytes."""
 
 
+class _Bytes:
+    """The bytes of a journal, read a piece at a time, larger ones as somebody goes on.
+
+    Attributes:
+        known: so many at its start are not read only because others are.
+        goes_back: whether what lies in front is wanted next.
+        chunk: how much is read at once.
+    """
+
+    def __init__(self, root: ReadableRoot, name: str, known: int, beat: Heartbeat) -> None:
+        self.name = name
+        self.known = known
+        self.goes_back = False
+        self.chunk = CHUNK_BYTES
+        self._root = root
+        self._beat = beat
+        self._base = 0
+        self._data = b""
+        self._size: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Of the journal when it was looked at first."""
+        if self._size is None:
+            self._size = journal_size(self._root, self.name)
+        return self._size
+
+    def at(self, begin: int, length: int) -> tuple[bytes, int]:
+        """Bytes that hold the ``length`` from byte ``begin`` on, and where these begin there."""
+        at = begin - self._base
+        if 0 <= at <= len(self._data) - length:
+            return self._data, at
+        return self.read(begin, begin + length), 0
+
+    def read(self, begin: int, end: int) -> bytes:
+        """The bytes ``[begin, end)``, fewer at the end of the journal; neighbours come along."""
+        at = begin - self._base
+        if at >= 0 and end - self._base <= len(self._data):
+            return self._data[at : at + end - begin]
+        if end - begin > CHUNK_BYTES_MAX:
+            pieces = range(begin, end, CHUNK_BYTES_MAX)
+            return b"".join(self._piece(at, min(end - at, CHUNK_BYTES_MAX)) for at in pieces)
+        passed = self._base - end if self.goes_back else begin - self._base - len(self._data)
+        goes_on = self._data and passed <= len(self._data)
+        self.chunk = min(2 * self.chunk, CHUNK_BYTES_MAX) if goes_on else CHUNK_BYTES
+        room = max(self.chunk, end - begin)
+        self._base = begin
+        if self.goes_back:
+            self._base = min(begin, max(self.known, end - room))
+        length = max(end, min(self.size, self._base + room)) - self._base
+        self._data = self._piece(self._base, length)
+        return self._data[begin - self._base : end - self._base]
+
+    def _piece(self, begin: int, length: int) -> bytes:
+        data = read_journal(self._root, self.name, begin, length)
+        self._beat()
+        return data
+
+
 class JournalReader:
     """Reads journal ``name`` of a ledger on ``root``; goes one way at a time.
 
@@ -111,24 +170,14 @@ class JournalReader:
     ) -> None:
         self.end = 0
         self.is_blocked = False
-        self._root = root
-        self._name = name
+        self._bytes = _Bytes(root, name, known, beat)
         self._digester = digester
         self._ledger_id = ledger_id
-        self._known = known
-        self._beat = beat
-        self._base = 0
-        self._data = b""
-        self._chunk = CHUNK_BYTES
-        self._goes_back = False
-        self._size: int | None = None
 
     @property
     def size(self) -> int:
-        """Of the journal when it was looked at first, in bytes."""
-        if self._size is None:
-            self._size = journal_size(self._root, self._name)
-        return self._size
+        """Of the journal when it was looked at, in bytes."""
+        return self._bytes.size
 
     # --- one record ------------------------------------------------------------------------------
 
@@ -150,7 +199,7 @@ class JournalReader:
         length = self._length(begin) if end is None else end - begin
         if length is None or (length > CHUNK_BYTES_MAX and not self._is_what_it_claims(begin)):
             return None
-        data = self._read(begin, begin + length)
+        data = self._bytes.read(begin, begin + length)
         place = {"ledger_id": self._ledger_id, "position": begin}
         frame = journal.decode_frame(data, self._digester, **place)
         if frame is None:
@@ -172,7 +221,7 @@ class JournalReader:
         What an application stores can be made to look like a record, but it cannot know the token.
         """
         try:
-            return self._name == layout.journal(record.ledger_id, record.term, record.token)
+            return self._bytes.name == layout.journal(record.ledger_id, record.term, record.token)
         except InvalidRequestError:  # damaged, where nobody gave the password that tells
             return False
 
@@ -180,7 +229,7 @@ class JournalReader:
 
     def frames(self, begin: int = 0) -> Iterator[Span]:
         """Where frames begin and end, from byte ``begin`` on, where one does; by their prefixes."""
-        self.end, self.is_blocked, self._goes_back = begin, False, False
+        self.end, self.is_blocked, self._bytes.goes_back = begin, False, False
         while self.end < self.size:
             length = self._length(self.end)
             if length is None:
@@ -200,8 +249,8 @@ class JournalReader:
 
     def read_ahead(self, begin: int, byte_count: int) -> None:
         """Read so many bytes at once, because all of them will be wanted."""
-        self._goes_back = False
-        self._read(begin, min(self.size, begin + min(byte_count, CHUNK_BYTES_MAX)))
+        self._bytes.goes_back = False
+        self._bytes.read(begin, min(self.size, begin + min(byte_count, CHUNK_BYTES_MAX)))
 
     def tail(self, reach: int = journal.PREFIX_BYTES) -> Tail:
         """How the journal ends behind ``end``, by its next ``reach`` bytes.
@@ -218,7 +267,7 @@ class JournalReader:
             return Tail.INCOMPLETE
         end = min(self.size, begin + reach)
         pieces = range(begin, end, CHUNK_BYTES_MAX)
-        pieces_read = (self._read(at, min(at + CHUNK_BYTES_MAX, end)) for at in pieces)
+        pieces_read = (self._bytes.read(at, min(at + CHUNK_BYTES_MAX, end)) for at in pieces)
         is_empty = not any(data.strip(b"\0") for data in pieces_read)
         return Tail.INCOMPLETE if is_empty else Tail.CORRUPT
 
@@ -230,7 +279,7 @@ class JournalReader:
         Args:
             past_damage: whether to go on in front of it; otherwise it is the end of the way.
         """
-        end, self.is_blocked, self._goes_back = self.size, False, True
+        end, self.is_blocked, self._bytes.goes_back = self.size, False, True
         while end > 0:
             length = self._length_in_front_of(end)
             if length is not None:
@@ -266,8 +315,8 @@ class JournalReader:
 
         Looked for where records seem to begin, and not too far from the end.
         """
-        self._goes_back = True
-        floor = max(self._known, self.size - SEARCH_BYTES)
+        self._bytes.goes_back = True
+        floor = max(self._bytes.known, self.size - SEARCH_BYTES)
         for end in self._ends_in_front_of(self.size, floor):
             found = self.head(end - (self._length_in_front_of(end) or 0))
             if found is not None and self.is_by_its_writer(found.record):
@@ -279,8 +328,8 @@ class JournalReader:
         end = damage
         while end > floor:
             reach = min(self.size, end + journal.PREFIX_BYTES)
-            base = max(floor, min(end - 1, reach - self._chunk))
-            data = self._read(base, reach)
+            base = max(floor, min(end - 1, reach - self._bytes.chunk))
+            data = self._bytes.read(base, reach)
             for begin in reversed(journal.frame_begins(data, base)):
                 length = journal.frame_length(data, begin - base, position=begin) or 0
                 for possible in (begin + length, begin):
@@ -289,9 +338,10 @@ class JournalReader:
             end = base
 
     def _length_in_front_of(self, end: int) -> int | None:
-        return journal.last_frame_length(self._read(max(0, end - journal.TRAILER_BYTES), end), end)
+        trailer = self._bytes.read(max(0, end - journal.TRAILER_BYTES), end)
+        return journal.last_frame_length(trailer, end)
 
-    # --- bytes -----------------------------------------------------------------------------------
+    # --- one frame -------------------------------------------------------------------------------
 
     def _length(self, begin: int) -> int | None:
         """Length of the frame at byte ``begin``, if all of it is there and it may be believed."""
@@ -303,11 +353,8 @@ class JournalReader:
         return length
 
     def _frame_length(self, begin: int) -> int | None:
-        at = begin - self._base
-        if 0 <= at <= len(self._data) - journal.PREFIX_BYTES:
-            return journal.frame_length(self._data, at, position=begin)
-        data = self._read(begin, begin + journal.PREFIX_BYTES)
-        return journal.frame_length(data, 0, position=begin)
+        data, at = self._bytes.at(begin, journal.PREFIX_BYTES)
+        return journal.frame_length(data, at, position=begin)
 
     def _record(self, begin: int) -> AddRecord | None:
         """The record of the frame that begins at byte ``begin``, by its head."""
@@ -322,29 +369,5 @@ class JournalReader:
         )
 
     def _head_bytes(self, begin: int) -> bytes:
-        data = self._read(begin, begin + journal.PREFIX_BYTES)
-        return self._read(begin, min(self.size, begin + journal.head_length(data, 0)))
-
-    def _read(self, begin: int, end: int) -> bytes:
-        """The bytes ``[begin, end)``, fewer at the end of the journal; neighbours come along."""
-        at = begin - self._base
-        if at >= 0 and end - self._base <= len(self._data):
-            return self._data[at : at + end - begin]
-        if end - begin > CHUNK_BYTES_MAX:
-            pieces = range(begin, end, CHUNK_BYTES_MAX)
-            return b"".join(self._piece(at, min(end - at, CHUNK_BYTES_MAX)) for at in pieces)
-        passed = self._base - end if self._goes_back else begin - self._base - len(self._data)
-        goes_on = self._data and passed <= len(self._data)
-        self._chunk = min(2 * self._chunk, CHUNK_BYTES_MAX) if goes_on else CHUNK_BYTES
-        room = max(self._chunk, end - begin)
-        self._base = begin
-        if self._goes_back:
-            self._base = min(begin, max(self._known, end - room))
-        length = max(end, min(self.size, self._base + room)) - self._base
-        self._data = self._piece(self._base, length)
-        return self._data[begin - self._base : end - self._base]
-
-    def _piece(self, begin: int, length: int) -> bytes:
-        data = read_journal(self._root, self._name, begin, length)
-        self._beat()
-        return data
+        data = self._bytes.read(begin, begin + journal.PREFIX_BYTES)
+        return self._bytes.read(begin, min(self.size, begin + journal.head_length(data, 0)))
