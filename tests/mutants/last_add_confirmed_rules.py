@@ -185,4 +185,35 @@ MUTANTS = (
             f"{CLAIMS}::test_a_recovery_reads_no_record_that_only_claims_to_be_long",
         ),
     ),
+    Mutant(
+        "a record is looked for in whatever emptiness a journal claims",
+        READER_FILE,
+        "while end > floor and zeros < SEARCH_BYTES:",
+        "while end > floor:",
+        (f"{CLAIMS}::test_a_recovery_passes_little_of_the_emptiness_that_a_journal_claims",),
+    ),
+    Mutant(
+        "a record is looked for further than damage can reach",
+        READER_FILE,
+        "        floor = max(floor, damage - DAMAGE_BYTES_MAX)\n",
+        "",
+        (f"{CLAIMS}::test_a_recovery_looks_no_further_than_damage_can_reach",),
+    ),
+    Mutant(
+        "emptiness is taken for unwritten blocks, however long it is",
+        READER_FILE,
+        "if self.size - begin > DAMAGE_BYTES_MAX:",
+        "if begin < 0:",
+        (
+            f"{CLAIMS}::test_a_recovery_passes_little_of_the_emptiness_that_a_journal_claims",
+            f"{CLAIMS}::test_more_emptiness_than_any_writer_leaves_is_damage",
+        ),
+    ),
+    Mutant(
+        "records in front of emptiness are not good enough",
+        READER_FILE,
+        "zeros = zeros + end - base if _is_empty(data) else 0",
+        "zeros = zeros + end - base",
+        (f"{CLAIMS}::test_a_long_record_that_is_torn_is_passed_on_the_way_back",),
+    ),
 )

@@ -6,6 +6,10 @@ the journal's end. Past damage it goes to the last frame in front that shows its
 
 What it holds is a piece of the journal and the one record that was asked for, however long the
 journal is and whatever it claims: a long frame is read, or passed, only if its head says the same.
+
+Nor is it kept busy by what a journal claims: no more is looked through for a record than a writer
+can have left damaged, and hardly any emptiness, such as a file has that was only made longer. Such
+a journal is doubted; what it shows from its start on counts all the same.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +34,17 @@ CLAIMED_BYTES_MAX = 64 * 2**20
 """A longer frame is not passed either unless its head is good."""
 
 SEARCH_BYTES = 64 * 2**20
-"""How far a record is looked for in front of damage: no record that is cut is mostly longer."""
+"""How far a record is looked for in front of damage: no record that is cut is mostly longer.
+
+And in how many zeros, where it is looked for further: rows have hardly as many in a row.
+"""
+
+DAMAGE_BYTES_MAX = 5 * 2**29
+"""No writer leaves more behind its last good record, nor one that is damaged between good ones.
+
+A record has no more than 2 GiB of rows and a header of 256 MiB; the rest is room for others that
+were on their way with it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +269,8 @@ class JournalReader:
     def tail(self, reach: int = journal.PREFIX_BYTES) -> Tail:
         """How the journal ends behind ``end``, by its next ``reach`` bytes.
 
-        Zeros with nothing else behind them are blocks that were allocated and never written.
+        Zeros with nothing else behind them are blocks that were allocated and never written, unless
+        there are more than any writer was about to write.
         """
         begin = self.end
         if begin >= self.size:
@@ -265,11 +280,12 @@ class JournalReader:
             return Tail.INCOMPLETE if begin + length >= self.size else Tail.CORRUPT
         if self.size - begin < journal.PREFIX_BYTES:
             return Tail.INCOMPLETE
+        if self.size - begin > DAMAGE_BYTES_MAX:
+            return Tail.CORRUPT
         end = min(self.size, begin + reach)
         pieces = range(begin, end, CHUNK_BYTES_MAX)
         pieces_read = (self._bytes.read(at, min(at + CHUNK_BYTES_MAX, end)) for at in pieces)
-        is_empty = not any(data.strip(b"\0") for data in pieces_read)
-        return Tail.INCOMPLETE if is_empty else Tail.CORRUPT
+        return Tail.INCOMPLETE if all(map(_is_empty, pieces_read)) else Tail.CORRUPT
 
     # --- backwards -------------------------------------------------------------------------------
 
@@ -324,12 +340,17 @@ class JournalReader:
         return None
 
     def _ends_in_front_of(self, damage: int, floor: int) -> Iterator[int]:
-        """Where frames seem to end in front of ``damage`` and behind ``floor``, last first."""
-        end = damage
-        while end > floor:
+        """Where frames seem to end in front of ``damage`` and behind ``floor``, last first.
+
+        Looked for no further than damage can reach, and not in front of too many zeros.
+        """
+        end, zeros = damage, 0
+        floor = max(floor, damage - DAMAGE_BYTES_MAX)
+        while end > floor and zeros < SEARCH_BYTES:
             reach = min(self.size, end + journal.PREFIX_BYTES)
             base = max(floor, min(end - 1, reach - self._bytes.chunk))
             data = self._bytes.read(base, reach)
+            zeros = zeros + end - base if _is_empty(data) else 0
             for begin in reversed(journal.frame_begins(data, base)):
                 length = journal.frame_length(data, begin - base, position=begin) or 0
                 for possible in (begin + length, begin):
@@ -371,3 +392,7 @@ class JournalReader:
     def _head_bytes(self, begin: int) -> bytes:
         data = self._bytes.read(begin, begin + journal.PREFIX_BYTES)
         return self._bytes.read(begin, min(self.size, begin + journal.head_length(data, 0)))
+
+
+def _is_empty(data: bytes) -> bool:
+    return not data.strip(b"\0")

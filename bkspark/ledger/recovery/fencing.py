@@ -134,7 +134,7 @@ class FenceAndRead:
             if is_in_doubt and doubt is not Doubt.DAMAGED:
                 doubt = _DOUBTS[tail.tail]
                 where = f"journal {name.rpartition('/')[2]} on bookie {self.address.bookie_id}"
-                problem = f"{where} ends {tail.tail.value}"
+                problem = f"{where} ends {tail.tail.value} ({tail.rest_bytes:,} bytes)"
         if unclear:
             return Doubt.UNCLEAR, "; ".join([*unclear, *([problem] if problem else [])])
         return doubt, problem

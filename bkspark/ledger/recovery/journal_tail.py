@@ -47,6 +47,7 @@ class JournalTail:
             is none, as where a recovery has put copies.
         had: what the good records read say that the members of the ensemble had.
         has_records: whether there is any good record, be it one that says nothing.
+        rest_bytes: how many bytes lie behind the last record that leads on from the start.
     """
 
     records: tuple[StoredRecord, ...]
@@ -58,6 +59,7 @@ class JournalTail:
     reached: int = INVALID_ENTRY_ID
     had: Stored = field(default_factory=dict)
     has_records: bool = False
+    rest_bytes: int = 0
 
 
 def read_tail(
@@ -107,7 +109,16 @@ def read_tail(
     reached = max((record.last_entry_id for record in own), default=INVALID_ENTRY_ID)
     had = evidence.stored((stored.record for stored in found), after + 1)
     return JournalTail(
-        records, tail, confirmed, last, shown, hidden, reached, had, has_records=bool(found)
+        records,
+        tail,
+        confirmed,
+        last,
+        shown,
+        hidden,
+        reached,
+        had,
+        has_records=bool(found),
+        rest_bytes=reader.size - damage,
     )
 
 

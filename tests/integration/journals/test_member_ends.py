@@ -183,10 +183,10 @@ def test_bookies_that_differ_are_asked_again_until_they_agree(
 def test_a_long_journal_is_not_read_to_find_its_end(
     writer: HandWriter, root: BookieRoot, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor is one that claims to be: what is read of zeros is bounded."""
+    """Nor is one that claims to be: what is read of bytes that are no records is bounded."""
     monkeypatch.setattr(journal_reader, "SEARCH_BYTES", 4 * 2**20)
     whole = memory_rig.file_bytes(writer.names[0], journal_of(writer))
-    data = whole + bytes(64 * 2**20)
+    data = whole + b"\xff" * (64 * 2**20)
     memory_rig.replace_file(writer.names[0], journal_of(writer), data)
     sizes: list[int] = []
     read = MemoryRoot.read
