@@ -5,10 +5,10 @@ Args:
     reason: in one line.
 """
 
-from collections.abc import Mapping
 from logging import Logger
 
 from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.writing_steps import WarnOfGaps
 
 
 def given_up(logger: Logger, ledger_id: int, bookie_id: str, reason: str) -> None:
@@ -30,15 +30,15 @@ def replaced(
     )
 
 
-def fewer_copies(
-    logger: Logger, ledger: LedgerMetadata, first_entry_id: int, lacking: Mapping[str, str]
-) -> None:
-    """A write goes on, and ``lacking``, bookie id -> reason, get no copies; nothing if none."""
-    if lacking:
-        logger.warning(
-            "ledger %d: entries from %d on get fewer than %d copies: %s",
-            ledger.ledger_id,
-            first_entry_id,
-            ledger.quorum.write_quorum_size,
-            "; ".join(f"none on {bookie_id} ({reason})" for bookie_id, reason in lacking.items()),
-        )
+def fewer_copies(logger: Logger, ledger: LedgerMetadata, gap: WarnOfGaps) -> None:
+    """A write goes on, or went on for a while, without one of its bookies."""
+    is_closed = gap.last_entry_id is not None
+    logger.warning(
+        "ledger %d: entries from %d %s fewer than %d copies: none on %s (%s)",
+        ledger.ledger_id,
+        gap.first_entry_id,
+        f"to {gap.last_entry_id} have, until they are repaired," if is_closed else "on get",
+        ledger.quorum.write_quorum_size,
+        gap.bookie_id,
+        gap.reason,
+    )

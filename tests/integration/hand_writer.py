@@ -145,7 +145,7 @@ class HandWriter:
             file = self._journal(address)
             term, token = self.metadata.term, self.metadata.token
             post_check(address, file, ledger_id=self.ledger_id, term=term, token=token)
-        self.pending.count(index, entry_id)
+        self.pending.count(index, entry_id, entry_id)
 
     def acknowledge(self) -> None:
         """Acknowledge whatever is complete, under the metadata check."""

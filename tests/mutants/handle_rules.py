@@ -52,7 +52,7 @@ MUTANTS = (
     Mutant(
         "a confirmation counts as a copy of the add behind it",
         "ledger/handles/lane.py",
-        "if not framed.record.is_confirmation:  # it would be taken for the add behind it",
+        "if not record.is_confirmation:  # it would be taken for the add behind it",
         "if True:",
         (f"{LAC}::test_it_does_not_count_as_a_copy_of_the_entry_behind_it",),
     ),

@@ -9,6 +9,10 @@ STEPS_IN = (
     f"{LOGGED}::test_a_bookie_that_fails_under_a_handle_is_told_of_and_so_is_who_takes_its_place"
 )
 FEWER = f"{LOGGED}::test_a_handle_that_goes_on_with_fewer_copies_says_so"
+REPLACED = (
+    f"{LOGGED}::test_what_was_written_before_a_bookie_is_replaced_is_told_to_have_fewer_copies"
+)
+SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 BATCH = f"{LOGGED}::test_a_batch_tells_who_steps_in_or_that_there_are_fewer_copies"
 RECOVERY = f"{LOGGED}::test_a_takeover_a_recovery_and_the_fence_of_the_writer_are_told"
 NO_HELP = f"{LOGGED}::test_a_recovery_warns_of_bookies_that_do_not_help_and_of_what_is_in_doubt"
@@ -108,6 +112,48 @@ MUTANTS = (
         "        if changed is None:\n            return self._gaps()\n",
         "        if changed is None:\n            return []\n",
         (f"{FEWER}[no spare]",),
+    ),
+    Mutant(
+        "entries that a bookie missed before it was replaced are not told of",
+        "protocol/ledger/writing.py",
+        "if first <= last else []",
+        "if False else []",
+        (f"{SCRIPTS}[ensemble_changes]", REPLACED),
+    ),
+    Mutant(
+        "a bookie that is replaced is always told to lack something",
+        "protocol/ledger/writing.py",
+        "if first <= last else []",
+        "if True else []",
+        (f"{SCRIPTS}[ensemble_changes]",),
+    ),
+    Mutant(
+        "a member is told to lack what it had of a group",
+        "protocol/ledger/adding.py",
+        "        self._reached[index] = last_entry_id\n",
+        "        self._reached[index] = first_entry_id\n",
+        (f"{SCRIPTS}[ensemble_changes]",),
+    ),
+    Mutant(
+        "a member is told to lack what it is not to have",
+        "protocol/ledger/adding.py",
+        "while index not in self.quorum.write_set(entry_id):",
+        "while False:",
+        (f"{SCRIPTS}[ensemble_changes]",),
+    ),
+    Mutant(
+        "who steps in is told to lack what was written before",
+        "protocol/ledger/adding.py",
+        "            self._reached[index] = self.last_add_confirmed\n",
+        "",
+        (f"{SCRIPTS}[ensemble_changes]",),
+    ),
+    Mutant(
+        "a member is told to lack what was closed before",
+        "protocol/ledger/adding.py",
+        "self._reached = [last_add_confirmed]",
+        "self._reached = [INVALID_ENTRY_ID]",
+        (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
         "a write handle hides its faults",

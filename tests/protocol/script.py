@@ -89,6 +89,7 @@ class Scene:
         )
         self._index_of = {name: index for index, name in enumerate(words[3:end])}
         self._checks: list[CheckTicket] = []
+        self._last_of: dict[int, int] = {}
         self._swap: Swap | None = None
 
     def receive(self, line: str) -> list[str]:
@@ -105,7 +106,8 @@ class Scene:
                 none_good = tuple((one, "it is damaged") for one in bad[3:])
                 return Copied(self._index_of[name], name, int(first), none_good)
             case ["stored", name, first]:
-                return Stored(self._index_of[name], name, int(first))
+                ids = int(first), self._last_of.get(int(first), int(first))
+                return Stored(self._index_of[name], name, *ids)
             case ["failed", name]:
                 return Failed(self._index_of[name], name, BookieUnavailableError("it hangs"))
             case ["fenced", name]:
@@ -146,6 +148,7 @@ class Scene:
         match step:
             case Append():
                 says = f"after {step.add.last_add_confirmed}"
+                self._last_of[step.add.first_entry_id] = step.add.last_entry_id
                 return f"append {_ids(step.add)} {says} on {self._names(step.indexes)}"
             case Copy():
                 return f"copy what {_ids(step.add)} names to {step.member.bookie_id}"
@@ -171,8 +174,8 @@ class Scene:
                 self._index_of[step.member.bookie_id] = step.ensemble_index
                 return f"join {step.member.bookie_id} for {step.replaced[0]}"
             case WarnOfGaps():
-                names = " ".join(name for name, _ in step.lacking)
-                return f"warn from {step.first_entry_id} on: none on {names}"
+                end = "on" if step.last_entry_id is None else f"to {step.last_entry_id}"
+                return f"warn from {step.first_entry_id} {end}: none on {step.bookie_id}"
             case End():
                 return f"end{_of(step.error)}"
 

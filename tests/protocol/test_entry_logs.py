@@ -75,7 +75,8 @@ class Commits:
                 return [self.copied(step)]
             case Append():
                 self.require_copies(step)
-                return [self.appended(index, step.add.first_entry_id) for index in step.indexes]
+                ids = step.add.first_entry_id, step.add.last_entry_id
+                return [self.appended(index, *ids) for index in step.indexes]
             case Enlist():
                 return [self.enlisted(step)]
             case CheckMetadata():
@@ -108,12 +109,12 @@ class Commits:
             self.holders.copied(log, name)
         return Copied(index, name, first, tuple(bad.items()))
 
-    def appended(self, index: int, first: int) -> Event:
+    def appended(self, index: int, first: int, last: int) -> Event:
         name = self.writer.ensemble[index].bookie_id
         if self.failing.get(name) == "append":
             return Failed(index, name, DOWN)
         self.records.setdefault(first, set()).add(name)
-        return Stored(index, name, first)
+        return Stored(index, name, first, last)
 
     def enlisted(self, step: Enlist) -> Enlisted:
         index, failed = step.ensemble_index, self.writer.changes.failed

@@ -100,7 +100,7 @@ class Loop:
             self.events.append(Failed(index, name, BookieUnavailableError(f"{name} is broken")))
             return
         self.journals.setdefault(name, []).append(first)
-        self.events.append(Stored(index, name, first))
+        self.events.append(Stored(index, name, first, first))
 
     def carry_out(self, step: Instruction) -> None:
         match step:
@@ -144,9 +144,9 @@ def test_a_copy_goes_its_own_way() -> None:
     copy = deepcopy(writer)
     before = hash(writer.state)
     assert copy.state == writer.state
-    copy.receive(Stored(0, "a", 0))
+    copy.receive(Stored(0, "a", 0, 0))
     assert (hash(writer.state), copy.state != writer.state) == (before, True)
-    writer.receive(Stored(0, "a", 0))
+    writer.receive(Stored(0, "a", 0, 0))
     assert copy.state == writer.state
 
 
@@ -154,7 +154,7 @@ def test_what_each_member_has_stored_is_known() -> None:
     writer = LedgerWriter(ledger_of(Quorum(3, 3, 2), ["a", "b", "c"]))
     writer.receive(Submitted(2, 1))
     writer.receive(Submitted(1, 1))
-    for event in (Stored(0, "a", 0), Stored(0, "a", 2), Stored(1, "b", 0)):
+    for event in (Stored(0, "a", 0, 1), Stored(0, "a", 2, 2), Stored(1, "b", 0, 1)):
         writer.receive(event)
     assert writer.pending.stored == (2, 0, -1)
     writer.receive(Failed(0, "a", BookieUnavailableError("it hangs")))
@@ -204,6 +204,7 @@ class WriterMachine(RuleBasedStateMachine):
         self.acked = -1
         self.sent: set[tuple[str, int]] = set()
         self.holders: dict[int, set[int]] = {}
+        self.last_of: dict[int, int] = {}
         self.checks: list[tuple[CheckTicket, dict[int, set[int]]]] = []
         self.is_enlisting = False
         self.swap: Swap | None = None
@@ -222,6 +223,7 @@ class WriterMachine(RuleBasedStateMachine):
                 for index in step.indexes:
                     assert self.places[index] not in self.gone
                     self.sent.add((self.places[index], step.add.first_entry_id))
+                    self.last_of[step.add.first_entry_id] = step.add.last_entry_id
             case CheckMetadata():
                 assert self.swap is None
                 held = {entry_id: set(of) for entry_id, of in self.holders.items()}
@@ -271,7 +273,7 @@ class WriterMachine(RuleBasedStateMachine):
         index = self.places.index(name) if name in self.places else 0
         if name in self.places and name not in self.gone:
             self.holders[first].add(index)
-        self.bring(Stored(index, name, first))
+        self.bring(Stored(index, name, first, self.last_of[first]))
 
     @rule(data=st.data())
     def fail(self, data: st.DataObject) -> None:

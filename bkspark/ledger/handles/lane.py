@@ -144,10 +144,11 @@ class Lane:
     def _work(self) -> None:
         try:
             while (framed := self._waiting.get()) is not None:
-                self._appender.append(framed.record, framed.frame)
-                first = framed.record.first_entry_id
-                if not framed.record.is_confirmation:  # it would be taken for the add behind it
-                    self._report(Stored(self.ensemble_index, self.address.bookie_id, first))
+                record = framed.record
+                self._appender.append(record, framed.frame)
+                if not record.is_confirmation:  # it would be taken for the add behind it
+                    ids = record.first_entry_id, record.last_entry_id
+                    self._report(Stored(self.ensemble_index, self.address.bookie_id, *ids))
         except BookKeeperError as error:
             self._report(self._failed(error))
         except Exception as error:

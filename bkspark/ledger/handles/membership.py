@@ -141,5 +141,5 @@ class Membership:
         ensemble_log.replaced(logger, self.seen.value.ledger_id, old, new, first, reason)
 
     def warn(self, step: steps.WarnOfGaps) -> None:
-        """Entries get fewer copies."""
-        ensemble_log.fewer_copies(logger, self.seen.value, step.first_entry_id, dict(step.lacking))
+        """Entries have fewer copies."""
+        ensemble_log.fewer_copies(logger, self.seen.value, step)

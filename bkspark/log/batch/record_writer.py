@@ -341,7 +341,7 @@ class RecordWriter:
             appender.append(record.record, record.frame(index, appender.end))
         except LedgerFencedError as error:
             return steps.Failed(index, bookie_id, error)
-        return steps.Stored(index, bookie_id, add.first_entry_id)
+        return steps.Stored(index, bookie_id, add.first_entry_id, add.last_entry_id)
 
     def _send_confirmation(self, step: steps.Confirm) -> None:
         record = self._encoder.confirm(

@@ -20,6 +20,9 @@ that lacks it would be noticed. So it is complete when every member has it that 
 
 Rule 7. What a record says that a member has stored, the member that is there now has stored: its
 post-check had passed. Who takes the place of another begins with nothing (R14).
+
+Rule 8. What a member lacks begins behind the last record that it was counted for, acknowledged or
+not: it stores in order what it is sent.
 """
 
 from collections import deque
@@ -90,6 +93,7 @@ class PendingAdds:
         self._pushed_bytes = length_bytes
         self._said = last_add_confirmed
         self._stored = [INVALID_ENTRY_ID] * quorum.ensemble_size
+        self._reached = [last_add_confirmed] * quorum.ensemble_size
         self._pending: deque[PendingAdd] = deque()
         self._replacements = 0
 
@@ -108,7 +112,7 @@ class PendingAdds:
             for a in self
         )
         said = (self.last_add_confirmed, self.last_add_pushed, self._said, self.stored)
-        return (adds, *said, self._replacements)
+        return (adds, *said, tuple(self._reached), self._replacements)
 
     def push(
         self,
@@ -147,9 +151,10 @@ class PendingAdds:
         self._said = self.last_add_confirmed
         return add
 
-    def count(self, index: int, first_entry_id: int) -> None:
-        """The member at ``index`` has the record that begins there; its post-check has passed."""
+    def count(self, index: int, first_entry_id: int, last_entry_id: int) -> None:
+        """The member at ``index`` has the record of these; its post-check has passed."""
         self._stored[index] = first_entry_id
+        self._reached[index] = last_entry_id
         for add in self._pending:
             if add.first_entry_id == first_entry_id:
                 add.counted.add(index)
@@ -164,6 +169,13 @@ class PendingAdds:
     def stored(self) -> tuple[int, ...]:
         """By ensemble index, where the newest record begins that was counted; -1 without any."""
         return tuple(self._stored)
+
+    def first_lacking(self, index: int) -> int:
+        """The first entry, sent or not, that the member at ``index`` is to have and may lack."""
+        entry_id = self._reached[index] + 1
+        while index not in self.quorum.write_set(entry_id):
+            entry_id += 1
+        return entry_id
 
     @property
     def has_unsaid_lac(self) -> bool:
@@ -212,6 +224,7 @@ class PendingAdds:
         self._replacements += 1
         for index in indexes:
             self._stored[index] = INVALID_ENTRY_ID
+            self._reached[index] = self.last_add_confirmed
         for add in self._pending:
             add.counted.difference_update(indexes)
             add.ready.difference_update(indexes)

@@ -221,7 +221,7 @@ class LedgerWriter:
     def _count(self, event: steps.Stored) -> None:
         """Rule 1."""
         if self._is_member(event.ensemble_index, event.bookie_id):
-            self.pending.count(event.ensemble_index, event.first_entry_id)
+            self.pending.count(event.ensemble_index, event.first_entry_id, event.last_entry_id)
 
     def _check(self) -> list[steps.Instruction]:
         """Rule 2: begin a check that could acknowledge something; not during a change."""
@@ -311,18 +311,26 @@ class LedgerWriter:
         join = self.changes.join(self.ensemble, self.pending.last_add_confirmed + 1)
         self.metadata = event.metadata
         index = join.ensemble_index
+        gap = self._closed_gap(join)
         self.pending.replace_members([index])
         again = [self._sent((index,), add) for add in self.pending if index in add.indexes]
-        return [join, *chain.from_iterable(again), *self._gaps()]
+        return [join, *gap, *chain.from_iterable(again), *self._gaps()]
+
+    def _closed_gap(self, join: steps.Join) -> list[steps.Instruction]:
+        """What was acknowledged without the member that is replaced: its successor lacks it too."""
+        first, last = self.pending.first_lacking(join.ensemble_index), join.first_entry_id - 1
+        return [steps.WarnOfGaps(*join.replaced, first, last)] if first <= last else []
 
     def _gaps(self) -> list[steps.Instruction]:
         """What is lacking, when nobody is looked for any more."""
         failed = sorted(self.changes.failed)
         if not failed or self.changes.is_under_way:
             return []
-        names = [self.ensemble[index].bookie_id for index in failed]
-        lacking = tuple((name, self.changes.failures[name]) for name in names)
-        return [steps.WarnOfGaps(self.pending.last_add_confirmed + 1, lacking)]
+        found: list[steps.Instruction] = []
+        for index in failed:
+            name, first = self.ensemble[index].bookie_id, self.pending.first_lacking(index)
+            found.append(steps.WarnOfGaps(name, self.changes.failures[name], first))
+        return found
 
     def _require_hope(self) -> None:
         """Rule 5: fail at once what can no longer be acknowledged, unless somebody may step in."""

@@ -53,11 +53,12 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The record that begins at ``first_entry_id`` is durable there and passed the post-check."""
+    """The record of these entries is durable there and passed the post-check."""
 
     ensemble_index: int
     bookie_id: str
     first_entry_id: int
+    last_entry_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +247,16 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class WarnOfGaps:
-    """Entries from here on get fewer copies: (bookie id, reason) of the members without."""
+    """A member gave no sign to have the entries from here on: they have one copy fewer.
 
+    Attributes:
+        last_entry_id: behind it another member is in its place; None if nobody is.
+    """
+
+    bookie_id: str
+    reason: str
     first_entry_id: int
-    lacking: tuple[tuple[str, str], ...]
+    last_entry_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ def test_a_late_answer_of_a_bookie_that_was_replaced_counts_for_nothing(
     wait_until(lambda: handle.last_add_pushed == 0)
     handle._writer._report(Failed(0, before[0], BookieUnavailableError("it hangs")))
     wait_until_replaced(handle, before[0])
-    handle._writer._report(Stored(0, before[0], 0))
+    handle._writer._report(Stored(0, before[0], 0, 0))
     gate.open(before[1])
     (add,) = handle._writer.machine.pending
     wait_until(lambda: 1 in add.counted)

@@ -155,7 +155,7 @@ def test_rb_07_a_late_report_of_a_replaced_bookie_counts_for_nothing(
     gate = Gate(memory_rig.faults)
     gate.close(*memory_rig.urls)
     waiting = handle.append_async(b"0")
-    handle._writer._report(Stored(1, before[1], 0))
+    handle._writer._report(Stored(1, before[1], 0, 0))
     (add,) = handle._writer.machine.pending
     assert not add.counted
     gate.open()

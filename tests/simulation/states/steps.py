@@ -127,7 +127,8 @@ class Steps:
         elif not copy.is_there:
             yield f"{copy} will land", self._on_its_way(without, copy)
         else:
-            event = steps.Stored(copy.place, self.members[copy.bookie].bookie_id, copy.first)
+            name = self.members[copy.bookie].bookie_id
+            event = steps.Stored(copy.place, name, copy.first, copy.first)
             yield f"{copy} is stored", self._write(there, event, event)
 
     @staticmethod

@@ -179,12 +179,12 @@ def test_what_is_said_to_be_stored_has_been_counted() -> None:
     assert pending.stored == (-1, -1, -1)
     pending.push(2)
     second = pending.push(1)
-    pending.count(0, 0)
-    pending.count(1, 0)
-    pending.count(0, 2)
+    pending.count(0, 0, 1)
+    pending.count(1, 0, 1)
+    pending.count(0, 2, 2)
     assert (pending.stored, second.counted) == ((2, 0, -1), {0})
     assert acknowledged(pending) == [1]
-    pending.count(2, 0)
+    pending.count(2, 0, 1)
     assert pending.stored == (2, 0, 0), "it was late, and has it all the same"
 
 
@@ -192,10 +192,10 @@ def test_who_takes_a_place_is_not_said_to_have_what_was_stored_there() -> None:
     pending = PendingAdds(Quorum(3, 3, 2))
     pending.push(1)
     for index in range(3):
-        pending.count(index, 0)
+        pending.count(index, 0, 0)
     pending.replace_members([1])
     assert pending.stored == (0, -1, 0)
-    pending.count(1, 0)
+    pending.count(1, 0, 0)
     assert pending.stored == (0, 0, 0)
 
 
