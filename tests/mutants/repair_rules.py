@@ -154,4 +154,14 @@ MUTANTS = (
         "        if result.holes and is_here and need.standing is not Standing.GONE:\n",
         (f"{REPAIR}::test_a_silent_bookie_that_may_have_the_only_copy_keeps_its_place",),
     ),
+    Mutant(
+        "a damaged journal is told of for ever, whatever was repaired",
+        "admin/auditing/look.py",
+        '("" if is_told else shown.damage)',
+        "shown.damage",
+        (
+            "tests/integration/upkeep/test_scrub_marks.py"
+            "::test_a_damaged_journal_is_told_of_until_its_records_are_there_again",
+        ),
+    ),
 )

@@ -33,12 +33,15 @@ class JournalsShown:
         records: those that name entry logs, by first entry id.
         is_inline: whether records hold their rows; None if there are none.
         problem: why there may be more than is shown, in one line.
+        damage: what cannot be read of a journal, in one line: nothing that matters once its records
+            are held by another one.
     """
 
     held: list[tuple[Range, int]] = field(default_factory=list)
     records: dict[int, AddRecord] = field(default_factory=dict)
     is_inline: bool | None = None
     problem: str = ""
+    damage: str = ""
 
     def held_at(self, index: int, quorum: Quorum) -> list[Range]:
         """Entries that are there as place ``index`` of an ensemble has them.
@@ -54,7 +57,7 @@ class JournalsShown:
         for record in other.records.values():
             keep_newest(self.records, record, ledger)
         self.is_inline = self.is_inline if other.is_inline is None else other.is_inline
-        self.problem = other.problem or self.problem
+        self.damage = other.damage or self.damage
 
     def without(self, entries: Sequence[Range]) -> "JournalsShown":
         """The same, but for ``entries``."""
@@ -64,7 +67,7 @@ class JournalsShown:
             for first, record in self.records.items()
             if not any(a <= record.last_entry_id and first <= b for a, b in entries)
         }
-        return JournalsShown(held, records, self.is_inline, self.problem)
+        return JournalsShown(held, records, self.is_inline, self.problem, self.damage)
 
 
 def show(
@@ -91,7 +94,7 @@ def show(
         try:
             one = show_one(root, member, name, ledger, digester, beat)
         except CorruptDataError as error:
-            shown.problem = str(error.args[0])
+            shown.damage = str(error.args[0])
             continue
         is_marked = mark is not None and name in mark.journals
         shown.add(one.without(mark.entries) if mark and is_marked else one, ledger)
@@ -157,7 +160,7 @@ class _Journal:
             return
         behind = list(self._behind(reader.end))
         if behind:
-            shown.problem = f"journal {self.name} is damaged at byte {reader.end}"
+            shown.damage = f"journal {self.name} is damaged at byte {reader.end}"
         yield from behind
 
     def _behind(self, damage: int) -> Iterator[Head]:

@@ -120,13 +120,14 @@ def holding_of(
         for entries in lacking(role, shown, ledger)
     )
     is_told = ledger.state is LedgerState.CLOSED and not lacks
+    marked = f"a scrub found {mark.reason}" if mark and lacks else ""
     return Holding(
         ledger_id,
         shown.is_inline,
         lacks,
         files,
         strays if is_told else 0,
-        shown.problem or (f"a scrub found {mark.reason}" if mark and lacks else ""),
+        shown.problem or ("" if is_told else shown.damage) or marked,
         is_unmarked=is_unmarked,
     )
 

@@ -39,6 +39,22 @@ def test_what_is_damaged_is_missing_for_an_audit_until_it_is_good_again(rig: Rig
     assert audited(rig).exit_status == 0
 
 
+def test_a_damaged_journal_is_told_of_until_its_records_are_there_again(
+    make_rig: Callable[..., Rig],
+) -> None:
+    """It stays, as nothing is written over; but nothing is missing any more."""
+    rig = make_rig(kind="memory", bookie_count=3)
+    ledger_id = written(rig)
+    name = journal_of(rig, "bookie-1", ledger_id)
+    flip(rig, "bookie-1", name, frames_of(rig, "bookie-1", name)[1])  # behind the header
+    assert scrubbed(rig).left
+    assert audited(rig).left
+    assert not verbs.repair(rig.uri).left
+    assert name in rig.names("bookie-1")
+    assert not audited(rig).left
+    assert not scrubbed(rig).left
+
+
 def test_a_damaged_entry_log_is_missing_for_an_audit(rig: Rig) -> None:
     ledger_id = rig.write(PARTITIONS, (3, 3, 2)).ledger_id
     one = members(rig, ledger_id)[0]
