@@ -108,7 +108,8 @@ def _member(ledger: Ledger, index: int, files: Files) -> _Member:
         if copy[0] == "record" and place == [member.bookie_id, member.incarnation]
     }
     end = _end(files.get(own, b""), ledger_id)
-    records = shown.records if end in shown.records else (*shown.records, *filter(None, [end]))
+    is_behind_damage = end is not None and not end.is_confirmation and end not in shown.records
+    records = (*shown.records, end) if end and is_behind_damage else shown.records
     sure = [
         record
         for record in records

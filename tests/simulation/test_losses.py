@@ -239,6 +239,18 @@ def test_no_schedule_with_losses_breaks_a_promise(
     assert all(total.faults[kind] for kind in PARTIAL)
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(108_725, id="the end of a journal that is damaged in its middle"),
+        pytest.param(305_450, id="all behind the header"),
+    ],
+)
+def test_what_was_once_lost_beyond_the_promise(seed: int) -> None:
+    """Nobody else knew of it, so nobody could: such losses are not asked for."""
+    assert not losing(seed).violation
+
+
 @pytest.mark.parametrize("name", always(list(mutants.UNSHOWN)[:1], list(mutants.UNSHOWN)))
 def test_a_loss_that_does_not_show_is_noticed(name: str) -> None:
     with mutants.changed(*mutants.UNSHOWN[name]):
