@@ -146,6 +146,6 @@ def test_a_bookie_of_a_bucket_is_moved_and_begun_anew(
     for name in back_door.keys(new):
         back_door.remove(new, name)
     report = bookies.reinit(uri, "bookie-1")
-    assert report.incarnation != old.incarnation
-    assert "1 ledger names" in report.plan[1]
+    assert report.plan["incarnation"] != old.incarnation
+    assert "1 ledger names" in report.plan["steps"][1]
     assert read(uri)[0] == Counter(range(100))
