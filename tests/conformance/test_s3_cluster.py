@@ -123,6 +123,7 @@ def test_a_cluster_is_made_once(server: S3Server, uri: str) -> None:
         init_cluster(uri, [server.url()])
 
 
+@pytest.mark.thorough
 def test_a_bookie_of_a_bucket_is_moved_and_begun_anew(
     uri: str, server: S3Server, back_door: Any
 ) -> None:

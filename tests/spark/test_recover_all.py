@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from test_jobs import submit
 
 import bkspark
@@ -19,6 +20,7 @@ def left_open(uri, count):
     return found
 
 
+@pytest.mark.thorough
 def test_tasks_recover_a_ledger_each_and_the_job_says_which(spark, place, tmp_path):
     ids = left_open(place.uri, 3)
     report = admin.recover(place.uri, spark=spark, ledgers=ids[:2])

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from test_jobs import submit
 
 from bkspark import admin
@@ -13,6 +14,7 @@ def flip(path):
     path.write_bytes(data)
 
 
+@pytest.mark.thorough
 def test_tasks_find_what_threads_find_and_the_job_says_it(spark, place, tmp_path):
     place.write(spark.range(1000))
     clean = admin.scrub(place.uri, spark=spark)
