@@ -194,7 +194,7 @@ def test_a_large_record_may_take_long_and_so_may_one_behind_it(
     sent = [handle.append_async(b"x" * 10_000)]
     wait_until(lambda: handle.last_add_pushed == 0)
     sent.append(handle.append_async(b"x"))
-    time.sleep(0.6)
+    time.sleep(3 * patience(0.2))
     gate.open()
     assert [future.result(120) for future in sent] == [0, 1]
     handle.close()

@@ -111,13 +111,14 @@ def test_a_spare_is_waited_for_while_members_are(
     rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a host that stands still for a moment there are spares all the same."""
-    monkeypatch.setattr(fan_out, "GRACE_SECONDS", 0.01)
+    grace = patience(0.1)
+    monkeypatch.setattr(fan_out, "GRACE_SECONDS", grace)
     driver = Driver(rig)
     driver.run(0)
     target, _ = stream_plan.prepare(driver.request)
     slow = rig.urls.keys() - {target.ensemble[0].bookie_id}
     gates.closed = {(name, "open_root") for name in slow}
-    opening = threading.Timer(0.3, gates.open)
+    opening = threading.Timer(3 * grace, gates.open)
     opening.start()
     with Cluster(rig.uri) as cluster:
         assert len(spares_of(cluster, target.ensemble)) == 1
