@@ -1,4 +1,4 @@
-"""Looking after a cluster: views, a check of its replicas, lost bookies, sweeping, deleting."""
+"""Looking after a cluster: views, audits and what they lead to, the life of bookies, deleting."""
 
 from importlib import import_module
 from typing import Any

@@ -297,8 +297,7 @@ def _leftovers(
             "unfinished",
             f"{plural(len(unfinished), 'ledger')} in no log: {_ids(unfinished)}",
             "being written now, or left behind by a job that was killed, which `bkspark collect` "
-            "frees after a week; "
-            "`bkspark ledger delete ID` removes one for good",
+            "frees after a week; `bkspark ledger delete ID` removes one for good",
         )
     deleted = sum(ledger["state"] == LedgerState.DELETING.value for ledger in ledgers)
     dropped = sum(

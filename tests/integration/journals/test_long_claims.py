@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,21 +30,24 @@ DIGESTER = Digester(DigestSpec(), None)
 MIB = 2**20
 
 
-@pytest.fixture
-def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How much is read at once."""
+def counted(monkeypatch: pytest.MonkeyPatch, kind: type[Any], most: float = inf) -> list[int]:
+    """How much is read at once of bookies of a kind; who is asked for more than ``most`` fails."""
     found: list[int] = []
-    read = MemoryRoot.read
+    read = kind.read
 
-    def counting(
-        self: MemoryRoot, name: str, begin: int = 0, length: int | None = None
-    ) -> bytes | None:
-        data = read(self, name, begin, length)
+    def counting(self: Any, name: str, begin: int = 0, length: int | None = None) -> bytes | None:
+        data: bytes | None = read(self, name, begin, length)
         found.append(len(data or b""))
+        assert sum(found) < most
         return data
 
-    monkeypatch.setattr(MemoryRoot, "read", counting)
+    monkeypatch.setattr(kind, "read", counting)
     return found
+
+
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    return counted(monkeypatch, MemoryRoot)
 
 
 def journal_of(writer: HandWriter) -> str:
@@ -191,20 +196,8 @@ def test_a_long_record_that_is_torn_is_passed_on_the_way_back(
 
 @pytest.fixture
 def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How much is read of bookies on disks at once; who is asked for too much fails."""
-    found: list[int] = []
-    read = PosixRoot.read
-
-    def counting(
-        self: PosixRoot, name: str, begin: int = 0, length: int | None = None
-    ) -> bytes | None:
-        data = read(self, name, begin, length)
-        found.append(len(data or b""))
-        assert sum(found) < 512 * MIB
-        return data
-
-    monkeypatch.setattr(PosixRoot, "read", counting)
-    return found
+    """Of bookies on disks."""
+    return counted(monkeypatch, PosixRoot, most=512 * MIB)
 
 
 def make_terabytes_long(rig: Rig, bookie_id: str) -> None:
