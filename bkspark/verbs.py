@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bkspark.admin.auditing import run as auditing
 from bkspark.admin.collecting import run as collecting
+from bkspark.admin.draining import run as decommissioning
 from bkspark.admin.maintenance import Progress, Report, Tell
 from bkspark.admin.recovering import run as recovering
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
@@ -97,6 +98,53 @@ def collect(
         )
 
 
+def decommission(
+    metadata_uri: str = "",
+    *,
+    bookies: Collection[str],
+    force: bool = False,
+    dry_run: bool = False,
+    password: str = "",
+    password_file: str = "",
+    password_env: str = "",
+    max_bytes_per_second: float | None = None,
+    spark: "SparkSession | None" = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Empty bookies and remove them from the cluster, for ever; beside all that goes on.
+
+    Args:
+        bookies: their ids; one that was removed before is left alone.
+        force: removes them though ledgers stand in the way, where others have all of these.
+        dry_run: only plans.
+        password, password_file, password_env: of ledgers that have one; others do without.
+        max_bytes_per_second: copies no more than that.
+        spark: copies by tasks of this session, not by threads of this process.
+        tell: told a line about bookies that are waited for.
+        progress: told how many of how many places were given to others.
+
+    Raises:
+        InvalidRequestError: no bookie is named, or one that there never was.
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+    wanted = decommissioning.Wanted(
+        bookies,
+        Password(file=password_file, env=password_env, literal=password),
+        _rate(max_bytes_per_second),
+        force,
+    )
+    with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
+        return decommissioning.decommission(
+            cluster,
+            wanted,
+            dry_run=dry_run,
+            run=_runner(spark, "decommission"),
+            tell=tell,
+            progress=progress,
+        )
+
+
 def repair(
     metadata_uri: str = "",
     *,
@@ -130,10 +178,6 @@ def repair(
         CorruptDataError: a bookie's record cannot be read.
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    if max_bytes_per_second is not None:
-        arguments.require_number(
-            "max_bytes_per_second", max_bytes_per_second, hint="give bytes, for example 50000000"
-        )
     if lost_after is not None:
         arguments.require_number(
             "lost_after", lost_after, hint="give seconds, for example 3600", may_be_0=True
@@ -142,7 +186,7 @@ def repair(
         logs,
         [arguments.whole_number("a ledger id", number) for number in ledgers],
         Password(file=password_file, env=password_env, literal=password),
-        max_bytes_per_second,
+        _rate(max_bytes_per_second),
         lost_after,
     )
     uri = arguments.metadata_uri(metadata_uri)
@@ -261,6 +305,14 @@ def _recoverer(spark: "SparkSession | None") -> recovering.SideBySide | None:
     from bkspark.spark.actions import recover_ledgers
 
     return partial(recover_ledgers, spark.sparkContext)
+
+
+def _rate(bytes_per_second: float | None) -> float | None:
+    if bytes_per_second is not None:
+        arguments.require_number(
+            "max_bytes_per_second", bytes_per_second, hint="give bytes, for example 50000000"
+        )
+    return bytes_per_second
 
 
 def _runner(spark: "SparkSession | None", verb: str) -> Runner | None:

@@ -43,15 +43,20 @@ def declare_lost(cluster: Cluster, bookie_id: str, incarnation: str = "") -> Mem
             f"bookie {bookie_id} is not lost: it answers, as incarnation {member.incarnation}",
             hint="if its disk is to be given up, make it read-only first: what can be read counts",
         )
+    note_lost(cluster, member)
+    return member
+
+
+def note_lost(cluster: Cluster, member: Member) -> None:
+    """Record it, whether the bookie answers or not."""
 
     def declared(before: LostBookie | None) -> LostBookie:
         known = () if before is None else before.incarnations
         if member.incarnation in known:
-            return LostBookie(bookie_id, known)
-        return LostBookie(bookie_id, (*known, member.incarnation))
+            return LostBookie(member.bookie_id, known)
+        return LostBookie(member.bookie_id, (*known, member.incarnation))
 
-    cluster.lost.update(bookie_id, declared)
-    return member
+    cluster.lost.update(member.bookie_id, declared)
 
 
 def _known_member(cluster: Cluster, bookie_id: str, incarnation: str) -> Member:

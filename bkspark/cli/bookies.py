@@ -6,7 +6,7 @@ import typer
 
 from bkspark.admin.leftovers import sweep_leftovers
 from bkspark.admin.lost_bookies import declare_lost
-from bkspark.cli import bookie_life
+from bkspark.cli import bookie_life, moving
 from bkspark.cli.output import Column, note, plural, print_done, print_rows
 from bkspark.cli.session import COMMON, AcceptStorageRiskOption, require_consent, session_of
 
@@ -18,6 +18,7 @@ def add_to(app: typer.Typer) -> None:
     one.command("lost", epilog=COMMON)(lost)
     one.command("sweep", epilog=COMMON)(sweep)
     bookie_life.add_to(one)
+    moving.add_to_bookie(one)
     app.add_typer(one)
 
 

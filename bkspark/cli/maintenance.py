@@ -66,7 +66,7 @@ _DAMAGE = (
     Column("block", "block"),
     Column("reason", "reason"),
 )
-_STEPS = (
+STEP_COLUMNS = (
     Column("ledger", "ledger_id"),
     Column("from entry", "fragment"),
     Column("bookie", "bookie_id"),
@@ -274,9 +274,9 @@ def repair(
             progress=progress,
         )
     if dry_run and not session.as_json:
-        print_table(report.plan["steps"], _STEPS)
+        print_table(report.plan["steps"], STEP_COLUMNS)
     else:
-        show(report, "repaired", _STEPS, as_json=session.as_json)
+        show(report, "repaired", STEP_COLUMNS, as_json=session.as_json)
     raise typer.Exit(report.exit_status)
 
 

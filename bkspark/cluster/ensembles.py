@@ -193,12 +193,20 @@ class Successors:
         self._cluster = cluster
         self._pool: _Pool | None = None
 
-    def beside(self, staying: Collection[Member], exclude: Collection[str]) -> BookieAddress | None:
-        """The one that is spread best beside those that stay; None if there is none."""
+    def beside(
+        self, staying: Collection[Member], exclude: Collection[str], only: str = ""
+    ) -> BookieAddress | None:
+        """The one that is spread best beside those that stay; None if there is none.
+
+        Args:
+            only: id of the one that may be chosen; empty if any may.
+        """
         pool = self._pool = self._pool or _Pool(self._cluster)
         known = pool.addresses
         near = [known[member] for member in staying if member in known]
         used = {member.bookie_id for member in staying}.union(exclude)
+        if only:
+            used |= {member.bookie_id for member in known if member.bookie_id != only}
         return next(iter(pool.choose_up_to(1, exclude=used, near=near)), None)
 
 

@@ -285,7 +285,7 @@ MUTANTS = (
     Mutant(
         "a bookie that is not removed after all stays as if it were to be",
         "admin/bookies/removing.py",
-        "        _take_back(cluster, leaving, before.value)\n",
+        "        _take_back(cluster, leaving, before)\n",
         "",
         (f"{REMOVED}::test_a_removal_in_whose_midst_a_ledger_is_made_finds_it",),
     ),

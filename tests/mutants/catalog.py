@@ -25,6 +25,7 @@ from . import (
     log_rules,
     logging_rules,
     message_rules,
+    move_rules,
     output_rules,
     page_rules,
     posix_rules,
@@ -89,4 +90,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *output_rules.MUTANTS,
     *last_add_confirmed_rules.MUTANTS,
     *message_rules.MUTANTS,
+    *move_rules.MUTANTS,
 )

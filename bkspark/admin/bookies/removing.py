@@ -25,6 +25,7 @@ from dataclasses import replace
 
 from bkspark.admin.bookies.reinitialising import naming
 from bkspark.admin.bookies.report import report_of
+from bkspark.admin.lost_bookies import note_lost
 from bkspark.admin.maintenance import Left, Report
 from bkspark.admin.views.sharing import all_ledgers
 from bkspark.cluster.cluster import Cluster
@@ -61,18 +62,38 @@ def remove(
     steps = (f"remove {bookie_id} from the cluster, for ever",)
     if dry_run:
         return report_of("remove", before.value, steps)
+    left = _taken_out(cluster, before.value, force=force)
+    return report_of("remove", before.value, steps, is_done=not left, left=left)
+
+
+def give_up(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
+    """Take a bookie out though ledgers name it and it answers; what was in the way.
+
+    It is declared lost first: no recovery may wait for one that can be declared lost no more. The
+    caller has seen that others have what it has (``protocol.ledger.draining``, rule 3).
+
+    Raises:
+        InvalidRequestError: there is no such bookie.
+    """
+    before = cluster.bookie(bookie_id).value
+    note_lost(cluster, Member(bookie_id, before.incarnation))
+    return _taken_out(cluster, before, force=True)
+
+
+def _taken_out(cluster: Cluster, before: BookieRecord, *, force: bool) -> tuple[Left, ...]:
+    """Remove a bookie for ever; what was in the way, and then it is as before."""
+    bookie_id = before.bookie_id
     leaving = cluster.registrations.update(bookie_id, _leaving)
     left = () if force else _in_the_way(cluster, bookie_id)
     if left:
-        _take_back(cluster, leaving, before.value)
-        return report_of("remove", before.value, steps, left=left)
+        _take_back(cluster, leaving, before)
+        return left
     gone = replace(leaving.value, is_leaving=False, is_removed=True)
     try:
         cluster.registrations.replace(bookie_id, gone, leaving)
     except MetadataVersionError:
-        changed = Left("record", "somebody else has changed it meanwhile", "look, and try again")
-        return report_of("remove", before.value, steps, left=(changed,))
-    return report_of("remove", before.value, steps, is_done=True)
+        return (Left("record", "somebody else has changed it meanwhile", "look, and try again"),)
+    return ()
 
 
 def _in_the_way(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:

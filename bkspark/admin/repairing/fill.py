@@ -9,6 +9,9 @@ Rule 2. Entry logs come before the records that name them.
 Rule 3. Behind all that, the bookie is looked at anew, as an audit does it. Only what it shows then
 counts.
 
+Rule 4. Who only leaves its place has the copies, and is the first to be asked for them: nobody else
+is kept from work. Who lacks some is the last.
+
 Nothing is ever written over, and nothing removed. A file that is there and wrong stays, and the
 place needs another bookie.
 """
@@ -21,7 +24,7 @@ from bkspark.admin.auditing import journals_shown
 from bkspark.admin.auditing.files import missing_file, named_logs
 from bkspark.admin.auditing.holding import Holding, Role, roles_of
 from bkspark.admin.auditing.look import holding_of, lacking
-from bkspark.admin.auditing.ranges import Range, is_within, own_part
+from bkspark.admin.auditing.ranges import Range, difference, own_part
 from bkspark.admin.pace import Pace
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
@@ -49,11 +52,13 @@ class Filled:
 
     Attributes:
         holes: entries and files of which no bookie gives a good copy.
+        others: entries whose records belong on other places only.
     """
 
     records: int
     byte_count: int
     holes: tuple[str, ...] = ()
+    others: tuple[Range, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,7 @@ class Fill:
         planned: as it will be, with the bookie at the place.
         bytes_per_second: no more is copied; None for as much as can be.
         mark: what a scrub found damaged of the ledger at ``address``: it does not count.
+        is_move: whether the member that has the place lacks nothing, as far as is known.
     """
 
     address: BookieAddress
@@ -101,18 +107,22 @@ class Fill:
     password: Password
     bytes_per_second: float | None = None
     mark: Mark | None = None
+    is_move: bool = False
 
     @property
-    def role(self) -> Role:
-        """The place as it will be."""
+    def role(self) -> Role | None:
+        """The place as it will be; None if the fragment has no entries."""
         first = self.place.fragment_first_entry_id
         roles = roles_of(self.planned, self.address.member)
-        return next(role for role in roles if role.fragment.first_entry_id == first)
+        return next((role for role in roles if role.fragment.first_entry_id == first), None)
 
     def run(self, beat: Heartbeat = no_heartbeat) -> Filled | Unfit | NotFilled:
         """Runs on: driver thread | executor."""
+        role = self.role
+        if role is None:
+            return Filled(0, 0)
         digester = make_digester(self.ledger.digest, self.password)
-        work = _Work(self, digester, beat, Pace(self.bytes_per_second, beat))
+        work = _Work(self, role, digester, beat, Pace(self.bytes_per_second, beat))
         try:
             return work.carry_out()
         except DamagedInPlaceError as error:
@@ -127,19 +137,22 @@ class _Work:
 
     Attributes:
         holes: entries whose records nobody gives.
+        others: entries whose records belong on other places only.
         lost: names of entry logs that nobody gives.
     """
 
     to: Fill
+    role: Role
     digester: Digester
     beat: Heartbeat
     pace: Pace
     records: int = 0
     holes: list[Range] = field(default_factory=list)
+    others: list[Range] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
     def carry_out(self) -> Filled | Unfit | NotFilled:
-        role = self.to.role
+        role = self.role
         with open_bookie(self.to.address).open_root() as root:
             problem = root.write_problem()
             if problem:
@@ -177,11 +190,12 @@ class _Work:
             holding = holding_of(
                 root, self.to.address.member, self.to.planned, self.beat, self.to.mark
             )
-        problem = unexplained(holding, role, self.holes, self.lost)
+        problem = unexplained(holding, role, [*self.holes, *self.others], self.lost)
         if problem:
             return NotFilled(problem)
         entries = [f"entries {first} to {last}" for first, last in self.holes]
-        return Filled(self.records, self.pace.byte_count, (*entries, *self.lost))
+        holes = (*entries, *self.lost)
+        return Filled(self.records, self.pace.byte_count, holes, tuple(self.others))
 
     # --- copying --------------------------------------------------------------------------------
 
@@ -218,13 +232,15 @@ class _Work:
     def _found(self, wanted: Range, role: Role) -> Iterator[RecordReplies]:
         """The records of ``wanted`` that belong on the place; what nobody gives is a hole."""
         ledger = self.to.ledger
-        reader = EntryReader(self.to.sources, ledger.ledger_id, self.digester)
+        turn = self.to.place.index - ledger.ledger_id if self.to.is_move else 0
+        reader = EntryReader(self.to.sources, ledger.ledger_id, self.digester, turn=turn)
         entry_id, last = wanted
         while entry_id <= last:
             replies = reader.find(ledger, entry_id)
             self.beat()
             record = replies.record
             if record is not None and not _is_on(record, role.index):
+                self._note_other((entry_id, record.last_entry_id))
                 entry_id = record.last_entry_id + 1
                 continue
             if record is not None and _has_own_parts(replies, role.index):
@@ -239,12 +255,22 @@ class _Work:
             self.holes += [hole] if hole else []
             entry_id = end
 
+    def _note_other(self, entries: Range) -> None:
+        """Needed as long as it shows no record, from which it would be seen what is its own."""
+        if self.records:
+            return
+        if self.others and self.others[-1][1] + 1 == entries[0]:
+            entries = (self.others.pop()[0], entries[1])
+        self.others.append(entries)
+
     def _copy_log(self, log: EntryLog) -> None:
         ledger, target = self.to.ledger, self.to.address
-        fragment = self.to.role.fragment
+        fragment = self.role.fragment
         window = [fragment.ensemble[i] for i in ledger.quorum.write_set(log.stripe)]
         known = self.to.sources.known
-        others = [*(m for m in window if m != target.member), self.to.place.member]
+        others = [m for m in window if m != target.member]
+        here = self.to.place.member
+        others = [here, *others] if self.to.is_move else [*others, here]
         sources = [known[m] for m in dict.fromkeys(others) if m in known and m != target.member]
         name = layout.entry_log(ledger.ledger_id, log.attempt_id, log.stripe)
         with open_bookie(target).open_root() as root:
@@ -273,10 +299,15 @@ class _Work:
 
 
 def unexplained(holding: Holding, role: Role, holes: Sequence[Range], lost: Sequence[str]) -> str:
-    """Why a bookie does not show what it should of a place, but for holes; empty if it does."""
+    """Why a bookie does not show what it should of a place, but for holes; empty if it does.
+
+    Args:
+        holes: entries that it need not show.
+        lost: names of files that it need not show.
+    """
     if holding.unknown:
         return holding.unknown
-    if any(not is_within(entries, holes) for entries in holding.lacking_in(role.fragment)):
+    if any(difference(entries, holes) for entries in holding.lacking_in(role.fragment)):
         return "it does not show the records that were written to it"
     first = role.fragment.first_entry_id
     for file in holding.files:

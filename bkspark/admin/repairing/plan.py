@@ -11,10 +11,17 @@ from bkspark.protocol.ledger.repairing import Need, Place, Standing, Way, fewest
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A place and how it is made good."""
+    """A place and how it is made good.
+
+    Attributes:
+        is_move: whether its member only leaves it, and lacks nothing as far as is known.
+        to: id of the bookie that is to have it; empty for the one that placement chooses.
+    """
 
     need: Need
     way: Way
+    is_move: bool = False
+    to: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,6 +167,7 @@ class Repair:
         ledger, after = slim(seen.value), slim(after)
         mark = self._marks.get((target.member, place.ledger_id))
         fill = Fill(target, place, ledger, after, sources, self._password, mark=mark)
+        fill = replace(fill, is_move=task.step.is_move)
         self._begun.append(_Begun(task, seen, fill))
 
     def _target(
@@ -199,12 +200,11 @@ class Repair:
         used = begun | task.avoid | {place.member.bookie_id}
         target = task.kept
         if target is None or target.bookie_id in {m.bookie_id for m in staying} | begun:
-            target = successors.beside(staying, used)
+            target = successors.beside(staying, used, task.step.to)
         if target is None:
             said = f"; {task.problem}" if task.problem else ""
-            self._leave(
-                task, f"{need.reason}; no other bookie can take its place (bookie add URL){said}"
-            )
+            who = f"{task.step.to} cannot" if task.step.to else "no other bookie can"
+            self._leave(task, f"{need.reason}; {who} take its place (bookie add URL){said}")
         return target
 
     # --- ending -----------------------------------------------------------------------------------
@@ -278,9 +278,10 @@ class Repair:
         if not isinstance(looked, Looked):
             return str(looked.reason)
         holding = looked.holdings.get(fill.ledger.ledger_id)
-        if holding is None or result.holes:
+        role = fill.role
+        if holding is None or role is None or result.holes:
             return ""
-        return unexplained(holding, fill.role, (), ())
+        return unexplained(holding, role, result.others, ())
 
     def _leave(self, task: Task, reason: str) -> None:
         place = task.step.need.place

@@ -137,7 +137,7 @@ def _report(plan: RepairPlan, work: Repair, found: Findings, survey: Survey) -> 
         plan.facts,
         done,
         left,
-        _counters(work.counts, len(work.repaired)),
+        counters_of(work.counts, len(work.repaired)),
         {"repaired": [row(step) for step in work.done]},
         f"{len(left):,} left" if left else "",
     )
@@ -155,7 +155,7 @@ def _left(plan: RepairPlan, work: Repair, found: Findings, survey: Survey) -> It
         yield Left(f"metadata record {key}", reason)
 
 
-def _counters(counts: Counter[str], ledgers: int) -> dict[str, int]:
+def counters_of(counts: Counter[str], ledgers: int) -> dict[str, int]:
     """Under the names of BookKeeper's replication worker."""
     return {
         "NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED": ledgers,

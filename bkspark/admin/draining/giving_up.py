@@ -1,0 +1,68 @@
+"""Whether ledgers that name bookies which are to go are had by others: looked at, not believed.
+
+What may be the last copy is given up by no force. Who wants that takes the disk away first, so that
+it is a loss like any other: `bookie lost`, `ledger recover --accept-loss` and `bookie remove
+--force` say what is lost, one ledger at a time.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from bkspark.admin.auditing.audit import Audit
+from bkspark.admin.auditing.plan import plan_of_some
+from bkspark.admin.draining.plan import Known
+from bkspark.admin.maintenance import Left
+from bkspark.cluster.cluster import Cluster
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger import draining
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, Member
+from bkspark.protocol.ledger.repairing import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Who looks, and what is known before."""
+
+    cluster: Cluster
+    run: Runner
+    known: Known
+
+
+def last_copies(
+    verdict: Verdict, ledgers: Sequence[LedgerMetadata], bookie_ids: Collection[str]
+) -> Iterator[Left]:
+    """Those of ``ledgers`` of which these bookies may have the last copy of something."""
+    names = sorted(verdict.cluster.bookies())
+    plan = plan_of_some([ledger.ledger_id for ledger in ledgers], names)
+    audit = Audit(verdict.cluster, plan, verdict.run, ())
+    audit.carry_out(lambda _done, _total: None)
+    found = audit.findings
+    short = {(gap.ledger_id, gap.fragment_first_entry_id, gap.member) for gap in found.gaps}
+    waited_for = {
+        (waiting.ledger_id, name) for waiting in found.waiting for name in waiting.waiting_for
+    }
+    changing = set(found.changing)
+
+    def lacks(ledger: LedgerMetadata, fragment: Fragment, member: Member) -> bool:
+        return (
+            member.bookie_id in bookie_ids
+            or ledger.ledger_id in changing
+            or verdict.known.standing(member) is not Standing.ANSWERS
+            or member in verdict.known.lost
+            or (ledger.ledger_id, fragment.first_entry_id, member) in short
+            or (ledger.ledger_id, member.bookie_id) in waited_for
+        )
+
+    for ledger in ledgers:
+
+        def lacking(fragment: Fragment, ledger: LedgerMetadata = ledger) -> list[int]:
+            places = enumerate(fragment.ensemble)
+            return [index for index, member in places if lacks(ledger, fragment, member)]
+
+        if not draining.is_kept_without(ledger, lacking):
+            yield Left(
+                f"ledger {ledger.ledger_id}",
+                "bookies that are to go may have the last copy of something: no force gives that "
+                "up",
+                "`bkspark repair` and `bkspark recover --all` first, or delete the ledger",
+            )

@@ -1,0 +1,170 @@
+"""What is to be done so that no ledger names some bookies, and what stands in the way of that."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bkspark.admin.maintenance import Facts, Left
+from bkspark.admin.repairing.plan import RepairPlan, Step
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import layout
+from bkspark.ledger.creating import log_of
+from bkspark.protocol.ledger import draining
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.repairing import Need, Standing, Way
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What the metadata store says, as far as it can be read.
+
+    Attributes:
+        ledgers: that are not deleted.
+        unreadable: keys of other records of ledgers, and why they cannot be read: they may name
+            anybody.
+        dropped: ids of ledgers that logs have let go of.
+    """
+
+    ledgers: tuple[LedgerMetadata, ...]
+    unreadable: Mapping[str, str]
+    dropped: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class DrainPlan:
+    """The steps that empty bookies, and what they do not do.
+
+    Attributes:
+        blocked: what stands in the way.
+    """
+
+    bookie_ids: tuple[str, ...]
+    repair: RepairPlan
+    blocked: tuple[Left, ...]
+
+    @property
+    def facts(self) -> Facts:
+        return {
+            "bookies": list(self.bookie_ids),
+            **self.repair.facts,
+            "blocked": [dict(left.facts) for left in self.blocked],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of members.
+
+    Attributes:
+        registered: as they are now.
+        lost: that were declared lost.
+        silent: ids of bookies that do not answer.
+    """
+
+    registered: Collection[Member]
+    lost: Collection[Member] = ()
+    silent: Collection[str] = field(default_factory=frozenset)
+
+    def standing(self, member: Member) -> Standing:
+        """What is known of what a member has."""
+        is_silent = member.bookie_id in self.silent
+        if member not in self.registered or (is_silent and member in self.lost):
+            return Standing.GONE
+        return Standing.SILENT if is_silent else Standing.ANSWERS
+
+
+def read_records(cluster: Cluster) -> Records:
+    """All records of ledgers; one that cannot be read hides no other."""
+    ledgers: list[LedgerMetadata] = []
+    unreadable: dict[str, str] = {}
+    for name in cluster.store.list(layout.LEDGERS_PREFIX):
+        try:
+            seen = cluster.ledgers.get(str(layout.parse_ledger_key(name)))
+        except (CorruptDataError, InvalidRequestError) as error:
+            unreadable[f"{layout.LEDGERS_PREFIX}/{name}"] = str(error.args[0])
+            continue
+        if seen is not None and seen.value.state is not LedgerState.DELETING:
+            ledgers.append(seen.value)
+    return Records(tuple(ledgers), unreadable, frozenset(_dropped(cluster)))
+
+
+def plan_of(records: Records, bookie_ids: Collection[str], known: Known) -> DrainPlan:
+    """How these bookies are emptied."""
+    steps: list[Step] = []
+    blocked: list[Left] = []
+    for ledger in records.ledgers:
+        if not draining.is_named(ledger, bookie_ids):
+            continue
+        left = obstacle(ledger, records.dropped)
+        if left is not None:
+            blocked.append(left)
+            continue
+        needs = draining.places_to_leave(ledger, bookie_ids, known.standing)
+        steps += [_step(need) for need in needs]
+    steps.sort(key=lambda step: step.need.urgency)
+    blocked += unreadable(records)
+    return DrainPlan(tuple(bookie_ids), RepairPlan(tuple(steps)), tuple(blocked))
+
+
+def _step(need: Need) -> Step:
+    return Step(need, Way.REPLACE, is_move=need.standing is Standing.ANSWERS)
+
+
+def unreadable(records: Records) -> Iterator[Left]:
+    """Records of which nobody knows whom they name."""
+    for key, reason in sorted(records.unreadable.items()):
+        hint = "`bkspark doctor` says what is wrong with the metadata store"
+        yield Left(f"metadata record {key}", f"it may name them: {reason}", hint)
+
+
+def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:
+    """Why a ledger's places are not given to others; None if they are."""
+    name = log_of(ledger)
+    subject = f"ledger {ledger.ledger_id}" + (f" of log {name}" if name else "")
+    if ledger.ledger_id in dropped:
+        reason = "its log has let go of it, so nothing of it is copied"
+        return Left(subject, reason, "`bkspark collect` frees it")
+    if ledger.state is LedgerState.OPEN:
+        reason = "it is OPEN: whoever writes to it goes on with the bookies that it has"
+        hint = (
+            "a writer goes on elsewhere with its next ledger; `bkspark recover --all` closes those "
+            "whose writers are gone"
+        )
+        return Left(subject, reason, hint)
+    if ledger.state is LedgerState.IN_RECOVERY:
+        hint = f"`bkspark ledger recover {ledger.ledger_id}`"
+        return Left(subject, "it is IN_RECOVERY, and that needs its bookies", hint)
+    return None
+
+
+def too_few(
+    records: Records, bookie_ids: Collection[str], others: Collection[str]
+) -> Iterator[Left]:
+    """Ledgers for which there are too few other bookies.
+
+    Args:
+        others: ids of bookies that may be given places.
+    """
+    for ledger in records.ledgers:
+        for fragment in ledger.fragments if ledger.ledger_id not in records.dropped else ():
+            free = set(others) - {member.bookie_id for member in fragment.ensemble}
+            leaving = draining.leaving_of(fragment, bookie_ids)
+            if len(leaving) > len(free):
+                yield Left(
+                    f"ledger {ledger.ledger_id}",
+                    f"{len(leaving)} of its bookies are to be emptied, and {len(free)} others can "
+                    "be used now",
+                    "add bookies first (`bkspark bookie add URL`); nothing was changed",
+                )
+                break
+
+
+def _dropped(cluster: Cluster) -> Iterable[int]:
+    """Of logs that can be read: of the others nothing is let go of."""
+    for name in cluster.log_names():
+        try:
+            seen = cluster.logs.get(name)
+            found = [] if seen is None else list(seen.value.every_dropped_id())
+        except (CorruptDataError, InvalidRequestError):
+            continue
+        yield from found

@@ -1,0 +1,249 @@
+"""``decommission``: nothing new goes to some bookies, what they have goes to others, they go.
+
+Each step is what its own verb does, and is found done by whoever comes next: a bookie is made
+read-only (``admin.bookies.closing``), its places are given to others (``admin.repairing``), and one
+that no ledger names any more is removed (``admin.bookies.removing``). So a run that was killed, or
+that had to leave something, is finished by the same call, and two at once do the same work. Who
+opens a bookie again meanwhile is obeyed: nothing more is taken from it, and it stays.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+
+from bkspark.admin.bookies import removing
+from bkspark.admin.bookies.closing import set_read_only
+from bkspark.admin.draining import plan as planning
+from bkspark.admin.draining.giving_up import Verdict, last_copies
+from bkspark.admin.draining.plan import DrainPlan, Known, Records, plan_of, read_records
+from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.repairing.plan import RepairPlan, Step, row
+from bkspark.admin.repairing.repair import Repair
+from bkspark.admin.repairing.run import counters_of
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.errors import InvalidRequestError
+from bkspark.format import layout
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger import draining
+from bkspark.protocol.ledger.repairing import Place
+
+logger = logging.getLogger(__name__)
+
+VERB = "decommission"
+STEPS_AT_ONCE = 64
+"""After so many it is seen whether somebody has opened a bookie again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a decommission is asked for.
+
+    Attributes:
+        bytes_per_second: no more is copied; None for as much as can be.
+        force: whether ledgers that stand in the way are given up, where others have all of them.
+    """
+
+    bookie_ids: Collection[str]
+    password: Password = field(default_factory=Password)
+    bytes_per_second: float | None = None
+    force: bool = False
+
+
+def decommission(
+    cluster: Cluster,
+    wanted: Wanted,
+    *,
+    dry_run: bool = False,
+    run: Runner | None = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Empty bookies, and remove those that are empty.
+
+    Raises:
+        InvalidRequestError: no bookie is named, or one that there never was.
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+    work = _Decommission(cluster, wanted, telling(run, tell))
+    records = read_records(cluster)
+    plan = work.plan(records)
+    if dry_run:
+        return planned(VERB, plan)
+    scarce = list(planning.too_few(records, work.staying, work.others()))
+    if scarce and not wanted.force:
+        return Report(VERB, plan.facts, work.done, scarce, {}, {"moved": []}, "nothing was changed")
+    work.close()
+    work.empty(progress)
+    left = work.end()
+    for item in left:
+        logger.info("decommission: %s: %s", item.subject, item.reason)
+    details = {
+        "moved": [row(step) for step in work.repair.done],
+        "given_up": [item.facts for item in work.given_up],
+    }
+    counters = counters_of(work.repair.counts, len(work.repair.repaired))
+    summary = f"{len(left):,} left" if left else ""
+    return Report(VERB, plan.facts, work.done, left, counters, details, summary)
+
+
+class _Decommission:
+    """A decommission under way.
+
+    Attributes:
+        staying: ids of the bookies that are not removed yet.
+        given_up: what stood in the way of those that were removed all the same.
+    """
+
+    def __init__(self, cluster: Cluster, wanted: Wanted, run: Runner) -> None:
+        self._cluster = cluster
+        self._wanted = wanted
+        self._run = run
+        self.staying = _registered(cluster, wanted.bookie_ids)
+        self.repair = Repair(cluster, wanted.password, run, wanted.bytes_per_second)
+        self.given_up: list[Left] = []
+        self._counts: Counter[str] = Counter()
+        self._opened: set[str] = set()
+
+    @property
+    def done(self) -> dict[str, int]:
+        counts = self.repair.counts
+        return {
+            "bookies": self._counts["removed"],
+            "ledgers": len(self.repair.repaired),
+            "places": counts["places"],
+            "bytes": counts["bytes"],
+        }
+
+    def plan(self, records: Records) -> DrainPlan:
+        """What is to be done now."""
+        return plan_of(records, [b for b in self.staying if b not in self._opened], self._known())
+
+    def others(self) -> frozenset[str]:
+        """Ids of bookies that may be given places."""
+        found = self._cluster.candidates(exclude=self.staying)
+        return frozenset(candidate.member.bookie_id for candidate in found)
+
+    def close(self) -> None:
+        """Nothing new is placed on them."""
+        for bookie_id in self.staying:
+            set_read_only(self._cluster, bookie_id)
+
+    def empty(self, progress: Progress) -> None:
+        """Give all their places to others: those of ledgers that are closed meanwhile too."""
+        tried: set[Place] = set()
+        while True:
+            plan = self.plan(read_records(self._cluster))
+            steps = [step for step in plan.repair.steps if step.need.place not in tried]
+            if not steps:
+                return
+            tried.update(step.need.place for step in steps)
+            self._carry_out(steps, progress)
+
+    def _carry_out(self, steps: list[Step], progress: Progress) -> None:
+        total = len(steps)
+        for begin in range(0, total, STEPS_AT_ONCE):
+            self._note_opened()
+            piece = [
+                step
+                for step in steps[begin : begin + STEPS_AT_ONCE]
+                if step.need.place.member.bookie_id not in self._opened
+            ]
+            self.repair.carry_out(RepairPlan(tuple(piece)), _further(progress, begin, total))
+
+    def _note_opened(self) -> None:
+        """Who is not read-only any more, by somebody else's word."""
+        for bookie_id in self.staying:
+            seen = self._cluster.registrations.get(bookie_id)
+            if seen is not None and not (seen.value.is_read_only or seen.value.is_removed):
+                self._opened.add(bookie_id)
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def end(self) -> list[Left]:
+        """Remove those that are empty; what stands in the way of the others."""
+        self._note_opened()
+        records = read_records(self._cluster)
+        left = [_opened_again(bookie_id) for bookie_id in sorted(self._opened)]
+        for bookie_id in self.staying:
+            if bookie_id not in self._opened:
+                left += self._end_of(bookie_id, records)
+        return list(dict.fromkeys(left))
+
+    def _end_of(self, bookie_id: str, records: Records) -> list[Left]:
+        in_the_way = list(self._in_the_way(bookie_id, records))
+        if not in_the_way:
+            in_the_way = list(self._removed(bookie_id))
+        if not (in_the_way and self._wanted.force):
+            return in_the_way
+        kept = self._kept(records)
+        if kept:
+            return [*kept, *in_the_way]
+        left = removing.give_up(self._cluster, bookie_id)
+        if not left:
+            self.given_up += in_the_way
+            self._counts["removed"] += 1
+            logger.warning("bookie %s was removed though ledgers name it", bookie_id)
+        return list(left)
+
+    def _in_the_way(self, bookie_id: str, records: Records) -> Iterator[Left]:
+        reasons = {item.subject: item for item in self.repair.left}
+        plan = plan_of(records, [bookie_id], self._known())
+        yield from plan.blocked
+        for ledger_id in sorted({step.need.place.ledger_id for step in plan.repair.steps}):
+            subject = f"ledger {ledger_id}"
+            changed = Left(subject, "somebody has changed it meanwhile", "run it again")
+            yield reasons.get(subject, changed)
+
+    def _removed(self, bookie_id: str) -> tuple[Left, ...]:
+        try:
+            left = tuple(removing.remove(self._cluster, bookie_id).left)
+        except InvalidRequestError:
+            if _is_removed(self._cluster, bookie_id):
+                return ()  # another one has come first
+            raise
+        self._counts["removed"] += not left
+        return tuple(replace(item, subject=f"{bookie_id}: {item.subject}") for item in left)
+
+    def _kept(self, records: Records) -> list[Left]:
+        """What is given up by no force: ledgers of which it may have the last copy."""
+        verdict = Verdict(self._cluster, self._run, self._known())
+        named = [x for x in records.ledgers if draining.is_named(x, self.staying)]
+        needed = [x for x in named if x.ledger_id not in records.dropped]
+        return [*planning.unreadable(records), *last_copies(verdict, needed, self.staying)]
+
+    def _known(self) -> Known:
+        silent = [s.record.bookie_id for s in self._cluster.probe() if s.problem]
+        return Known(
+            frozenset(self._cluster.addresses()), self._cluster.lost_members(), frozenset(silent)
+        )
+
+
+def _registered(cluster: Cluster, bookie_ids: Collection[str]) -> list[str]:
+    """Those that are not removed yet, each once; raises what ``decommission`` raises."""
+    if not bookie_ids:
+        raise InvalidRequestError("no bookie was named", hint="`bkspark bookies` lists them")
+    found = []
+    for bookie_id in dict.fromkeys(map(layout.bookie_id, bookie_ids)):
+        if not _is_removed(cluster, bookie_id):
+            found.append(cluster.bookie(bookie_id).value.bookie_id)
+    return found
+
+
+def _further(progress: Progress, begin: int, total: int) -> Progress:
+    """For a piece of the work that begins when so much of it is done."""
+    return lambda done, _total: progress(begin + done, total)
+
+
+def _is_removed(cluster: Cluster, bookie_id: str) -> bool:
+    seen = cluster.registrations.get(bookie_id)
+    return seen is not None and seen.value.is_removed
+
+
+def _opened_again(bookie_id: str) -> Left:
+    return Left(
+        bookie_id,
+        "somebody has opened it again, so nothing more is taken from it",
+        f"`bkspark bookie decommission {bookie_id}` goes on",
+    )

@@ -1,0 +1,93 @@
+"""The verbs that give places of ledgers to other bookies, on a shell."""
+
+from typing import Annotated
+
+import typer
+
+from bkspark import verbs
+from bkspark.admin.maintenance import Report
+from bkspark.cli.maintenance import (
+    STEP_COLUMNS,
+    DryRunOption,
+    RateOption,
+    SparkOption,
+    show,
+    spark_session,
+)
+from bkspark.cli.output import note, plural, print_table, progress_bar
+from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
+from bkspark.cli.session import COMMON, require_consent, session_of
+
+_SHOWN_MAX = 5
+
+
+def add_to_bookie(one: typer.Typer) -> None:
+    """Declare what is said of bookies by name."""
+    one.command("decommission", epilog=COMMON)(decommission)
+
+
+def decommission(
+    context: typer.Context,
+    bookie_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Which bookies.")],
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Though ledgers stand in the way, where others have them."),
+    ] = False,
+    dry_run: DryRunOption = False,
+    max_bytes_per_second: RateOption = None,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+    spark: SparkOption = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Empty bookies, and remove them from the cluster.
+
+    Nothing new is placed on them, what they have of closed ledgers goes to others, and those that
+    no ledger names any more are removed, for ever. What stands in the way is named, and the same
+    command goes on later; `bkspark bookie readonly ID --off` takes it back before the end. Exit
+    status 1 if something is left.
+    """
+    session = session_of(context)
+    spark_ = spark_session("bkspark bookie decommission") if spark else None
+
+    def run(*, force: bool = False, dry_run: bool = False) -> Report:
+        with progress_bar("places") as progress:
+            return verbs.decommission(
+                session.metadata_uri,
+                bookies=bookie_ids,
+                force=force,
+                dry_run=dry_run,
+                password_file=password_file,
+                password_env=password_env,
+                max_bytes_per_second=max_bytes_per_second,
+                spark=spark_,
+                tell=note,
+                progress=progress,
+            )
+
+    report = run(dry_run=True)
+    if dry_run:
+        _show_plan(report, as_json=session.as_json)
+        raise typer.Exit(0)
+    names = ", ".join(report.plan["bookies"])
+    if names:
+        places = plural(report.plan["places"], "place")
+        require_consent(f"Give {places} of {names} to others, and remove them for ever?", yes=yes)
+    report = run()
+    if report.left and force:
+        subjects = [item.subject for item in report.left]
+        more = f" and {len(subjects) - _SHOWN_MAX:,} more" if len(subjects) > _SHOWN_MAX else ""
+        named = ", ".join(subjects[:_SHOWN_MAX]) + more
+        require_consent(f"Remove {names} all the same, though this is left: {named}?", yes=yes)
+        report = run(force=True)
+    show(report, "moved", STEP_COLUMNS, as_json=session.as_json)
+    raise typer.Exit(report.exit_status)
+
+
+def _show_plan(report: Report, *, as_json: bool) -> None:
+    if as_json:
+        show(report, "", (), as_json=True)
+        return
+    print_table(report.plan["steps"], STEP_COLUMNS)
+    for left in report.plan["blocked"]:
+        note(f"in the way: {left['subject']}: {left['reason']} ({left['hint']})")
