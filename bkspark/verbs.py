@@ -4,6 +4,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bkspark.admin import lease
 from bkspark.admin.auditing import run as auditing
 from bkspark.admin.collecting import run as collecting
 from bkspark.admin.draining import run as decommissioning
@@ -12,6 +13,7 @@ from bkspark.admin.recovering import run as recovering
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.admin.repairing import run as repairing
 from bkspark.admin.scrubbing import run as scrubbing
+from bkspark.admin.scrubbing.findings import VERB as SCRUB
 from bkspark.admin.scrubbing.plan import Wanted
 from bkspark.admin.survey import Survey
 from bkspark.cluster import arguments
@@ -65,6 +67,7 @@ def collect(
     *,
     open_grace: float = collecting.UNNAMED_GRACE_SECONDS,
     dry_run: bool = False,
+    no_lease: bool = False,
     spark: "SparkSession | None" = None,
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
@@ -77,6 +80,7 @@ def collect(
         open_grace: for so long those are left alone; a write that takes longer may be
             refused at its end.
         dry_run: only plans, which looks at what is there and changes nothing.
+        no_lease: runs also beside another run of this verb.
         spark: works on bookies by tasks of this session, not by threads of this process.
         tell: told a line about bookies that are waited for.
         progress: told how many of how many ledgers were freed.
@@ -88,7 +92,8 @@ def collect(
         "open_grace", open_grace, hint="give seconds, 0 for none", may_be_0=True
     )
     with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
-        return collecting.collect(
+        work = partial(
+            collecting.collect,
             cluster,
             open_grace=open_grace,
             dry_run=dry_run,
@@ -96,6 +101,8 @@ def collect(
             tell=tell,
             progress=progress,
         )
+        is_wanted = not (no_lease or dry_run)
+        return lease.alone(cluster, collecting.VERB, work, is_wanted=is_wanted, tell=tell)
 
 
 def decommission(
@@ -156,6 +163,7 @@ def repair(
     password_file: str = "",
     password_env: str = "",
     max_bytes_per_second: float | None = None,
+    no_lease: bool = False,
     spark: "SparkSession | None" = None,
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
@@ -169,6 +177,7 @@ def repair(
             it should have is found elsewhere; None for never.
         password, password_file, password_env: of ledgers that have one; others do without.
         max_bytes_per_second: copies no more than that.
+        no_lease: runs also beside another run of this verb.
         spark: copies by tasks of this session, not by threads of this process.
         tell: told a line about bookies that are waited for.
         progress: told how many of how many places were made good.
@@ -191,7 +200,8 @@ def repair(
     )
     uri = arguments.metadata_uri(metadata_uri)
     with Cluster(uri) as cluster, Survey(uri) as survey:
-        return repairing.repair(
+        work = partial(
+            repairing.repair,
             cluster,
             survey,
             wanted,
@@ -200,6 +210,8 @@ def repair(
             tell=tell,
             progress=progress,
         )
+        is_wanted = wanted.is_of_all and not (no_lease or dry_run)
+        return lease.alone(cluster, repairing.VERB, work, is_wanted=is_wanted, tell=tell)
 
 
 def scrub(
@@ -213,6 +225,7 @@ def scrub(
     password_file: str = "",
     password_env: str = "",
     max_bytes_per_second: float | None = None,
+    no_lease: bool = False,
     spark: "SparkSession | None" = None,
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
@@ -226,6 +239,7 @@ def scrub(
         password, password_file, password_env: of ledgers that have one. Without it what needs
             none is checked of them.
         max_bytes_per_second: reads no more than that, of all bookies together.
+        no_lease: runs also beside another run of this verb.
         spark: reads by tasks of this session, not by threads of this process.
         tell: told a line about bookies that are waited for.
         progress: told how many of how many ledgers were read.
@@ -238,7 +252,8 @@ def scrub(
     password_ = Password(file=password_file, env=password_env, literal=password)
     wanted = Wanted(password_, sample, max_bytes_per_second)
     with Survey(arguments.metadata_uri(metadata_uri)) as cluster:
-        return scrubbing.scrub(
+        work = partial(
+            scrubbing.scrub,
             cluster,
             wanted,
             logs=logs,
@@ -248,6 +263,8 @@ def scrub(
             tell=tell,
             progress=progress,
         )
+        is_wanted = not (logs or ledgers or no_lease or dry_run)
+        return lease.alone(cluster, SCRUB, work, is_wanted=is_wanted, tell=tell)
 
 
 def recover(
@@ -259,6 +276,7 @@ def recover(
     password: str = "",
     password_file: str = "",
     password_env: str = "",
+    no_lease: bool = False,
     spark: "SparkSession | None" = None,
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
@@ -271,6 +289,7 @@ def recover(
             unchanged for so many seconds, by this verb; the first time it is only remembered.
         dry_run: only plans, and remembers nothing.
         password, password_file, password_env: of ledgers that have one; those with others are left.
+        no_lease: runs also beside another run of this verb.
         spark: recovers each ledger by a task of this session, not by a thread of this process.
         tell: told a line about bookies that are waited for before anything is recovered.
         progress: told how many of how many ledgers are done.
@@ -288,7 +307,8 @@ def recover(
     )
     run = _runner(spark, "recover")
     with Survey(arguments.metadata_uri(metadata_uri)) as cluster:
-        return recovering.recover_many(
+        work = partial(
+            recovering.recover_many,
             cluster,
             wanted,
             dry_run=dry_run,
@@ -297,6 +317,8 @@ def recover(
             tell=tell,
             progress=progress,
         )
+        is_wanted = not (ledgers or no_lease or dry_run)
+        return lease.alone(cluster, recovering.VERB, work, is_wanted=is_wanted, tell=tell)
 
 
 def _recoverer(spark: "SparkSession | None") -> recovering.SideBySide | None:

@@ -35,12 +35,14 @@ def _collect(argv: Sequence[str]) -> int:
         help="leave what killed writes have made so long; a write that takes longer is refused",
     )
     parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
+    parser.add_argument("--no-lease", action="store_true", help="also beside another run")
     arguments = parser.parse_args(argv)
 
     report = verbs.collect(
         arguments.metadata,
         open_grace=arguments.open_grace,
         dry_run=arguments.dry_run,
+        no_lease=arguments.no_lease,
         spark=SparkSession.builder.appName("bkspark collect").getOrCreate(),
         tell=note,
     )

@@ -47,6 +47,7 @@ def _recover(argv: Sequence[str]) -> int:
         help="close the ledger even if entries are lost, which are named; only where all that "
         "could prevent it is declared lost or damaged",
     )
+    parser.add_argument("--no-lease", action="store_true", help="--all beside another run")
     arguments = parser.parse_args(argv)
 
     one_only, all_only = arguments.accept_loss, arguments.dry_run
@@ -86,6 +87,7 @@ def _recover_all(arguments: argparse.Namespace, spark: SparkSession) -> int:
         arguments.metadata,
         open_grace=arguments.open_grace,
         dry_run=arguments.dry_run,
+        no_lease=arguments.no_lease,
         password_file=arguments.password_file,
         password_env=arguments.password_env,
         spark=spark,

@@ -36,6 +36,7 @@ def _repair(argv: Sequence[str]) -> int:
     parser.add_argument("--password-file", default="", help="holds the ledger password")
     parser.add_argument("--password-env", default="", help="environment variable that holds it")
     parser.add_argument("--yes", action="store_true", help="it never asks")
+    parser.add_argument("--no-lease", action="store_true", help="also beside another run")
     arguments = parser.parse_args(argv)
 
     report = verbs.repair(
@@ -43,6 +44,7 @@ def _repair(argv: Sequence[str]) -> int:
         logs=arguments.log,
         ledgers=arguments.ledger,
         dry_run=arguments.dry_run,
+        no_lease=arguments.no_lease,
         lost_after=arguments.lost_after,
         password_file=arguments.password_file,
         password_env=arguments.password_env,

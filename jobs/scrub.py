@@ -34,6 +34,7 @@ def _scrub(argv: Sequence[str]) -> int:
     parser.add_argument("--password-file", default="", help="holds the password of ledgers")
     parser.add_argument("--password-env", default="", help="environment variable that holds it")
     parser.add_argument("--dry-run", action="store_true", help="print the plan, read nothing")
+    parser.add_argument("--no-lease", action="store_true", help="also beside another run")
     arguments = parser.parse_args(argv)
 
     report = verbs.scrub(
@@ -45,6 +46,7 @@ def _scrub(argv: Sequence[str]) -> int:
         password_file=arguments.password_file,
         password_env=arguments.password_env,
         dry_run=arguments.dry_run,
+        no_lease=arguments.no_lease,
         spark=SparkSession.builder.appName("bkspark scrub").getOrCreate(),
         tell=note,
     )

@@ -39,6 +39,9 @@ RateOption = Annotated[
     float | None,
     typer.Option("--max-bytes-per-second", metavar="N", help="Copy no more than that."),
 ]
+NoLeaseOption = Annotated[
+    bool, typer.Option("--no-lease", help="Run also beside another run of this command.")
+]
 SparkOption = Annotated[
     bool, typer.Option("--spark", help="By tasks of a Spark session, not by threads.")
 ]
@@ -130,6 +133,7 @@ def collect(
         ),
     ] = UNNAMED_GRACE_SECONDS,
     dry_run: DryRunOption = False,
+    no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
 ) -> None:
     """Free the space of what was deleted.
@@ -144,6 +148,7 @@ def collect(
             session.metadata_uri,
             open_grace=open_grace,
             dry_run=dry_run,
+            no_lease=no_lease,
             spark=spark_session("bkspark collect") if spark else None,
             tell=note,
             progress=progress,
@@ -167,6 +172,7 @@ def recover(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
     dry_run: DryRunOption = False,
+    no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
 ) -> None:
     """Close many ledgers in one run.
@@ -189,6 +195,7 @@ def recover(
             dry_run=dry_run,
             password_file=password_file,
             password_env=password_env,
+            no_lease=no_lease,
             spark=spark_session("bkspark recover") if spark else None,
             tell=note,
             progress=progress,
@@ -210,6 +217,7 @@ def scrub(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
     dry_run: DryRunOption = False,
+    no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
 ) -> None:
     """Read every copy and check every byte.
@@ -229,6 +237,7 @@ def scrub(
             password_file=password_file,
             password_env=password_env,
             dry_run=dry_run,
+            no_lease=no_lease,
             spark=spark_session("bkspark scrub") if spark else None,
             tell=note,
             progress=progress,
@@ -249,6 +258,7 @@ def repair(
     max_bytes_per_second: RateOption = None,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
+    no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="It never asks.")] = False,
 ) -> None:
@@ -269,6 +279,7 @@ def repair(
             password_file=password_file,
             password_env=password_env,
             max_bytes_per_second=max_bytes_per_second,
+            no_lease=no_lease,
             spark=spark_session("bkspark repair") if spark else None,
             tell=note,
             progress=progress,
@@ -302,6 +313,8 @@ def show(report: Report, table: str, columns: Sequence[Column], *, as_json: bool
         return
     if not report.done:
         print_pairs(report.plan)
+        for left in report.left:  # why it was not begun
+            note(f"{left.subject}: {left.reason}; {left.hint}")
         return
     if report.details[table] or not sys.stdout.isatty():
         print_table(report.details[table], columns)

@@ -19,6 +19,7 @@ In the metadata store::
     recoveries/<ledger>          why the ledger's last recovery could not close it: for people
     gone/<page>                  ids of ledgers of which nothing is left: 4,096 of them on a page
     reports/<verb>               when a maintenance verb ran last, and what it found: for people
+    leases/<verb>                who is at work with a maintenance verb: for manners
 
 ``<ledger>`` and ``<term>`` are 16 and 8 hex digits, ``<shard>`` the last two of the ledger's,
 ``<token>`` and ``<attempt>`` 32, ``<page>`` the log's generation in 8 and a token. Names that come
@@ -61,6 +62,7 @@ AWAY_PREFIX = "away"
 OPEN_LEDGERS_KEY = "open/ledgers"
 RECOVERIES_PREFIX = "recoveries"
 REPORTS_PREFIX = "reports"
+LEASES_PREFIX = "leases"
 GONE_PREFIX = "gone"
 GONE_PAGE_LENGTH = 4096
 
@@ -236,9 +238,17 @@ def gone_key(page: int) -> str:
 
 
 def report_key(verb: str) -> str:
-    if not _VERB.fullmatch(verb):
-        raise InvalidRequestError(f"{verb[:40]!r} is not a maintenance verb")
-    return f"{REPORTS_PREFIX}/{verb}"
+    return f"{REPORTS_PREFIX}/{_verb(verb)}"
+
+
+def lease_key(verb: str) -> str:
+    return f"{LEASES_PREFIX}/{_verb(verb)}"
+
+
+def _verb(name: str) -> str:
+    if not _VERB.fullmatch(name):
+        raise InvalidRequestError(f"{name[:40]!r} is not a maintenance verb")
+    return name
 
 
 def parse_ledger_key(name: str) -> int:

@@ -26,7 +26,7 @@ def gone(rig: Rig) -> set[int]:
 
 
 def collected(rig: Rig) -> Report:
-    report = verbs.collect(rig.uri)
+    report = verbs.collect(rig.uri, no_lease=True)
     assert report.left == []
     return report
 

@@ -51,7 +51,7 @@ def scene(make_rig: Callable[..., Rig]) -> Callable[[], Rig]:
 
 def assert_nothing_is_left(rig: Rig) -> None:
     """Of garbage; and what is none is whole."""
-    report = verbs.collect(rig.uri)
+    report = verbs.collect(rig.uri, no_lease=True)
     assert report.left == []
     record = rig.log()
     assert record is not None
@@ -74,7 +74,7 @@ def test_a_collection_killed_at_any_operation_is_finished_by_the_next(
         with rig.faults.installed():
             rig.faults.decide = crash_at(number, Moment.AFTER)
             try:
-                verbs.collect(rig.uri)
+                verbs.collect(rig.uri, no_lease=True)
                 is_over = True
             except (Crash, BookKeeperError):
                 pass
@@ -93,7 +93,7 @@ def test_what_an_answer_that_is_lost_leaves_is_freed_by_the_next(
         with rig.faults.installed():
             rig.faults.decide = fail_at(number, Moment.AFTER if number % 2 else Moment.BEFORE)
             with suppress(BookKeeperError):
-                verbs.collect(rig.uri)
+                verbs.collect(rig.uri, no_lease=True)
             is_over = len(rig.faults.trace) <= number
         assert_nothing_is_left(rig)
         number += STEP
@@ -107,7 +107,7 @@ def collect_before(rig: Rig, number: int) -> list[Report]:
     def decide(now: int, _operation: Operation) -> Fault | None:
         if now == number:
             rig.faults.decide = no_fault
-            reports.append(verbs.collect(rig.uri))
+            reports.append(verbs.collect(rig.uri, no_lease=True))
         return None
 
     rig.faults.decide = decide
@@ -121,7 +121,7 @@ def test_two_collections_at_once_do_no_harm(scene: Callable[[], Rig], first: int
         rig = scene()
         with rig.faults.installed():
             reports = collect_before(rig, number)
-            verbs.collect(rig.uri)
+            verbs.collect(rig.uri, no_lease=True)
         is_over = not reports
         assert_nothing_is_left(rig)
         number += STEP
@@ -140,7 +140,7 @@ def test_a_collection_at_any_operation_of_a_commit_disturbs_it_never(
             assert rig.write(OTHERS).row_count == 2
         is_over = not reports
         assert rig.rows() == flat(PARTITIONS) + flat(OTHERS)
-        assert verbs.collect(rig.uri).left == []
+        assert verbs.collect(rig.uri, no_lease=True).left == []
         number += STEP
     assert number > 30
 
@@ -160,7 +160,7 @@ def test_a_collection_at_any_operation_of_a_log_that_rolls_and_is_truncated(
             log.truncate(before_offset=1)
             is_over = not reports
             assert values(log) == sent[1:]
-        assert verbs.collect(rig.uri).left == []
+        assert verbs.collect(rig.uri, no_lease=True).left == []
         assert rig.names("bookie-1")
         number += STEP
     assert number > 30

@@ -43,7 +43,7 @@ def rig(make_rig: Callable[..., Rig]) -> Rig:
 
 
 def collected(rig: Rig) -> Report:
-    report = verbs.collect(rig.uri, open_grace=0)
+    report = verbs.collect(rig.uri, open_grace=0, no_lease=True)
     assert report.left == []
     return report
 

@@ -21,7 +21,7 @@ VALUES = [b"%d" % number for number in range(ENTRIES)]
 
 
 def repaired(rig: Rig, **options: Any) -> Report:
-    return verbs.repair(rig.uri, **options)
+    return verbs.repair(rig.uri, no_lease=True, **options)
 
 
 def give_up(rig: Rig, bookie_id: str) -> Any:

@@ -1,0 +1,91 @@
+"""Who is at work with a maintenance verb: for manners. Nothing that has to be safe goes by it.
+
+The record is never removed: a run that has ended says so in it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bkspark.errors import CorruptDataError
+from bkspark.format import envelope, layout
+
+KIND = "lease"
+TEXT_MAX = 256
+PID_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process of some host.
+
+    Attributes:
+        host: its name, for people.
+        machine: equal for two processes only if their ids are of the same running system; empty if
+            that is not known.
+        pid: > 0.
+        started: told apart from an earlier process of the same id; empty if that is not known.
+    """
+
+    host: str
+    machine: str
+    pid: int
+    started: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A run of a verb.
+
+    Attributes:
+        token: of this run alone.
+        began_ms: for people.
+        renewals: how often it was renewed; each time is a sign of life.
+        is_held: whether it goes on, as far as its holder could say.
+    """
+
+    verb: str
+    token: str
+    holder: Process
+    began_ms: int
+    renewals: int = 0
+    is_held: bool = True
+
+
+def encode(lease: Lease, nonce: str) -> bytes:
+    holder = lease.holder
+    value: dict[str, Any] = {
+        "nonce": nonce,
+        "verb": lease.verb,
+        "token": lease.token,
+        "host": holder.host[:TEXT_MAX],
+        "machine": holder.machine[:TEXT_MAX],
+        "pid": holder.pid,
+        "started": holder.started[:TEXT_MAX],
+        "began_ms": lease.began_ms,
+        "renewals": lease.renewals,
+        "is_held": lease.is_held,
+    }
+    return envelope.encode(KIND, layout.lease_key(lease.verb), value)
+
+
+def decode(verb: str, data: bytes) -> Lease:
+    """Raises ``CorruptDataError``: damaged, of another verb, or malformed."""
+    fields = envelope.decode(KIND, layout.lease_key(verb), data)
+    texts = {name: fields.take(name, str) for name in ("host", "machine", "started")}
+    pid = fields.take("pid", int)
+    if fields.take("verb", str) != verb:
+        raise CorruptDataError(f"{fields.what} names another verb")
+    if not 0 < pid <= PID_MAX or any(len(text) > TEXT_MAX for text in texts.values()):
+        raise CorruptDataError(f"{fields.what} names no process")
+    try:
+        token = layout.token(fields.take("token", str))
+    except ValueError as error:
+        raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
+    return Lease(
+        verb=verb,
+        token=token,
+        holder=Process(texts["host"], texts["machine"], pid, texts["started"]),
+        began_ms=fields.take("began_ms", int),
+        renewals=fields.take("renewals", int),
+        is_held=fields.take("is_held", bool),
+    )

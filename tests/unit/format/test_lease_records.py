@@ -1,0 +1,60 @@
+"""Leases of verbs: bytes and back, and nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import envelope, layout
+from bkspark.format.lease_record import KIND, Lease, Process, decode, encode
+
+HOLDER = Process("host-1", "boot pid:[1]", 42, "1234")
+LEASE = Lease("repair", "ab" * 16, HOLDER, 5, 7, is_held=False)
+STORED = Path(__file__).parents[2] / "fixtures" / "leases" / "repair-v1"
+"""As the first version wrote it; never made again."""
+
+
+def test_it_comes_back_as_it_went() -> None:
+    assert decode("repair", encode(LEASE, "nonce")) == LEASE
+
+
+def test_what_the_first_version_wrote_is_read() -> None:
+    assert decode("repair", STORED.read_bytes()) == LEASE
+
+
+def test_a_record_of_another_verb_is_refused() -> None:
+    with pytest.raises(CorruptDataError):
+        decode("scrub", encode(LEASE, "nonce"))
+    other = envelope.encode(KIND, layout.lease_key("scrub"), fields())
+    with pytest.raises(CorruptDataError, match="another verb"):
+        decode("scrub", other)
+
+
+def fields() -> dict[str, object]:
+    data = encode(LEASE, "nonce")
+    return dict(envelope.decode(KIND, layout.lease_key("repair"), data)._values)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("pid", 0), ("pid", -1), ("pid", 2**31), ("pid", True), ("pid", "1")),
+        *(("host", "x" * 257), ("host", 5), ("machine", "x" * 257), ("started", None)),
+        *(("token", "../x"), ("token", "AB" * 16), ("is_held", 1), ("began_ms", "now")),
+    ],
+)
+def test_a_hostile_lease_is_refused(field: str, value: object) -> None:
+    data = envelope.encode(KIND, layout.lease_key("repair"), {**fields(), field: value})
+    with pytest.raises(CorruptDataError):
+        decode("repair", data)
+
+
+def test_a_host_with_a_long_name_can_hold_one() -> None:
+    long = Lease("repair", "ab" * 16, Process("x" * 999, "", 1, ""), 5)
+    assert len(decode("repair", encode(long, "nonce")).holder.host) == 256
+
+
+def test_a_verb_is_a_word() -> None:
+    for verb in ("", "../x", "a/b", "Audit", "a" * 33):
+        with pytest.raises(InvalidRequestError):
+            layout.lease_key(verb)
