@@ -1,8 +1,8 @@
 """The maintenance verbs as Python calls: the same options and the same report as on a shell."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bkspark.admin import lease
 from bkspark.admin.auditing import run as auditing
@@ -12,6 +12,7 @@ from bkspark.admin.maintenance import Progress, Report, Tell
 from bkspark.admin.recovering import run as recovering
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.admin.repairing import run as repairing
+from bkspark.admin.repairing.recovering_first import recover_and_repair
 from bkspark.admin.scrubbing import run as scrubbing
 from bkspark.admin.scrubbing.findings import VERB as SCRUB
 from bkspark.admin.scrubbing.plan import Wanted
@@ -158,6 +159,7 @@ def repair(
     logs: Collection[str] = (),
     ledgers: Collection[int] = (),
     dry_run: bool = False,
+    open_grace: float = OPEN_GRACE_SECONDS,
     lost_after: float | None = None,
     password: str = "",
     password_file: str = "",
@@ -170,9 +172,12 @@ def repair(
 ) -> Report:
     """Make the copies that are missing of closed ledgers, the worst first.
 
+    A repair of all first recovers what has lost its writer, as ``recover`` does.
+
     Args:
-        logs, ledgers: repairs these only.
+        logs, ledgers: repairs these only, and recovers none.
         dry_run: only plans.
+        open_grace: as ``recover`` has it.
         lost_after: seconds after which a bookie that stays silent is replaced too, where all that
             it should have is found elsewhere; None for never.
         password, password_file, password_env: of ledgers that have one; others do without.
@@ -187,10 +192,7 @@ def repair(
         CorruptDataError: a bookie's record cannot be read.
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    if lost_after is not None:
-        arguments.require_number(
-            "lost_after", lost_after, hint="give seconds, for example 3600", may_be_0=True
-        )
+    arguments.require_number("open_grace", open_grace, hint="give seconds", may_be_0=True)
     wanted = repairing.Wanted(
         logs,
         [arguments.whole_number("a ledger id", number) for number in ledgers],
@@ -198,6 +200,7 @@ def repair(
         _rate(max_bytes_per_second),
         lost_after,
     )
+    run = _runner(spark, "repair")
     uri = arguments.metadata_uri(metadata_uri)
     with Cluster(uri) as cluster, Survey(uri) as survey:
         work = partial(
@@ -206,12 +209,18 @@ def repair(
             survey,
             wanted,
             dry_run=dry_run,
-            run=_runner(spark, "repair"),
+            run=run,
             tell=tell,
             progress=progress,
         )
-        is_wanted = wanted.is_of_all and not (no_lease or dry_run)
-        return lease.alone(cluster, repairing.VERB, work, is_wanted=is_wanted, tell=tell)
+        if not wanted.is_of_all:
+            return work()
+        gone = recovering.Wanted(open_grace=open_grace, password=wanted.password)
+        first = _recovery(survey, gone, spark, dry_run=dry_run, run=run, tell=tell)
+        is_wanted = not (no_lease or dry_run)
+        recover = partial(lease.alone, cluster, recovering.VERB, first, is_wanted=is_wanted)
+        both = partial(recover_and_repair, recover, work)
+        return lease.alone(cluster, repairing.VERB, both, is_wanted=is_wanted, tell=tell)
 
 
 def scrub(
@@ -307,26 +316,25 @@ def recover(
     )
     run = _runner(spark, "recover")
     with Survey(arguments.metadata_uri(metadata_uri)) as cluster:
-        work = partial(
-            recovering.recover_many,
-            cluster,
-            wanted,
-            dry_run=dry_run,
-            run=run,
-            recover=_recoverer(spark),
-            tell=tell,
-            progress=progress,
+        work = _recovery(
+            cluster, wanted, spark, dry_run=dry_run, run=run, tell=tell, progress=progress
         )
         is_wanted = not (ledgers or no_lease or dry_run)
         return lease.alone(cluster, recovering.VERB, work, is_wanted=is_wanted, tell=tell)
 
 
-def _recoverer(spark: "SparkSession | None") -> recovering.SideBySide | None:
-    if spark is None:
-        return None
-    from bkspark.spark.actions import recover_ledgers
+def _recovery(
+    cluster: Survey,
+    wanted: recovering.Wanted,
+    spark: "SparkSession | None",
+    **options: Any,
+) -> Callable[[], Report]:
+    side_by_side: recovering.SideBySide | None = None
+    if spark is not None:
+        from bkspark.spark.actions import recover_ledgers
 
-    return partial(recover_ledgers, spark.sparkContext)
+        side_by_side = partial(recover_ledgers, spark.sparkContext)
+    return partial(recovering.recover_many, cluster, wanted, recover=side_by_side, **options)
 
 
 def _rate(bytes_per_second: float | None) -> float | None:

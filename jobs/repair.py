@@ -3,20 +3,23 @@
     spark-submit jobs/repair.py --metadata file:///data/bk
 
 Prints one JSON line: the report, with its plan, what was done, what is left and why, and counters.
-Executors copy from bookie to bookie. The exit status is 1 if something is left, and 2 if the call
-has to be changed.
+Executors copy from bookie to bookie. A repair of all recovers first what has lost its writer. With
+``--watch`` it goes on until it is stopped, one line a round. The exit status is 1 if something is
+left, and 2 if the call has to be changed.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from bkspark import verbs
+from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
+from bkspark.cli import watching
 from bkspark.cli.output import note
-from bkspark.spark.job import run_job
+from bkspark.spark.job import parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -24,34 +27,30 @@ def main(argv: list[str]) -> int:
 
 
 def _repair(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
-    parser.add_argument("--log", action="append", default=[], help="only this log")
-    parser.add_argument("--ledger", action="append", default=[], type=int, help="only this ledger")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
-    parser.add_argument(
-        "--lost-after", type=float, help="seconds; replace also who is silent for so long"
-    )
-    parser.add_argument("--max-bytes-per-second", type=float, help="copy no more than that")
-    parser.add_argument("--password-file", default="", help="holds the ledger password")
-    parser.add_argument("--password-env", default="", help="environment variable that holds it")
-    parser.add_argument("--yes", action="store_true", help="it never asks")
-    parser.add_argument("--no-lease", action="store_true", help="also beside another run")
-    arguments = parser.parse_args(argv)
+    parser = parser_of(__doc__)
+    parser.add_argument("--watch", type=float, nargs="?", const=watching.SECONDS)
+    parser.add_argument("--open-grace", type=float, default=OPEN_GRACE_SECONDS, help="in seconds")
+    parser.add_argument("--lost-after", type=float, help="seconds; replace who is silent so long")
+    given = parser.parse_args(argv)
 
-    report = verbs.repair(
-        arguments.metadata,
-        logs=arguments.log,
-        ledgers=arguments.ledger,
-        dry_run=arguments.dry_run,
-        no_lease=arguments.no_lease,
-        lost_after=arguments.lost_after,
-        password_file=arguments.password_file,
-        password_env=arguments.password_env,
-        max_bytes_per_second=arguments.max_bytes_per_second,
+    once = partial(
+        verbs.repair,
+        given.metadata,
+        logs=given.log,
+        ledgers=given.ledger,
+        dry_run=given.dry_run,
+        open_grace=given.open_grace,
+        lost_after=given.lost_after,
+        password_file=given.password_file,
+        password_env=given.password_env,
+        max_bytes_per_second=given.max_bytes_per_second,
+        no_lease=given.no_lease,
         spark=SparkSession.builder.appName("bkspark repair").getOrCreate(),
         tell=note,
     )
+    if given.watch is not None:
+        return watching.watch(once, given.watch, note, as_json=True, dry_run=given.dry_run)
+    report = once()
     print(json.dumps(report.document))
     return report.exit_status
 

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from bkspark._version import VERSION
-from bkspark.cli import bookies, cluster, failures, ledgers, logs, maintenance, metrics
+from bkspark.cli import bookies, cluster, failures, ledgers, logs, maintenance, metrics, repairs
 from bkspark.cli.output import note, outputs_for_people
 from bkspark.cli.session import Session
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
@@ -50,7 +50,7 @@ def _main(given: list[str]) -> int:
     is_json = "--json" in takewhile(lambda word: word != "--", given)
     _set_up_logging(is_debug)
     try:
-        status = _run(_common_first(given))
+        status = _run(repairs.spelled_out(_common_first(given)))
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has enough. Python would complain again when it ends.
@@ -146,4 +146,5 @@ bookies.add_to(app)
 logs.add_to(app)
 ledgers.add_to(app)
 maintenance.add_to(app)
+repairs.add_to(app)
 metrics.add_to(app)

@@ -92,7 +92,6 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog=COMMON)(collect)
     app.command(epilog=COMMON)(recover)
     app.command(epilog=COMMON)(scrub)
-    app.command(epilog=COMMON)(repair)
 
 
 def audit(
@@ -246,51 +245,6 @@ def scrub(
     raise typer.Exit(report.exit_status)
 
 
-def repair(
-    context: typer.Context,
-    log: LogsOption = None,
-    ledger: LedgersOption = None,
-    dry_run: DryRunOption = False,
-    lost_after: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Replace also bookies that are silent for so long."),
-    ] = None,
-    max_bytes_per_second: RateOption = None,
-    password_file: PasswordFileOption = "",
-    password_env: PasswordEnvOption = "",
-    no_lease: NoLeaseOption = False,
-    spark: SparkOption = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="It never asks.")] = False,
-) -> None:
-    """Make missing copies of closed ledgers again, the worst first.
-
-    On the same bookie where it answers, else on another one, which takes its place. Exit status 1
-    if something is left; it says what and why.
-    """
-    del yes
-    session = session_of(context)
-    with progress_bar("copies") as progress:
-        report = verbs.repair(
-            session.metadata_uri,
-            logs=log or (),
-            ledgers=ledger or (),
-            dry_run=dry_run,
-            lost_after=lost_after,
-            password_file=password_file,
-            password_env=password_env,
-            max_bytes_per_second=max_bytes_per_second,
-            no_lease=no_lease,
-            spark=spark_session("bkspark repair") if spark else None,
-            tell=note,
-            progress=progress,
-        )
-    if dry_run and not session.as_json:
-        print_table(report.plan["steps"], STEP_COLUMNS)
-    else:
-        show(report, "repaired", STEP_COLUMNS, as_json=session.as_json)
-    raise typer.Exit(report.exit_status)
-
-
 def spark_session(name: str) -> "SparkSession":
     """The session that is there, or a new one.
 
@@ -322,5 +276,10 @@ def show(report: Report, table: str, columns: Sequence[Column], *, as_json: bool
         note(f"{left.subject}: {left.reason}")
     if len(report.left) > _LEFT_MAX:
         note(f"and {len(report.left) - _LEFT_MAX:,} more; --json lists them all")
+    note(outcome(report))
+
+
+def outcome(report: Report) -> str:
+    """What was done and found, in a line for people."""
     done = ", ".join(plural(count, what.removesuffix("s")) for what, count in report.done.items())
-    note(f"{report.verb}: {done}: {report.summary or 'all is well'}")
+    return f"{report.verb}: {done}: {report.summary or 'all is well'}"

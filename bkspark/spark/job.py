@@ -1,5 +1,6 @@
 """What the jobs for spark-submit have in common: where they say what, and how they end."""
 
+import argparse
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -12,6 +13,26 @@ from pyspark.errors import PySparkException
 
 from bkspark import errors
 from bkspark.errors import USERS_MISTAKES, BookKeeperError
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--log": {"action": "append", "default": [], "help": "only this log"},
+    "--ledger": {"action": "append", "default": [], "type": int, "help": "only this ledger"},
+    "--dry-run": {"action": "store_true", "help": "print the plan, change nothing"},
+    "--max-bytes-per-second": {"type": float, "help": "no more than that"},
+    "--password-file": {"default": "", "help": "holds the ledger password"},
+    "--password-env": {"default": "", "help": "environment variable that holds it"},
+    "--no-lease": {"action": "store_true", "help": "also beside another run"},
+    "--yes": {"action": "store_true", "help": "it never asks"},
+}
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """A job's command line, with the options that maintenance verbs have in common."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
+    for name, options in _OPTIONS.items():
+        parser.add_argument(name, **options)
+    return parser
 
 
 def run_job(

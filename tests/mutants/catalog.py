@@ -46,6 +46,7 @@ from . import (
     tail_reading_rules,
     terminal_escape_rules,
     truncation_rules,
+    watch_rules,
     writer_rules,
 )
 from .mutant import Mutant
@@ -80,6 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *repair_rules.MUTANTS,
     *recover_many_rules.MUTANTS,
     *lease_rules.MUTANTS,
+    *watch_rules.MUTANTS,
     *terminal_escape_rules.MUTANTS,
     *storage_rules.MUTANTS,
     *durability_rules.MUTANTS,

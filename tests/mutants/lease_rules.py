@@ -86,8 +86,8 @@ MUTANTS = (
     Mutant(
         "a repair of named ledgers waits for one of all",
         "verbs.py",
-        "        is_wanted = wanted.is_of_all and not (no_lease or dry_run)\n",
-        "        is_wanted = not (no_lease or dry_run)\n",
+        "        if not wanted.is_of_all:\n",
+        "        if False:\n",
         (NAMED,),
     ),
 )

@@ -36,7 +36,7 @@ COMPARES = {
 STAMPS = {
     *("admin/auditing/run.py", "admin/maintenance.py"),
     *("admin/repairing/run.py", "admin/scrubbing/run.py"),
-    *("admin/recovering/run.py", "admin/lease.py"),
+    *("admin/recovering/run.py", "admin/lease.py", "cli/watching.py"),
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
     *("log/cursors.py", "log/log_handle.py"),

@@ -14,6 +14,7 @@ from bkspark.admin.repairing import away
 from bkspark.admin.repairing.plan import Away, RepairPlan, plan_of, row
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.survey import Survey
+from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError
@@ -34,6 +35,9 @@ class Wanted:
         logs, ledgers: these only; all if none is named.
         bytes_per_second: no more is copied; None for as much as can be.
         lost_after: seconds after which a silent bookie is replaced; None for never.
+
+    Raises:
+        InvalidRequestError: a number is out of range.
     """
 
     logs: Collection[str] = ()
@@ -41,6 +45,11 @@ class Wanted:
     password: Password = field(default_factory=Password)
     bytes_per_second: float | None = None
     lost_after: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.lost_after is not None:
+            hint = "give seconds, for example 3600"
+            require_number("lost_after", self.lost_after, hint=hint, may_be_0=True)
 
     @property
     def is_of_all(self) -> bool:

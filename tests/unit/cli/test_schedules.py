@@ -5,13 +5,21 @@ from pathlib import Path
 
 import pytest
 
+from bkspark import environment
+
+from .rounds import Rounds, stop
+
 FOLDER = Path(__file__).parents[3]
 CRONTAB = (FOLDER / "conf" / "bkspark.crontab").read_text()
 SERVICE = (FOLDER / "conf" / "bkspark-upkeep.service").read_text()
+WATCH = (FOLDER / "conf" / "bkspark-repair.service").read_text()
 README = (FOLDER / "README.md").read_text()
 
 IN_CRONTAB = re.findall(r"^[*/0-9 ]{9,}\bbkspark (.+)$", CRONTAB, re.MULTILINE)
 IN_SERVICE = re.findall(r"^ExecStart=-?/usr/bin/env bkspark (.+)$", SERVICE, re.MULTILINE)
+[WATCHED] = re.findall(
+    r"^ExecStart=/usr/bin/env bkspark repair --watch 600 (.+)$", WATCH, re.MULTILINE
+)
 
 
 @pytest.fixture
@@ -22,7 +30,7 @@ def damaged(small_cluster, numbers):
     return kept
 
 
-@pytest.mark.parametrize("command", sorted({*IN_CRONTAB, *IN_SERVICE}))
+@pytest.mark.parametrize("command", sorted({*IN_CRONTAB, *IN_SERVICE, f"repair {WATCHED}"}))
 def test_each_command_of_a_schedule_is_one(run, damaged, command):
     status, out, err = run(*command.split(), "--dry-run")
     assert (status, err) == (0, "")
@@ -43,3 +51,12 @@ def test_schedules_and_readme_name_the_same_verbs():
             " ".join(command.split()[:2]) if command.startswith("recover") else command.split()[0]
         )
         assert f"`bkspark {words}`" in README
+
+
+def test_what_watches_for_ever_is_stopped_and_started_again(run, damaged):
+    with environment.use(Rounds(stop)):
+        status, out, _ = run("repair", "--watch", "600", *WATCHED.split())
+    assert (status, len(out.splitlines())) == (0, 1)
+    for line in ("SuccessExitStatus=1", "Restart=always", "WantedBy=multi-user.target"):
+        assert line in WATCH.splitlines()
+    assert "`conf/bkspark-repair.service`" in README
