@@ -267,18 +267,25 @@ def _leftovers(
         unreadable: keys of records that cannot be read: a log of which nothing is known may have
             its ledgers.
     """
-    in_no_log = [
-        ledger
-        for ledger in ledgers
-        if ledger["place"] is None
-        and ledger["state"] != LedgerState.DELETING.value
-        and ledger["ledger_id"] not in told
-    ]
-    alone = [
-        ledger
-        for ledger in in_no_log
-        if ledger["log"] is None and ledger["state"] == LedgerState.OPEN.value
-    ]
+    deleting = [x for x in ledgers if x["state"] == LedgerState.DELETING.value]
+    kept = [x for x in ledgers if x["state"] != LedgerState.DELETING.value]
+    yield from _in_no_log(
+        [x for x in kept if x["place"] is None and x["ledger_id"] not in told], unreadable
+    )
+    dropped = sum(ledger["place"] == views.DROPPED for ledger in kept)
+    if dropped or deleting:
+        yield Finding(
+            Level.OK,
+            "leftovers",
+            f"{plural(dropped, 'ledger')} dropped from logs, {len(deleting):,} deleted; "
+            "their data is still on the bookies",
+        )
+
+
+def _in_no_log(ledgers: list[views.Row], unreadable: Collection[str]) -> Iterator[Finding]:
+    """Those that were made for no log, and those that their logs do not have."""
+    open_state = LedgerState.OPEN.value
+    alone = [x for x in ledgers if x["log"] is None and x["state"] == open_state]
     if alone:
         yield Finding(
             Level.OK,
@@ -286,11 +293,8 @@ def _leftovers(
             f"{plural(len(alone), 'ledger')} in no log: {_ids(alone)}",
             "being written now, or its writer ended; `bkspark ledger recover ID` closes one",
         )
-    unfinished = [
-        ledger
-        for ledger in in_no_log
-        if ledger["log"] is not None and layout.log_key(ledger["log"]) not in unreadable
-    ]
+    made_for_logs = [x for x in ledgers if x["log"] is not None]
+    unfinished = [x for x in made_for_logs if layout.log_key(x["log"]) not in unreadable]
     if unfinished:
         yield Finding(
             Level.WARN,
@@ -298,18 +302,6 @@ def _leftovers(
             f"{plural(len(unfinished), 'ledger')} in no log: {_ids(unfinished)}",
             "being written now, or left behind by a job that was killed, which `bkspark collect` "
             "frees after a week; `bkspark ledger delete ID` removes one for good",
-        )
-    deleted = sum(ledger["state"] == LedgerState.DELETING.value for ledger in ledgers)
-    dropped = sum(
-        ledger["place"] == views.DROPPED and ledger["state"] != LedgerState.DELETING.value
-        for ledger in ledgers
-    )
-    if dropped or deleted:
-        yield Finding(
-            Level.OK,
-            "leftovers",
-            f"{plural(dropped, 'ledger')} dropped from logs, {deleted:,} deleted; "
-            "their data is still on the bookies",
         )
 
 

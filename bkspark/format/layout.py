@@ -31,6 +31,7 @@ no other back (H3).
 """
 
 import re
+from functools import lru_cache
 
 from bkspark.errors import InvalidRequestError
 
@@ -131,6 +132,8 @@ def terms_folder(ledger_id: int) -> str:
     return f"{ledger_folder(ledger_id)}/terms"
 
 
+# Each append asks for the same two.
+@lru_cache(maxsize=4096)
 def term_marker(ledger_id: int, term: int) -> str:
     """What fences the writer of the term in front of ``term``.
 
@@ -140,6 +143,7 @@ def term_marker(ledger_id: int, term: int) -> str:
     return f"{terms_folder(ledger_id)}/{_term_digits(term)}"
 
 
+@lru_cache(maxsize=4096)
 def permission(ledger_id: int, term: int, writer_token: str) -> str:
     """The marker of one writer, which each bookie takes before the metadata names it for him."""
     return f"{term_marker(ledger_id, term)}-{token(writer_token)}"

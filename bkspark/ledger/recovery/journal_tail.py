@@ -91,34 +91,31 @@ def read_tail(
         behind = [stored for stored in again if stored is not None]
         hidden = _hidden(before + 1, damage, behind, reader.size)
         found += behind
+    summed_up = _summed_up(found, after)
+    own = (stored.record for stored in found if reader.is_by_its_writer(stored.record))
+    return replace(
+        summed_up,
+        tail=tail,
+        hidden=hidden,
+        reached=max((record.last_entry_id for record in own), default=INVALID_ENTRY_ID),
+        rest_bytes=reader.size - damage,
+    )
+
+
+def _summed_up(found: Sequence[StoredRecord], after: int) -> JournalTail:
+    """What good records say, of a journal that ends well."""
     confirmed = max((stored.record.last_add_confirmed for stored in found), default=-1)
     floor = max(after, confirmed)
-    records = tuple(
-        stored
-        for stored in found
-        if stored.record.first_entry_id > floor and not stored.record.is_confirmation
-    )
+    committing = [stored for stored in found if not stored.record.is_confirmation]
     done = [stored.record for stored in found if stored.record.last_entry_id <= floor]
-    shown = tuple(
-        (stored.record.first_entry_id, stored.record.last_entry_id)
-        for stored in found
-        if not stored.record.is_confirmation
-    )
-    last = done[-1] if done else None
-    own = (stored.record for stored in found if reader.is_by_its_writer(stored.record))
-    reached = max((record.last_entry_id for record in own), default=INVALID_ENTRY_ID)
-    had = evidence.stored((stored.record for stored in found), after + 1)
     return JournalTail(
-        records,
-        tail,
+        tuple(stored for stored in committing if stored.record.first_entry_id > floor),
+        Tail.CLEAN,
         confirmed,
-        last,
-        shown,
-        hidden,
-        reached,
-        had,
+        done[-1] if done else None,
+        tuple((one.record.first_entry_id, one.record.last_entry_id) for one in committing),
+        had=evidence.stored((stored.record for stored in found), after + 1),
         has_records=bool(found),
-        rest_bytes=reader.size - damage,
     )
 
 
