@@ -66,8 +66,8 @@ MUTANTS = (
     Mutant(
         "recovery takes a confirmation for a group",
         "ledger/recovery/journal_tail.py",
-        "if stored.record.first_entry_id > floor and not stored.record.is_confirmation",
-        "if stored.record.first_entry_id > floor",
+        "tuple(stored for stored in committing if stored.record.first_entry_id > floor)",
+        "tuple(stored for stored in found if stored.record.first_entry_id > floor)",
         (f"{LAC}::test_the_end_of_a_journal_has_its_lac_and_no_group_for_it",),
     ),
     Mutant(

@@ -112,7 +112,7 @@ MUTANTS = (
     Mutant(
         "ledgers of a log that cannot be read are said to be left behind",
         "cli/health.py",
-        'layout.log_key(ledger["log"]) not in unreadable',
+        'layout.log_key(x["log"]) not in unreadable',
         "True",
         (
             "tests/unit/cli/test_damaged_records.py"
