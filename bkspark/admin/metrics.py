@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from bkspark.admin.auditing.findings import VERB
 from bkspark.admin.collecting import run as collecting
+from bkspark.admin.repairing import run as repairing
+from bkspark.admin.scrubbing import findings as scrubbing
 from bkspark.admin.survey import Survey
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.format.report_record import ReportRecord
@@ -18,6 +20,19 @@ WRITABLE, READ_ONLY, UNREGISTERED = 1, 0, -1
 """What BookKeeper's SERVER_STATUS says."""
 
 STATES = ("usable", "full", "read-only", "not writable", "unavailable", "lost")
+
+
+_RUNS = {
+    VERB: ("auditor_", "auditor_CHECK_ALL_LEDGERS_TIME", "Of the last audit of all ledgers."),
+    collecting.VERB: ("bookie_gc_", "bookie_gc_THREAD_RUNTIME", "Of the last collection."),
+    repairing.VERB: (
+        "replication_worker_",
+        "replication_worker_REREPLICATE_OP",
+        "Of the last repair of all ledgers.",
+    ),
+    scrubbing.VERB: ("bkspark_scrub_", "bkspark_scrub_TIME", "Of the last scrub of all ledgers."),
+}
+"""Of each verb that notes its last run: prefix of its counters, how long it took, help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +117,12 @@ def _status_number(state: str) -> int:
 
 def _of_last_runs(cluster: Survey) -> Iterator[Gauge]:
     """Nothing of a verb that never ran: 0 would say that all is well."""
-    seen = {verb: cluster.reports.get(verb) for verb in (VERB, collecting.VERB)}
+    seen = {verb: cluster.reports.get(verb) for verb in _RUNS}
     reports = {verb: found.value for verb, found in seen.items() if found is not None}
-    if VERB in reports:
-        yield from _of_run(reports[VERB], "auditor_", "Of the last audit of all ledgers.")
-        yield _seconds(reports[VERB], "auditor_CHECK_ALL_LEDGERS_TIME")
-    if collecting.VERB in reports:
-        yield from _of_run(reports[collecting.VERB], "bookie_gc_", "Of the last collection.")
-        yield _seconds(reports[collecting.VERB], "bookie_gc_THREAD_RUNTIME")
+    for verb, report in reports.items():
+        prefix, seconds, what = _RUNS[verb]
+        yield from _of_run(report, prefix, what)
+        yield _seconds(report, seconds)
     if reports:
         yield Gauge(
             "bkspark_last_run_timestamp_seconds",

@@ -11,6 +11,7 @@ from bkspark.admin.auditing.holding import known_fragments
 from bkspark.admin.auditing.words import LOSSES, in_words
 from bkspark.admin.collecting import run as collecting
 from bkspark.admin.listed_ledgers import gone_from_lists
+from bkspark.admin.scrubbing import findings as scrubbing
 from bkspark.admin.survey import Survey
 from bkspark.cli import bookie_health
 from bkspark.cli.findings import Finding, Level
@@ -61,6 +62,7 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
     found += deletion_findings(cluster)
     found += _missing_ledgers(cluster, ledgers)
     found += _last_audit(cluster)
+    found += _last_scrub(cluster)
     found += _last_collection(cluster)
     found += unreadable_findings(cluster)
     return Health(
@@ -105,6 +107,32 @@ def _last_audit(cluster: Cluster) -> Iterator[Finding]:
         "audit",
         f"{when}{age}, {checked}: {found}",
         "`bkspark audit` looks again" if is_to_be_told else "",
+    )
+
+
+def _last_scrub(cluster: Cluster) -> Iterator[Finding]:
+    """When every byte was checked last; what was damaged then may have been repaired since."""
+    seen = cluster.reports.get(scrubbing.VERB)
+    if seen is None:
+        now = "`bkspark scrub` reads every copy"
+        yield Finding(Level.OK, "scrub", "there was none yet: no byte was checked", now)
+        return
+    report, count = seen.value, seen.value.counters.get
+    files, copies = count(scrubbing.DAMAGED_FILES, 0), count(scrubbing.DAMAGED, 0)
+    found = "all that was read was good"
+    if files:
+        found = scrubbing.damage_in_words(files, copies, count(scrubbing.DAMAGED_LEDGERS, 0))
+    elif report.left:
+        found = f"{plural(report.left, 'thing')} left"
+    read = plural(count(scrubbing.FILES, 0), "file")
+    again = "`bkspark repair` makes them again, and an audit says whether it has; look at the disk"
+    if report.left and not copies:
+        again = "`bkspark scrub` says what could not be read"
+    yield Finding(
+        Level.WARN if report.left else Level.OK,
+        "scrub",
+        f"{_ended(report)}, {read}: {found}",
+        again if report.left else "",
     )
 
 

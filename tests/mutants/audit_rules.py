@@ -173,9 +173,9 @@ MUTANTS = (
     Mutant(
         "before the first audit metrics say that nothing is missing",
         "admin/metrics.py",
-        "    if VERB in reports:\n",
+        "    for verb, report in reports.items():\n",
         '    reports = {VERB: ReportRecord("audit", 0, 0, 0, {"NUM_UNDER_REPLICATED_LEDGERS": 0})}'
-        " | reports\n    if VERB in reports:\n",
+        " | reports\n    for verb, report in reports.items():\n",
         (f"{METRICS}::test_what_ledgers_lack_is_told_by_the_last_audit_and_by_none_before",),
     ),
     Mutant(

@@ -168,4 +168,26 @@ MUTANTS = (
         "sources, self._password)",
         (f"{MARKS}::test_a_repair_makes_what_is_damaged_again[memory]",),
     ),
+    Mutant(
+        "damaged journals are not counted as files",
+        "admin/scrubbing/look.py",
+        "            len(self.journals) + len(self.entry_logs),\n",
+        "            len(self.entry_logs),\n",
+        (
+            "tests/integration/upkeep/test_scrub.py::test_each_damaged_file_is_counted_whatever_it_costs",
+        ),
+    ),
+    Mutant(
+        "a scrub that found damage is well",
+        "cli/health.py",
+        """        Level.WARN if report.left else Level.OK,
+        "scrub",
+""",
+        """        Level.OK,
+        "scrub",
+""",
+        (
+            "tests/unit/cli/test_scrub.py::test_status_and_metrics_say_when_the_last_one_was_and_what_it_found",
+        ),
+    ),
 )

@@ -39,6 +39,7 @@ class BadCopies:
     Attributes:
         damages: the first of them.
         count: of all.
+        files: how many they are in.
         mark: what has to be made again; None if all of it is there besides, in good order, as
             after a repair; or an audit sees that it is missing; or nothing of the ledger was there.
         is_left: whether something is to be done about it.
@@ -48,6 +49,7 @@ class BadCopies:
     ledger_id: int
     damages: tuple[Damage, ...] = ()
     count: int = 0
+    files: int = 0
     mark: Mark | None = None
     is_left: bool = False
     unknown: str = ""

@@ -13,6 +13,7 @@ VERB = "scrub"
 CHECKED = "NUM_LEDGERS_SCRUBBED"
 FILES = "NUM_FILES_SCRUBBED"
 BYTES = "NUM_BYTES_SCRUBBED"
+DAMAGED_FILES = "NUM_DAMAGED_FILES"
 DAMAGED = "NUM_DAMAGED_COPIES"
 DAMAGED_LEDGERS = "NUM_LEDGERS_WITH_DAMAGED_COPIES"
 UNDIGESTED = "NUM_LEDGERS_WITHOUT_CHECKED_DIGESTS"
@@ -49,6 +50,7 @@ class Findings:
                 CHECKED: self.counts["ledgers"],
                 FILES: self.counts["files"],
                 BYTES: self.counts["bytes"],
+                DAMAGED_FILES: sum(one.files for _, one in self.bad),
                 DAMAGED: len(copies),
                 DAMAGED_LEDGERS: len(ledgers),
                 UNDIGESTED: len(self.undigested),
@@ -58,12 +60,11 @@ class Findings:
         )
 
     def _words(self, copies: int, ledgers: int, plan: ScrubPlan) -> Iterator[str]:
-        if copies:
-            of = _counted(ledgers, "ledger", "ledgers")
-            yield f"{_counted(copies, 'damaged copy', 'damaged copies')} of {of}"
+        files = sum(one.files for _, one in self.bad)
+        if files:
+            yield damage_in_words(files, copies, ledgers)
         elif not self.silent:
-            beside = ", or lies beside a good copy" if self.bad else ""
-            yield f"all that was read is good{beside}"
+            yield "all that was read is good"
         if plan.sample < 1:
             yield f"only {plan.sample:g} of the files were read"
         if self.undigested:
@@ -101,6 +102,19 @@ class Findings:
                     "reason": damage.reason,
                     "is_left": one.is_left,
                 }
+
+
+def damage_in_words(files: int, copies: int, ledgers: int) -> str:
+    """What was damaged, and what is to be done about it.
+
+    Args:
+        copies, ledgers: that are lost with the files; others are there besides, in good order.
+    """
+    found = _counted(files, "damaged file", "damaged files")
+    if not copies:
+        return f"{found}, beside which all is there in good order"
+    lost = f"{_counted(copies, 'copy', 'copies')} of {_counted(ledgers, 'ledger', 'ledgers')}"
+    return f"{found}: {lost} to be made again"
 
 
 def _counted(count: int, one: str, many: str) -> str:

@@ -221,6 +221,7 @@ class _Work:
             self.ledger.ledger_id,
             tuple(self.tally.damages),
             self.tally.count,
+            len(self.journals) + len(self.entry_logs),
             self._mark(lacks),
             is_left=bool(lacks or self.entry_logs or not is_closed),
         )

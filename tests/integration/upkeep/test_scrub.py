@@ -100,7 +100,23 @@ def test_damage_in_several_places_is_named_in_each(rig: Rig) -> None:
         f"ledger {ledger_id} on {one}",
         f"ledger {ledger_id} on {other}",
     }
-    assert report.summary == "2 damaged copies of 1 ledger"
+    assert report.summary == "2 damaged files: 2 copies of 1 ledger to be made again"
+
+
+def test_each_damaged_file_is_counted_whatever_it_costs(memory_rig: Rig) -> None:
+    ids = [written(memory_rig) for _ in range(3)]
+    for ledger_id, frame in zip(ids, (0, 4, 5), strict=True):  # the first is a header
+        one = members(memory_rig, ledger_id)[0]
+        name = journal_of(memory_rig, one, ledger_id)
+        flip(memory_rig, one, name, frames_of(memory_rig, one, name)[frame + 1] - 1)
+    report = scrubbed(memory_rig)
+    assert {row["ledger_id"] for row in report.details["damage"]} == set(ids)
+    assert report.summary == "3 damaged files: 2 copies of 2 ledgers to be made again"
+    counted = [report.counters[f"NUM_{what}"] for what in ("DAMAGED_FILES", "DAMAGED_COPIES")]
+    assert (counted, len(report.left)) == ([3, 2], 2)
+    report = scrubbed(memory_rig, ledgers=[ids[0]])
+    assert report.summary == "1 damaged file, beside which all is there in good order"
+    assert report.exit_status == 0
 
 
 def test_good_records_behind_damage_are_not_marked(memory_rig: Rig) -> None:
