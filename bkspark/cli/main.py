@@ -16,7 +16,17 @@ import typer
 from typer.core import TyperGroup
 
 from bkspark._version import VERSION
-from bkspark.cli import bookies, cluster, failures, ledgers, logs, maintenance, metrics, repairs
+from bkspark.cli import (
+    bookies,
+    cluster,
+    failures,
+    ledgers,
+    logs,
+    maintenance,
+    metrics,
+    moving,
+    repairs,
+)
 from bkspark.cli.output import note, outputs_for_people
 from bkspark.cli.session import Session
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
@@ -147,4 +157,5 @@ logs.add_to(app)
 ledgers.add_to(app)
 maintenance.add_to(app)
 repairs.add_to(app)
+moving.add_to(app)
 metrics.add_to(app)

@@ -9,21 +9,84 @@ from bkspark.admin.maintenance import Report
 from bkspark.cli.maintenance import (
     STEP_COLUMNS,
     DryRunOption,
+    NoLeaseOption,
     RateOption,
     SparkOption,
     show,
     spark_session,
 )
-from bkspark.cli.output import note, plural, print_table, progress_bar
+from bkspark.cli.output import Column, note, plural, print_table, progress_bar
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, require_consent, session_of
+from bkspark.protocol.ledger.balancing import THRESHOLD
 
 _SHOWN_MAX = 5
+_MOVED = (
+    Column("ledger", "ledger_id"),
+    Column("from entry", "fragment"),
+    Column("bookie", "bookie_id"),
+    Column("to", "to"),
+)
+_LEVELS = (
+    Column("bookie", "bookie_id"),
+    Column("used", "used_bytes"),
+    Column("after", "bytes_after"),
+    Column("disk", "disk_bytes"),
+    Column("takes", "takes"),
+)
 
 
 def add_to_bookie(one: typer.Typer) -> None:
     """Declare what is said of bookies by name."""
     one.command("decommission", epilog=COMMON)(decommission)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Declare the commands."""
+    app.command(epilog=COMMON)(rebalance)
+
+
+def rebalance(
+    context: typer.Context,
+    threshold: Annotated[
+        float,
+        typer.Option(metavar="FRACTION", help="So far a bookie may be from the mean."),
+    ] = THRESHOLD,
+    dry_run: DryRunOption = False,
+    max_bytes_per_second: RateOption = None,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+    no_lease: NoLeaseOption = False,
+    spark: SparkOption = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="It never asks.")] = False,
+) -> None:
+    """Even out how much is on each bookie, after some were added.
+
+    Copies of closed ledgers move, the fullest bookie's first, until none is farther from the mean
+    than the threshold, or nothing helps. Reckoned are bytes of ledgers as bookies report them, by
+    the size of the disk where all are known. Exit status 1 if something is left.
+    """
+    del yes
+    session = session_of(context)
+    with progress_bar("places") as progress:
+        report = verbs.rebalance(
+            session.metadata_uri,
+            threshold=threshold,
+            dry_run=dry_run,
+            password_file=password_file,
+            password_env=password_env,
+            max_bytes_per_second=max_bytes_per_second,
+            no_lease=no_lease,
+            spark=spark_session("bkspark rebalance") if spark else None,
+            tell=note,
+            progress=progress,
+        )
+    if dry_run and not session.as_json:
+        print_table(report.plan["bookies"], _LEVELS)
+        print_table(report.plan["steps"], _MOVED)
+    else:
+        show(report, "moved", _MOVED, as_json=session.as_json)
+    raise typer.Exit(report.exit_status)
 
 
 def decommission(

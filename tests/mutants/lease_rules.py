@@ -85,7 +85,7 @@ MUTANTS = (
     ),
     Mutant(
         "a repair of named ledgers waits for one of all",
-        "verbs.py",
+        "verbs/upkeep.py",
         "        if not wanted.is_of_all:\n",
         "        if False:\n",
         (NAMED,),

@@ -7,6 +7,10 @@ PLAN = "admin/draining/plan.py"
 RUN = "admin/draining/run.py"
 FILL = "admin/repairing/fill.py"
 PURE = "tests/unit/protocol/test_draining.py"
+BALANCING = "protocol/ledger/balancing.py"
+EVEN = "tests/unit/protocol/test_balancing.py"
+EVENED = "tests/integration/upkeep/test_rebalance.py"
+CHANCE = f"{EVEN}::test_it_gets_better_keeps_all_promises_and_another_plan_has_nothing_to_do"
 EMPTIED = "tests/integration/upkeep/test_decommission.py"
 
 MUTANTS = (
@@ -103,5 +107,82 @@ MUTANTS = (
         "[*self.holes, *self.others]",
         "self.holes",
         (f"{EMPTIED}::test_a_place_to_which_no_entry_belongs_is_given_as_it_is",),
+    ),
+    Mutant(
+        "what is nearly even is made more so",
+        BALANCING,
+        "    if farthest(loads) <= threshold:\n",
+        "    if farthest(loads) <= 0:\n",
+        (f"{EVEN}::test_nothing_moves_within_the_threshold_nor_where_no_move_helps",),
+    ),
+    Mutant(
+        "bytes move also where that helps nobody",
+        BALANCING,
+        "        most = 2 * gap / (",
+        "        most = 4 * gap / (",
+        (CHANCE,),
+    ),
+    Mutant(
+        "the size of a disk is nothing",
+        BALANCING,
+        "        return self.used / self.capacity\n",
+        "        return self.used\n",
+        (f"{EVEN}::test_a_bookie_with_twice_the_disk_gets_twice_as_much",),
+    ),
+    Mutant(
+        "who is closed to new ledgers gets places",
+        BALANCING,
+        " if target.takes else None\n",
+        "\n",
+        (f"{EVEN}::test_who_takes_nothing_gets_nothing_and_may_give", CHANCE),
+    ),
+    Mutant(
+        "a bookie gets two places of one fragment",
+        BALANCING,
+        "        if target.bookie_id in ids or target in fragment.barred:\n",
+        "        if target in fragment.barred:\n",
+        (CHANCE,),
+    ),
+    Mutant(
+        "a member that is barred gets a place",
+        BALANCING,
+        "        if target.bookie_id in ids or target in fragment.barred:\n",
+        "        if target.bookie_id in ids:\n",
+        (f"{EVEN}::test_who_takes_nothing_gets_nothing_and_may_give",),
+    ),
+    Mutant(
+        "copies come nearer together",
+        BALANCING,
+        "        return keeps_spread(fragment.quorum, now, after, self._domains)\n",
+        "        return bool(after)\n",
+        (f"{EVEN}::test_copies_stay_as_far_apart_as_they_were",),
+    ),
+    Mutant(
+        "write sets are not looked at",
+        BALANCING,
+        "    sets = [range(len(own)), *quorum.write_sets()]\n",
+        "    sets = [range(len(own))]\n",
+        (f"{EVEN}::test_the_spread_of_each_write_set_counts",),
+    ),
+    Mutant(
+        "open ledgers are weighed and moved",
+        "admin/balancing/run.py",
+        "    return ledger.state is LedgerState.CLOSED and ledger",
+        "    return ledger",
+        (f"{EVENED}::test_a_closed_fragment_of_an_open_ledger_stays",),
+    ),
+    Mutant(
+        "who was to take a place and cannot is stood in for",
+        "cluster/ensembles.py",
+        "        if only:\n",
+        "        if not staying:\n",
+        (f"{EVENED}::test_who_was_to_take_a_place_and_cannot_is_named_and_nobody_else_gets_it",),
+    ),
+    Mutant(
+        "what a bookie lost makes its ledger light",
+        "admin/balancing/weighing.py",
+        "    each = median_low(known) if known else 0.0\n",
+        "    each = min(known) if known else 0.0\n",
+        (f"{EVENED}::test_what_one_bookie_lost_makes_no_ledger_light",),
     ),
 )

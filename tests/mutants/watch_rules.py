@@ -46,14 +46,14 @@ MUTANTS = (
     ),
     Mutant(
         "a repair recovers nothing first",
-        "verbs.py",
+        "verbs/upkeep.py",
         "        both = partial(recover_and_repair, recover, work)\n",
         "        both = work\n",
         (FIRST,),
     ),
     Mutant(
         "a repair takes the writers of open ledgers for gone",
-        "verbs.py",
+        "verbs/upkeep.py",
         "recovering.Wanted(open_grace=open_grace, password=wanted.password)",
         "recovering.Wanted(open_grace=0, password=wanted.password)",
         (FIRST,),

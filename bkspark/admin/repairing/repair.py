@@ -203,8 +203,10 @@ class Repair:
             target = successors.beside(staying, used, task.step.to)
         if target is None:
             said = f"; {task.problem}" if task.problem else ""
-            who = f"{task.step.to} cannot" if task.step.to else "no other bookie can"
-            self._leave(task, f"{need.reason}; {who} take its place (bookie add URL){said}")
+            who, how = "no other bookie can", " (bookie add URL)"
+            if task.step.to:
+                who, how = f"bookie {task.step.to} cannot", ""
+            self._leave(task, f"{need.reason}; {who} take its place{how}{said}")
         return target
 
     # --- ending -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The maintenance verbs as Python calls: the same options and the same report as on a shell."""
+"""The verbs that a schedule runs, as Python calls."""
 
 from collections.abc import Callable, Collection
 from functools import partial
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from bkspark.admin import lease
 from bkspark.admin.auditing import run as auditing
 from bkspark.admin.collecting import run as collecting
-from bkspark.admin.draining import run as decommissioning
 from bkspark.admin.maintenance import Progress, Report, Tell
 from bkspark.admin.recovering import run as recovering
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
@@ -20,7 +19,7 @@ from bkspark.admin.survey import Survey
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.ledger.recovery.running import Runner
+from bkspark.verbs.running import rate_of, runner_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +56,7 @@ def audit(
             logs=logs,
             ledgers=[arguments.whole_number("a ledger id", number) for number in ledgers],
             dry_run=dry_run,
-            run=_runner(spark, "audit"),
+            run=runner_of(spark, "audit"),
             tell=tell,
             progress=progress,
         )
@@ -98,59 +97,12 @@ def collect(
             cluster,
             open_grace=open_grace,
             dry_run=dry_run,
-            run=_runner(spark, "collect"),
+            run=runner_of(spark, "collect"),
             tell=tell,
             progress=progress,
         )
         is_wanted = not (no_lease or dry_run)
         return lease.alone(cluster, collecting.VERB, work, is_wanted=is_wanted, tell=tell)
-
-
-def decommission(
-    metadata_uri: str = "",
-    *,
-    bookies: Collection[str],
-    force: bool = False,
-    dry_run: bool = False,
-    password: str = "",
-    password_file: str = "",
-    password_env: str = "",
-    max_bytes_per_second: float | None = None,
-    spark: "SparkSession | None" = None,
-    tell: Tell | None = None,
-    progress: Progress = lambda _done, _total: None,
-) -> Report:
-    """Empty bookies and remove them from the cluster, for ever; beside all that goes on.
-
-    Args:
-        bookies: their ids; one that was removed before is left alone.
-        force: removes them though ledgers stand in the way, where others have all of these.
-        dry_run: only plans.
-        password, password_file, password_env: of ledgers that have one; others do without.
-        max_bytes_per_second: copies no more than that.
-        spark: copies by tasks of this session, not by threads of this process.
-        tell: told a line about bookies that are waited for.
-        progress: told how many of how many places were given to others.
-
-    Raises:
-        InvalidRequestError: no bookie is named, or one that there never was.
-        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
-    """
-    wanted = decommissioning.Wanted(
-        bookies,
-        Password(file=password_file, env=password_env, literal=password),
-        _rate(max_bytes_per_second),
-        force,
-    )
-    with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
-        return decommissioning.decommission(
-            cluster,
-            wanted,
-            dry_run=dry_run,
-            run=_runner(spark, "decommission"),
-            tell=tell,
-            progress=progress,
-        )
 
 
 def repair(
@@ -197,10 +149,10 @@ def repair(
         logs,
         [arguments.whole_number("a ledger id", number) for number in ledgers],
         Password(file=password_file, env=password_env, literal=password),
-        _rate(max_bytes_per_second),
+        rate_of(max_bytes_per_second),
         lost_after,
     )
-    run = _runner(spark, "repair")
+    run = runner_of(spark, "repair")
     uri = arguments.metadata_uri(metadata_uri)
     with Cluster(uri) as cluster, Survey(uri) as survey:
         work = partial(
@@ -268,7 +220,7 @@ def scrub(
             logs=logs,
             ledgers=[arguments.whole_number("a ledger id", number) for number in ledgers],
             dry_run=dry_run,
-            run=_runner(spark, "scrub"),
+            run=runner_of(spark, "scrub"),
             tell=tell,
             progress=progress,
         )
@@ -314,7 +266,7 @@ def recover(
         open_grace,
         Password(file=password_file, env=password_env, literal=password),
     )
-    run = _runner(spark, "recover")
+    run = runner_of(spark, "recover")
     with Survey(arguments.metadata_uri(metadata_uri)) as cluster:
         work = _recovery(
             cluster, wanted, spark, dry_run=dry_run, run=run, tell=tell, progress=progress
@@ -335,23 +287,3 @@ def _recovery(
 
         side_by_side = partial(recover_ledgers, spark.sparkContext)
     return partial(recovering.recover_many, cluster, wanted, recover=side_by_side, **options)
-
-
-def _rate(bytes_per_second: float | None) -> float | None:
-    if bytes_per_second is not None:
-        arguments.require_number(
-            "max_bytes_per_second", bytes_per_second, hint="give bytes, for example 50000000"
-        )
-    return bytes_per_second
-
-
-def _runner(spark: "SparkSession | None", verb: str) -> Runner | None:
-    if spark is None:
-        return None
-    # Imported here: who runs without a session need not have Spark.
-    from bkspark.spark.actions import SparkRunner
-    from bkspark.spark.connect import require_own_driver
-
-    instead = f"use `bkspark {verb}` where the bookies are mounted, or spark-submit jobs/{verb}.py"
-    require_own_driver(spark, f"an {verb}" if verb[0] in "aeiou" else f"a {verb}", instead)
-    return SparkRunner(spark.sparkContext)

@@ -1,0 +1,1 @@
+"""Rebalance: places of closed ledgers move until bookies are about equally used."""

@@ -1,0 +1,169 @@
+"""``rebalance``: places move from bookies that have more than others to those that have less.
+
+The plan is made once, of records and of what bookies say that they have; who runs it again plans
+anew. What moves, and when it counts, is what a repair does (``admin.repairing``). Where something
+has changed meanwhile a place stays where it is: what a move does for the cluster is not worth a
+second thought.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from bkspark.admin.auditing.holding import known_fragments
+from bkspark.admin.balancing.plan import BY_BYTES, BY_DISK, BalancePlan, moved_rows
+from bkspark.admin.balancing.weighing import Weights, weigh
+from bkspark.admin.draining.plan import Records, read_records
+from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.repairing.repair import Repair
+from bkspark.admin.repairing.run import counters_of
+from bkspark.cluster.bookie_status import BookieStatus
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import UnauthorizedError
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.balancing import THRESHOLD, Load, Movable, Move, moves_of
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+
+logger = logging.getLogger(__name__)
+
+VERB = "rebalance"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a rebalance is asked for.
+
+    Attributes:
+        threshold: how far a bookie may be from the mean, as a fraction of it.
+        bytes_per_second: no more is copied; None for as much as can be.
+    """
+
+    threshold: float = THRESHOLD
+    password: Password = field(default_factory=Password)
+    bytes_per_second: float | None = None
+
+
+def rebalance(
+    cluster: Cluster,
+    wanted: Wanted,
+    *,
+    dry_run: bool = False,
+    run: Runner | None = None,
+    tell: Tell | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Move places until no bookie is farther from the mean than the threshold.
+
+    Raises:
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+    """
+    runner = telling(run, tell)
+    records = read_records(cluster)
+    plan = plan_of(cluster, records, wanted, runner)
+    if dry_run:
+        return planned(VERB, plan)
+    work = Repair(cluster, wanted.password, runner, wanted.bytes_per_second)
+    work.carry_out(plan.repair, progress)
+    for item in work.left:
+        logger.info("rebalance: %s: %s", item.subject, item.reason)
+    done = {
+        "ledgers": len(work.repaired),
+        "places": work.counts["places"],
+        "bytes": work.counts["bytes"],
+    }
+    left = [*work.left, *_unreadable(records)]
+    carried_out = {step.need.place for step in work.done}
+    moved = [move for move in plan.moves if move.place in carried_out]
+    return Report(
+        VERB,
+        plan.facts,
+        done,
+        left,
+        counters_of(work.counts, len(work.repaired)),
+        {"moved": moved_rows(moved)},
+        f"{len(left):,} left" if left else "",
+    )
+
+
+def plan_of(cluster: Cluster, records: Records, wanted: Wanted, run: Runner) -> BalancePlan:
+    """What would be moved now; changes nothing."""
+    statuses = cluster.probe()
+    lost = cluster.lost_members()
+    alone = {s.record.bookie_id: s.problem for s in statuses if s.problem}
+    alone |= {member.bookie_id: "it was declared lost" for member in lost}
+    known = [status for status in statuses if status.record.bookie_id not in alone]
+    closed = [x for x in records.ledgers if _is_settled(x, records)]
+    weights = weigh(closed, [cluster.address(status.record) for status in known], run)
+    loads = _loads(known, closed, weights)
+    locked = tuple(x.ledger_id for x in closed if not _is_readable(x, wanted.password))
+    fragments = _movable((x for x in closed if x.ledger_id not in locked), weights)
+    is_by_disk = any(load.capacity != 1 for load in loads)
+    moves = moves_of(loads, list(fragments), wanted.threshold)
+    return BalancePlan(
+        wanted.threshold,
+        BY_DISK if is_by_disk else BY_BYTES,
+        tuple(loads),
+        tuple(moves),
+        tuple(_weight_of(move, weights) for move in moves),
+        alone,
+        locked,
+    )
+
+
+def _is_settled(ledger: LedgerMetadata, records: Records) -> bool:
+    return ledger.state is LedgerState.CLOSED and ledger.ledger_id not in records.dropped
+
+
+def _loads(
+    statuses: Iterable[BookieStatus], ledgers: Iterable[LedgerMetadata], weights: Weights
+) -> list[Load]:
+    """How used bookies are, by their disks if all are known."""
+    used: defaultdict[Member, float] = defaultdict(float)
+    for ledger in ledgers:
+        for fragment, _ in known_fragments(ledger):
+            for member in fragment.ensemble:
+                used[member] += weights[ledger.ledger_id, fragment.first_entry_id]
+    known = list(statuses)
+    is_by_disk = all(status.total_bytes > 0 for status in known)
+    return [
+        Load(
+            status.member,
+            status.record.domain,
+            used[status.member],
+            status.total_bytes if is_by_disk else 1,
+            status.may_join,
+        )
+        for status in known
+    ]
+
+
+def _movable(ledgers: Iterable[LedgerMetadata], weights: Weights) -> Iterator[Movable]:
+    for ledger in ledgers:
+        for fragment, _ in known_fragments(ledger):
+            first = fragment.first_entry_id
+            yield Movable(
+                ledger.ledger_id,
+                first,
+                ledger.quorum,
+                fragment.ensemble,
+                weights[ledger.ledger_id, first],
+            )
+
+
+def _is_readable(ledger: LedgerMetadata, password: Password) -> bool:
+    try:
+        make_digester(ledger.digest, password)
+    except UnauthorizedError:
+        return False
+    return True
+
+
+def _weight_of(move: Move, weights: Weights) -> float:
+    return weights[move.place.ledger_id, move.place.fragment_first_entry_id]
+
+
+def _unreadable(records: Records) -> Iterator[Left]:
+    for key, reason in sorted(records.unreadable.items()):
+        yield Left(f"metadata record {key}", reason)

@@ -1,0 +1,235 @@
+"""Which places of closed ledgers move so that bookies are about equally used.
+
+Rule 1. Nothing is to be done while no bookie is farther from the mean than the threshold. If one
+is, places move until none is farther than half of it, or no move helps: what is balanced stays so
+for a while.
+
+Rule 2. The fullest gives first, and to the emptiest that may take it: one that has no place of that
+fragment already, and beside whose other members it leaves the copies as far apart as they are, over
+failure domains and in each write set (``placement``, rule 1).
+
+Rule 3. A move helps if the two are nearer to each other afterwards, by more than a hundredth of the
+mean. So each one lessens the sum of squares, no byte goes back and forth, and the plan comes to an
+end from which another begins with nothing to do.
+
+Rule 4. What comes of all moves is told, not their course: a fragment's bookies from before that are
+none of it in the end leave it for those that are new, each copied once.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice, permutations
+
+from bkspark.protocol.ledger.metadata import Member
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.repairing import Place
+
+THRESHOLD = 0.1
+"""Of the mean."""
+
+_GAIN = 0.01
+"""Of the mean: for less nothing is copied."""
+
+
+_WAYS_MAX = 24
+"""So many ways to share out places are tried; a fragment hardly ever has more than one to give."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A bookie that gives, or takes, or both.
+
+    Attributes:
+        used: bytes of all places that it has, also of those that do not move.
+        capacity: bytes of its disk; 1 for all bookies if that of one is not known.
+        takes: whether it may be given places.
+    """
+
+    member: Member
+    domain: str
+    used: float
+    capacity: float = 1
+    takes: bool = True
+
+    @property
+    def level(self) -> float:
+        return self.used / self.capacity
+
+
+@dataclass(frozen=True, slots=True)
+class Movable:
+    """A fragment of a closed ledger.
+
+    Attributes:
+        place_bytes: what each of its members has of it.
+        barred: members that are to get no place of it.
+    """
+
+    ledger_id: int
+    first_entry_id: int
+    quorum: Quorum
+    ensemble: tuple[Member, ...]
+    place_bytes: float
+    barred: frozenset[Member] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A place and who is to have it."""
+
+    place: Place
+    to: Member
+
+
+def mean_level(loads: Iterable[Load]) -> float:
+    """How much would be used of each if all were alike; 0 without bookies."""
+    known = list(loads)
+    capacity = sum(load.capacity for load in known)
+    return sum(load.used for load in known) / capacity if capacity else 0.0
+
+
+def farthest(loads: Iterable[Load]) -> float:
+    """How far from the mean the farthest is, as a fraction of the mean (rule 1)."""
+    known = list(loads)
+    mean = mean_level(known)
+    return max((abs(load.level - mean) / mean for load in known if mean), default=0.0)
+
+
+def moves_of(
+    loads: Sequence[Load], fragments: Sequence[Movable], threshold: float = THRESHOLD
+) -> list[Move]:
+    """What is to be moved, the fullest's first.
+
+    Args:
+        fragments: that may be moved.
+    """
+    if farthest(loads) <= threshold:
+        return []
+    balance = _Balance(loads, fragments)
+    while balance.farthest > threshold / 2 and balance.move():
+        pass
+    return list(balance.outcome())
+
+
+def keeps_spread(
+    quorum: Quorum, before: Sequence[Member], after: Sequence[Member], domains: Mapping[Member, str]
+) -> bool:
+    """Whether copies are as far apart ``after`` as ``before`` (rule 2).
+
+    Args:
+        domains: of the bookies whose failure domain is known; any other is one of its own.
+    """
+    was, now = (_spread(quorum, ensemble, domains) for ensemble in (before, after))
+    return all(a <= b for a, b in zip(was, now))
+
+
+def _spread(
+    quorum: Quorum, ensemble: Sequence[Member], domains: Mapping[Member, str]
+) -> tuple[int, ...]:
+    """How many domains there are in all, and in each write set."""
+    own = [domains.get(member, member.bookie_id) for member in ensemble]
+    sets = [range(len(own)), *quorum.write_sets()]
+    return tuple(len({own[index] for index in indexes}) for indexes in sets)
+
+
+class _Balance:
+    """Bookies and fragments as they would be after some moves."""
+
+    def __init__(self, loads: Sequence[Load], fragments: Sequence[Movable]) -> None:
+        self._loads = {load.member: load for load in loads}
+        self._domains = {load.member: load.domain for load in loads}
+        self._fragments = fragments
+        self._now = [list(fragment.ensemble) for fragment in fragments]
+        self._mean = mean_level(loads)
+        self._order: list[int] = []
+        self._of: dict[Member, list[tuple[float, int]]] = {load.member: [] for load in loads}
+        for number, fragment in enumerate(fragments):
+            for member in fragment.ensemble if fragment.place_bytes else ():
+                if member in self._of:
+                    self._of[member].append((fragment.place_bytes, number))
+        for places in self._of.values():
+            places.sort()
+
+    @property
+    def farthest(self) -> float:
+        return farthest(self._loads.values())
+
+    def move(self) -> bool:
+        """Make the best move that helps; whether there is one."""
+        by_level = sorted(
+            self._loads.values(), key=lambda load: (load.level, load.member.bookie_id)
+        )
+        for source in reversed(by_level):
+            for target in by_level:
+                if source.level <= target.level:
+                    break
+                number = self._found(source, target) if target.takes else None
+                if number is not None:
+                    self._apply(number, source.member, target.member)
+                    return True
+        return False
+
+    def _found(self, source: Load, target: Load) -> int | None:
+        """A fragment whose place helps most, from one to the other (rule 3)."""
+        gap = source.level - target.level - _GAIN * self._mean
+        most = 2 * gap / (1 / source.capacity + 1 / target.capacity)
+        places = self._of[source.member]
+        best = bisect_right(places, (most / 2, len(self._fragments)))
+        end = bisect_right(places, (most, len(self._fragments)))
+        for at in chain(reversed(range(best)), range(best, end)):
+            _, number = places[at]
+            if self._may_take(number, source.member, target.member):
+                return number
+        return None
+
+    def _may_take(self, number: int, source: Member, target: Member) -> bool:
+        fragment, now = self._fragments[number], self._now[number]
+        ids = {member.bookie_id for member in now}
+        if target.bookie_id in ids or target in fragment.barred:
+            return False
+        after = [target if member == source else member for member in now]
+        return keeps_spread(fragment.quorum, now, after, self._domains)
+
+    def _apply(self, number: int, source: Member, target: Member) -> None:
+        size, now = self._fragments[number].place_bytes, self._now[number]
+        now[now.index(source)] = target
+        places = self._of[source]
+        del places[bisect_left(places, (size, number))]
+        insort(self._of[target], (size, number))
+        for member, change in ((source, -size), (target, size)):
+            load = self._loads[member]
+            self._loads[member] = replace(load, used=load.used + change)
+        self._order.append(number)
+
+    def outcome(self) -> Iterator[Move]:
+        """What all moves come to (rule 4)."""
+        for number in dict.fromkeys(self._order):
+            fragment = self._fragments[number]
+            for index, to in self._way(fragment, self._now[number]):
+                member = fragment.ensemble[index]
+                place = Place(fragment.ledger_id, fragment.first_entry_id, index, member)
+                yield Move(place, to)
+
+    def _way(self, fragment: Movable, now: Sequence[Member]) -> Sequence[tuple[int, Member]]:
+        """Who takes which place, in an order in which no step brings copies nearer together.
+
+        If there is none, in any that ends as far apart as before.
+        """
+        new = [member for member in now if member not in fragment.ensemble]
+        gone = [i for i, member in enumerate(fragment.ensemble) if member not in now]
+        ways = [
+            tuple(zip(order, takers, strict=True))
+            for order in islice(permutations(gone), _WAYS_MAX)
+            for takers in islice(permutations(new), _WAYS_MAX)
+        ]
+        kept = [way for way in ways if self._is_kept(fragment, way, len(way))]
+        gentle = (w for w in kept if all(self._is_kept(fragment, w, n) for n in range(len(w))))
+        return next(gentle, next(iter(kept), ()))
+
+    def _is_kept(self, fragment: Movable, way: Iterable[tuple[int, Member]], steps: int) -> bool:
+        """Whether copies are as far apart as before after so many steps."""
+        after = list(fragment.ensemble)
+        for index, to in islice(way, steps):
+            after[index] = to
+        return keeps_spread(fragment.quorum, fragment.ensemble, after, self._domains)
