@@ -49,7 +49,10 @@ class HandWriter:
     Attributes:
         sent: entry id -> value, whatever became of it.
         acked: ids that its caller was told.
+        word: what its values begin with.
     """
+
+    word = "entry"
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class HandWriter:
     def add(self, *indexes: int, acknowledges: bool = False) -> int:
         """A new entry, stored and counted on the bookies at ``indexes``; returns its id."""
         add = self.pending.push(1)
-        value = f"entry {add.first_entry_id}".encode()
+        value = f"{self.word} {add.first_entry_id}".encode()
         self.sent[add.first_entry_id] = value
         self._adds.append(add)
         self._records.append(self._encoded(add.first_entry_id, value))

@@ -116,9 +116,8 @@ MUTANTS = (
     Mutant(
         "a recovery's journal holds all between its first and its last record",
         f"{FOLDER}/journals_shown.py",
-        "        if not (reader.is_by_its_writer(first) and reader.is_by_its_writer(last)):\n"
-        "            return None\n",
-        "",
+        "        if not all(reader.is_by_its_writer(one) and self._counts(one)",
+        "        if not all(self._counts(one)",
         (f"{LOOKS}::test_a_journal_of_copies_is_read_record_by_record",),
     ),
     Mutant(

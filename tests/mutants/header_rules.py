@@ -171,8 +171,8 @@ MUTANTS = (
     Mutant(
         "a header is the record of what was confirmed",
         "ledger/recovery/journal_tail.py",
-        "if record.last_entry_id <= entry_id and not record.is_header:",
-        "if record.last_entry_id <= entry_id:",
+        "is_in_front = record.last_entry_id <= entry_id and not record.is_header",
+        "is_in_front = record.last_entry_id <= entry_id",
         (f"{JOURNALS}::test_a_header_is_no_record_of_what_was_confirmed",),
     ),
     Mutant(

@@ -24,8 +24,8 @@ MUTANTS = (
     Mutant(
         "records of another writer of the same term count",
         "log/reading/ledger_files.py",
-        "    is_live = is_own or record.term < ledger.term\n",
-        "    is_live = is_own or record.term <= ledger.term\n",
+        "    is_by_a_writer = record.term != ledger.term or record.token == ledger.token\n",
+        "    is_by_a_writer = True\n",
         (f"{JOURNALS}::test_records_of_another_writer_of_the_same_term_are_left_out",),
     ),
     Mutant(

@@ -18,8 +18,9 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_end import JournalEnds
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_reader import Head, JournalName, JournalReader
-from bkspark.log.reading.ledger_files import keep_newest
+from bkspark.log.reading.ledger_files import keep_owned
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.ownership import counts
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
 
@@ -55,7 +56,7 @@ class JournalsShown:
         """Count what another journal shows as well."""
         self.held += other.held
         for record in other.records.values():
-            keep_newest(self.records, record, ledger)
+            keep_owned(self.records, record, ledger)
         self.is_inline = self.is_inline if other.is_inline is None else other.is_inline
         self.damage = other.damage or self.damage
 
@@ -148,9 +149,12 @@ class _Journal:
         if head is None or last is None or not head.record.parts:
             return None
         first = head.record
-        if not (reader.is_by_its_writer(first) and reader.is_by_its_writer(last)):
+        if not all(reader.is_by_its_writer(one) and self._counts(one) for one in (first, last)):
             return None
         return (first.first_entry_id, last.last_entry_id), head.index
+
+    def _counts(self, record: AddRecord) -> bool:
+        return counts(self.ledger.fragments, record)
 
     def heads(self, shown: JournalsShown) -> Iterator[Head]:
         """Every good record; damage with something behind it is noted."""
@@ -180,11 +184,11 @@ def _add(shown: JournalsShown, journal: _Journal, ledger: LedgerMetadata) -> Non
     records: dict[int, AddRecord] = {}
     places: dict[int, int] = {}
     for head in journal.heads(shown):
-        keep_newest(records, head.record, ledger)
+        keep_owned(records, head.record, ledger)
         places[head.record.first_entry_id] = head.index
     for record in records.values():
         entries = (record.first_entry_id, record.last_entry_id)
         shown.held.append((entries, places[record.first_entry_id]))
         shown.is_inline = bool(record.parts)
         if record.attempts:
-            keep_newest(shown.records, record, ledger)
+            keep_owned(shown.records, record, ledger)

@@ -35,14 +35,15 @@ CACHE_PAGES = 64
 
 @dataclass(slots=True)
 class RecordReplies:
-    """A record that has an entry, and the messages of its parts found so far, by stripe.
+    """The record that has an entry, and the messages of its parts found so far, by stripe.
 
     Attributes:
+        ledger: tells which record counts, of those that have the entry (``ownership``).
         refused: records that are none of our writers', though their digests are right.
     """
 
     entry_id: int
-    term: int
+    ledger: LedgerMetadata
     refused: Sequence[AddRecord] = ()
     record: AddRecord | None = None
     messages: dict[int, bytes] = field(default_factory=dict)
@@ -52,12 +53,12 @@ class RecordReplies:
         return self.record is not None and len(self.messages) == len(self.record.parts)
 
     def take(self, page: Page) -> None:
-        """Add what ``page`` has of it; of two different records the later term's is the one."""
-        stored = page.record_of(self.entry_id)
-        if stored is None or stored.record.term > self.term or stored.record in self.refused:
+        """Add what ``page`` has of it."""
+        stored = page.counting(self.ledger, self.entry_id)
+        if stored is None or stored.record in self.refused:
             return
-        if self.record is None or stored.record.term > self.record.term:
-            self.record, self.messages = stored.record, {}
+        if self.record is None:
+            self.record = stored.record
         if stored.record == self.record:
             self.messages.update(stored.messages)
 
@@ -141,13 +142,13 @@ class EntryReader:
 
     def find(self, ledger: LedgerMetadata, entry_id: int) -> RecordReplies:
         """The record with ``entry_id``, whole if the bookies that answer give all of it."""
-        replies = RecordReplies(entry_id, ledger.term, self._refused)
+        replies = RecordReplies(entry_id, ledger, self._refused)
         asked_before = set()
         for member, page in self._pages:
             replies.take(page)
             if replies.is_whole:
                 return replies
-            if page.record_of(entry_id) is not None:
+            if page.counting(ledger, entry_id) is not None:
                 asked_before.add(member)
 
         def accept(member: Member, pages: list[NamedPage] | None) -> bool:
@@ -155,7 +156,7 @@ class EntryReader:
             for found in pages or ():
                 replies.take(found.page)
                 self._keep(member, found.page)
-            if not any(found.page.record_of(entry_id) for found in pages or ()):
+            if not any(found.page.counting(ledger, entry_id) for found in pages or ()):
                 self._note_problem(member)
             if replies.is_whole:
                 self._favourite = member

@@ -16,6 +16,8 @@ from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.ledger.journals import journal_reader
 from bkspark.ledger.journals.journal_reader import JournalReader, Span, StoredRecord
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.ownership import counts
 
 PAGE_BYTES = 2**20
 """What is decoded at once, if no single record is longer."""
@@ -45,6 +47,11 @@ class Page:
         if at >= 0 and entry_id <= self.records[at].record.last_entry_id:
             return self.records[at]
         return None
+
+    def counting(self, ledger: LedgerMetadata, entry_id: int) -> StoredRecord | None:
+        """The same, if it counts in ``ledger``: others lie in journals too (``ownership``)."""
+        stored = self.record_of(entry_id)
+        return stored if stored and counts(ledger.fragments, stored.record) else None
 
 
 @dataclass(frozen=True, slots=True)

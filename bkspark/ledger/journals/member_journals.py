@@ -79,7 +79,7 @@ class MemberJournals:
         """The pages that ``entry_id`` is on if it is here at all; None if there is no journal."""
         with self._root() as root:
             pages = self._pages(root, self._journals.values(), entry_id)
-            if not any(found.page.record_of(entry_id) for found in pages):
+            if not any(found.page.counting(ledger, entry_id) for found in pages):
                 new = self._find_journals(root, ledger)
                 pages += self._pages(root, new, entry_id)
         return pages if self._journals else None

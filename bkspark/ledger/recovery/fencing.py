@@ -28,7 +28,7 @@ from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.losses import not_shown
 from bkspark.protocol.ledger.member_tail import MemberTail
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, DigestSpec
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, DigestSpec, Fragment
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, Piece, later
 from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
 from bkspark.protocol.ledger.recovery_steps import (
@@ -52,6 +52,7 @@ class FenceAndRead:
         writer: whom to fence. A journal of a later term holds copies made by a recovery that did
             not close the ledger: whatever damage hides there, the writer never counted it, so what
             the writer's own journal lacks stays absent.
+        fragments: of the ledger: they tell which records count.
         journals: those that the metadata tells by their names.
     """
 
@@ -62,6 +63,7 @@ class FenceAndRead:
     digest: DigestSpec
     password: Password
     after: int
+    fragments: tuple[Fragment, ...]
     journals: tuple[str, ...] = ()
 
     def run(self, beat: Heartbeat = no_heartbeat) -> MemberTail | Failure:
@@ -110,7 +112,13 @@ class FenceAndRead:
         for name in found.names:
             try:
                 tails[name] = read_tail(
-                    root, name, digester, ledger_id=self.ledger_id, after=self.after, beat=beat
+                    root,
+                    name,
+                    digester,
+                    ledger_id=self.ledger_id,
+                    fragments=self.fragments,
+                    after=self.after,
+                    beat=beat,
                 )
             except CorruptDataError as error:
                 unclear.append(f"bookie {self.address.bookie_id}: {error.args[0]}")
@@ -190,6 +198,7 @@ class LookUp:
     """Find the newest record that ends at ``entry_id`` or in front of it; changes nothing.
 
     Attributes:
+        fragments: of the ledger: they tell which records count.
         journals: those that the metadata tells by their names.
     """
 
@@ -198,6 +207,7 @@ class LookUp:
     digest: DigestSpec
     password: Password
     entry_id: int
+    fragments: tuple[Fragment, ...]
     journals: tuple[str, ...] = ()
 
     def run(self, beat: Heartbeat = no_heartbeat) -> Shown | Failure:
@@ -220,6 +230,7 @@ class LookUp:
                     name,
                     digester,
                     ledger_id=self.ledger_id,
+                    fragments=self.fragments,
                     entry_id=self.entry_id,
                     beat=beat,
                 )

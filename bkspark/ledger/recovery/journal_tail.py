@@ -22,7 +22,8 @@ from bkspark.format.journal import Tail
 from bkspark.ledger.journals.journal_reader import JournalReader, StoredRecord
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.evidence import Stored
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment
+from bkspark.protocol.ledger.ownership import counts
 from bkspark.protocol.ledger.record import AddRecord, later
 
 IN_FLIGHT_BYTES_MAX = 2**31 + 64 * 2**20
@@ -68,12 +69,16 @@ def read_tail(
     digester: Digester,
     *,
     ledger_id: int,
+    fragments: Sequence[Fragment],
     after: int,
     beat: Heartbeat = no_heartbeat,
 ) -> JournalTail:
     """The records of journal ``name`` that begin after entry ``after`` and after its own LAC.
 
+    Those that do not count in the ledger are left out, once they have told what damage may hide.
+
     Args:
+        fragments: of the ledger.
         beat: called after each piece that was read.
 
     Raises:
@@ -91,6 +96,7 @@ def read_tail(
         behind = [stored for stored in again if stored is not None]
         hidden = _hidden(before + 1, damage, behind, reader.size)
         found += behind
+    found = [stored for stored in found if counts(fragments, stored.record)]
     summed_up = _summed_up(found, after)
     own = (stored.record for stored in found if reader.is_by_its_writer(stored.record))
     return replace(
@@ -125,21 +131,33 @@ def newest_record(
     digester: Digester,
     *,
     ledger_id: int,
+    fragments: Sequence[Fragment],
     entry_id: int,
     beat: Heartbeat = no_heartbeat,
 ) -> AddRecord | None:
     """The last record of journal ``name`` that ends at ``entry_id`` or before; None without one.
+
+    Args:
+        fragments: of the ledger, in which the record counts.
 
     Raises:
         As ``read_tail``.
     """
     reader = JournalReader(root, name, digester, ledger_id=ledger_id, beat=beat)
     back = reader.backwards(reader.stored, past_damage=True)
-    begin = next((found.begin for found in back if found.record.last_entry_id <= entry_id), 0)
+    begin = next(
+        (
+            found.begin
+            for found in back
+            if found.record.last_entry_id <= entry_id and counts(fragments, found.record)
+        ),
+        0,
+    )
     newest: AddRecord | None = None
     for stored in reader.forwards(reader.stored, begin):
         record = stored.record
-        if record.last_entry_id <= entry_id and not record.is_header:
+        is_in_front = record.last_entry_id <= entry_id and not record.is_header
+        if is_in_front and counts(fragments, record):
             newest = later(newest, record)
     return newest
 

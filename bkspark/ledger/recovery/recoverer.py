@@ -140,14 +140,12 @@ class Recoverer:
         ledger, address = self._ledger, self._known[instruction.member]
         writer = Writer.of(ledger)
         on_it = (address, ledger.digest, self._password)
-        journals = journals_of(ledger, instruction.member)
+        known = (ledger.fragments, journals_of(ledger, instruction.member))
         match instruction:
             case steps.Fence(index, _, after):
-                return fencing.FenceAndRead(
-                    ledger.ledger_id, writer, index, *on_it, after, journals
-                )
+                return fencing.FenceAndRead(ledger.ledger_id, writer, index, *on_it, after, *known)
             case steps.LookUp(_, entry_id):
-                return fencing.LookUp(ledger.ledger_id, *on_it, entry_id, journals)
+                return fencing.LookUp(ledger.ledger_id, *on_it, entry_id, *known)
         groups = instruction.groups
         holders = {member: self._known[member] for group in groups for member in group.holders}
         whose = (ledger.ledger_id, ledger.term, ledger.token, writer, instruction.index)

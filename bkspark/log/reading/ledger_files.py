@@ -20,6 +20,7 @@ from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_reader import JournalName
 from bkspark.ledger.journals.member_end import MemberEnd, member_end
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
+from bkspark.protocol.ledger.ownership import counts
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, first_entry_of
 
 logger = logging.getLogger(__name__)
@@ -186,7 +187,7 @@ def find_records(
         for record in records:
             if record.parts:
                 return (record,)
-            keep_newest(found, record, ledger)
+            keep_owned(found, record, ledger)
         chain = _chain(found, begin, stop)
         if chain is not None:
             return chain
@@ -243,14 +244,11 @@ def _journal_names(
     yield from (name for name in found.names if name != own)
 
 
-def keep_newest(found: dict[int, AddRecord], record: AddRecord, ledger: LedgerMetadata) -> None:
-    """Add ``record`` if it may be one of ``ledger``; of two with the same id, the later term's."""
-    is_own = (record.term, record.token) == (ledger.term, ledger.token)
-    # A journal may hold an older term's records, which recovery wrote back as they were.
-    is_live = is_own or record.term < ledger.term
-    other = found.get(record.first_entry_id)
-    is_newer = other is None or other.term < record.term
-    if is_live and is_newer and record.quorum == ledger.quorum and not record.is_confirmation:
+def keep_owned(found: dict[int, AddRecord], record: AddRecord, ledger: LedgerMetadata) -> None:
+    """Add ``record`` if it is the one that counts in ``ledger``, whatever else has its id."""
+    is_by_a_writer = record.term != ledger.term or record.token == ledger.token
+    is_one = is_by_a_writer and record.quorum == ledger.quorum and not record.is_confirmation
+    if is_one and counts(ledger.fragments, record):
         found[record.first_entry_id] = record
 
 

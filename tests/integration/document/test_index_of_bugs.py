@@ -23,6 +23,7 @@ RECOVERY = "integration/recovery/test_recovery.py"
 COMMITS = "integration/dataframe/test_interrupted_commits.py"
 FAILING = "integration/dataframe/test_failing_bookies.py"
 SETTLED = "integration/document/test_settled_decisions.py"
+LEFT_OVER = "integration/recovery/test_left_over_records.py"
 CONFLICTS = "conformance/test_conflicts.py"
 FACTS = "conformance/test_s3_facts.py"
 DUELS = "integration/recovery/test_duelling_recoverers.py"
@@ -160,6 +161,8 @@ INDEX: dict[str, tuple[str, ...]] = {
     ),
     # --- one id, several writers
     "RB-34": (
+        f"{LEFT_OVER}::test_rb_34_fenced_writers_that_still_have_their_disks_are_read_by_nobody",
+        f"{LEFT_OVER}::test_rb_34_each_bookie_alone_gives_the_owners_entries",
         f"{CHANGING}::test_a_reader_across_a_change_of_term_believes_only_terms_that_are_open",
         f"{SETTLED}::test_a_tail_reader_across_a_change_of_term_never_goes_back_nor_too_far",
     ),
@@ -285,7 +288,11 @@ INDEX: dict[str, tuple[str, ...]] = {
         f"{TAKEOVERS}::test_rb_44_the_tail_of_the_one_before_is_recovered_whole",
     ),
     "H42": ("integration/log/test_appenders.py::test_four_processes_found_a_log_and_append_to_it",),
-    "H43": (f"{SETTLED}::test_a_tail_reader_across_a_change_of_term_never_goes_back_nor_too_far",),
+    "H43": (
+        f"{SETTLED}::test_a_tail_reader_across_a_change_of_term_never_goes_back_nor_too_far",
+        f"{LEFT_OVER}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is",
+        f"{LEFT_OVER}::test_h43_what_was_found_absent_does_not_come_back",
+    ),
     "H44": (f"{HAZARDS}::test_h44_processes_that_were_forked_never_share_a_name",),
     # --- what was settled last
     "rotation": (

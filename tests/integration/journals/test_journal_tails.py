@@ -39,13 +39,15 @@ def newest_of(
         journal_of(writer),
         DIGESTER,
         ledger_id=writer.ledger_id,
+        fragments=writer.metadata.fragments,
         entry_id=entry_id,
         beat=beat,
     )
 
 
 def tail_of(root: BookieRoot, writer: HandWriter) -> JournalTail:
-    return read_tail(root, journal_of(writer), DIGESTER, ledger_id=writer.ledger_id, after=-1)
+    place = {"ledger_id": writer.ledger_id, "fragments": writer.metadata.fragments}
+    return read_tail(root, journal_of(writer), DIGESTER, **place, after=-1)
 
 
 def firsts(tail: JournalTail) -> list[int]:
@@ -174,6 +176,7 @@ def test_a_long_journal_is_read_in_pieces_with_a_sign_of_life_behind_each(
         journal_of(writer),
         DIGESTER,
         ledger_id=writer.ledger_id,
+        fragments=writer.metadata.fragments,
         after=-1,
         beat=lambda: beats.append(1),
     )

@@ -64,7 +64,8 @@ def claim(rig: Rig, writer: HandWriter, length: int) -> None:
 
 
 def tail_of(root: BookieRoot, writer: HandWriter) -> JournalTail:
-    return read_tail(root, journal_of(writer), DIGESTER, ledger_id=writer.ledger_id, after=-1)
+    place = {"ledger_id": writer.ledger_id, "fragments": writer.metadata.fragments}
+    return read_tail(root, journal_of(writer), DIGESTER, **place, after=-1)
 
 
 def test_a_recovery_reads_no_record_that_only_claims_to_be_long(

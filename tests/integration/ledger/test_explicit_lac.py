@@ -180,7 +180,8 @@ def test_the_end_of_a_journal_has_its_lac_and_no_group_for_it(
     address = keeper._cluster.addresses()[ledger.last_fragment.ensemble[0]]
     name = layout.journal(handle.ledger_id, ledger.term, ledger.token)
     with open_bookie(address).open_root() as root:
-        tail = read_tail(root, name, digester, ledger_id=handle.ledger_id, after=-1)
+        place = {"ledger_id": handle.ledger_id, "fragments": ledger.fragments}
+        tail = read_tail(root, name, digester, **place, after=-1)
     assert (tail.records, tail.last_add_confirmed) == ((), 1)
     assert tail.confirmed is not None
     assert (tail.confirmed.last_entry_id, tail.confirmed.length_bytes) == (1, 2)

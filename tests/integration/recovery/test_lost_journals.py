@@ -129,7 +129,8 @@ def test_a_header_is_no_record_of_what_was_confirmed(memory_rig: Rig) -> None:
     """Else the search for one would end at a bookie that has joined since."""
     writer = HandWriter(memory_rig)
     address = writer._address(0)
-    look = LookUp(writer.ledger_id, address, writer.metadata.digest, Password(), 5)
+    ledger = writer.metadata
+    look = LookUp(writer.ledger_id, address, ledger.digest, Password(), 5, ledger.fragments)
     assert look.run() == Shown(None)
     writer.add(0)
     found = look.run()

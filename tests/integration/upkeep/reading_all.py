@@ -15,7 +15,7 @@ from bkspark.ledger.journals.journal_reader import CHUNK_BYTES_MAX, JournalReade
 from bkspark.log.reading.ledger_files import (
     OpenBookies,
     find_records,
-    keep_newest,
+    keep_owned,
     members_of,
     placed_logs,
 )
@@ -158,7 +158,7 @@ def _add_records(
             stored = reader.stored(begin, end)
             is_corrupt = is_corrupt or stored is None
             if stored is not None:
-                keep_newest(shown.records, stored.record, ledger)
+                keep_owned(shown.records, stored.record, ledger)
         # What a killed writer or a power cut left half-written is nothing that is missing.
         if is_corrupt or reader.tail(CHUNK_BYTES_MAX) is Tail.CORRUPT:
             shown.problem = f"journal {name} is corrupt"
@@ -176,7 +176,7 @@ def _wanted(
     known: dict[int, AddRecord] = {}
     for records in shown:
         for record in records.values():
-            keep_newest(known, record, ledger)
+            keep_owned(known, record, ledger)
     entry_id, end = 0, (ledger.last_entry_id or 0) + 1
     while entry_id < end:
         if entry_id in known:

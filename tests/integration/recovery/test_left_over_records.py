@@ -1,0 +1,165 @@
+"""Records that older terms left over, in a ledger that goes on in later ones: nobody reads them.
+
+H43 in the numbers of steps that its shortest counterexamples take; RB-34.
+"""
+
+import pytest
+
+from bkspark.admin.auditing import journals_shown
+from bkspark.bookie.uri import open_bookie
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.password import Password
+from bkspark.errors import NotEnoughBookiesError
+from bkspark.format import layout
+from bkspark.ledger.recovery.fencing import LookUp
+from bkspark.log.reading.ledger_files import OpenBookies, find_records, keep_owned
+from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.recovery_steps import Shown
+from tests.integration.hand_writer import HandWriter, one_by_one, violations
+from tests.integration.recovery.successor import Successor
+from tests.integration.rig import Rig
+
+ALL = (0, 1, 2)
+
+
+@pytest.fixture
+def first(memory_rig: Rig) -> HandWriter:
+    """The writer of term 1: entry 0 is acknowledged, and all bookies know that."""
+    writer = HandWriter(memory_rig)
+    writer.add(*ALL, acknowledges=True)
+    writer.confirm(*ALL)
+    return writer
+
+
+def leave(writer: HandWriter, last: int, *indexes: int) -> None:
+    """Entries up to ``last`` that count nowhere: who writes them is fenced, or dies before."""
+    while writer.pending.last_add_pushed < last:
+        entry_id = writer.add()
+        for index in indexes:
+            writer.store(entry_id, index)
+
+
+def test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is(
+    first: HandWriter, memory_rig: Rig
+) -> None:
+    """In twenty steps: the first record that is found is the one."""
+    leave(first, 1, 0)
+    second = Successor(first, lost=first.names[:1])
+    assert second.end == 0
+    assert second.add(1, 2, acknowledges=True) == 1
+    with pytest.raises(NotEnoughBookiesError, match="entry 1 is in doubt"):
+        second.recover(run=one_by_one(lost=first.names[1:]))
+    assert second.recover().last_entry_id == 1
+    assert not violations(memory_rig, first.ledger_id, second.sent, second.acked)
+
+
+def test_h43_what_was_found_absent_does_not_come_back(first: HandWriter, memory_rig: Rig) -> None:
+    """In seventeen steps: the record of the highest term that is found is the one."""
+    leave(first, 1, 0)
+    second = Successor(first, lost=first.names[:1])
+    assert second.recover(run=one_by_one(lost=first.names[2:])).last_entry_id == 0
+    assert not violations(memory_rig, first.ledger_id, second.sent, second.acked)
+
+
+@pytest.mark.parametrize("third_writes", [False, True])
+def test_rb_34_fenced_writers_that_still_have_their_disks_are_read_by_nobody(
+    third_writes: bool, first: HandWriter, memory_rig: Rig
+) -> None:
+    """They store what they like, everywhere, in all later fragments, also while they are read."""
+    second = Successor(first)
+    leave(first, 4, *ALL)
+    second.add(*ALL)
+    second.add(*ALL, acknowledges=True)
+    second.confirm(*ALL)
+    with BookKeeper(memory_rig.uri) as keeper:
+        reader = keeper.open_ledger(first.ledger_id, recovery=False)
+        found = [entry.value for entry in reader.read()]
+    assert found == [second.sent[n] for n in range(3)]
+    third = Successor(second)
+    assert third.end == 2
+    leave(first, 6, *ALL)
+    leave(second, 6, *ALL)
+    if third_writes:
+        third.add(*ALL, acknowledges=True)
+    assert third.recover().last_entry_id == (3 if third_writes else 2)
+    assert not violations(memory_rig, first.ledger_id, third.sent, third.acked)
+
+
+def test_rb_34_each_bookie_alone_gives_the_owners_entries(
+    first: HandWriter, memory_rig: Rig
+) -> None:
+    second = Successor(first)
+    leave(first, 4, *ALL)
+    second.add(*ALL)
+    second.add(*ALL)
+    second.recover()
+    for kept in first.names:
+        memory_rig.faults.down = set(first.names) - {kept}
+        with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
+            found = [entry.value for entry in keeper.open_ledger(first.ledger_id).read()]
+        assert found == [second.sent[n] for n in range(3)]
+
+
+def test_a_reader_that_knows_the_older_journal_looks_for_the_owners(
+    first: HandWriter, memory_rig: Rig
+) -> None:
+    """All that is left is one bookie, whose older journal it has open since there was no other."""
+    with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
+        reader = keeper.open_ledger(first.ledger_id, recovery=False)
+        assert [entry.value for entry in reader.read()] == [first.sent[0]]
+        second = Successor(first)
+        leave(first, 1, *ALL)
+        second.add(*ALL, acknowledges=True)
+        second.confirm(*ALL)
+        assert reader.read_last_add_confirmed() == 1
+        memory_rig.faults.down = set(first.names[1:])
+        assert [entry.value for entry in reader.read(1, 1)] == [second.sent[1]]
+
+
+def test_an_audit_counts_no_record_that_is_left_over(first: HandWriter, memory_rig: Rig) -> None:
+    second = Successor(first)
+    leave(first, 4, *ALL)
+    second.add(*ALL)
+    second.recover()
+    ledger, member = memory_rig.ledger(first.ledger_id), second.metadata.last_fragment.ensemble[0]
+    folder = layout.journal_folder(first.ledger_id)
+    own = layout.journal(first.ledger_id, 1, first.metadata.token)
+    for name in memory_rig.names(member.bookie_id):
+        if name.startswith(folder) and name != own:
+            memory_rig.replace_file(member.bookie_id, name, None)
+    with open_bookie(first._address(0)).open_root() as root:
+        shown = journals_shown.show(root, member, ledger, first._digester, lambda: None, None)
+    assert [entries for entries, _ in shown.held] == [(0, 0)]
+
+
+def test_a_plan_takes_the_owners_record_wherever_it_is_met(
+    first: HandWriter, memory_rig: Rig
+) -> None:
+    second = Successor(first)
+    leave(first, 4, *ALL)
+    second.add(*ALL)
+    ledger = second.metadata
+    older, owned = (writer._records[1].record for writer in (first, second))
+    for order in ((older, owned), (owned, older)):
+        found: dict[int, AddRecord] = {}
+        for record in order:
+            keep_owned(found, record, ledger)
+        assert found == {1: owned}
+    with OpenBookies(second.cluster) as bookies:
+        [record] = find_records(bookies, ledger, Password(), begin=1, end=2)
+    assert record == owned
+
+
+def test_a_search_for_the_last_confirmed_record_passes_what_is_left_over(
+    first: HandWriter,
+) -> None:
+    second = Successor(first)
+    leave(first, 2, *ALL)
+    ledger = second.metadata
+    look = LookUp(
+        first.ledger_id, first._address(0), ledger.digest, Password(), 2, ledger.fragments
+    )
+    found = look.run()
+    assert isinstance(found, Shown)
+    assert found.record is not None
+    assert found.record.last_entry_id == 0

@@ -1,0 +1,105 @@
+"""Mutants of whose record an entry is taken from, in ledgers that more than one term wrote to."""
+
+from .mutant import Mutant
+
+UNIT = "tests/unit/protocol/test_ownership.py"
+LEFT = "tests/integration/recovery/test_left_over_records.py"
+GROUP = "tests/unit/ledger/handles/test_record_replies.py"
+OWNERSHIP = "protocol/ledger/ownership.py"
+
+TWENTY = f"{LEFT}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is"
+SEVENTEEN = f"{LEFT}::test_h43_what_was_found_absent_does_not_come_back"
+FENCED = f"{LEFT}::test_rb_34_fenced_writers_that_still_have_their_disks_are_read_by_nobody"
+ALONE = f"{LEFT}::test_rb_34_each_bookie_alone_gives_the_owners_entries"
+
+MUTANTS = (
+    Mutant(
+        "a record of any term counts",
+        OWNERSHIP,
+        "    if last < first:\n",
+        "    if first >= 0:\n",
+        (TWENTY, SEVENTEEN, f"{FENCED}[False]", f"{FENCED}[True]", ALONE),
+    ),
+    Mutant(
+        "a record of any term up to the owner's counts",
+        OWNERSHIP,
+        "range(next(named, FIRST_TERM), ",
+        "range(FIRST_TERM, ",
+        (
+            f"{UNIT}::test_an_older_term_counts_nowhere_behind_the_recovered_end_in_any_later_fragment",
+        ),
+    ),
+    Mutant(
+        "in the last fragment a record of any term counts",
+        OWNERSHIP,
+        "        return record.term == fragments[-1].term\n",
+        "        return True\n",
+        (
+            *(TWENTY, SEVENTEEN, f"{FENCED}[True]"),
+            f"{GROUP}::test_a_record_of_a_term_that_is_not_open_is_none",
+        ),
+    ),
+    Mutant(
+        "a record of any term from the owner's on counts",
+        OWNERSHIP,
+        "fragments[at].term + 1)\n",
+        "2**31)\n",
+        (f"{UNIT}::test_an_entry_is_the_last_writers_that_opened_at_it_or_in_front",),
+    ),
+    Mutant(
+        "the last token in front does not tell where a recovery moved what",
+        OWNERSHIP,
+        "for i in range(at, -1, -1) if fragments[i].token)",
+        "for i in range(at, -1, -1))",
+        (f"{UNIT}::test_what_a_recovery_moved_is_of_a_writer_in_front",),
+    ),
+    Mutant(
+        "a record counts by its first entry",
+        OWNERSHIP,
+        " and record.term in owners(fragments, last)\n",
+        "\n",
+        (f"{UNIT}::test_a_record_counts_only_with_all_its_entries",),
+    ),
+    Mutant(
+        "a confirmation counts by its term",
+        OWNERSHIP,
+        "    if last < first:\n        return True\n",
+        "",
+        (f"{UNIT}::test_a_confirmation_counts_for_ever",),
+    ),
+    Mutant(
+        "a recovery keeps what older terms left over",
+        "ledger/recovery/journal_tail.py",
+        "    found = [stored for stored in found if counts(fragments, stored.record)]\n",
+        "",
+        (TWENTY, SEVENTEEN, f"{FENCED}[True]"),
+    ),
+    Mutant(
+        "a recovery takes the length from what an older term left over",
+        "ledger/recovery/journal_tail.py",
+        "        if is_in_front and counts(fragments, record):\n",
+        "        if is_in_front:\n",
+        (f"{LEFT}::test_a_search_for_the_last_confirmed_record_passes_what_is_left_over",),
+    ),
+    Mutant(
+        "a bookie that shows an older term's record is not asked for another",
+        "ledger/journals/member_journals.py",
+        "if not any(found.page.counting(ledger, entry_id) for found in pages):",
+        "if not any(found.page.record_of(entry_id) for found in pages):",
+        (f"{LEFT}::test_a_reader_that_knows_the_older_journal_looks_for_the_owners",),
+    ),
+    Mutant(
+        "a plan takes the record that is met last",
+        "log/reading/ledger_files.py",
+        "    if is_one and counts(ledger.fragments, record):\n",
+        "    if is_one:\n",
+        (f"{LEFT}::test_a_plan_takes_the_owners_record_wherever_it_is_met",),
+    ),
+    Mutant(
+        "an audit counts what an older term left over",
+        "admin/auditing/journals_shown.py",
+        "reader.is_by_its_writer(one) and self._counts(one) for",
+        "reader.is_by_its_writer(one) for",
+        (f"{LEFT}::test_an_audit_counts_no_record_that_is_left_over",),
+    ),
+)
