@@ -6,9 +6,10 @@ to tell old from new: whoever still writes to it gets an error before its file h
 before anything counts it (R1). That error costs a living writer its bookie, though. Therefore only
 folders of ledgers whose record says CLOSED or DELETING are swept: no live writer has work there,
 and a repair that is hit begins again. That a listing does not name something, or that it is old,
-proves nothing (H14, RB-29). Whole files that no record names are another matter (R12); this never
-touches a file that has a name. Nor does it touch the metadata store, where pages of logs are left
-that nothing names: of writers that lost a race or died, of truncations and of deleted logs.
+proves nothing (H14, RB-29). Whole files that no record names are another matter (R12, "leaving");
+this never touches a file that has a name. Nor does anybody touch pages of logs that nothing names:
+of writers that lost a race or died, of truncations and of deleted logs. A page lists 64 ledgers, in
+a few kB, and a reader that holds an older record of its log may be about to look it up.
 """
 
 from collections.abc import Callable, Collection

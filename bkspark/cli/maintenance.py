@@ -59,6 +59,7 @@ _FREED = (
     Column("log", "log"),
     Column("files", "files"),
     Column("bytes", "bytes"),
+    Column("bookie", "bookie_id"),
     Column("reason", "reason"),
 )
 _DAMAGE = (
@@ -135,10 +136,11 @@ def collect(
     no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
 ) -> None:
-    """Free the space of what was deleted.
+    """Free the space of what was deleted, and of what nobody wants.
 
-    Of deleted ledgers and logs, of what retention, truncation and overwriting let go of, and of
-    writes that were aborted or killed. Can be killed at any point and run again, beside anything
+    Of deleted ledgers and logs, of what retention, truncation and overwriting let go of, of
+    writes that were aborted or killed, and of closed ledgers where they have no place any more, or
+    no record names a file. Can be killed at any point and run again, beside anything
     else. A bookie that is away is owed it until it is back. Exit status 1 if something is left.
     """
     session = session_of(context)

@@ -4,20 +4,29 @@ The rule: **an id is noted before the ledger's record goes, and for ever.** That
 proves nothing: its ledger may be just about to be made, and have files already. An id that is noted
 here had a record, which said DELETING; ids are given out once, so whatever bears it is a late
 writer's, and counts for nothing (R11, R13).
+
+A note that cannot be read says nothing: none of its ids counts as gone, none is added to it, and so
+no record goes that needs it. It stops nothing else.
 """
 
 from collections.abc import Collection, Iterable
 
 from bkspark.cluster.records import Records
+from bkspark.errors import CorruptDataError
 from bkspark.format import gone_record, layout
 from bkspark.format.gone_record import GoneIds
 from bkspark.metadata.contract import MetadataStore
 
 
 class GoneLedgers:
-    """What one metadata store says of ledgers that are gone."""
+    """What one metadata store says of ledgers that are gone.
+
+    Attributes:
+        unreadable: by key, why a note says nothing.
+    """
 
     def __init__(self, store: MetadataStore) -> None:
+        self.unreadable: dict[str, str] = {}
         self._store = store
         self._pages: Records[tuple[int, GoneIds]] = Records(
             store,
@@ -37,18 +46,36 @@ class GoneLedgers:
         pages = {ledger_id // layout.GONE_PAGE_LENGTH for ledger_id in wanted}
         return wanted & set().union(*map(self._page, pages))
 
-    def note(self, ledger_ids: Collection[int]) -> None:
-        """Add ids of ledgers whose records say DELETING, and of which nothing is left."""
+    def note(self, ledger_ids: Collection[int]) -> set[int]:
+        """Add ids of ledgers whose records say DELETING, and of which nothing is left.
+
+        Returns:
+            Those that are noted now; the notes of the others cannot be read.
+        """
+        noted: set[int] = set()
         for page in sorted({ledger_id // layout.GONE_PAGE_LENGTH for ledger_id in ledger_ids}):
             own = {i for i in ledger_ids if i // layout.GONE_PAGE_LENGTH == page}
 
-            def noted(
+            def with_own(
                 before: tuple[int, GoneIds] | None, page: int = page, own: set[int] = own
             ) -> tuple[int, GoneIds]:
                 return page, (before[1] if before else frozenset()) | own
 
-            self._pages.update(str(page), noted)
+            try:
+                self._pages.update(str(page), with_own)
+            except CorruptDataError as error:
+                self._step_over(page, error)
+            else:
+                noted |= own
+        return noted
 
     def _page(self, page: int) -> GoneIds:
-        seen = self._pages.get(str(page))
+        try:
+            seen = self._pages.get(str(page))
+        except CorruptDataError as error:
+            self._step_over(page, error)
+            return frozenset()
         return frozenset() if seen is None else seen.value[1]
+
+    def _step_over(self, page: int, error: CorruptDataError) -> None:
+        self.unreadable[layout.gone_key(page)] = str(error.args[0])

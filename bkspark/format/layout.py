@@ -48,6 +48,7 @@ _VERB = re.compile(r"[a-z]{1,32}")
 _LEDGER = re.compile(r"[0-7][0-9a-f]{15}")
 _SHARD = re.compile(r"[0-9a-f]{2}")
 _PAGE = re.compile(r"[0-9a-f]{8,16}-[0-9a-f]{32}")
+_ENTRY_LOG = re.compile(r"[0-9a-f]{32}-[0-9]{1,3}\.arrow")
 _JOURNAL = re.compile(r"([0-9a-f]{8})-[0-9a-f]{32}")
 
 CLUSTER_KEY = "cluster"
@@ -176,6 +177,11 @@ def entry_log(ledger_id: int, attempt_id: str, stripe: int) -> str:
     if not 0 <= stripe <= STRIPE_MAX:
         raise InvalidRequestError(f"stripe {stripe} is out of range")
     return f"{entries_folder(ledger_id)}/{token(attempt_id)}-{stripe}.arrow"
+
+
+def is_entry_log(name: str) -> bool:
+    """Whether the last part of a name is an entry log's."""
+    return _ENTRY_LOG.fullmatch(name) is not None
 
 
 def bookie_key(name: str) -> str:

@@ -24,7 +24,10 @@ from bkspark.protocol.ledger.quorum import Quorum
 
 KIND = "ledger"
 
-LAST_VERSION = 2
+LAST_VERSION = 3
+"""A record of a ledger that members have left: whoever does not know that must not drop it."""
+
+HEADERS_VERSION = 2
 """A record that says which members began their journals; all others stay of the first version."""
 
 
@@ -49,7 +52,10 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
     if metadata.laid_down is not None:  # came later: other records stay as they are
         value["laid_down"] = _encode_standing(metadata.laid_down)
     has_headers = any(fragment.has_headers for fragment in metadata.fragments)
-    version = LAST_VERSION if has_headers else envelope.VERSION
+    version = HEADERS_VERSION if has_headers else envelope.VERSION
+    if metadata.left:
+        value["left"] = sorted([one.bookie_id, one.incarnation] for one in metadata.left)
+        version = LAST_VERSION
     return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value, version=version)
 
 
@@ -77,6 +83,7 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
             transactions=fields.mapping("transactions", int),
             created_ms=fields.take("created_ms", int),
             laid_down=_decode_standing(fields),
+            left=_decode_left(fields),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
@@ -141,10 +148,18 @@ def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
     return value
 
 
+def _decode_left(fields: Fields) -> frozenset[Member]:
+    found = fields.take_or_none("left", list)
+    return frozenset(map(_decode_member, found or ()))
+
+
+def _decode_member(value: Any) -> Member:
+    bookie_id, incarnation = value
+    return Member(layout.bookie_id(bookie_id), layout.token(incarnation))
+
+
 def _decode_fragment(fields: Fields) -> Fragment:
-    members = []
-    for bookie_id, incarnation in fields.take("ensemble", list):
-        members.append(Member(layout.bookie_id(bookie_id), layout.token(incarnation)))
+    members = [_decode_member(value) for value in fields.take("ensemble", list)]
     token = fields.take_or_none("token", str)
     return Fragment(
         fields.take("first", int),

@@ -8,6 +8,13 @@ KILLED = "tests/integration/upkeep/test_killed_drivers.py"
 COMERS = "tests/integration/upkeep/test_late_comers.py"
 OWING = "tests/unit/protocol/test_deletion.py"
 PAGES = "tests/unit/protocol/test_paging.py"
+COPIES = "tests/integration/upkeep/test_collect_copies.py"
+BESIDE = "tests/integration/upkeep/test_collect_beside_repairs.py"
+LEAVING = "tests/unit/protocol/test_leaving.py"
+OVERTAKEN = f"{COPIES}::test_a_repair_that_copies_to_a_bookie_that_leaves_chooses_another"
+LAST = f"{COPIES}::test_the_last_bookie_that_is_free_keeps_what_it_has"
+KNOWS = f"{COPIES}::test_nothing_is_unnamed_while_a_member_may_know_of_more"
+DAMAGED_NOTE = f"{COLLECT}::test_a_damaged_note_of_gone_ledgers_stops_only_what_needs_it"
 AWAY = f"{COLLECT}::test_a_bookie_that_is_away_is_owed_the_deletion_and_the_record_waits_for_it"
 ANEW = f"{COLLECT}::test_the_plan_is_looked_at_anew"
 FENCED = f"{COMERS}::test_the_writer_is_fenced_on_a_bookie_before_anything_is_removed_there"
@@ -15,9 +22,141 @@ LATE = f"{COMERS}::test_files_that_a_late_task_makes_are_freed_by_the_next_colle
 
 MUTANTS = (
     Mutant(
+        "a member leaves that a fragment names",
+        "protocol/ledger/leaving.py",
+        " and member not in members_of(ledger)",
+        "",
+        (f"{LEAVING}::test_who_has_a_place_in_any_fragment_does_not_leave",),
+    ),
+    Mutant(
+        "an open ledger is left",
+        "protocol/ledger/leaving.py",
+        "ledger.state is LedgerState.CLOSED and member not in",
+        "member not in",
+        (f"{LEAVING}::test_only_closed_ledgers_are_left",),
+    ),
+    Mutant(
+        "who left is forgotten when the next one leaves",
+        "protocol/ledger/leaving.py",
+        "left=ledger.left.union(members)",
+        "left=frozenset(members)",
+        (f"{LEAVING}::test_who_has_left_gets_no_place_and_is_never_forgotten",),
+    ),
+    Mutant(
+        "who has left is given a place",
+        "protocol/ledger/metadata.py",
+        "            if not self.left.isdisjoint(fragment.ensemble):\n",
+        "            if False:\n",
+        (f"{LEAVING}::test_who_has_left_gets_no_place_and_is_never_forgotten",),
+    ),
+    Mutant(
+        "a repair chooses a bookie that has left the ledger",
+        "protocol/ledger/leaving.py",
+        "for member in registered if member in ledger.left}",
+        "for member in registered if member not in registered}",
+        (
+            f"{LEAVING}::test_a_bookie_that_was_set_up_anew_is_another_member",
+            f"{COPIES}::test_where_only_bookies_are_free_that_have_left_a_repair_says_so",
+        ),
+    ),
+    Mutant(
+        "a repair names the bookie that it was copying to, though it has left",
+        "admin/repairing/repair.py",
+        "in {m.bookie_id for m in staying} | begun | barred:",
+        "in {m.bookie_id for m in staying} | begun:",
+        (OVERTAKEN,),
+    ),
+    Mutant(
+        "copies go before the record says that their bookie has left",
+        f"{FOLDER}/letting_go.py",
+        "        if after != ledger:\n",
+        "        if False:\n",
+        (
+            f"{COPIES}::test_the_record_says_that_a_bookie_has_left_before_anything_goes",
+            OVERTAKEN,
+        ),
+    ),
+    Mutant(
+        "copies go though the record has changed meanwhile",
+        f"{FOLDER}/letting_go.py",
+        "                return set()  # the next time: what it says now may name them\n",
+        "                pass\n",
+        (f"{BESIDE}::test_a_bookie_that_is_named_meanwhile_keeps_what_it_has",),
+    ),
+    Mutant(
+        "copies go by the plan, whatever the record says by now",
+        f"{FOLDER}/letting_go.py",
+        "        members = leavers(ledger, holders, self._free)\n",
+        "        members = set(holders)\n",
+        (f"{BESIDE}::test_copies_that_are_named_behind_the_plan_stay",),
+    ),
+    Mutant(
+        "the last bookie that is free for a place leaves",
+        "protocol/ledger/leaving.py",
+        " and (member not in others or len(others) > 1):\n",
+        ":\n",
+        (f"{LEAVING}::test_the_last_that_is_free_does_not_leave", LAST),
+    ),
+    Mutant(
+        "who may not have a place keeps what it has",
+        "protocol/ledger/leaving.py",
+        " and (member not in others or len(others) > 1):\n",
+        " and len(others) > 1:\n",
+        (f"{LEAVING}::test_the_last_that_is_free_does_not_leave",),
+    ),
+    Mutant(
+        "copies go from where somebody is making them",
+        f"{FOLDER}/letting_go.py",
+        "        return [one for one in copies if one in now]\n",
+        "        return list(copies)\n",
+        (f"{COPIES}::test_a_bookie_on_which_copies_grow_is_left_alone",),
+    ),
+    Mutant(
+        "an entry log goes that a member may know of which is silent",
+        "protocol/ledger/leaving.py",
+        "    if not known or any(names is None for names in known):\n",
+        "    if not known:\n",
+        (f"{LEAVING}::test_nothing_is_unnamed_unless_every_member_has_told_all_it_knows", KNOWS),
+    ),
+    Mutant(
+        "an entry log goes that another member names",
+        f"{FOLDER}/unwanted.py",
+        "        return dict.fromkeys(names, 0) if is_all else None\n",
+        "        return dict.fromkeys(names, 0)\n",
+        (KNOWS,),
+    ),
+    Mutant(
+        "whatever lies among entry logs is one",
+        f"{FOLDER}/unwanted.py",
+        " for one in root.list(folder) if layout.is_entry_log(one)}",
+        " for one in root.list(folder)}",
+        (f"{COPIES}::test_what_is_none_of_ours_among_entry_logs_stays",),
+    ),
+    Mutant(
+        "a read looks only where it was planned to",
+        "log/reading/slice_reader.py",
+        "            others = self._others(item, tried)\n",
+        "            others = ()\n",
+        (f"{COPIES}::test_a_read_that_was_planned_before_all_its_bookies_were_left_goes_on",),
+    ),
+    Mutant(
+        "who has left is not stored",
+        "format/ledger_metadata.py",
+        "    if metadata.left:\n",
+        "    if False:\n",
+        (f"{COPIES}::test_where_only_bookies_are_free_that_have_left_a_repair_says_so",),
+    ),
+    Mutant(
+        "older versions may drop who has left",
+        "format/ledger_metadata.py",
+        "        version = LAST_VERSION\n",
+        "",
+        ("tests/unit/format/test_ledger_records.py::test_who_has_left_needs_the_newest_version",),
+    ),
+    Mutant(
         "files without a record are collected",
         f"{FOLDER}/garbage.py",
-        "GoneLedgers(cluster.store).among(others)",
+        "gone.among(others)",
         "others",
         (f"{COLLECT}::test_files_without_a_record_stay",),
     ),
@@ -73,8 +212,8 @@ MUTANTS = (
     Mutant(
         "a deleted ledger's record goes before its id is noted",
         f"{FOLDER}/collection.py",
-        "        self._gone.note(done)\n",
-        "",
+        "        noted = self._gone.note(done)\n",
+        "        noted = set(done)\n",
         (f"{COMERS}::test_an_id_is_noted_before_its_record_goes", LATE),
     ),
     Mutant(
@@ -174,5 +313,27 @@ MUTANTS = (
         "        is_as_made = cluster.ledgers.is_current(str(ledger_id), left.seen)\n",
         "        is_as_made = True\n",
         (f"{KILLED}::test_a_roll_does_not_list_a_ledger_that_was_collected",),
+    ),
+    Mutant(
+        "a record goes whose id could not be noted",
+        f"{FOLDER}/collection.py",
+        "        for ledger_id in sorted(noted):\n",
+        "        for ledger_id in done:\n",
+        (DAMAGED_NOTE,),
+    ),
+    Mutant(
+        "a damaged note stops a collection",
+        "cluster/gone_ledgers.py",
+        "            self._step_over(page, error)\n            return frozenset()\n",
+        "            raise\n",
+        (DAMAGED_NOTE,),
+    ),
+    Mutant(
+        "a damaged note is written anew",
+        "cluster/gone_ledgers.py",
+        "            try:\n                self._pages.update(str(page), with_own)\n",
+        "            try:\n                self._store.delete(layout.gone_key(page))\n"
+        "                self._pages.update(str(page), with_own)\n",
+        (DAMAGED_NOTE,),
     ),
 )

@@ -8,6 +8,8 @@ For so many ledgers at a time:
 3. Where nobody is owed anything any more ("deletion"), the id is noted as gone, and then the record
    goes.
 
+Then what is unwanted of ledgers that stay goes ("letting_go").
+
 At the end logs forget that they have dropped what is gone. Each step is done again, and does no
 harm, if whoever took it before died behind it, or takes it at the same time.
 """
@@ -17,8 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from bkspark.admin.collecting.freeing import Doomed, Free, Freed
-from bkspark.admin.collecting.garbage import Metadata
-from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind
+from bkspark.admin.collecting.garbage import LEDGERS_AT_ONCE, Metadata
+from bkspark.admin.collecting.letting_go import LettingGo
+from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
 from bkspark.admin.maintenance import Progress
 from bkspark.bookie.contract import Usage
 from bkspark.cluster.cluster import Cluster
@@ -31,8 +34,6 @@ from bkspark.protocol.ledger.deletion import members_of, owing
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.recovery_steps import Silence
 
-LEDGERS_AT_ONCE = 500
-
 
 @dataclass(slots=True)
 class Outcome:
@@ -43,6 +44,7 @@ class Outcome:
         owed: by ledger id, the bookies that have to be cleaned of it before it is forgotten.
         silent: bookies that do not answer, and why.
         problems: by ledger id and bookie id, why something may be left.
+        unreadable: by key, metadata records that some of it waits for, and what is wrong with them.
     """
 
     freed: int = 0
@@ -50,6 +52,7 @@ class Outcome:
     owed: dict[int, list[str]] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
     problems: dict[tuple[int, str], str] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
 
 class Collector:
@@ -70,14 +73,25 @@ class Collector:
         Raises:
             OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
         """
-        garbage = self._plan.garbage
-        progress(0, len(garbage))
+        garbage, unwanted = self._plan.garbage, self._plan.unwanted
+        total = len(garbage) + len(unwanted)
+        progress(0, total)
         for begin in range(0, len(garbage), LEDGERS_AT_ONCE):
             step = garbage[begin : begin + LEDGERS_AT_ONCE]
             self._take(step)
-            progress(begin + len(step), len(garbage))
+            progress(begin + len(step), total)
+        self._let_go(unwanted)
+        progress(total, total)
         for name in self._cluster.log_names():
             self._forget(name)
+
+    def _let_go(self, unwanted: Sequence[Unwanted]) -> None:
+        """Free what is unwanted of ledgers that stay."""
+        work = LettingGo(self._cluster, self._run, self._addresses, self.outcome.silent)
+        for begin in range(0, len(unwanted), LEDGERS_AT_ONCE):
+            work.take(unwanted[begin : begin + LEDGERS_AT_ONCE])
+        self.outcome.removed += work.outcome.removed
+        self.outcome.problems |= work.outcome.problems
 
     def _take(self, step: Sequence[Garbage]) -> None:
         # Anew: a plan is what was true when it was made.
@@ -90,12 +104,13 @@ class Collector:
         gone = self._gone.among(one.ledger_id for one in step if one.kind is Kind.GONE)
         cleaned = self._free(deleting, gone)
         done = [i for i, ledger in deleting.items() if not self._owed(ledger, cleaned[i])]
-        self._gone.note(done)
-        for ledger_id in done:
+        noted = self._gone.note(done)
+        for ledger_id in sorted(noted):
             if self._cluster.recoveries.get(str(ledger_id)) is not None:
                 self._cluster.store.delete(layout.recovery_key(ledger_id))
             self._cluster.store.delete(layout.ledger_key(ledger_id))
-        self.outcome.freed += len(done)
+        self.outcome.freed += len(noted)
+        self.outcome.unreadable |= self._gone.unreadable
 
     def _deleting(self, garbage: Garbage, metadata: Metadata) -> LedgerMetadata | None:
         """The record of a ledger that is garbage still, DELETING by now; None if it is not."""

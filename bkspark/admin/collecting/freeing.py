@@ -87,7 +87,8 @@ class Freed:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Remove all that a bookie has of ledgers whose records say DELETING, or are gone; picklable.
+    """Remove all that a bookie has of ledgers whose records say DELETING, or that it has left, or
+    are gone; picklable.
 
     A writer is fenced first, and the markers go last, in ascending order: so no marker is missing
     while there is something that it could vouch for (R11, R13).

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bkspark.admin.collecting.freeing import ListLedgers, Weigh
-from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind
+from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
+from bkspark.admin.collecting.unwanted import Unwantedness
 from bkspark.bookie.contract import Usage
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
@@ -24,6 +25,8 @@ from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.recovery_steps import Silence
 from bkspark.protocol.log.record import LogRecord
+
+LEDGERS_AT_ONCE = 500
 
 
 class Metadata:
@@ -44,12 +47,24 @@ class Metadata:
 
     def garbage(self, ledger_id: int) -> Garbage | None:
         """A ledger as garbage; None if it is not, or may be not."""
-        subject = f"ledger {ledger_id}"
+        ledger = self.ledger(ledger_id)
+        return None if ledger is None else self.judged(ledger)
+
+    def ledger(self, ledger_id: int) -> LedgerMetadata | None:
+        """What its record says; None if there is none, or none that can be read."""
         try:
             seen = self._cluster.ledgers.get(str(ledger_id))
-            return None if seen is None else self._judged(seen.value)
         except (CorruptDataError, InvalidRequestError) as error:
-            self.doubts[subject] = str(error.args[0])
+            self.doubts[f"ledger {ledger_id}"] = str(error.args[0])
+            return None
+        return None if seen is None else seen.value
+
+    def judged(self, ledger: LedgerMetadata) -> Garbage | None:
+        """A ledger as garbage, by its record; None if it is not, or may be not."""
+        try:
+            return self._judged(ledger)
+        except (CorruptDataError, InvalidRequestError) as error:
+            self.doubts[f"ledger {ledger.ledger_id}"] = str(error.args[0])
             return None
 
     def _judged(self, ledger: LedgerMetadata) -> Garbage | None:
@@ -86,9 +101,6 @@ def plan_collection(cluster: Cluster, run: Runner, *, made_before_ms: int) -> Co
     Raises:
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    metadata = Metadata(cluster, made_before_ms)
-    found = [metadata.garbage(ledger_id) for ledger_id in cluster.ledger_ids()]
-    garbage = {one.ledger_id: one for one in found if one is not None}
     addresses = list(cluster.addresses().values())
     answers = run([ListLedgers(address) for address in addresses])
     listed = dict(zip(addresses, answers, strict=True))
@@ -98,8 +110,23 @@ def plan_collection(cluster: Cluster, run: Runner, *, made_before_ms: int) -> Co
         if isinstance(answer, Silence)
     }
     present = {a: ids for a, ids in listed.items() if isinstance(ids, frozenset)}
+    metadata = Metadata(cluster, made_before_ms)
+    found = Unwantedness(cluster, run, present)
+    garbage: dict[int, Garbage] = {}
+    unwanted: list[Unwanted] = []
+    ids = cluster.ledger_ids()
+    for begin in range(0, len(ids), LEDGERS_AT_ONCE):
+        closed = []
+        for ledger in filter(None, map(metadata.ledger, ids[begin : begin + LEDGERS_AT_ONCE])):
+            one = metadata.judged(ledger)
+            if one is not None:
+                garbage[one.ledger_id] = one
+            elif ledger.state is LedgerState.CLOSED:
+                closed.append(ledger)
+        unwanted += found.found(closed)
     others = set().union(*present.values()) - garbage.keys()
-    garbage |= {i: Garbage(i, Kind.GONE) for i in GoneLedgers(cluster.store).among(others)}
+    gone = GoneLedgers(cluster.store)
+    garbage |= {i: Garbage(i, Kind.GONE) for i in gone.among(others)}
     where = {address: ids & garbage.keys() for address, ids in present.items()}
     weights = run([Weigh(address, tuple(sorted(ids))) for address, ids in where.items()])
     usage: dict[int, Usage] = {}
@@ -110,6 +137,7 @@ def plan_collection(cluster: Cluster, run: Runner, *, made_before_ms: int) -> Co
         tuple(replace(garbage[i], usage=usage.get(i, Usage())) for i in sorted(garbage)),
         {address.bookie_id: frozenset(ids) for address, ids in where.items()},
         silent,
-        metadata.doubts,
+        metadata.doubts | {f"metadata record {k}": why for k, why in gone.unreadable.items()},
         made_before_ms,
+        tuple(unwanted),
     )

@@ -7,6 +7,7 @@ from enum import Enum
 
 from bkspark.admin.maintenance import Facts
 from bkspark.bookie.contract import Usage
+from bkspark.protocol.ledger.metadata import Member
 
 
 class Kind(Enum):
@@ -47,7 +48,35 @@ class Garbage:
             "log": self.log,
             "files": self.usage.files,
             "bytes": self.usage.bytes,
+            "bookie_id": "",
             "reason": REASONS[self.kind],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """What a bookie has of a closed ledger that nobody wants.
+
+    Attributes:
+        names: entry logs that no record names; empty if the member is in no fragment, and nothing
+            that it has is wanted.
+    """
+
+    ledger_id: int
+    member: Member
+    usage: Usage
+    names: tuple[str, ...] = ()
+
+    @property
+    def row(self) -> Facts:
+        reason = "no record names these entry logs" if self.names else "it has no place in it"
+        return {
+            "ledger_id": self.ledger_id,
+            "log": "",
+            "files": self.usage.files,
+            "bytes": self.usage.bytes,
+            "bookie_id": self.member.bookie_id,
+            "reason": reason,
         }
 
 
@@ -61,6 +90,7 @@ class CollectPlan:
         silent: bookies that cannot be asked now, and why.
         doubts: by subject, why something stays that may be garbage.
         made_before_ms: ledgers that no log names are garbage if they were made before.
+        unwanted: of ledgers that stay, by ledger id.
     """
 
     garbage: tuple[Garbage, ...]
@@ -68,10 +98,12 @@ class CollectPlan:
     silent: Mapping[str, str] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
     made_before_ms: int = 0
+    unwanted: tuple[Unwanted, ...] = ()
 
     @property
     def usage(self) -> Usage:
-        return sum((one.usage for one in self.garbage), Usage())
+        ledgers = sum((one.usage for one in self.garbage), Usage())
+        return sum((one.usage for one in self.unwanted), ledgers)
 
     @property
     def facts(self) -> Facts:
@@ -81,6 +113,8 @@ class CollectPlan:
             "files": self.usage.files,
             "bytes": self.usage.bytes,
             **{kind.value: kinds[kind] for kind in Kind},
+            "copies": sum(not one.names for one in self.unwanted),
+            "strays": sum(len(one.names) for one in self.unwanted),
             "bookies": sorted(self.found),
             "silent": sorted(self.silent),
         }

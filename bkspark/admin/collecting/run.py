@@ -33,7 +33,9 @@ def collect(
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Free what deleted ledgers, truncations, overwrites and aborted writes have left behind.
+    """Free what deleted ledgers, truncations, overwrites and aborted writes have left behind, and
+    what nobody wants of closed ledgers: copies where they have no place any more, and entry logs
+    that no record names.
 
     May be killed at any point and run again, and at once with anything else.
 
@@ -49,7 +51,8 @@ def collect(
     runner = telling(run, tell)
     made_before_ms = began_ms - int(open_grace * 1000)
     plan = plan_collection(cluster, runner, made_before_ms=made_before_ms)
-    rows = {"ledgers": [garbage.row for garbage in plan.garbage]}
+    unwanted = [one.row for one in plan.unwanted]
+    rows = {"ledgers": [*(garbage.row for garbage in plan.garbage), *unwanted]}
     if dry_run:
         return Report(VERB, plan.facts, details=rows)
     work = Collector(cluster, plan, runner)
@@ -82,5 +85,6 @@ def _left(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Iterato
         yield Left(f"ledger {ledger_id}", f"on {bookie_id}: {problem}")
     for ledger_id, bookie_ids in sorted(outcome.owed.items()):
         yield Left(f"ledger {ledger_id}", f"to be freed on {', '.join(bookie_ids)}")
-    for subject, reason in sorted(plan.doubts.items()):
+    waiting = {f"metadata record {key}": why for key, why in outcome.unreadable.items()}
+    for subject, reason in sorted({**plan.doubts, **waiting}.items()):
         yield Left(subject, reason)

@@ -32,7 +32,7 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger import repairing
+from bkspark.protocol.ledger import leaving, repairing
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.repairing import Standing, Way
 
@@ -197,12 +197,14 @@ class Repair:
             for one in self._begun
             if one.task.step.need.place.is_beside(place)
         }
-        used = begun | task.avoid | {place.member.bookie_id}
+        barred = leaving.barred(ledger, self._cluster.addresses())
+        used = begun | barred | task.avoid | {place.member.bookie_id}
         target = task.kept
-        if target is None or target.bookie_id in {m.bookie_id for m in staying} | begun:
+        if target is None or target.bookie_id in {m.bookie_id for m in staying} | begun | barred:
             target = successors.beside(staying, used, task.step.to)
         if target is None:
             said = f"; {task.problem}" if task.problem else ""
+            said += f"; for ever left it has {', '.join(sorted(barred))}" if barred else ""
             who, how = "no other bookie can", " (bookie add URL)"
             if task.step.to:
                 who, how = f"bookie {task.step.to} cannot", ""

@@ -61,6 +61,7 @@ class Slice:
     Attributes:
         first_entry_id: entry id of row 0 of the file.
         replicas: where it should be, in the order to try.
+        metadata_uri: who says where else it is by now, if none of them gives it.
     """
 
     ledger_id: int
@@ -69,6 +70,7 @@ class Slice:
     begin_row: int
     end_row: int
     replicas: tuple[BookieAddress, ...]
+    metadata_uri: str = ""
 
     @property
     def length_bytes(self) -> int:
@@ -81,7 +83,7 @@ class Slice:
 class ReadTask:
     """What one task reads, one slice after the other; picklable.
 
-    It needs no metadata store but for inline rows.
+    It needs no metadata store but for inline rows, and for what has moved since it was planned.
     """
 
     slices: tuple[Slice | InlineSlice, ...]
@@ -252,7 +254,8 @@ class _Planner:
             rows = _rows_between(log, first, stripe_count, begin, end)
             if rows:
                 replicas = self._bookies.located(placed.window)
-                yield Slice(ledger.ledger_id, log, first, rows.start, rows.stop, replicas)
+                uri = self._cluster.uri
+                yield Slice(ledger.ledger_id, log, first, rows.start, rows.stop, replicas, uri)
 
     def marked(self, tasks: list[ReadTask]) -> list[ReadTask]:
         """``tasks``, those that share an inline ledger told where their parts begin."""

@@ -2,14 +2,15 @@
 
 Each slice is read from the first replica that is good. A replica that is missing, unreadable or
 corrupt is remembered and told to the log; the next one serves, from the block where the first gave
-up (protocol document, "Reading"). What none gives is an error, unless the reader asked for less;
-it is never left out in silence (H31).
+up (protocol document, "Reading"). Where none gives it, the ledger's record is read again: others
+may have the places by now, and what their predecessors had may be freed (RB-22). What none gives
+then is an error, unless the reader asked for less; it is never left out in silence (H31).
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from bkspark.bookie.contract import BookieAddress, ReadableRoot
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
-from bkspark.errors import CorruptDataError, NoSuchLedgerError
+from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import ENTRY_COLUMN, LEDGER_COLUMN, OFFSET_COLUMN
 from bkspark.format.entry_log import Block
@@ -86,6 +87,7 @@ class SliceReader:
         ledger: LedgerToRead,
         channels: dict[str, BookieClient],
         cleanup: ExitStack,
+        tried: tuple[BookieAddress, ...] = (),
     ) -> Iterator[pa.RecordBatch]:
         def opened(address: BookieAddress) -> AbstractContextManager[ReadableRoot]:
             channel = _channel(address, channels, cleanup)
@@ -110,7 +112,36 @@ class SliceReader:
                 yield batch
                 row += batch.num_rows
         except NoGoodSourceError:
-            self._lose(item, row, ledger)
+            tried = (*tried, *item.replicas)
+            others = self._others(item, tried)
+            if others:
+                rest = replace(item, begin_row=row, replicas=others)
+                yield from self._read_slice(rest, ledger, channels, cleanup, tried)
+            else:
+                self._lose(item, row, ledger)
+
+    def _others(self, item: Slice, tried: Collection[BookieAddress]) -> tuple[BookieAddress, ...]:
+        """Bookies that have got places since the slice was planned, but for those ``tried``.
+
+        Raises:
+            BookKeeperError: that cannot be told, and rows may be left out: unknown is never absent.
+        """
+        if not item.metadata_uri:
+            return ()
+        try:
+            with Cluster(item.metadata_uri) as cluster:
+                ledger = cluster.ledger(item.ledger_id).value
+                addresses = cluster.addresses()
+        except NoSuchLedgerError:
+            return ()
+        except BookKeeperError:
+            if self.fails_on_loss:
+                return ()
+            raise
+        ensemble = ledger.fragment_of(item.first_entry_id).ensemble
+        window = [ensemble[index] for index in ledger.quorum.write_set(item.entry_log.stripe)]
+        found = [addresses[member] for member in window if member in addresses]
+        return tuple(address for address in found if address not in tried)
 
     def _read_listed(
         self, cluster: Cluster, item: InlineSlice, ledger: LedgerToRead

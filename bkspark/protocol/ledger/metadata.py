@@ -135,6 +135,7 @@ class LedgerMetadata:
         length_bytes: sum of the payload bytes up to ``last_entry_id``; None unless CLOSED.
         transactions: last committed version per application among the ledger's records.
         laid_down: where an OPEN ledger stands that nobody writes to; None if somebody may.
+        left: members that never get a place in it again ("leaving").
     """
 
     ledger_id: int
@@ -151,6 +152,7 @@ class LedgerMetadata:
     transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
     created_ms: int = 0
     laid_down: Standing | None = None
+    left: frozenset[Member] = frozenset()
 
     def __post_init__(self) -> None:
         if self.ledger_id < 0 or self.term < FIRST_TERM:
@@ -186,6 +188,8 @@ class LedgerMetadata:
                 f"{self.term}: {terms[1:-1]}"
             )
         for fragment in self.fragments:
+            if not self.left.isdisjoint(fragment.ensemble):
+                raise InvalidRequestError(f"ledger {self.ledger_id} names a member that has left")
             ids = {member.bookie_id for member in fragment.ensemble}
             if len(fragment.ensemble) != self.quorum.ensemble_size or len(ids) != len(
                 fragment.ensemble

@@ -12,8 +12,8 @@ have is found elsewhere: after that time, or at once where another one lacks som
 
 Rule 3. A repair changes one place of one fragment, for one that has the copies already, durable and
 looked at. It is stored by compare-and-set on the very record that was read before anything was
-copied. So whoever loses that race has changed nothing: what it has copied is named by nobody, and
-is never removed either, because another repair may have counted it.
+copied. So whoever loses that race has changed nothing: what it has copied is named by nobody. No
+repair removes it, because another one may have counted it; who has left the ledger gets no place.
 
 Rule 4. The worst comes first: entries with one copy left, then those with two, and so on. Those
 with none come last: others need not wait for what may be in vain.
@@ -123,7 +123,7 @@ def replaced(ledger: LedgerMetadata, place: Place, successor: Member) -> LedgerM
 
     Raises:
         InvalidRequestError: it is not closed, somebody else has the place, or ``successor`` has
-            another one of the fragment.
+            another one of the fragment, or has left the ledger ("leaving").
     """
     fragment = fragment_at(ledger, place)
     if fragment is None:

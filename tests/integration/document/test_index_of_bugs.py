@@ -35,6 +35,7 @@ CALLS = "unit/bookie/test_posix_calls.py"
 CHANGING = "integration/ledger/test_readers_of_changing_ledgers.py"
 AUDITS = "integration/upkeep/test_audit.py"
 REPAIRS = "integration/upkeep/test_repair.py"
+COPIES = "integration/upkeep/test_collect_copies.py"
 DELETIONS = "integration/log/test_interrupted_deletions.py"
 
 INDEX: dict[str, tuple[str, ...]] = {
@@ -155,6 +156,11 @@ INDEX: dict[str, tuple[str, ...]] = {
     "RB-29": (
         "integration/faults/test_leftovers.py::test_h14_what_no_listing_names_is_left_alone",
         "integration/faults/test_leftovers.py::test_a_bookie_that_is_away_is_reported_and_stops_no_other",
+    ),
+    "RB-30": (
+        f"{COPIES}::test_a_repair_that_copies_to_a_bookie_that_leaves_chooses_another",
+        "integration/upkeep/test_collect_beside_repairs.py::"
+        "test_a_bookie_that_is_named_meanwhile_keeps_what_it_has",
     ),
     "RB-42": (
         f"{CHANGING}::test_h33_a_reader_of_a_ledger_that_is_deleted_says_so_and_skips_nothing",

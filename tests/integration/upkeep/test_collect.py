@@ -13,7 +13,7 @@ from bkspark.bookie.posix import path_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
-from bkspark.format import layout
+from bkspark.format import gone_record, layout
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.log.batch.commit import abort, commit
 from bkspark.protocol.ledger.metadata import LedgerState
@@ -201,6 +201,30 @@ def test_a_record_that_cannot_be_read_keeps_what_it_is_about_and_nothing_else(ri
     assert gone(rig) == {ledger_id}
     assert rig.rows() == flat(PARTITIONS)
     assert collected(rig).done["ledgers"] == 1
+
+
+def test_a_damaged_note_of_gone_ledgers_stops_only_what_needs_it(rig: Rig) -> None:
+    """Nothing counts as gone by it, nothing is added to it, and copies elsewhere go."""
+    late, ledger_id = deleted_ledger(rig), deleted_ledger(rig)
+    with BookKeeper(rig.uri) as keeper:
+        log = keeper.create_log(NAME)
+        sent = fill(log, 1, 1)
+        log.truncate(before_offset=1)
+        with Cluster(rig.uri) as cluster:
+            key = layout.gone_key(0)
+            version = cluster.store.put(key, b"damaged", None)
+            put(rig, "bookie-1", layout.term_marker(999, 1))
+            report = verbs.collect(rig.uri)
+            assert [left.subject for left in report.left] == [f"metadata record {key}"]
+            assert (report.done["ledgers"], report.done["files"] > 6) == (0, True)
+            assert {late, ledger_id} < set(ids_in_metadata(rig))
+            stored = cluster.store.get(key)
+            assert stored is not None
+            assert stored.value == b"damaged"
+            assert layout.term_marker(999, 1) in rig.names("bookie-1")
+            cluster.store.put(key, gone_record.encode(0, frozenset(), "0" * 32), version)
+        assert collected(rig).done["ledgers"] == 3
+        assert values(log) == sent[1:]
 
 
 # --- bookies that are away ------------------------------------------------------------------------

@@ -1,0 +1,122 @@
+"""Freeing what is unwanted of ledgers that stay.
+
+A copy on a bookie that the ledger has left goes behind a compare-and-set on the ledger's record
+(``protocol.ledger.leaving``, rule 2), which is read and looked at anew for that. A bookie on which
+there is more of it, or less, than when the plan was made is left alone: somebody may be copying
+there, and would have to begin again. That is manners; a repair that is overtaken all the same loses
+nothing but time.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bkspark.admin.collecting.freeing import Doomed, Free, Freed
+from bkspark.admin.collecting.plan import Unwanted
+from bkspark.admin.collecting.unwanted import FreeEntryLogs, free_members, weighed
+from bkspark.bookie.contract import BookieAddress, Usage
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import CorruptDataError, MetadataVersionError
+from bkspark.ledger.recovery.running import Instruction, Runner
+from bkspark.protocol.ledger.leaving import leavers, left_by
+from bkspark.protocol.ledger.metadata import Member
+
+IN_USE = "it changes there: somebody may be making copies"
+
+
+@dataclass(slots=True)
+class LetGo:
+    """What was freed of ledgers that stay.
+
+    Attributes:
+        problems: by ledger id and bookie id, why something is left.
+    """
+
+    removed: Usage = field(default_factory=Usage)
+    problems: dict[tuple[int, str], str] = field(default_factory=dict)
+
+
+class LettingGo:
+    """Frees what is unwanted; looks at records anew, and changes them first where it has to.
+
+    Args:
+        addresses: of those that may be asked.
+        silent: ids of bookies that do not answer.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        run: Runner,
+        addresses: Mapping[Member, BookieAddress],
+        silent: Collection[str],
+    ) -> None:
+        self.outcome = LetGo()
+        self._cluster = cluster
+        self._run = run
+        self._addresses = addresses
+        self._free = {m for m in free_members(cluster) if m.bookie_id not in silent}
+
+    def take(self, step: Sequence[Unwanted]) -> None:
+        """Free it.
+
+        Raises:
+            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+        """
+        here = [one for one in step if one.member in self._addresses]
+        copies = self._as_planned([one for one in here if not one.names])
+        doomed: dict[Member, list[Doomed]] = {}
+        for ledger_id in sorted({one.ledger_id for one in copies}):
+            for member in self._leave(ledger_id, copies):
+                doomed.setdefault(member, []).append(Doomed(ledger_id))
+        strays: dict[Member, list[Unwanted]] = {}
+        for one in here:
+            if one.names:
+                strays.setdefault(one.member, []).append(one)
+        orders: list[Instruction[object]] = [
+            *(Free(self._addresses[member], tuple(own)) for member, own in doomed.items()),
+            *(FreeEntryLogs(self._addresses[member], tuple(own)) for member, own in strays.items()),
+        ]
+        for order, answer in zip(orders, self._run(orders), strict=True):
+            self._note(order.address.bookie_id, answer)
+
+    def _as_planned(self, copies: Sequence[Unwanted]) -> list[Unwanted]:
+        """Those of which there is as much as when the plan was made."""
+        orders: dict[BookieAddress, list[int]] = {}
+        for one in copies:
+            orders.setdefault(self._addresses[one.member], []).append(one.ledger_id)
+        now = set(weighed(self._run, orders))
+        for one in copies:
+            if one not in now:
+                self.outcome.problems[one.ledger_id, one.member.bookie_id] = IN_USE
+        return [one for one in copies if one in now]
+
+    def _leave(self, ledger_id: int, copies: Iterable[Unwanted]) -> set[Member]:
+        """Who has left a ledger by its record, of those with unwanted copies of it."""
+        try:
+            seen = self._cluster.ledgers.get(str(ledger_id))
+        except CorruptDataError:
+            return set()  # the plan tells of it
+        if seen is None:
+            return set()
+        ledger = seen.value
+        holders = [one.member for one in copies if one.ledger_id == ledger_id]
+        members = leavers(ledger, holders, self._free)
+        after = left_by(ledger, members)
+        if after != ledger:
+            try:
+                self._cluster.ledgers.replace(str(ledger_id), after, seen)
+            except MetadataVersionError:
+                return set()  # the next time: what it says now may name them
+        return members
+
+    def _note(self, bookie_id: str, answer: object) -> None:
+        if isinstance(answer, Freed):
+            self.outcome.removed += sum(answer.removed.values(), Usage())
+            for ledger_id, problem in answer.problems.items():
+                self.outcome.problems[ledger_id, bookie_id] = problem
+        elif isinstance(answer, Mapping):
+            for ledger_id, done in answer.items():
+                if isinstance(done, Usage):
+                    self.outcome.removed += done
+                else:
+                    self.outcome.problems[ledger_id, bookie_id] = done

@@ -1,0 +1,202 @@
+"""What may go of ledgers that stay: copies that they have left, and entry logs that none names.
+
+Which that is, and why, is said in ``protocol.ledger.leaving``. Here it is found: listings nominate,
+records decide.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bkspark.admin.auditing import journals_shown
+from bkspark.admin.auditing.files import name_of, named_logs
+from bkspark.admin.auditing.holding import roles_of
+from bkspark.admin.auditing.look import lacking, slim
+from bkspark.admin.collecting.freeing import Weigh
+from bkspark.admin.collecting.plan import Unwanted
+from bkspark.admin.noted_damage import NotedDamage, marks_of
+from bkspark.bookie.contract import BookieAddress, BookieRoot, Usage
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.format import layout
+from bkspark.format.damage_record import Mark
+from bkspark.format.digest import for_showing
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.deletion import members_of
+from bkspark.protocol.ledger.leaving import leavers, unnamed
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+
+
+@dataclass(frozen=True, slots=True)
+class ShowEntryLogs:
+    """Look on one bookie which entry logs of some closed ledgers its records name; picklable.
+
+    Attributes:
+        marks: what scrubs found damaged there, by ledger id.
+        lists: whether only what is there and not named is asked for; else all that is named.
+    """
+
+    address: BookieAddress
+    ledgers: tuple[LedgerMetadata, ...]
+    lists: bool = True
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, dict[str, int]]:
+        """Names by ledger id, without ledgers that it gives no sure answer about; and their sizes,
+        0 if they were not looked at.
+
+        Runs on: driver thread | executor.
+        """
+        found: dict[int, dict[str, int]] = {}
+        try:
+            with open_bookie(self.address).open_root() as root:
+                for ledger in self.ledgers:
+                    look = self._listed if self.lists else self._named
+                    names = look(root, ledger, beat)
+                    if names is not None:
+                        found[ledger.ledger_id] = names
+                    beat()
+        except (BookieUnavailableError, InvalidRequestError):
+            return found
+        return found
+
+    def _listed(
+        self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat
+    ) -> dict[str, int] | None:
+        """Entry logs that its own records do not name; None if there is none."""
+        folder = layout.entries_folder(ledger.ledger_id)
+        listed = {f"{folder}/{one}" for one in root.list(folder) if layout.is_entry_log(one)}
+        if not listed:
+            return None
+        names = listed.difference(self._shown(root, ledger, beat)[0])
+        return {name: root.size(name) or 0 for name in names} or None
+
+    def _named(
+        self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat
+    ) -> dict[str, int] | None:
+        """All that its records name; None if there may be records that it does not show."""
+        names, is_all = self._shown(root, ledger, beat)
+        return dict.fromkeys(names, 0) if is_all else None
+
+    def _shown(
+        self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat
+    ) -> tuple[set[str], bool]:
+        member, mark = self.address.member, self.marks.get(ledger.ledger_id)
+        shown = journals_shown.show(root, member, ledger, for_showing(ledger.digest), beat, mark)
+        names = {name_of(ledger, log) for log in named_logs(ledger, shown.records.values())}
+        # Records that hold their rows are not read one by one, so they may hide others.
+        is_sure = not (shown.problem or shown.damage or shown.is_inline)
+        roles = roles_of(ledger, member)
+        return names, is_sure and not any(any(lacking(r, shown, ledger)) for r in roles)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeEntryLogs:
+    """Remove entry logs of closed ledgers that no record names; picklable."""
+
+    address: BookieAddress
+    unwanted: tuple[Unwanted, ...]
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, Usage | str]:
+        """By ledger id: what is removed, or why something may be left.
+
+        Runs on: driver thread | executor.
+        """
+        done: dict[int, Usage | str] = {}
+        for one in self.unwanted:
+            removed = Usage()
+            try:
+                with open_bookie(self.address).open_root() as root:
+                    for name in one.names:
+                        size = root.size(name)
+                        if size is not None and root.delete(name):
+                            removed += Usage(1, size)
+                        beat()
+                done[one.ledger_id] = removed
+            except BookieUnavailableError as error:
+                done[one.ledger_id] = str(error)
+        return done
+
+
+class Unwantedness:
+    """Finds what is not wanted of closed ledgers.
+
+    Args:
+        listed: ids of ledgers that each bookie has something of: a hint.
+    """
+
+    def __init__(
+        self, cluster: Cluster, run: Runner, listed: Mapping[BookieAddress, frozenset[int]]
+    ) -> None:
+        self._run = run
+        self._listed = listed
+        self._addresses = {address.member: address for address in listed}
+        self._free = free_members(cluster) & self._addresses.keys()
+        self._marks = NotedDamage(cluster).marks(cluster.addresses())
+
+    def found(self, ledgers: Sequence[LedgerMetadata]) -> list[Unwanted]:
+        """What is unwanted of some closed ledgers; changes nothing."""
+        slimmed = [slim(ledger) for ledger in ledgers]
+        return [*self._copies(slimmed), *self._strays(slimmed)]
+
+    def _copies(self, ledgers: Sequence[LedgerMetadata]) -> list[Unwanted]:
+        orders: dict[BookieAddress, list[int]] = {}
+        for ledger in ledgers:
+            holders = [a.member for a, ids in self._listed.items() if ledger.ledger_id in ids]
+            for member in leavers(ledger, holders, self._free):
+                orders.setdefault(self._addresses[member], []).append(ledger.ledger_id)
+        return weighed(self._run, orders)
+
+    def _strays(self, ledgers: Sequence[LedgerMetadata]) -> Iterator[Unwanted]:
+        shown = self._show(ledgers, lists=True)
+        nominated = [x for x in ledgers if x.ledger_id in {i for _, i in shown}]
+        named = self._show(nominated, lists=False)
+        by_id = {ledger.ledger_id: ledger for ledger in nominated}
+        for (member, ledger_id), sizes in sorted(shown.items(), key=lambda item: item[0][1]):
+            members = members_of(by_id[ledger_id])
+            strays = unnamed(sizes, [named.get((other, ledger_id)) for other in members])
+            if strays:
+                usage = Usage(len(strays), sum(sizes[name] for name in strays))
+                yield Unwanted(ledger_id, member, usage, tuple(sorted(strays)))
+
+    def _show(
+        self, ledgers: Sequence[LedgerMetadata], *, lists: bool
+    ) -> dict[tuple[Member, int], dict[str, int]]:
+        """What members say of their ledgers, as far as they give sure answers."""
+        of_member: dict[Member, list[LedgerMetadata]] = {}
+        for ledger in ledgers:
+            for member in members_of(ledger) & self._addresses.keys():
+                of_member.setdefault(member, []).append(ledger)
+        looks = [
+            ShowEntryLogs(
+                self._addresses[member],
+                tuple(own),
+                lists,
+                {} if lists else marks_of(self._marks, member, own),
+            )
+            for member, own in of_member.items()
+        ]
+        found: dict[tuple[Member, int], dict[str, int]] = {}
+        for look, answer in zip(looks, self._run(looks), strict=True):
+            for ledger_id, names in answer.items() if isinstance(answer, dict) else ():
+                found[look.address.member, ledger_id] = names
+        return found
+
+
+def free_members(cluster: Cluster) -> set[Member]:
+    """Who may be given a place of a ledger, by what its records say."""
+    lost = cluster.lost_members()
+    read_only = {name for name, record in cluster.bookies().items() if record.is_read_only}
+    return {m for m in cluster.addresses() if m not in lost and m.bookie_id not in read_only}
+
+
+def weighed(run: Runner, orders: Mapping[BookieAddress, Sequence[int]]) -> list[Unwanted]:
+    """All that bookies have of some ledgers, as unwanted; without what they do not tell of."""
+    weighs = [Weigh(address, tuple(ids)) for address, ids in orders.items()]
+    found: list[Unwanted] = []
+    for order, usage in zip(weighs, run(weighs), strict=True):
+        for ledger_id, own in usage.items() if isinstance(usage, Mapping) else ():
+            if own.files:
+                found.append(Unwanted(ledger_id, order.address.member, own))
+    return sorted(found, key=lambda one: (one.ledger_id, one.member.bookie_id))
