@@ -30,7 +30,7 @@ def _decommission(argv: Sequence[str]) -> int:
     parser.add_argument("--force", action="store_true", help="where others have what is left")
     parser.add_argument("--yes", action="store_true", help="nobody is asked")
     parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
-    parser.add_argument("--max-bytes-per-second", type=float, help="copy no more than that")
+    parser.add_argument("--max-bytes-per-second", type=float, help="of each bookie")
     parser.add_argument("--password-file", default="", help="holds the ledger password")
     parser.add_argument("--password-env", default="", help="environment variable that holds it")
     arguments = parser.parse_args(argv)

@@ -30,7 +30,7 @@ def _rebalance(argv: Sequence[str]) -> int:
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="fraction of the mean")
     parser.add_argument("--yes", action="store_true", help="it never asks")
     parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
-    parser.add_argument("--max-bytes-per-second", type=float, help="copy no more than that")
+    parser.add_argument("--max-bytes-per-second", type=float, help="of each bookie")
     parser.add_argument("--password-file", default="", help="holds the ledger password")
     parser.add_argument("--password-env", default="", help="environment variable that holds it")
     parser.add_argument("--no-lease", action="store_true", help="also beside another run of it")

@@ -30,7 +30,7 @@ def _scrub(argv: Sequence[str]) -> int:
     parser.add_argument("--log", action="append", default=[], help="only this log")
     parser.add_argument("--ledger", action="append", default=[], type=int, help="only this ledger")
     parser.add_argument("--sample", type=float, default=1.0, help="so much of the files, by chance")
-    parser.add_argument("--max-bytes-per-second", type=float, help="of all bookies")
+    parser.add_argument("--max-bytes-per-second", type=float, help="of each bookie")
     parser.add_argument("--password-file", default="", help="holds the password of ledgers")
     parser.add_argument("--password-env", default="", help="environment variable that holds it")
     parser.add_argument("--dry-run", action="store_true", help="print the plan, read nothing")

@@ -1,10 +1,30 @@
-"""Reading and copying no faster than an operator allows."""
+"""Reading and copying no faster than an operator allows.
+
+Rule. What is allowed is of each bookie: what goes on side by side reads from it and writes to it no
+more than that in all. So each disk is as free for others as was asked, and many are done sooner.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
 
 from bkspark import environment
 from bkspark.cluster.fan_out import Heartbeat
 
 BEAT_SECONDS = 1.0
 """Who waits shows a sign of life so often."""
+
+
+def shares(bytes_per_second: float | None, works: Sequence[Collection[str]]) -> list[float | None]:
+    """How fast each of ``works`` may go, all of them side by side.
+
+    Args:
+        bytes_per_second: of each bookie; None for as fast as it goes.
+        works: ids of the bookies that each may read from or write to, one at least.
+    """
+    if bytes_per_second is None:
+        return [None] * len(works)
+    askers = Counter(bookie_id for work in works for bookie_id in set(work))
+    return [bytes_per_second / max(askers[bookie_id] for bookie_id in work) for work in works]
 
 
 class Pace:

@@ -37,7 +37,7 @@ LedgersOption = Annotated[
 ]
 RateOption = Annotated[
     float | None,
-    typer.Option("--max-bytes-per-second", metavar="N", help="Copy no more than that."),
+    typer.Option("--max-bytes-per-second", metavar="N", help="No more than that of each bookie."),
 ]
 NoLeaseOption = Annotated[
     bool, typer.Option("--no-lease", help="Run also beside another run of this command.")
@@ -212,9 +212,7 @@ def scrub(
     sample: Annotated[
         float, typer.Option(metavar="FRACTION", help="So much of the files, drawn by chance.")
     ] = 1.0,
-    max_bytes_per_second: Annotated[
-        float | None, typer.Option(metavar="N", help="Of all bookies together.")
-    ] = None,
+    max_bytes_per_second: RateOption = None,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
     dry_run: DryRunOption = False,

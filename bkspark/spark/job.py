@@ -18,7 +18,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--log": {"action": "append", "default": [], "help": "only this log"},
     "--ledger": {"action": "append", "default": [], "type": int, "help": "only this ledger"},
     "--dry-run": {"action": "store_true", "help": "print the plan, change nothing"},
-    "--max-bytes-per-second": {"type": float, "help": "no more than that"},
+    "--max-bytes-per-second": {"type": float, "help": "of each bookie"},
     "--password-file": {"default": "", "help": "holds the ledger password"},
     "--password-env": {"default": "", "help": "environment variable that holds it"},
     "--no-lease": {"action": "store_true", "help": "also beside another run"},

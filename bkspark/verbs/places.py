@@ -39,7 +39,7 @@ def decommission(
         force: removes them though ledgers stand in the way, where others have all of these.
         dry_run: only plans.
         password, password_file, password_env: of ledgers that have one; others do without.
-        max_bytes_per_second: copies no more than that.
+        max_bytes_per_second: reads and writes no more than that of each bookie.
         spark: copies by tasks of this session, not by threads of this process.
         tell: told a line about bookies that are waited for.
         progress: told how many of how many places were given to others.
@@ -85,7 +85,7 @@ def rebalance(
         threshold: how far a bookie may be from the mean, as a fraction of it.
         dry_run: only plans.
         password, password_file, password_env: of ledgers that have one; others stay where they are.
-        max_bytes_per_second: copies no more than that.
+        max_bytes_per_second: reads and writes no more than that of each bookie.
         no_lease: runs also beside another run of this verb.
         spark: copies by tasks of this session, not by threads of this process.
         tell: told a line about bookies that are waited for.

@@ -133,7 +133,7 @@ def repair(
         lost_after: seconds after which a bookie that stays silent is replaced too, where all that
             it should have is found elsewhere; None for never.
         password, password_file, password_env: of ledgers that have one; others do without.
-        max_bytes_per_second: copies no more than that.
+        max_bytes_per_second: reads and writes no more than that of each bookie.
         no_lease: runs also beside another run of this verb.
         spark: copies by tasks of this session, not by threads of this process.
         tell: told a line about bookies that are waited for.
@@ -199,7 +199,7 @@ def scrub(
         dry_run: only plans.
         password, password_file, password_env: of ledgers that have one. Without it what needs
             none is checked of them.
-        max_bytes_per_second: reads no more than that, of all bookies together.
+        max_bytes_per_second: reads no more than that of each bookie.
         no_lease: runs also beside another run of this verb.
         spark: reads by tasks of this session, not by threads of this process.
         tell: told a line about bookies that are waited for.

@@ -5,6 +5,10 @@ from .mutant import Mutant
 FOLDER = "admin/repairing"
 PURE = "protocol/ledger/repairing.py"
 REPAIR = "tests/integration/upkeep/test_repair.py"
+RATES = (
+    "tests/integration/upkeep/test_rates.py"
+    "::test_a_repair_asks_no_bookie_for_more_and_others_do_not_wait_for_it"
+)
 BETWEEN = "tests/integration/upkeep/test_repairs_between.py"
 SILENT = f"{REPAIR}::test_a_bookie_that_is_silent_keeps_its_place"
 CUT = f"{REPAIR}::test_only_the_records_that_are_missing_are_copied"
@@ -163,5 +167,22 @@ MUTANTS = (
             "tests/integration/upkeep/test_scrub_marks.py"
             "::test_a_damaged_journal_is_told_of_until_its_records_are_there_again",
         ),
+    ),
+    Mutant(
+        "a rate is of each copy, whoever is asked for many",
+        "admin/pace.py",
+        " / max(askers[bookie_id] for bookie_id in work) for work in works]",
+        " for work in works]",
+        (
+            "tests/unit/admin/test_pace.py::test_works_of_other_bookies_do_not_share",
+            RATES,
+        ),
+    ),
+    Mutant(
+        "who is only read from does not count",
+        "admin/repairing/fill.py",
+        "        return {self.address.bookie_id, *sources}\n",
+        "        return {self.address.bookie_id}\n",
+        (RATES,),
     ),
 )

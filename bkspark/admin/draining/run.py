@@ -41,7 +41,7 @@ class Wanted:
     """What a decommission is asked for.
 
     Attributes:
-        bytes_per_second: no more is copied; None for as much as can be.
+        bytes_per_second: of each bookie, read and written; None for as much as can be.
         force: whether ledgers that stand in the way are given up, where others have all of them.
     """
 

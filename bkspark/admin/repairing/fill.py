@@ -110,6 +110,14 @@ class Fill:
     is_move: bool = False
 
     @property
+    def bookie_ids(self) -> set[str]:
+        """Of those that it may read from, and of the one that it writes to."""
+        first = self.place.fragment_first_entry_id
+        fragments = [f for f in self.ledger.fragments if f.first_entry_id == first]
+        sources = {member.bookie_id for f in fragments for member in f.ensemble}
+        return {self.address.bookie_id, *sources}
+
+    @property
     def role(self) -> Role | None:
         """The place as it will be; None if the fragment has no entries."""
         first = self.place.fragment_first_entry_id

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from bkspark.admin.auditing.look import Look, Looked, slim
 from bkspark.admin.maintenance import Left, Progress
 from bkspark.admin.noted_damage import NotedDamage
+from bkspark.admin.pace import shares
 from bkspark.admin.repairing.fill import Fill, Filled, Sources, Unfit, unexplained
 from bkspark.admin.repairing.plan import RepairPlan, Step
 from bkspark.bookie.contract import BookieAddress
@@ -127,9 +128,8 @@ class Repair:
         for task in tasks:
             self._begin(task, successors)
         begun = self._begun
-        rate = self._bytes_per_second
-        share = None if rate is None else rate / max(1, len(begun))
-        fills = [replace(one.fill, bytes_per_second=share) for one in begun]
+        rates = shares(self._bytes_per_second, [one.fill.bookie_ids for one in begun])
+        fills = [replace(x.fill, bytes_per_second=rate) for x, rate in zip(begun, rates)]
         found: list[Task] = []
         for one, result in zip(begun, self._run(fills), strict=True):
             again = self._end(one, result)

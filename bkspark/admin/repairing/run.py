@@ -33,7 +33,7 @@ class Wanted:
 
     Attributes:
         logs, ledgers: these only; all if none is named.
-        bytes_per_second: no more is copied; None for as much as can be.
+        bytes_per_second: of each bookie, read and written; None for as much as can be.
         lost_after: seconds after which a silent bookie is replaced; None for never.
 
     Raises:

@@ -18,7 +18,7 @@ class Wanted:
 
     Attributes:
         sample: so much of the files is read, drawn by chance.
-        bytes_per_second: all bookies together are read no faster; None for as fast as it goes.
+        bytes_per_second: no bookie is read faster; None for as fast as it goes.
 
     Raises:
         InvalidRequestError: a number is out of range.

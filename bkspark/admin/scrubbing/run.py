@@ -144,10 +144,9 @@ class Scrub:
             for member, theirs in of_member.items()
             if member in self._addresses and member.bookie_id not in self.findings.silent
         ]
-        total = self._wanted.bytes_per_second
-        rate = None if total is None else total / max(1, len(asked))
+        wanted = self._wanted
         reads = [
-            ReadAll(address, theirs, self._wanted.password, self._wanted.sample, rate)
+            ReadAll(address, theirs, wanted.password, wanted.sample, wanted.bytes_per_second)
             for address, theirs in asked
         ]
         return list(zip(reads, self._run(reads), strict=True))
