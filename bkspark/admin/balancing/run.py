@@ -149,6 +149,7 @@ def _movable(ledgers: Iterable[LedgerMetadata], weights: Weights) -> Iterator[Mo
                 ledger.quorum,
                 fragment.ensemble,
                 weights[ledger.ledger_id, first],
+                ledger.left,
             )
 
 

@@ -62,7 +62,7 @@ def test_a_bookie_that_is_named_meanwhile_keeps_what_it_has(rig: Rig) -> None:
     ledger_id, old, victim = left_and_next(rig)
     with rig.faults.installed():
         at(rig, naming(ledger_id), partial(give_back, rig, ledger_id, old, victim))
-        verbs.collect(rig.uri)
+        verbs.collect(rig.uri, no_lease=True)
         rig.faults.forget()
     assert_named_again(rig, ledger_id, old)
 
@@ -113,7 +113,7 @@ def test_a_collection_of_copies_that_is_killed_is_finished_by_the_next(
             how = crash_at if moment is Moment.AFTER else fail_at
             rig.faults.decide = how(number, moment)
             with suppress(Crash, BookKeeperError):
-                verbs.collect(rig.uri)
+                verbs.collect(rig.uri, no_lease=True)
             is_over = len(rig.faults.trace) <= number
         assert_finished(rig, ledger_id, old)
         number += STEP
@@ -129,7 +129,7 @@ def test_two_collections_of_copies_at_once_do_no_harm(
         rig, ledger_id, old = scene(make_rig)
         with rig.faults.installed():
             reports = collect_before(rig, number)
-            verbs.collect(rig.uri)
+            verbs.collect(rig.uri, no_lease=True)
         is_over = not reports
         assert_finished(rig, ledger_id, old)
         number += STEP
