@@ -74,11 +74,15 @@ class BookKeeper(BoundToProcess):
         password: str | None = None,
         custom_metadata: Mapping[str, str] | None = None,
         schema: pa.Schema | None = None,
+        guarantees_write_quorum: bool = False,
         settings: WriterSettings = USUAL,
     ) -> WriteHandle:
         """Make a new ledger and become its one writer.
 
         Args:
+            guarantees_write_quorum: an entry is acknowledged on ``ack_quorum_size`` bookies all the
+                same, but the ledger is closed, by its writer or by a recovery, only when each entry
+                is on ``write_quorum_size``; where too few bookies are left it stays open.
             custom_metadata: kept with the ledger's metadata; the key ``log`` is taken.
             schema: of its rows; None for a ledger of bytes.
             settings: how the writer behaves; not stored.
@@ -102,6 +106,9 @@ class BookKeeper(BoundToProcess):
                 "custom_metadata", custom_metadata, taken=LOG_KEY
             ),
             digester=digester,
+            guarantees_write_quorum=arguments.yes_or_no(
+                "guarantees_write_quorum", given=guarantees_write_quorum
+            ),
         )
         return WriteHandle(
             self._cluster, created.seen, digester, begun=created.begun, settings=settings

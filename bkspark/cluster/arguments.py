@@ -100,6 +100,15 @@ def instance(what: str, given: object, kind: type[T], *, hint: str) -> T:
     return given
 
 
+def yes_or_no(what: str, *, given: object) -> bool:
+    """``given``, if it is a truth value: a text such as "no" would count as one.
+
+    Raises:
+        InvalidRequestError: it is something else.
+    """
+    return instance(what, given, bool, hint="give True or False")
+
+
 def _number(given: object) -> float:
     """As a float; infinite if it is none, or too large for one."""
     if isinstance(given, bool) or not isinstance(given, Real):

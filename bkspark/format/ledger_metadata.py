@@ -24,11 +24,10 @@ from bkspark.protocol.ledger.quorum import Quorum
 
 KIND = "ledger"
 
-LAST_VERSION = 3
-"""A record of a ledger that members have left: whoever does not know that must not drop it."""
-
-HEADERS_VERSION = 2
-"""A record that says which members began their journals; all others stay of the first version."""
+HEADERS_VERSION, LEFT_VERSION, LAST_VERSION = 2, 3, 4
+"""Records that say which members began their journals, or who has left the ledger, or that it
+guarantees its write quorum: whoever does not know that must not drop it. Others are of the first.
+"""
 
 
 def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
@@ -51,12 +50,21 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
     }
     if metadata.laid_down is not None:  # came later: other records stay as they are
         value["laid_down"] = _encode_standing(metadata.laid_down)
-    has_headers = any(fragment.has_headers for fragment in metadata.fragments)
-    version = HEADERS_VERSION if has_headers else envelope.VERSION
     if metadata.left:
         value["left"] = sorted([one.bookie_id, one.incarnation] for one in metadata.left)
-        version = LAST_VERSION
+    if metadata.guarantees_write_quorum:
+        value["guarantees_write_quorum"] = True
+    version = _version_of(metadata)
     return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value, version=version)
+
+
+def _version_of(metadata: LedgerMetadata) -> int:
+    if metadata.guarantees_write_quorum:
+        return LAST_VERSION
+    if metadata.left:
+        return LEFT_VERSION
+    has_headers = any(fragment.has_headers for fragment in metadata.fragments)
+    return HEADERS_VERSION if has_headers else envelope.VERSION
 
 
 def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
@@ -84,6 +92,7 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
             created_ms=fields.take("created_ms", int),
             laid_down=_decode_standing(fields),
             left=_decode_left(fields),
+            guarantees_write_quorum=bool(fields.take_or_none("guarantees_write_quorum", bool)),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
@@ -145,6 +154,8 @@ def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
         value["token"] = fragment.token
     if fragment.has_headers:  # came later still: whoever does not know it must not drop it
         value["headers"] = True
+    if fragment.confirmed > INVALID_ENTRY_ID:  # only of a ledger that guarantees its write quorum
+        value["confirmed"] = fragment.confirmed
     return value
 
 
@@ -161,10 +172,12 @@ def _decode_member(value: Any) -> Member:
 def _decode_fragment(fields: Fields) -> Fragment:
     members = [_decode_member(value) for value in fields.take("ensemble", list)]
     token = fields.take_or_none("token", str)
+    confirmed = fields.take_or_none("confirmed", int)
     return Fragment(
         fields.take("first", int),
         fields.take("term", int),
         tuple(members),
         "" if token is None else layout.token(token),
         bool(fields.take_or_none("headers", bool)),
+        INVALID_ENTRY_ID if confirmed is None else confirmed,
     )

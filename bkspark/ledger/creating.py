@@ -62,6 +62,7 @@ def create_ledger(
     schema: bytes,
     custom_metadata: Mapping[str, str],
     digester: Digester | None = None,
+    guarantees_write_quorum: bool = False,
 ) -> CreatedLedger:
     """A new OPEN ledger whose one writer is the caller: it knows the token.
 
@@ -91,6 +92,7 @@ def create_ledger(
                 digest=digest,
                 custom_metadata=dict(custom_metadata),
                 created_ms=environment.now_ms(),
+                guarantees_write_quorum=guarantees_write_quorum,
             ),
         )
         if not any(map(cluster.is_going, members)):

@@ -62,6 +62,7 @@ class HandWriter:
         checks: bool = True,
         looks: bool = True,
         begins: bool = True,
+        guarantees_write_quorum: bool = False,
     ) -> None:
         self.sent: dict[int, bytes] = {}
         self.acked: list[int] = []
@@ -76,10 +77,13 @@ class HandWriter:
             schema=arrow_schema.encode(VALUE_SCHEMA),
             custom_metadata={},
             digester=self._digester if begins else None,
+            guarantees_write_quorum=guarantees_write_quorum,
         )
         self.seen, self._begun = created.seen, created.begun
         self.ledger_id = self.metadata.ledger_id
-        self.pending = PendingAdds(self.metadata.quorum)
+        self.pending = PendingAdds(
+            self.metadata.quorum, guarantees_write_quorum=guarantees_write_quorum
+        )
         self._adds: list[Any] = []
         self._records: list[journal.EncodedRecord] = []
         self._journals: dict[str, Journal] = {}
@@ -170,10 +174,12 @@ class HandWriter:
         self._begun.add(begun)
         member = Member(bookie_id, address.incarnation)
         changed = (*ensemble[:index], member, *ensemble[index + 1 :])
-        first, term, token = self.pending.last_add_confirmed + 1, 1, self.metadata.token
+        first, lac = self.pending.fragment_without(index), self.pending.last_add_confirmed
         self.seen = self.cluster.ledgers.update(
             str(self.ledger_id),
-            lambda ledger: ledger.with_ensemble(first, changed, term=term, token=token),
+            lambda ledger: ledger.with_ensemble(
+                *(first, changed), last_add_confirmed=lac, term=1, token=self.metadata.token
+            ),
         )
         self.pending.replace_members([index])
 
@@ -308,14 +314,14 @@ def good_copies(rig: Rig, ledger: LedgerMetadata) -> dict[int, int]:
 def _missing_copies(
     rig: Rig, ledger: LedgerMetadata, last_entry_id: int, patience_seconds: float
 ) -> list[str]:
-    """Entries of which fewer than Qa copies are seen, and who could not be looked at.
+    """Entries of which fewer copies are seen than are promised, and who could not be looked at.
 
     Who gives no answer may have a copy all the same: whoever reads that one is missing must know.
     """
     deadline = time.monotonic() + patience_seconds
     while True:
         copies, unseen = _copies(rig, ledger)
-        quorum = ledger.quorum
+        quorum = ledger.quorum.full if ledger.guarantees_write_quorum else ledger.quorum
         short = [n for n in range(last_entry_id + 1) if copies.get(n, 0) < quorum.ack_quorum_size]
         if not short or not unseen or time.monotonic() >= deadline:
             break

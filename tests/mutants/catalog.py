@@ -48,6 +48,7 @@ from . import (
     terminal_escape_rules,
     truncation_rules,
     watch_rules,
+    write_quorum_rules,
     writer_rules,
 )
 from .mutant import Mutant
@@ -97,4 +98,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *last_add_confirmed_rules.MUTANTS,
     *message_rules.MUTANTS,
     *move_rules.MUTANTS,
+    *write_quorum_rules.MUTANTS,
 )

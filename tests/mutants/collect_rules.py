@@ -142,15 +142,15 @@ MUTANTS = (
     Mutant(
         "who has left is not stored",
         "format/ledger_metadata.py",
-        "    if metadata.left:\n",
-        "    if False:\n",
+        "    if metadata.left:\n        value",
+        "    if False:\n        value",
         (f"{COPIES}::test_where_only_bookies_are_free_that_have_left_a_repair_says_so",),
     ),
     Mutant(
         "older versions may drop who has left",
         "format/ledger_metadata.py",
-        "        version = LAST_VERSION\n",
-        "",
+        "        return LEFT_VERSION\n",
+        "        pass\n",
         ("tests/unit/format/test_ledger_records.py::test_who_has_left_needs_the_newest_version",),
     ),
     Mutant(

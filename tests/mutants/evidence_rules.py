@@ -90,7 +90,7 @@ MUTANTS = (
     Mutant(
         "who takes a place is held to what was stored there",
         "protocol/ledger/evidence.py",
-        "        if record.last_add_confirmed >= fragment_first_entry_id\n",
+        "        if record.last_add_confirmed > last_confirmed\n",
         "",
         (
             f"{RECORDS}::test_who_takes_a_place_is_not_held_to_what_was_stored_there[0]",
@@ -156,7 +156,7 @@ MUTANTS = (
     Mutant(
         "a changed ensemble forgets whose marker its members took",
         "protocol/ledger/metadata.py",
-        "fragment = Fragment(first_entry_id, term, ensemble, token, has_headers)",
+        "fragment = Fragment(first_entry_id, term, ensemble, token, has_headers, confirmed)",
         "fragment = Fragment(first_entry_id, term, ensemble)",
         (
             "tests/unit/protocol/test_ledger.py::"

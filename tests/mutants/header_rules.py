@@ -107,15 +107,15 @@ MUTANTS = (
     Mutant(
         "an older version may drop whose journals were begun",
         "format/ledger_metadata.py",
-        "version = HEADERS_VERSION if has_headers else envelope.VERSION",
-        "version = envelope.VERSION",
+        "return HEADERS_VERSION if has_headers else envelope.VERSION",
+        "return envelope.VERSION",
         (f"{RECORDS}::test_a_record_says_whose_journals_were_begun",),
     ),
     Mutant(
         "all records are of the new version",
         "format/ledger_metadata.py",
-        "version = HEADERS_VERSION if has_headers else envelope.VERSION",
-        "version = LAST_VERSION",
+        "return HEADERS_VERSION if has_headers else envelope.VERSION",
+        "return HEADERS_VERSION",
         (f"{RECORDS}::test_a_record_that_says_nothing_of_journals_is_of_the_first_version",),
     ),
     # --- who misses it -------------------------------------------------------------------------

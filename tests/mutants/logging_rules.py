@@ -109,8 +109,8 @@ MUTANTS = (
     Mutant(
         "a writer that finds no spare says nothing of its copies",
         "protocol/ledger/writing.py",
-        "        if changed is None:\n            return self._gaps()\n",
-        "        if changed is None:\n            return []\n",
+        "        return [] if event.member is not None else self._gaps()\n",
+        "        return []\n",
         (f"{FEWER}[no spare]",),
     ),
     Mutant(
@@ -144,7 +144,7 @@ MUTANTS = (
     Mutant(
         "who steps in is told to lack what was written before",
         "protocol/ledger/adding.py",
-        "            self._reached[index] = self.last_add_confirmed\n",
+        "            self._reached[index] = self.fragment_without(index) - 1\n",
         "",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),

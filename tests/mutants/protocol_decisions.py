@@ -268,8 +268,8 @@ MUTANTS = (
     Mutant(
         "a member that lacks a record that names entry logs is not waited for",
         "protocol/ledger/adding.py",
-        "if not (is_everywhere and add.is_complete(self.quorum)):",
-        "if not add.is_complete(self.quorum):",
+        "if not (is_everywhere and add.is_complete(self.needed(add))):",
+        "if not add.is_complete(self.needed(add)):",
         (f"{SCRIPTS}[entry_logs]",),
     ),
     Mutant(

@@ -118,7 +118,7 @@ MUTANTS = (
     Mutant(
         "closing cuts off acknowledged entries",
         "protocol/ledger/metadata.py",
-        "if last_entry_id < self.last_fragment.first_entry_id - 1:",
+        "if last_entry_id < self.last_confirmed:",
         "if False:",
         (f"{LEDGER}::test_closing_never_cuts_off_what_a_fragment_was_put_behind",),
     ),

@@ -246,8 +246,8 @@ MUTANTS = (
     Mutant(
         "a recovery takes what is not listed for absent",
         "ledger/recovery/recoverer.py",
-        "*on_it, after, *known)",
-        "*on_it, after, *known[:1])",
+        "*on_it, since, *known)",
+        "*on_it, since, *known[:1])",
         (
             f"{STALE}::test_a_recovery_finds_the_writers_journals[sizes0]",
             f"{STALE}::test_a_recovery_finds_the_writers_journals[sizes1]",

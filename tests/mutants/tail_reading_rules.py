@@ -70,7 +70,7 @@ MUTANTS = (
     Mutant(
         "entries in front of the last fragment wait for a record",
         "ledger/handles/how_far.py",
-        "        return self._ledger.last_fragment.first_entry_id - 1\n",
+        "        return self._ledger.last_confirmed\n",
         "        return -1\n",
         (
             f"{TAILS}::test_entries_in_front_of_the_last_fragment_are_confirmed_by_it",

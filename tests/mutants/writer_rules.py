@@ -12,7 +12,7 @@ MUTANTS = (
     Mutant(
         "a second change of the ensemble begins with what was there before the first",
         "protocol/ledger/writing.py",
-        "        self.metadata = event.metadata\n        index = ",
+        "        self.metadata, self._has_tried_again = event.metadata, False\n        index = ",
         "        if self.changes._count == 1:\n"
         "            self.metadata = event.metadata\n        index = ",
         (
@@ -34,15 +34,15 @@ MUTANTS = (
     Mutant(
         "a batch's record is sent to the first bookie that stepped in, and no other",
         "protocol/ledger/writing.py",
-        "for add in self.pending if index in add.indexes]",
-        "for add in self.pending if index in add.indexes and self.changes._count == 1]",
+        "            if index in add.indexes and add.first_entry_id >= join.first_entry_id\n",
+        "            if index in add.indexes and self.changes._count == 1\n",
         (f"{BATCHES}::test_a_bookie_that_stepped_in_fails_too_and_another_takes_its_place",),
     ),
     Mutant(
         "a check that was under way when the ensemble changed acknowledges",
         "protocol/ledger/writing.py",
-        "        self._checking = None\n        mine, first = ",
-        "        mine, first = ",
+        "        self._checking = None\n        mine, lac = ",
+        "        mine, lac = ",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
@@ -55,15 +55,15 @@ MUTANTS = (
     Mutant(
         "who joins gets nothing of what has no acknowledgement",
         "protocol/ledger/writing.py",
-        "again = [self._sent((index,), add) for add in self.pending if index in add.indexes]",
-        "again = list[list[steps.Instruction]]()",
+        "*chain.from_iterable(again), ",
+        "",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(
         "a new fragment begins behind what was pushed",
         "protocol/ledger/writing.py",
-        "mine, first = self.metadata, self.pending.last_add_confirmed + 1",
-        "mine, first = self.metadata, self.pending.last_add_pushed + 1",
+        "first = self.pending.last_add_confirmed + 1",
+        "first = self.pending.last_add_pushed + 1",
         (f"{SCRIPTS}[ensemble_changes]",),
     ),
     Mutant(

@@ -47,6 +47,7 @@ from bkspark.protocol.ledger.writing_steps import (
     Enlisted,
     Event,
     Failed,
+    Forget,
     Gathered,
     Idle,
     Instruction,
@@ -69,10 +70,15 @@ def member(name: str) -> Member:
     return Member(name, "1" * 32)
 
 
-def ledger_of(quorum: Quorum, names: list[str]) -> LedgerMetadata:
+def ledger_of(
+    quorum: Quorum, names: list[str], *, guarantees_write_quorum: bool = False
+) -> LedgerMetadata:
     ensemble = tuple(member(name) for name in names)
     fragments = (Fragment(0, FIRST_TERM, ensemble, TOKEN),)
-    return LedgerMetadata(7, quorum, LedgerState.OPEN, FIRST_TERM, TOKEN, fragments)
+    return LedgerMetadata(
+        *(7, quorum, LedgerState.OPEN, FIRST_TERM, TOKEN, fragments),
+        guarantees_write_quorum=guarantees_write_quorum,
+    )
 
 
 class Scene:
@@ -83,7 +89,8 @@ class Scene:
         quorum = Quorum(*map(int, words[1].split("/")))
         end = 3 + quorum.ensemble_size
         behind = int(words[-1]) if "behind" in words else -1
-        self.ledger = ledger_of(quorum, words[3:end])
+        is_full = "guaranteed" in words
+        self.ledger = ledger_of(quorum, words[3:end], guarantees_write_quorum=is_full)
         self.writer = LedgerWriter(
             self.ledger, is_change_delayed="delay" in words, last_add_confirmed=behind
         )
@@ -161,6 +168,8 @@ class Scene:
                 return f"check {self._checks.index(step.ticket)}"
             case Acknowledge():
                 return f"acknowledge {' '.join(_ids(add) for add in step.adds)}"
+            case Forget():
+                return f"forget {' '.join(_ids(add) for add in step.adds)}"
             case Release():
                 return f"release {step.member.bookie_id}"
             case Enlist():
@@ -169,7 +178,9 @@ class Scene:
             case Swap():
                 self._swap = step
                 names = " ".join(one.bookie_id for one in step.ensemble)
-                return f"swap from {step.first_entry_id} on to {names}"
+                is_confirmed = step.last_add_confirmed >= step.first_entry_id
+                to = f", confirmed to {step.last_add_confirmed}" if is_confirmed else ""
+                return f"swap from {step.first_entry_id} on to {names}{to}"
             case Join():
                 self._index_of[step.member.bookie_id] = step.ensemble_index
                 return f"join {step.member.bookie_id} for {step.replaced[0]}"

@@ -64,13 +64,15 @@ class Loop:
     random: Random
     sizes: tuple[int, int, int]
     broken: set[str]
+    guarantees_write_quorum: bool = False
     journals: dict[str, list[int]] = field(default_factory=dict)
     acked: list[int] = field(default_factory=list)
 
     def run(self, record_count: int) -> LedgerWriter:
         names = [f"b{number}" for number in range(self.sizes[0])]
         self.spares = [f"s{number}" for number in range(9)]
-        self.ledger = ledger_of(Quorum(*self.sizes), names)
+        is_full = self.guarantees_write_quorum
+        self.ledger = ledger_of(Quorum(*self.sizes), names, guarantees_write_quorum=is_full)
         self.writer = LedgerWriter(self.ledger)
         self.events: list[Event] = []
         self.lanes: dict[str, deque[tuple[int, int]]] = {name: deque() for name in names}
@@ -119,8 +121,17 @@ class Loop:
             case Swap():
                 self.ledger = step.applied_to(self.ledger)
                 self.events.append(Swapped(self.ledger))
+                if self.guarantees_write_quorum:
+                    first = self.ledger.last_fragment.first_entry_id
+                    assert [self.copies_of(n) for n in range(first)] == [self.sizes[1]] * first
+                    assert all(self.copies_of(n) >= self.sizes[2] for n in self.acked)
             case Join():
                 self.lanes[step.member.bookie_id] = deque()
+
+    def copies_of(self, entry_id: int) -> int:
+        """How many members of its write set have an entry, as the metadata names them."""
+        members = self.ledger.members_of(entry_id)
+        return sum(entry_id in self.journals.get(one.bookie_id, ()) for one in members)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -132,10 +143,7 @@ def test_a_plain_loop_can_run_it(sizes: tuple[int, int, int], seed: int) -> None
     assert loop.acked == list(range(12))
     assert writer.pending.last_add_confirmed == 11
     assert {writer.state}, "it is a value, whoever failed"
-    for entry_id in range(12):
-        members = loop.ledger.members_of(entry_id)
-        holders = [one for one in members if entry_id in loop.journals.get(one.bookie_id, ())]
-        assert len(holders) >= sizes[2]
+    assert all(loop.copies_of(entry_id) >= sizes[2] for entry_id in range(12))
 
 
 def test_a_copy_goes_its_own_way() -> None:
@@ -193,12 +201,14 @@ class WriterMachine(RuleBasedStateMachine):
             )
         ),
         is_delayed=st.booleans(),
+        is_full=st.booleans(),
     )
-    def start(self, sizes: tuple[int, int, int], is_delayed: bool) -> None:
+    def start(self, sizes: tuple[int, int, int], is_delayed: bool, is_full: bool) -> None:
         self.sizes = sizes
         self.places: list[str] = [f"b{number}" for number in range(sizes[0])]
         self.gone: set[str] = set()
-        self.ledger = ledger_of(Quorum(*sizes), self.places)
+        self.is_full = is_full
+        self.ledger = ledger_of(Quorum(*sizes), self.places, guarantees_write_quorum=is_full)
         self.writer = LedgerWriter(self.ledger, is_change_delayed=is_delayed)
         self.next_id = 0
         self.acked = -1
@@ -243,7 +253,7 @@ class WriterMachine(RuleBasedStateMachine):
                 assert self.swap is None
                 self.is_enlisting = True
             case Swap():
-                assert step.first_entry_id == self.acked + 1
+                self.require_copies(step)
                 self.swap = step
             case Join():
                 index = step.ensemble_index
@@ -252,10 +262,40 @@ class WriterMachine(RuleBasedStateMachine):
                 for entry_id, held in self.holders.items():
                     if entry_id > self.acked:
                         held.discard(index)
+                    assert entry_id < step.first_entry_id or index not in held
                 for _, held_then in self.checks:
                     held_then.clear()  # H10: it acknowledges nothing any more
-            case End():
+            case End(error):
                 self.has_ended = True
+                is_whole = error is not None or not self.is_full
+                assert is_whole or self.replicated_to == self.acked == self.next_id - 1
+
+    def require_copies(self, step: Swap) -> None:
+        """What a fragment leaves behind has all copies; no acknowledgement rests on who goes."""
+        assert step.first_entry_id <= self.acked + 1 == step.last_add_confirmed + 1
+        if not self.is_full:
+            assert step.first_entry_id == self.acked + 1
+            return
+        assert self.replicated_to >= step.first_entry_id - 1
+        before = self.writer.ensemble
+        (index,) = (i for i, one in enumerate(step.ensemble) if one != before[i])
+        held = (held for entry_id, held in self.holders.items() if entry_id <= self.acked)
+        behind = [one for first, one in zip(self.holders, held) if first >= step.first_entry_id]
+        assert all(index not in one for one in behind)
+
+    @property
+    def replicated_to(self) -> int:
+        """The last entry up to which every member that is to have them reported all adds."""
+        e, qw, _ = self.sizes
+        last = -1
+        for first, held in self.holders.items():
+            end = self.last_of.get(first, first)
+            if end > self.acked:
+                break
+            if not held >= {(n + k) % e for n in range(first, end + 1) for k in range(qw)}:
+                break
+            last = end
+        return last
 
     @precondition(lambda self: self.writer.may_submit)
     @rule(count=st.integers(1, 5))
@@ -269,6 +309,8 @@ class WriterMachine(RuleBasedStateMachine):
     def store(self, data: st.DataObject) -> None:
         """Late answers of those that were replaced too."""
         name, first = data.draw(st.sampled_from(sorted(self.sent)))
+        if self.is_full:  # which rests on the order that lanes keep
+            first = min(begin for one, begin in self.sent if one == name)
         self.sent.discard((name, first))
         index = self.places.index(name) if name in self.places else 0
         if name in self.places and name not in self.gone:
@@ -314,6 +356,8 @@ class WriterMachine(RuleBasedStateMachine):
     def knows_what_was_acknowledged(self) -> None:
         assert self.writer.pending.last_add_confirmed == self.acked
         assert self.writer.has_ended == self.has_ended
+        lagging = self.writer.pending.lagging
+        assert lagging is None or lagging.last_add_fully_replicated == self.replicated_to
 
 
 def _is_of(event: Event, ticket: CheckTicket) -> bool:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterable
 
 from bkspark.errors import NotEnoughBookiesError
+from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.grouping import Gathered, Group, Submitted
 from bkspark.ledger.handles.promise import Promise
 
@@ -21,6 +22,7 @@ class Backlog:
     Attributes:
         gathered: what is in no record yet.
         groups: records on their way, in entry order, by their first entry.
+        kept: records that are acknowledged and may have to be sent to yet another bookie.
         last_taken: the id that the last of all entries gets, if nothing goes wrong.
         last_promise: of it; None if it is kept.
         has_ended: whether nothing is taken any more.
@@ -29,6 +31,7 @@ class Backlog:
     def __init__(self, *, last_taken: int, is_held: bool) -> None:
         self.gathered = Gathered(is_held=is_held)
         self.groups: dict[int, Group] = {}
+        self.kept: dict[int, EncodedRecord] = {}
         self.last_taken = last_taken
         self.last_promise: Promise | None = None
         self.has_ended = False
@@ -72,13 +75,33 @@ class Backlog:
         self.gathered.add(submitted)
         return self.last_taken
 
-    def done(self, first_entry_ids: Iterable[int]) -> list[Group]:
-        """Take out groups that are acknowledged."""
-        groups = [self.groups.pop(first) for first in first_entry_ids]
+    def record(self, first_entry_id: int) -> EncodedRecord:
+        """The record that begins there."""
+        if first_entry_id in self.kept:
+            return self.kept[first_entry_id]
+        record = self.groups[first_entry_id].record
+        assert record is not None
+        return record
+
+    def done(self, first_entry_ids: Iterable[int], *, is_kept: bool) -> list[Group]:
+        """Take out groups that are acknowledged.
+
+        Args:
+            is_kept: whether their records are, until ``forget``.
+        """
+        firsts = list(first_entry_ids)
+        if is_kept:
+            self.kept.update((first, self.record(first)) for first in firsts)
+        groups = [self.groups.pop(first) for first in firsts]
         with self._room:
             self._outstanding -= sum(group.byte_count for group in groups)
             self._room.notify_all()
         return groups
+
+    def forget(self, first_entry_ids: Iterable[int]) -> None:
+        """Keep records no more that are fully replicated."""
+        for first in first_entry_ids:
+            del self.kept[first]
 
     def told(self, promise: Promise) -> None:
         """It is kept; its callbacks may hold the handle."""

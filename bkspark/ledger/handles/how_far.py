@@ -141,7 +141,7 @@ class _Look:
     @property
     def _floor(self) -> int:
         # What lies in front of the last fragment was acknowledged when it was made.
-        return self._ledger.last_fragment.first_entry_id - 1
+        return self._ledger.last_confirmed
 
     @property
     def _highest(self) -> int:
@@ -188,7 +188,7 @@ class _Look:
     ) -> Mapping[Member, int]:
         """What members lack of what was said ``by`` others, and by themselves."""
         fragment = self._ledger.last_fragment
-        had = evidence.together(end.had(fragment.first_entry_id) for end in by)
+        had = evidence.together(end.had(self._ledger.last_confirmed) for end in by)
         reached = {fragment.ensemble.index(member): end.reached for member, end in ends.items()}
         lacking = evidence.lacking(had, reached)
         return {fragment.ensemble[index]: entry_id for index, entry_id in lacking.items()}

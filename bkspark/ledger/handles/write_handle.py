@@ -24,6 +24,7 @@ from bkspark.ledger.handles.promise import Promise, kept
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.ledger.handles.writer import Writer
+from bkspark.protocol.ledger.last_copies import gap
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 
@@ -84,6 +85,15 @@ class WriteHandle(ClosedAtEnd):
     def last_add_confirmed(self) -> int:
         """The last acknowledged entry, -1 if there is none."""
         return self._writer.machine.pending.last_add_confirmed
+
+    @property
+    def last_add_fully_replicated(self) -> int | None:
+        """The last entry up to which all are on every bookie of their write sets, -1 if none is.
+
+        None of a ledger that does not guarantee its write quorum: nobody counts there.
+        """
+        lagging = self._writer.machine.pending.lagging
+        return None if lagging is None else lagging.last_add_fully_replicated
 
     @property
     def last_add_pushed(self) -> int:
@@ -185,7 +195,8 @@ class WriteHandle(ClosedAtEnd):
     def close(self) -> None:
         """Wait for what was added, then seal the ledger at its last acknowledged entry.
 
-        Nothing is acknowledged behind it (H11).
+        Nothing is acknowledged behind it (H11). A ledger that guarantees its write quorum is sealed
+        when all entries are on every bookie of their write sets, and otherwise left open.
 
         Raises:
             LedgerFencedError: another client recovers the ledger.
@@ -240,9 +251,12 @@ class WriteHandle(ClosedAtEnd):
             raise self._no_end("the writer") from None
 
     def _no_end(self, who: str) -> OutcomeUnknownError:
+        machine = self._writer.machine
+        what = gap(machine.metadata, machine.pending) if self._task.is_alive() else ""
+        what = what and f"; {what}"
         return OutcomeUnknownError(
             f"ledger {self.ledger_id}: {who} gave no answer within "
-            f"{self._settings.wait_seconds_max:g} s",
+            f"{self._settings.wait_seconds_max:g} s{what}",
             hint="open the ledger to see; recovery decides about what has no acknowledgement",
         )
 

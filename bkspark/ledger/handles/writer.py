@@ -266,15 +266,15 @@ class Writer:
     def _carry_out(self, step: steps.Instruction) -> None:
         match step:
             case steps.Append():
-                record = self.backlog.groups[step.add.first_entry_id].record
-                assert record is not None
-                self._lanes.send(record, step.indexes)
+                self._lanes.send(self.backlog.record(step.add.first_entry_id), step.indexes)
             case steps.Confirm():
                 self._lanes.send(self._confirmation(), step.indexes)
             case steps.CheckMetadata():
                 self._turns.check = partial(self._members.check, step.ticket, self._members.seen)
             case steps.Acknowledge():
                 self._acknowledge(step.adds)
+            case steps.Forget():
+                self.backlog.forget(add.first_entry_id for add in step.adds)
             case steps.Release():
                 self._lanes.release(step.ensemble_index)
                 self._members.released(step)
@@ -299,7 +299,8 @@ class Writer:
         return Lane(index, appender, self._report, name=f"ledger-{self.metadata.ledger_id}")
 
     def _acknowledge(self, adds: tuple[PendingAdd, ...]) -> None:
-        groups = self.backlog.done(add.first_entry_id for add in adds)
+        is_kept = self.machine.pending.lagging is not None
+        groups = self.backlog.done((add.first_entry_id for add in adds), is_kept=is_kept)
         self._deadlines.acknowledged()
         last = groups[-1].submitted[-1].promise
         results = chain.from_iterable(group.last_ids() for group in groups)

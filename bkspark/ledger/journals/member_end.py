@@ -54,10 +54,14 @@ class MemberEnd:
         )
         return max(own, default=INVALID_ENTRY_ID)
 
-    def had(self, fragment_first_entry_id: int) -> Stored:
-        """What the last records here say that the members of the last fragment had."""
+    def had(self, last_confirmed: int) -> Stored:
+        """What the last records here say that the members of the last fragment had.
+
+        Args:
+            last_confirmed: when the metadata named them.
+        """
         records = (end.record for end in self.ends.values() if end.record is not None)
-        return evidence.stored(records, fragment_first_entry_id)
+        return evidence.stored(records, last_confirmed)
 
     def is_sure(self, before: "MemberEnd | None") -> bool:
         """Whether the bookie surely had no more when it was asked, or ``before``.

@@ -23,7 +23,7 @@ from bkspark.format.journal import Tail
 from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.ledger.journals.journal_folder import find_journals
 from bkspark.ledger.journals.journal_reader import StoredRecord
-from bkspark.ledger.recovery.journal_tail import JournalTail, newest_record, read_tail
+from bkspark.ledger.recovery.journal_tail import JournalTail, Since, newest_record, read_tail
 from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.losses import not_shown
@@ -62,7 +62,7 @@ class FenceAndRead:
     address: BookieAddress
     digest: DigestSpec
     password: Password
-    after: int
+    since: Since
     fragments: tuple[Fragment, ...]
     journals: tuple[str, ...] = ()
 
@@ -97,7 +97,7 @@ class FenceAndRead:
         if not missing:
             return tail
         return tail.without(
-            self.after + 1,
+            self.since.after + 1,
             f"bookie {self.address.bookie_id} has lost data of ledger {self.ledger_id}: it lacks "
             f"{missing}",
         )
@@ -117,7 +117,7 @@ class FenceAndRead:
                     digester,
                     ledger_id=self.ledger_id,
                     fragments=self.fragments,
-                    after=self.after,
+                    since=self.since,
                     beat=beat,
                 )
             except CorruptDataError as error:
@@ -166,6 +166,9 @@ class FenceAndRead:
             reached=max((tail.reached for tail in each), default=INVALID_ENTRY_ID),
             had=evidence.together(tail.had for tail in each),
             is_begun=begun is not None and begun.has_records,
+            last_add_fully_replicated=max(
+                (tail.last_add_fully_replicated for tail in each), default=INVALID_ENTRY_ID
+            ),
         )
 
     def _good_pieces(

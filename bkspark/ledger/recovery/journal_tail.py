@@ -31,12 +31,36 @@ IN_FLIGHT_BYTES_MAX = 2**31 + 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
+class Since:
+    """Which records of a ledger are asked for: those behind what nothing is to be done about.
+
+    Attributes:
+        after: the last entry in front of the last fragment.
+        last_confirmed: the last that was acknowledged when the metadata named that.
+        is_fully_replicated: whether what is acknowledged is asked for as well, as long as it is not
+            known to be fully replicated.
+    """
+
+    after: int
+    last_confirmed: int
+    is_fully_replicated: bool = False
+
+    def said_by(self, record: AddRecord) -> int:
+        """The last entry that, as ``record`` tells, is not asked for."""
+        if self.is_fully_replicated:
+            return max(self.after, record.last_add_fully_replicated)
+        return max(self.after, record.last_add_confirmed)
+
+
+@dataclass(frozen=True, slots=True)
 class JournalTail:
     """The last records of a journal, oldest first.
 
     Attributes:
         tail: how the journal ends after them.
         records: that commit entries.
+        last_add_fully_replicated: as far as the records read tell, where that is asked for; -1
+            otherwise.
         last_add_confirmed: the highest LAC among the records read, those behind damage too (R14);
             -1 if there are none.
         confirmed: the last record whose entries are all confirmed, if it was read; a confirmation
@@ -61,6 +85,7 @@ class JournalTail:
     had: Stored = field(default_factory=dict)
     has_records: bool = False
     rest_bytes: int = 0
+    last_add_fully_replicated: int = INVALID_ENTRY_ID
 
 
 def read_tail(
@@ -70,10 +95,10 @@ def read_tail(
     *,
     ledger_id: int,
     fragments: Sequence[Fragment],
-    after: int,
+    since: Since,
     beat: Heartbeat = no_heartbeat,
 ) -> JournalTail:
-    """The records of journal ``name`` that begin after entry ``after`` and after its own LAC.
+    """The records of journal ``name`` that ``since`` asks for.
 
     Those that do not count in the ledger are left out, once they have told what damage may hide.
 
@@ -86,8 +111,8 @@ def read_tail(
         BookieUnavailableError: the bookie gives no sure answer.
     """
     reader = JournalReader(root, name, digester, ledger_id=ledger_id, beat=beat)
-    begin, met = _begin_of_tail(reader, after)
-    found = _without_old_rows(reader.forwards(reader.stored, begin), after)
+    begin, met = _begin_of_tail(reader, since)
+    found = _without_old_rows(reader.forwards(reader.stored, begin), since)
     tail, damage = reader.tail(reach=reader.size), reader.end
     hidden: tuple[tuple[int, int | None], ...] = ()
     if tail is not Tail.CLEAN:
@@ -97,7 +122,7 @@ def read_tail(
         hidden = _hidden(before + 1, damage, behind, reader.size)
         found += behind
     found = [stored for stored in found if counts(fragments, stored.record)]
-    summed_up = _summed_up(found, after)
+    summed_up = _summed_up(found, since)
     own = (stored.record for stored in found if reader.is_by_its_writer(stored.record))
     return replace(
         summed_up,
@@ -108,10 +133,10 @@ def read_tail(
     )
 
 
-def _summed_up(found: Sequence[StoredRecord], after: int) -> JournalTail:
+def _summed_up(found: Sequence[StoredRecord], since: Since) -> JournalTail:
     """What good records say, of a journal that ends well."""
     confirmed = max((stored.record.last_add_confirmed for stored in found), default=-1)
-    floor = max(after, confirmed)
+    floor = max((since.said_by(stored.record) for stored in found), default=since.after)
     committing = [stored for stored in found if not stored.record.is_confirmation]
     done = [stored.record for stored in found if stored.record.last_entry_id <= floor]
     return JournalTail(
@@ -120,8 +145,9 @@ def _summed_up(found: Sequence[StoredRecord], after: int) -> JournalTail:
         confirmed,
         done[-1] if done else None,
         tuple((one.record.first_entry_id, one.record.last_entry_id) for one in committing),
-        had=evidence.stored((stored.record for stored in found), after + 1),
+        had=evidence.stored((stored.record for stored in found), since.last_confirmed),
         has_records=bool(found),
+        last_add_fully_replicated=floor if since.is_fully_replicated else INVALID_ENTRY_ID,
     )
 
 
@@ -162,22 +188,22 @@ def newest_record(
     return newest
 
 
-def _begin_of_tail(reader: JournalReader, after: int) -> tuple[int, list[int]]:
-    """Where to begin reading: at a frame whose entries are all confirmed, or at the start.
+def _begin_of_tail(reader: JournalReader, since: Since) -> tuple[int, list[int]]:
+    """Where to begin reading: at a frame whose entries are all done with, or at the start.
 
     And where good frames begin behind it, as far as they were met.
     """
-    seen, met = INVALID_ENTRY_ID, list[int]()
+    seen, met = since.after, list[int]()
     for found in reader.backwards(reader.stored, past_damage=True):
-        seen = max(seen, found.record.last_add_confirmed)
-        if found.record.last_entry_id <= max(after, seen):
+        seen = max(seen, since.said_by(found.record))
+        if found.record.last_entry_id <= seen:
             return found.begin, met[::-1]
         met.append(found.begin)
     return 0, met[::-1]
 
 
-def _without_old_rows(records: Iterable[StoredRecord], after: int) -> list[StoredRecord]:
-    """``records``, with rows only where they are not known to be confirmed.
+def _without_old_rows(records: Iterable[StoredRecord], since: Since) -> list[StoredRecord]:
+    """``records``, with rows only where they are not known to be done with.
 
     So memory holds what was on its way when the writer ended, however long the journal is.
 
@@ -185,9 +211,9 @@ def _without_old_rows(records: Iterable[StoredRecord], after: int) -> list[Store
         CorruptDataError: that is more than any writer has on its way.
     """
     found: list[StoredRecord] = []
-    floor, kept, byte_count = after, deque[int](), 0
+    floor, kept, byte_count = since.after, deque[int](), 0
     for stored in records:
-        floor = max(floor, stored.record.last_add_confirmed)
+        floor = max(floor, since.said_by(stored.record))
         kept.append(len(found))
         found.append(stored)
         byte_count += stored.byte_count

@@ -19,6 +19,7 @@ from bkspark.format.recovery import StuckRecovery
 from bkspark.ledger.journals.journal_folder import journals_of
 from bkspark.ledger.recovery import fencing, write_back
 from bkspark.ledger.recovery.displacement import wait_for_others
+from bkspark.ledger.recovery.journal_tail import Since
 from bkspark.ledger.recovery.notes import Notes
 from bkspark.ledger.recovery.running import Runner
 from bkspark.ledger.recovery.writer import Writer
@@ -143,7 +144,8 @@ class Recoverer:
         known = (ledger.fragments, journals_of(ledger, instruction.member))
         match instruction:
             case steps.Fence(index, _, after):
-                return fencing.FenceAndRead(ledger.ledger_id, writer, index, *on_it, after, *known)
+                since = Since(after, ledger.last_confirmed, ledger.guarantees_write_quorum)
+                return fencing.FenceAndRead(ledger.ledger_id, writer, index, *on_it, since, *known)
             case steps.LookUp(_, entry_id):
                 return fencing.LookUp(ledger.ledger_id, *on_it, entry_id, *known)
         groups = instruction.groups

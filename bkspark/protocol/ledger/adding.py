@@ -23,14 +23,25 @@ post-check had passed. Who takes the place of another begins with nothing (R14).
 
 Rule 8. What a member lacks begins behind the last record that it was counted for, acknowledged or
 not: it stores in order what it is sent.
+
+Rule 9. Of a ledger that guarantees its write quorum, an acknowledged add is kept until every member
+that is to have it was counted for it. The last add fully replicated (LAFR) ends the longest run of
+such adds from the one before: a later add tells nothing of an earlier one (H9). It is never ahead
+of the LAC, so what is taken back (rule 4) never lowers it. An add of entry logs is acknowledged
+only then, since who writes it is gone behind it.
 """
 
 from collections import deque
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
 from bkspark.protocol.ledger.quorum import Quorum
+
+LAGGING_BYTES_MAX = 64 * 2**20
+LAGGING_ADDS_MAX = 4096
+"""What a writer keeps, at most, that is acknowledged and not fully replicated."""
 
 
 @dataclass(slots=True)
@@ -67,6 +78,10 @@ class PendingAdd:
     def is_complete(self, quorum: Quorum) -> bool:
         return all(quorum.is_ack_quorum(write_set, self.counted) for write_set in self.write_sets)
 
+    @property
+    def is_fully_replicated(self) -> bool:
+        return all(self.counted.issuperset(write_set) for write_set in self.write_sets)
+
 
 @dataclass(frozen=True, slots=True)
 class CheckTicket:
@@ -74,6 +89,43 @@ class CheckTicket:
 
     last_entry_id: int
     replacements: int
+
+
+class Lagging:
+    """What is acknowledged and not yet on every bookie that is to have it (rule 9).
+
+    Attributes:
+        last_add_fully_replicated: the LAFR, -1 if there is none.
+        adds: behind it, in entry order.
+    """
+
+    def __init__(self, last_add_fully_replicated: int, length_bytes: int) -> None:
+        self.last_add_fully_replicated = last_add_fully_replicated
+        self.adds: deque[PendingAdd] = deque()
+        self._length_bytes = length_bytes
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """All that decides what comes next."""
+        adds = tuple((add.first_entry_id, frozenset(add.counted)) for add in self.adds)
+        return (self.last_add_fully_replicated, adds)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more should be sent before some of it is fully replicated."""
+        if not self.adds:
+            return False
+        size = self.adds[-1].length_bytes - self._length_bytes
+        return size >= LAGGING_BYTES_MAX or len(self.adds) >= LAGGING_ADDS_MAX
+
+    def advance(self) -> list[PendingAdd]:
+        """Raise the LAFR as far as it is; returns what nobody needs to send again."""
+        done: list[PendingAdd] = []
+        while self.adds and self.adds[0].is_fully_replicated:
+            done.append(self.adds.popleft())
+            self.last_add_fully_replicated = done[-1].last_entry_id
+            self._length_bytes = done[-1].length_bytes
+        return done
 
 
 class PendingAdds:
@@ -85,9 +137,13 @@ class PendingAdds:
         *,
         last_add_confirmed: int = INVALID_ENTRY_ID,
         length_bytes: int = 0,
+        guarantees_write_quorum: bool = False,
     ) -> None:
         self.quorum = quorum
         self.last_add_confirmed = last_add_confirmed
+        self.lagging = (
+            Lagging(last_add_confirmed, length_bytes) if guarantees_write_quorum else None
+        )
         self.last_add_pushed = last_add_confirmed
         self.length_bytes = length_bytes
         self._pushed_bytes = length_bytes
@@ -96,6 +152,11 @@ class PendingAdds:
         self._reached = [last_add_confirmed] * quorum.ensemble_size
         self._pending: deque[PendingAdd] = deque()
         self._replacements = 0
+
+    @property
+    def unfinished(self) -> Iterator[PendingAdd]:
+        """What a new member may have to get, in entry order."""
+        return chain(self.lagging.adds if self.lagging else (), self._pending)
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -112,7 +173,8 @@ class PendingAdds:
             for a in self
         )
         said = (self.last_add_confirmed, self.last_add_pushed, self._said, self.stored)
-        return (adds, *said, tuple(self._reached), self._replacements)
+        lagging = () if self.lagging is None else self.lagging.state
+        return (adds, *said, tuple(self._reached), self._replacements, lagging)
 
     def push(
         self,
@@ -155,7 +217,7 @@ class PendingAdds:
         """The member at ``index`` has the record of these; its post-check has passed."""
         self._stored[index] = first_entry_id
         self._reached[index] = last_entry_id
-        for add in self._pending:
+        for add in self.unfinished:
             if add.first_entry_id == first_entry_id:
                 add.counted.add(index)
 
@@ -177,6 +239,20 @@ class PendingAdds:
             entry_id += 1
         return entry_id
 
+    def fragment_without(self, index: int) -> int:
+        """Where the fragment begins in which another member takes the place at ``index``.
+
+        Behind what is acknowledged; of a ledger that guarantees its write quorum, in front of what
+        the one before lacks of that. So no copy that an acknowledgement rests on is given up, and
+        none is lacking in front of the fragment once what is there is fully replicated.
+        """
+        lacking = (
+            add.first_entry_id
+            for add in (self.lagging.adds if self.lagging else ())
+            if index in add.indexes and index not in add.counted
+        )
+        return next(lacking, self.last_add_confirmed + 1)
+
     @property
     def has_unsaid_lac(self) -> bool:
         """Whether a confirmation would tell readers something (rule 5)."""
@@ -195,10 +271,15 @@ class PendingAdds:
         last: int | None = None
         for add in self._pending:
             is_everywhere = not add.names_entry_logs or add.counted.issuperset(expected)
-            if not (is_everywhere and add.is_complete(self.quorum)):
+            if not (is_everywhere and add.is_complete(self.needed(add))):
                 break
             last = add.last_entry_id
         return None if last is None else CheckTicket(last, self._replacements)
+
+    def needed(self, add: PendingAdd) -> Quorum:
+        """How many members make it complete (rules 2 and 9)."""
+        must_be_full = self.lagging is not None and add.names_entry_logs
+        return self.quorum.full if must_be_full else self.quorum
 
     @property
     def empty_ticket(self) -> CheckTicket:
@@ -217,14 +298,19 @@ class PendingAdds:
             done.append(self._pending.popleft())
             self.last_add_confirmed = done[-1].last_entry_id
             self.length_bytes = done[-1].length_bytes
+        if self.lagging is not None:
+            self.lagging.adds.extend(done)
         return done
 
     def replace_members(self, indexes: Collection[int]) -> None:
-        """Take back what the members at ``indexes`` had counted: others are there, or nobody."""
+        """Take back what the members at ``indexes`` had counted: others are there, or nobody.
+
+        What is acknowledged rests on none of that (see ``fragment_without``).
+        """
         self._replacements += 1
         for index in indexes:
             self._stored[index] = INVALID_ENTRY_ID
-            self._reached[index] = self.last_add_confirmed
+            self._reached[index] = self.fragment_without(index) - 1
         for add in self._pending:
             add.counted.difference_update(indexes)
             add.ready.difference_update(indexes)

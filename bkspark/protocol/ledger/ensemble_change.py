@@ -10,11 +10,15 @@ Rule 3. A bookie that failed is not chosen, so that two bad ones are not swapped
 writer of entry logs has minutes between its adds: with each of them it tries anew who has failed,
 but never who did not surely take its permission (R19).
 
-Rule 4. A member cedes its place to a bookie that has more entry logs of the next add. It stays a
+Rule 4. Of a ledger that guarantees its write quorum, nobody is replaced before all others have what
+the new fragment does not cover. So the one that lacks most goes first, whomever a bookie was looked
+for: it would be waited for in vain.
+
+Rule 5. A member cedes its place to a bookie that has more entry logs of the next add. It stays a
 member until the metadata names the other one, and if there is nobody after all.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from bkspark.protocol.ledger.metadata import Member
@@ -37,11 +41,16 @@ def members_to_replace(
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change under way; without a member a bookie is still looked for."""
+    """A change under way; without a member a bookie is still looked for.
+
+    Attributes:
+        is_named: whether the metadata is about to name the member.
+    """
 
     ensemble_index: int
     reason: str
     member: Member | None = None
+    is_named: bool = False
 
 
 class EnsembleChanges:
@@ -84,7 +93,13 @@ class EnsembleChanges:
     @property
     def is_swapping(self) -> bool:
         """Whether the metadata is about to name another ensemble."""
-        return self._change is not None and self._change.member is not None
+        return self._change is not None and self._change.is_named
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a bookie was found that the metadata is not to name yet."""
+        change = self._change
+        return change is not None and change.member is not None and not change.is_named
 
     def live(self, indexes: Iterable[int]) -> tuple[int, ...]:
         return tuple(index for index in indexes if index not in self.failed)
@@ -113,10 +128,14 @@ class EnsembleChanges:
         self._excluded |= frozenset(failures)
 
     def begin_anew(self, ceding: Iterable[int]) -> None:
-        """Rules 3 and 4: what has failed is tried again, and ``ceding`` members may be replaced."""
+        """Rules 3 and 5: what has failed is tried again, and ``ceding`` members may be replaced."""
         self.failed = {}
         self._excluded = self._unjoined
         self._to_fill = dict.fromkeys(ceding, "it has fewer rows")
+
+    def try_again(self) -> None:
+        """Look for bookies in the place of those that failed, for whom nobody was found."""
+        self._to_fill = dict(self.failed)
 
     def look(self, ensemble: tuple[Member, ...]) -> Enlist | None:
         """Look for a bookie for the first of the places that must be filled, unless too often."""
@@ -129,10 +148,8 @@ class EnsembleChanges:
         exclude = {member.bookie_id for member in ensemble} | self._excluded
         return Enlist(index, staying, frozenset(exclude))
 
-    def found(
-        self, member: Member | None, passed_over: Mapping[str, str], ensemble: tuple[Member, ...]
-    ) -> tuple[Member, ...] | None:
-        """The ensemble with ``member`` in the place that is to be filled; None if it is nobody."""
+    def found(self, member: Member | None, passed_over: Mapping[str, str]) -> None:
+        """``member`` may take the place that is to be filled; None if nobody may."""
         assert self._change is not None
         self.exclude(passed_over)
         self._unjoined |= frozenset(passed_over)
@@ -140,9 +157,31 @@ class EnsembleChanges:
         if member is None:
             self._to_fill = {} if index in self.failed else self._to_fill
             self._change = None
-            return None
+            return
         self._change = replace(self._change, member=member)
         self._count += 1
+
+    def lacking_most(self, fragment_without: Callable[[int], int]) -> int:
+        """The place that the bookie which was found takes (rule 4).
+
+        Args:
+            fragment_without: where a fragment would begin, by the ensemble index of whoever goes.
+        """
+        assert self._change is not None
+        mine = self._change.ensemble_index
+        most = min((mine, *sorted(self._to_fill)), key=fragment_without)
+        if most != mine:
+            reason = self._to_fill.pop(most)
+            self._to_fill[mine] = self._change.reason
+            self._change = replace(self._change, ensemble_index=most, reason=reason)
+        return most
+
+    def name(self, ensemble: tuple[Member, ...]) -> tuple[Member, ...]:
+        """The ensemble with the bookie that was found; the metadata is about to name it."""
+        assert self._change is not None
+        index, member = self._change.ensemble_index, self._change.member
+        assert member is not None
+        self._change = replace(self._change, is_named=True)
         return (*ensemble[:index], member, *ensemble[index + 1 :])
 
     def join(self, before: tuple[Member, ...], first_entry_id: int) -> Join:

@@ -8,8 +8,8 @@ Rule 2. Only the writer's own journal tells. Copies that a recovery gave lie in 
 and make nobody whole.
 
 Rule 3. What is said of a place is said of the member that was there at the time. A record that
-knows an entry of the last fragment to be confirmed was written after the last change of members; no
-other one says anything of those who are there now.
+knows an entry to be confirmed that was not when the last members were named was written after that;
+no other one says anything of those who are there now.
 
 Rule 4. It is held against a member only by what it shows when asked *behind* a fence, or again:
 else it may have been stored since. What a bookie alone had, and nobody has said yet, is not missed.
@@ -24,12 +24,16 @@ Stored = Mapping[int, int]
 """By ensemble index, an entry of the newest record that the member is known to have had."""
 
 
-def stored(records: Iterable[AddRecord], fragment_first_entry_id: int) -> Stored:
-    """What ``records`` say of the members of the last fragment, which begins there."""
+def stored(records: Iterable[AddRecord], last_confirmed: int) -> Stored:
+    """What ``records`` say of the members of the last fragment.
+
+    Args:
+        last_confirmed: the last entry that was acknowledged when the metadata named them.
+    """
     return together(
         dict(enumerate(record.stored))
         for record in records
-        if record.last_add_confirmed >= fragment_first_entry_id
+        if record.last_add_confirmed > last_confirmed
     )
 
 

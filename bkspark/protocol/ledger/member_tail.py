@@ -24,6 +24,8 @@ class MemberTail:
         is_fenced: whether the bookie was fenced before it was read.
         reached: the last entry of the newest record that its writer put there, -1 without one.
         had: what the records here say that the members of the ensemble had.
+        last_add_fully_replicated: as far as the records here tell, of a ledger that guarantees its
+            write quorum; -1 otherwise.
         is_begun: whether the writer's own journal shows any record, be it a header.
     """
 
@@ -37,6 +39,7 @@ class MemberTail:
     reached: int = INVALID_ENTRY_ID
     had: Stored = field(default_factory=dict, hash=False)
     is_begun: bool = False
+    last_add_fully_replicated: int = INVALID_ENTRY_ID
 
     def doubted(self, doubt: Doubt, problem: str) -> "MemberTail":
         """The same with another doubt, one that takes in those that it has."""

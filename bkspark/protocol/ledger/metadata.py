@@ -5,8 +5,8 @@ caller stores it by compare-and-set. ``LEGAL_MOVES`` is the whole table of state
 
 Rule 2. An entry belongs to the fragment with the greatest first entry id not above it; first ids
 strictly increase (protocol document, "Ensembles"; TLA+ ``ValidFragments``), and terms never
-decrease, because the fragments are the map from entries to terms. A fragment begins behind
-acknowledged entries, so nothing in front of the last one's first entry is ever changed or cut off.
+decrease, because the fragments are the map from entries to terms. In front of a fragment all is
+acknowledged, so nothing in front of the last one's first entry is ever changed or cut off.
 
 Rule 3. CLOSED has a last entry and never changes it; nothing else has one ("Closing a ledger").
 
@@ -18,6 +18,10 @@ stands and never writes again, and from then on nobody may. Whoever *takes it up
 and in a fragment that begins behind that end, needs no recovery: the one before left nothing
 undecided, so no entry of the new fragment was ever sent in an older term (H43, RB-34). A recovery
 may come first, as at any writer's ledger; that ends it.
+
+Rule 6. A ledger that guarantees its write quorum is closed only when each entry is on its Qw
+members, and only its last fragment holds others. So that one may begin in front of entries that are
+acknowledged, on Qa; it says up to where, and nobody closes the ledger, or reads less, before that.
 """
 
 from collections.abc import Mapping
@@ -44,12 +48,8 @@ class LedgerState(Enum):
 
 
 LEGAL_MOVES: dict[LedgerState, frozenset[LedgerState]] = {
-    LedgerState.OPEN: frozenset(
-        {LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED, LedgerState.DELETING}
-    ),
-    LedgerState.IN_RECOVERY: frozenset(
-        {LedgerState.IN_RECOVERY, LedgerState.OPEN, LedgerState.CLOSED, LedgerState.DELETING}
-    ),
+    LedgerState.OPEN: frozenset(LedgerState),
+    LedgerState.IN_RECOVERY: frozenset(LedgerState),
     LedgerState.CLOSED: frozenset({LedgerState.CLOSED, LedgerState.DELETING}),
     LedgerState.DELETING: frozenset({LedgerState.DELETING}),
 }
@@ -59,8 +59,8 @@ LEGAL_MOVES: dict[LedgerState, frozenset[LedgerState]] = {
 class Member:
     """One place in an ensemble: a bookie *as it was initialised*.
 
-    A directory that was wiped and set up again has another incarnation and is another member: its
-    absences prove nothing and its acks count for nothing (RB-09, RB-10).
+    A directory that was wiped and set up again is another member: its absences prove nothing and
+    its acks count for nothing (RB-09, RB-10).
     """
 
     bookie_id: str
@@ -77,6 +77,8 @@ class Fragment:
         ensemble: E distinct members, in stripe order.
         token: of the writer whose permission each member took before it was named; empty in what
             older versions wrote, and where no writer ever writes.
+        confirmed: the last entry that was acknowledged when the metadata named the ensemble, if
+            entries of the fragment were (rule 6); -1 if all of them lie in front of it.
         has_headers: whether each member also began the writer's journal before it was named, with a
             header in it; not in what older versions wrote, nor where another process writes.
     """
@@ -86,6 +88,7 @@ class Fragment:
     ensemble: tuple[Member, ...]
     token: str = ""
     has_headers: bool = False
+    confirmed: int = INVALID_ENTRY_ID
 
     def __post_init__(self) -> None:
         if self.has_headers and not self.token:
@@ -136,6 +139,7 @@ class LedgerMetadata:
         transactions: last committed version per application among the ledger's records.
         laid_down: where an OPEN ledger stands that nobody writes to; None if somebody may.
         left: members that never get a place in it again ("leaving").
+        guarantees_write_quorum: whether each entry of it is to have Qw copies (rule 6).
     """
 
     ledger_id: int
@@ -153,6 +157,7 @@ class LedgerMetadata:
     created_ms: int = 0
     laid_down: Standing | None = None
     left: frozenset[Member] = frozenset()
+    guarantees_write_quorum: bool = False
 
     def __post_init__(self) -> None:
         if self.ledger_id < 0 or self.term < FIRST_TERM:
@@ -161,49 +166,42 @@ class LedgerMetadata:
         has_end = self.last_entry_id is not None and self.length_bytes is not None
         has_no_end = self.last_entry_id is None and self.length_bytes is None
         if self.state is not LedgerState.DELETING and not (has_end if is_closed else has_no_end):
-            raise InvalidRequestError(
-                f"ledger {self.ledger_id}: last entry and length belong to CLOSED and only to it"
-            )
+            raise self._refused("last entry and length belong to CLOSED and only to it")
         if self.last_entry_id is not None and self.last_entry_id < INVALID_ENTRY_ID:
-            raise InvalidRequestError(f"ledger {self.ledger_id}: last entry below -1")
+            raise self._refused("last entry below -1")
         self._check_fragments()
-        if self.laid_down is not None and (
-            self.state is not LedgerState.OPEN
-            or self.laid_down.last_entry_id < self.last_fragment.first_entry_id - 1
+        if (down := self.laid_down) is not None and (
+            self.state is not LedgerState.OPEN or down.last_entry_id < self.last_confirmed
         ):
-            raise InvalidRequestError(
-                f"ledger {self.ledger_id}: only an OPEN one is laid down, behind what it has"
-            )
+            raise self._refused("only an OPEN one is laid down, behind what it has")
 
     def _check_fragments(self) -> None:
         firsts = [fragment.first_entry_id for fragment in self.fragments]
         if not firsts or firsts[0] != 0 or any(a >= b for a, b in zip(firsts, firsts[1:])):
-            raise InvalidRequestError(
-                f"ledger {self.ledger_id}: fragments must start at 0 and increase: {firsts}"
-            )
+            raise self._refused(f"fragments must start at 0 and increase: {firsts}")
         terms = [FIRST_TERM, *(fragment.term for fragment in self.fragments), self.term]
-        if any(a > b for a, b in zip(terms, terms[1:])):
-            raise InvalidRequestError(
-                f"ledger {self.ledger_id}: terms of fragments must not decrease or be above "
-                f"{self.term}: {terms[1:-1]}"
+        if terms != sorted(terms):
+            raise self._refused(
+                f"terms of fragments must not decrease or be above {self.term}: {terms[1:-1]}"
             )
         for fragment in self.fragments:
             if not self.left.isdisjoint(fragment.ensemble):
-                raise InvalidRequestError(f"ledger {self.ledger_id} names a member that has left")
+                raise self._refused("it names a member that has left")
             ids = {member.bookie_id for member in fragment.ensemble}
-            if len(fragment.ensemble) != self.quorum.ensemble_size or len(ids) != len(
-                fragment.ensemble
-            ):
-                raise InvalidRequestError(
-                    f"ledger {self.ledger_id}: fragment {fragment.first_entry_id} must name "
-                    f"{self.quorum.ensemble_size} distinct bookies"
-                )
+            if not self.quorum.ensemble_size == len(ids) == len(fragment.ensemble):
+                size, first = self.quorum.ensemble_size, fragment.first_entry_id
+                raise self._refused(f"fragment {first} must name {size} distinct bookies")
 
     # --- looking ---------------------------------------------------------------------------
 
     @property
     def last_fragment(self) -> Fragment:
         return self.fragments[-1]
+
+    @property
+    def last_confirmed(self) -> int:
+        """The last entry that is acknowledged by what stands here alone, -1 without one."""
+        return max(self.last_fragment.first_entry_id - 1, self.last_fragment.confirmed)
 
     def fragment_of(self, entry_id: int) -> Fragment:
         """The one fragment that holds ``entry_id`` (>= 0)."""
@@ -227,7 +225,13 @@ class LedgerMetadata:
     # --- changing --------------------------------------------------------------------------
 
     def with_ensemble(
-        self, first_entry_id: int, ensemble: tuple[Member, ...], *, term: int, token: str
+        self,
+        first_entry_id: int,
+        ensemble: tuple[Member, ...],
+        *,
+        last_add_confirmed: int = INVALID_ENTRY_ID,
+        term: int,
+        token: str,
     ) -> "LedgerMetadata":
         """Return this metadata with a new last fragment from ``first_entry_id`` on.
 
@@ -235,8 +239,7 @@ class LedgerMetadata:
         is appended (TLA+ ``UpdatedFragments``).
 
         Raises:
-            LedgerClosedError: the ledger is CLOSED.
-            LedgerFencedError: the ledger is not OPEN for this writer any more.
+            LedgerClosedError, LedgerFencedError: it is not this writer's any more.
             InvalidRequestError: the entry lies before the last fragment.
         """
         self._require_writer(term=term, token=token)
@@ -247,7 +250,8 @@ class LedgerMetadata:
         kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
         # The members that stay have what they took for the fragment before, and no more.
         has_headers = self.last_fragment.has_headers
-        fragment = Fragment(first_entry_id, term, ensemble, token, has_headers)
+        confirmed = last_add_confirmed if last_add_confirmed >= first_entry_id else -1
+        fragment = Fragment(first_entry_id, term, ensemble, token, has_headers, confirmed)
         return replace(self, fragments=(*kept, fragment))
 
     def with_headers(self, *, term: int, token: str) -> "LedgerMetadata":
@@ -349,19 +353,19 @@ class LedgerMetadata:
             )
         if (self.term, self.token) != (term, token) or self.laid_down is not None:
             raise self._fenced()
-        if last_entry_id < self.last_fragment.first_entry_id - 1:
+        if last_entry_id < self.last_confirmed:
             raise InvalidRequestError(
-                f"ledger {self.ledger_id}: entries up to "
-                f"{self.last_fragment.first_entry_id - 1} were acknowledged, "
+                f"ledger {self.ledger_id}: entries up to {self.last_confirmed} were acknowledged, "
                 f"it cannot end at {last_entry_id}"
             )
+        kept = tuple(f for f in self.fragments if f.first_entry_id <= last_entry_id)
         return replace(
             self,
             state=self._moved_to(LedgerState.CLOSED),
             last_entry_id=last_entry_id,
             length_bytes=length_bytes,
             transactions=dict(transactions or {}),
-            fragments=self._fragments_up_to(last_entry_id),
+            fragments=kept or self.fragments[:1],
         )
 
     def deleting(self) -> "LedgerMetadata":
@@ -373,15 +377,14 @@ class LedgerMetadata:
             raise self._fenced()
         return state
 
-    def _fragments_up_to(self, last_entry_id: int) -> tuple[Fragment, ...]:
-        kept = tuple(f for f in self.fragments if f.first_entry_id <= last_entry_id)
-        return kept or self.fragments[:1]
-
     def _require_writer(self, *, term: int, token: str) -> None:
         if self.state is LedgerState.CLOSED:
             raise self._closed()
         if not self.is_writable_by(term=term, token=token):
             raise self._fenced()
+
+    def _refused(self, why: str) -> InvalidRequestError:
+        return InvalidRequestError(f"ledger {self.ledger_id}: {why}")
 
     def _closed(self) -> LedgerClosedError:
         return LedgerClosedError(

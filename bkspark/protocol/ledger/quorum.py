@@ -71,6 +71,11 @@ class Quorum:
         """
         return all(self.is_ack_quorum(write_set, acked) for write_set in self.write_sets())
 
+    @property
+    def full(self) -> "Quorum":
+        """The same where nothing less than all of a write set is enough."""
+        return Quorum(self.ensemble_size, self.write_quorum_size, self.write_quorum_size)
+
     def is_absent(self, write_set: Collection[int], absences: Collection[int]) -> bool:
         """Whether (Qw - Qa) + 1 members of ``write_set`` proved that they lack the entry."""
         proofs = sum(index in absences for index in write_set)

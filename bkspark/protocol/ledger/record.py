@@ -132,6 +132,18 @@ class AddRecord:
         return self.last_entry_id - self.first_entry_id + 1
 
     @property
+    def last_add_fully_replicated(self) -> int:
+        """An entry up to which each member is known to have all that it is to have, -1 without one.
+
+        A member stores in order, so what it has of it begins before its newest record. True of the
+        last fragment, where the ledger guarantees its write quorum: its members have all behind
+        its first entry, or are not said to have anything.
+        """
+        if not self.stored:
+            return INVALID_ENTRY_ID
+        return max(INVALID_ENTRY_ID, min(self.last_add_confirmed, min(self.stored) - 1))
+
+    @property
     def is_confirmation(self) -> bool:
         """Whether it commits no entries and only says a LAC."""
         return self.last_entry_id < self.first_entry_id

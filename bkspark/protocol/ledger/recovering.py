@@ -11,7 +11,9 @@ which says what it waits for and what it does next:
    damaged could tell, the operator is asked; never while a member is silent. A recovery that
    keeps nothing needs the record of the last confirmed entry (``Seeking``, ``record_search``).
 4. ``WritingBack``: what is kept, byte-identical, to every member of its write sets, with spares in
-   the place of members that fail (``replication``).
+   the place of members that fail (``replication``). Where the ledger guarantees its write quorum,
+   also what is confirmed and may have fewer copies; while only members that are silent might show
+   that, the recovery waits.
 5. ``Closing``: CAS to CLOSED, once, with everything this recovery found out.
 
 Nothing here has an effect. ``LedgerRecovery`` gets one event after the other, and says what is to
@@ -135,7 +137,7 @@ def _decide(evidence: Evidence) -> "Step":
     answers, notes = evidence.answers()
     quorum = evidence.term.ledger.quorum
     seen = max((tail.last_add_confirmed for tail in evidence.tails.values()), default=-1)
-    confirmed = end = last_add_confirmed(answers, max(seen, evidence.term.floor))
+    confirmed = end = last_add_confirmed(answers, max(seen, evidence.term.ledger.last_confirmed))
     notes.append(Note(f"last add confirmed is {confirmed}"))
     kept: list[AddRecord] = []
     while True:
@@ -247,13 +249,17 @@ def _write_back(
 ) -> "Step":
     """It is decided: say what is lost, and write back what is kept."""
     term, found = evidence.term, evidence.losses(decision.confirmed)
-    decision = replace(decision, losses=tuple(say.loss_with_bookies(loss) for loss in found))
+    lagging, gaps = evidence.lagging(decision.confirmed)
+    if gaps and evidence.unsure:
+        return _stop(term, say.not_replicated(term.ledger, gaps, evidence.unsure), instructions)
+    told = tuple(say.loss_with_bookies(loss) for loss in found)
+    decision = replace(decision, losses=told, lagging=lagging)
     lost = (Note(say.confirmed_is_gone(loss), is_warning=True) for loss in found)
     notes = (*instructions, *lost)
     closing = Closing(term, decision, evidence.unsure)
-    if not decision.kept:
+    if not decision.written_back:
         return closing.close(notes)
-    groups = tuple(evidence.kept(record) for record in decision.kept)
+    groups = tuple(evidence.kept(record) for record in decision.written_back)
     fenced = frozenset(index for index, tail in evidence.tails.items() if tail.is_fenced)
     replication = Replication(term.ledger, term.known, groups, fenced, term.ensemble)
     begun, writes = replication.begun(evidence.silent)
@@ -301,7 +307,7 @@ class Closing:
         ledger, decision = self.term.ledger, self.decision
         close = steps.Close(ledger.term, ledger.token, decision.end, decision.last)
         if self.ensemble and self.ensemble != self.term.ensemble:
-            first = decision.kept[0].first_entry_id
+            first = decision.written_back[0].first_entry_id
             close = replace(close, first_entry_id=first, ensemble=self.ensemble)
         return self, (*instructions, close)
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from bkspark.protocol.ledger.losses import Loss, losses
+from bkspark.protocol.ledger.losses import Loss, Span, losses, not_shown
 from bkspark.protocol.ledger.member_tail import MemberTail, lost_data
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
+from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer, Verdict, decide_group
 from bkspark.protocol.ledger.recovery_steps import Failure, KeptGroup, Note, Silence
 
 
@@ -109,6 +109,24 @@ class Evidence:
             )
         return answers, notes
 
+    def lagging(self, confirmed: int) -> tuple[tuple[AddRecord, ...], tuple[Span, ...]]:
+        """What is confirmed and may have fewer copies than the ledger guarantees.
+
+        Returns the records that are shown with all their rows, in order, and the entries of which
+        nobody shows any.
+        """
+        if not self.term.ledger.guarantees_write_quorum:
+            return (), ()
+        answers, quorum = self.answers()[0], self.term.ledger.quorum
+        said = (tail.last_add_fully_replicated for tail in self.tails.values())
+        done = max(said, default=self.term.floor)
+        shown = sorted({first for answer in answers.values() for first in answer.records})
+        groups = (decide_group(first, answers, quorum) for first in shown)
+        good = (group.record for group in groups if group.verdict is Verdict.KEEP)
+        found = [one for one in good if one and done < one.first_entry_id <= confirmed]
+        spans = [(record.first_entry_id, record.last_entry_id) for record in found]
+        return tuple(found), tuple(not_shown([(done + 1, confirmed)], spans))
+
     def kept(self, record: AddRecord) -> KeptGroup:
         """The group with its inline rows, put together from whoever has them."""
         first, parts = record.first_entry_id, dict[int, bytes]()
@@ -153,6 +171,7 @@ class Decision:
     Attributes:
         confirmed: the last add confirmed.
         kept: the groups beyond it, in order.
+        lagging: groups up to it that are to get all their copies, in order.
         end: the last entry.
         last: the record that says the length and the transactions up to there; None of an empty
             ledger, or if none is left.
@@ -168,6 +187,12 @@ class Decision:
     lost_from: int | None = None
     given_up: tuple[str, ...] = ()
     losses: tuple[str, ...] = ()
+    lagging: tuple[AddRecord, ...] = ()
+
+    @property
+    def written_back(self) -> tuple[AddRecord, ...]:
+        """All that is to be on its members before the ledger is closed."""
+        return (*self.lagging, *self.kept)
 
     def giving_up(self, first: int, loss: str) -> tuple["Decision", Note]:
         """The same on the operator's word, and what the closing may yet fail to give up."""

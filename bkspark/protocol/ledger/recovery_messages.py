@@ -6,7 +6,7 @@ sentence names the entry, the bookies and the command.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from bkspark.protocol.ledger.losses import Loss, given_up
+from bkspark.protocol.ledger.losses import Loss, Span, given_up
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
@@ -213,6 +213,26 @@ def no_record(
     )
 
 
+def not_replicated(
+    ledger: LedgerMetadata, gaps: Sequence[Span], waiting_for: tuple[Member, ...]
+) -> Stuck:
+    """Why a ledger that guarantees its write quorum waits for bookies.
+
+    Args:
+        gaps: confirmed entries that may be on fewer, and that nobody who has answered shows.
+    """
+    lacking = ", ".join(entries(first, last or first) for first, last in gaps)
+    names = ", ".join(member.bookie_id for member in waiting_for)
+    return Stuck(
+        f"ledger {ledger.ledger_id} cannot be closed yet: it guarantees "
+        f"{ledger.quorum.write_quorum_size} copies, and no bookie that answers shows {lacking}, "
+        f"which may have fewer (without a sure answer: {names})",
+        bring_back(waiting_for, ()),
+        gaps[0][0],
+        waiting_for,
+    )
+
+
 def record_is_lost(
     ledger: LedgerMetadata, entry_id: int, loss: str, waiting_for: tuple[Member, ...]
 ) -> Stuck:
@@ -231,13 +251,19 @@ def confirmed_is_gone(loss: Loss) -> str:
     return line if loss.is_certain else f"POSSIBLE {line}; reading them tells"
 
 
-def too_few(ledger: LedgerMetadata, group: AddRecord, problems: Iterable[str]) -> Stuck:
-    """Why what was found cannot be written back."""
+def too_few(
+    ledger: LedgerMetadata, group: AddRecord, needed: int, problems: Iterable[str]
+) -> Stuck:
+    """Why what was found cannot be written back.
+
+    Args:
+        needed: how many bookies must have it.
+    """
     what = entries(group.first_entry_id, group.last_entry_id)
     verb = "was" if group.entry_count == 1 else "were"
     return Stuck(
         f"ledger {ledger.ledger_id} cannot be closed yet: {what} {verb} found but cannot be "
-        f"written to {ledger.quorum.ack_quorum_size} bookies ({'; '.join(problems)})",
+        f"written to {needed} bookies ({'; '.join(problems)})",
         "bring back one of these bookies, or add one (`bkspark bookie add URL`), then recover "
         "again",
     )

@@ -2,7 +2,8 @@
 
 Rule 1. Qa members of every write set must have them before the ledger is closed; what recovery
 cannot write back it does not close (RB-15, H27). That holds for the records and for each entry log
-by itself: a bookie with a damaged copy of one has good ones of others.
+by itself: a bookie with a damaged copy of one has good ones of others. All Qw must have them where
+the ledger guarantees that.
 
 Rule 2. Where too few members take them, spares stand in for those that fail. The new ensemble is
 this recovery's alone until the closing CAS: the next one, should this one die, asks the ensemble
@@ -20,6 +21,7 @@ from dataclasses import dataclass, replace
 from bkspark.protocol.ledger import recovery_messages as say
 from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, Piece
 from bkspark.protocol.ledger.recovery_steps import Note
 
@@ -147,7 +149,8 @@ class Replication:
         short = self._first_short()
         if not places and short is not None:
             problems = dict(self.problems).values()
-            return replace(self, outcome=say.too_few(self.ledger, short, problems)), ()
+            count = self._needed.ack_quorum_size
+            return replace(self, outcome=say.too_few(self.ledger, short, count, problems)), ()
         notes = [
             Note(f"{spare.bookie_id} stands in for {self.ensemble[index].bookie_id}")
             for index, spare in places.items()
@@ -159,9 +162,15 @@ class Replication:
         )
         return state._round(places, notes)
 
+    @property
+    def _needed(self) -> Quorum:
+        """How many must have it (rule 1)."""
+        quorum = self.ledger.quorum
+        return quorum.full if self.ledger.guarantees_write_quorum else quorum
+
     def _first_short(self) -> AddRecord | None:
         """The first group of whose record, or of one of whose entry logs, there are too few."""
-        quorum, written = self.ledger.quorum, dict(self.written)
+        quorum, written = self._needed, dict(self.written)
         for group in self.groups:
             record = group.record
             if not all(quorum.is_ack_quorum(ws, written) for ws in record.write_sets()):

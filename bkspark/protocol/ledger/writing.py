@@ -24,7 +24,12 @@ Rule 5. A fence on one member, a ledger that is not this writer's any more, an a
 ack quorum, or one that took too long ends the writer. Behind its end nothing is acknowledged; what
 was on its way has an unknown outcome (RB-35).
 
-Rule 6. Of an add that names entry logs each member that stays first gets the entry logs of its
+Rule 6. Of a ledger that guarantees its write quorum, nobody is replaced before what the new
+fragment does not cover is fully replicated, and the writer ends without an error only when all is.
+Too much that is not slows it down, or ends it where no bookie is left that could have it. At its
+end it looks for such a bookie once more.
+
+Rule 7. Of an add that names entry logs each member that stays first gets the entry logs of its
 place, wherever they were written, and then the record, when all of them have theirs (R1, R10, H13).
 A member that turns out to have no good copy has failed, and what it had counted is taken back.
 """
@@ -41,6 +46,7 @@ from bkspark.errors import (
 from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
 from bkspark.protocol.ledger.ensemble_change import EnsembleChanges
+from bkspark.protocol.ledger.last_copies import no_bookie, nobody_takes_them
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member, Standing
 
 ADDS_IN_FLIGHT_MAX = 4
@@ -72,12 +78,17 @@ class LedgerWriter:
     ) -> None:
         self.metadata = metadata
         self.pending = PendingAdds(
-            metadata.quorum, last_add_confirmed=last_add_confirmed, length_bytes=length_bytes
+            metadata.quorum,
+            last_add_confirmed=last_add_confirmed,
+            length_bytes=length_bytes,
+            guarantees_write_quorum=metadata.guarantees_write_quorum,
         )
-        self.changes = EnsembleChanges(metadata.quorum, is_delayed=is_change_delayed)
+        is_delayed = is_change_delayed and not metadata.guarantees_write_quorum
+        self.changes = EnsembleChanges(metadata.quorum, is_delayed=is_delayed)
         self.has_ended = False
         self.is_stopping = False
         self._checking: CheckTicket | None = None
+        self._has_tried_again = False
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -86,7 +97,7 @@ class LedgerWriter:
         return (
             *(mine.ledger_id, mine.term, mine.token, mine.last_fragment),
             *(self.pending.state, self.changes.state),
-            *(self.has_ended, self.is_stopping, self._checking),
+            *(self.has_ended, self.is_stopping, self._checking, self._has_tried_again),
         )
 
     @property
@@ -97,7 +108,8 @@ class LedgerWriter:
     @property
     def may_submit(self) -> bool:
         """Whether another record may be sent now."""
-        may_grow = len(self.pending) < ADDS_IN_FLIGHT_MAX
+        lagging = self.pending.lagging
+        may_grow = len(self.pending) < ADDS_IN_FLIGHT_MAX and not (lagging and lagging.is_full)
         return may_grow and not self.is_stopping and not self.has_ended
 
     def closed(
@@ -128,6 +140,8 @@ class LedgerWriter:
     def _there(self, newest: LedgerMetadata | None) -> LedgerMetadata:
         if newest is None:
             raise LedgerFencedError(f"ledger {self.metadata.ledger_id} is gone")
+        if self.pending.lagging is not None and self.pending.lagging.adds:
+            raise no_bookie(self.metadata, self.pending, self.changes)
         return newest
 
     def receive(self, event: steps.Event) -> tuple[steps.Instruction, ...]:
@@ -137,14 +151,17 @@ class LedgerWriter:
         found: list[steps.Instruction] = []
         try:
             found += self._react(event)
+            found += self._forget()
+            self._try_again()
             found += self._look_for_a_bookie()
+            found += self._swap()
             self._require_hope()
             found += self._send_ready()
             found += self._check()
         except BookKeeperError as error:
             self.has_ended = True
             return (*found, steps.End(error))
-        if self.is_stopping and not self.pending:
+        if self.is_stopping and not any(self.pending.unfinished):
             self.has_ended = True
             found.append(steps.End(None))
         return tuple(found)
@@ -162,7 +179,7 @@ class LedgerWriter:
             case steps.Failed():
                 return self._fail(event)
             case steps.Enlisted():
-                return self._swap(event)
+                return self._enlisted(event)
             case steps.Swapped():
                 return self._join(event)
             case steps.Checked():
@@ -192,13 +209,13 @@ class LedgerWriter:
         return self._sent(self.changes.live(add.indexes), add)
 
     def _sent(self, indexes: tuple[int, ...], add: PendingAdd) -> list[steps.Instruction]:
-        """Rule 6."""
+        """Rule 7."""
         if add.names_entry_logs:
             return [steps.Copy(index, self.ensemble[index], add) for index in indexes]
         return [steps.Append(indexes, add)]
 
     def _send_ready(self) -> list[steps.Instruction]:
-        """Rule 6."""
+        """Rule 7."""
         found: list[steps.Instruction] = []
         for add in self.pending:
             is_ready = add.ready.union(add.counted).issuperset(self.changes.all_live)
@@ -208,7 +225,7 @@ class LedgerWriter:
         return found
 
     def _copied(self, event: steps.Copied) -> list[steps.Instruction]:
-        """Rule 6."""
+        """Rule 7."""
         bad, released = dict(event.bad), list[steps.Instruction]()
         self.changes.exclude(bad)
         if self._is_member(event.ensemble_index, event.bookie_id):
@@ -281,7 +298,7 @@ class LedgerWriter:
         return self._release(event.ensemble_index, event.bookie_id, str(event.error))
 
     def _release(self, index: int, bookie_id: str, reason: str) -> list[steps.Instruction]:
-        """Rules 4 and 6."""
+        """Rules 4 and 7."""
         if not self._is_member(index, bookie_id):
             return []
         self.changes.fail(index, bookie_id, reason)
@@ -297,23 +314,38 @@ class LedgerWriter:
         enlist = self.changes.look(self.ensemble)
         return self._gaps() if enlist is None else [enlist]
 
-    def _swap(self, event: steps.Enlisted) -> list[steps.Instruction]:
-        """Rule 3: from now on nothing is acknowledged, and the fragment begins behind what is."""
-        changed = self.changes.found(event.member, dict(event.passed_over), self.ensemble)
-        if changed is None:
-            return self._gaps()
+    def _enlisted(self, event: steps.Enlisted) -> list[steps.Instruction]:
+        """Rule 3."""
+        self.changes.found(event.member, dict(event.passed_over))
+        return [] if event.member is not None else self._gaps()
+
+    def _swap(self) -> list[steps.Instruction]:
+        """Rules 3 and 6: from now on nothing is acknowledged."""
+        if not self.changes.is_held:
+            return []
+        first = self.pending.last_add_confirmed + 1
+        if (lagging := self.pending.lagging) is not None:
+            index = self.changes.lacking_most(self.pending.fragment_without)
+            first = self.pending.fragment_without(index)
+            if lagging.last_add_fully_replicated < first - 1:
+                return []
         self._checking = None
-        mine, first = self.metadata, self.pending.last_add_confirmed + 1
-        return [steps.Swap(mine.ledger_id, mine.term, mine.token, first, changed)]
+        mine, lac = self.metadata, self.pending.last_add_confirmed
+        changed = self.changes.name(self.ensemble)
+        return [steps.Swap(mine.ledger_id, mine.term, mine.token, first, changed, lac)]
 
     def _join(self, event: steps.Swapped) -> list[steps.Instruction]:
         """Rule 3: first what its predecessor had counted is taken back (RB-07, RB-08)."""
-        join = self.changes.join(self.ensemble, self.pending.last_add_confirmed + 1)
-        self.metadata = event.metadata
+        join = self.changes.join(self.ensemble, event.metadata.last_fragment.first_entry_id)
+        self.metadata, self._has_tried_again = event.metadata, False
         index = join.ensemble_index
         gap = self._closed_gap(join)
         self.pending.replace_members([index])
-        again = [self._sent((index,), add) for add in self.pending if index in add.indexes]
+        again = [
+            self._sent((index,), add)
+            for add in self.pending.unfinished
+            if index in add.indexes and add.first_entry_id >= join.first_entry_id
+        ]
         return [join, *gap, *chain.from_iterable(again), *self._gaps()]
 
     def _closed_gap(self, join: steps.Join) -> list[steps.Instruction]:
@@ -336,13 +368,32 @@ class LedgerWriter:
         """Rule 5: fail at once what can no longer be acknowledged, unless somebody may step in."""
         if self.changes.is_looking or not self.changes.failed:
             return
-        quorum, live = self.metadata.quorum, self.changes.all_live
+        if self._owes_copies:
+            raise no_bookie(self.metadata, self.pending, self.changes)
+        live = self.changes.all_live
         for add in self.pending:
             reachable = add.counted.union(live)
-            if not all(quorum.is_ack_quorum(ws, reachable) for ws in add.write_sets):
+            needed = self.pending.needed(add)
+            if not all(needed.is_ack_quorum(ws, reachable) for ws in add.write_sets):
                 reasons = "; ".join(self.changes.failures.values())
                 raise NotEnoughBookiesError(
                     f"ledger {self.metadata.ledger_id}: entry {add.first_entry_id} cannot reach "
-                    f"{quorum.ack_quorum_size} bookies ({reasons})",
+                    f"{needed.ack_quorum_size} bookies ({reasons})",
                     hint="recovery decides about it; add bookies and open the ledger",
                 )
+
+    # --- the last copies: rule 6 -----------------------------------------------------------------
+
+    def _forget(self) -> list[steps.Instruction]:
+        done = self.pending.lagging.advance() if self.pending.lagging else []
+        return [steps.Forget(tuple(done))] if done else []
+
+    def _try_again(self) -> None:
+        """Once, until somebody is found."""
+        if not self._has_tried_again and self._owes_copies:
+            self._has_tried_again = True
+            self.changes.try_again()
+
+    @property
+    def _owes_copies(self) -> bool:
+        return nobody_takes_them(self.pending, self.changes, is_stopping=self.is_stopping)

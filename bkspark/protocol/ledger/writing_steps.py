@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bkspark.errors import BookKeeperError, LedgerClosedError, LedgerFencedError
 from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd
-from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
 
 # --- events --------------------------------------------------------------------------------------
 
@@ -180,6 +180,13 @@ class Acknowledge:
 
 
 @dataclass(frozen=True, slots=True)
+class Forget:
+    """These adds, acknowledged before, are fully replicated: nobody will be sent them again."""
+
+    adds: tuple[PendingAdd, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """Use a member no more; it stays in the metadata."""
 
@@ -204,13 +211,19 @@ class Enlist:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Name another ensemble in the metadata by compare-and-set."""
+    """Name another ensemble in the metadata by compare-and-set.
+
+    Attributes:
+        first_entry_id: which the ensemble is to have, and all behind it.
+        last_add_confirmed: the last entry that is acknowledged.
+    """
 
     ledger_id: int
     term: int
     token: str
     first_entry_id: int
     ensemble: tuple[Member, ...]
+    last_add_confirmed: int = INVALID_ENTRY_ID
 
     def applied_to(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
         """The newest metadata with the change.
@@ -222,7 +235,10 @@ class Swap:
             raise LedgerFencedError(f"ledger {self.ledger_id} is gone")
         try:
             return metadata.with_ensemble(
-                self.first_entry_id, self.ensemble, term=self.term, token=self.token
+                *(self.first_entry_id, self.ensemble),
+                last_add_confirmed=self.last_add_confirmed,
+                term=self.term,
+                token=self.token,
             )
         except LedgerClosedError as error:
             # Not "closed": whoever closed it may have kept entries that have no ack (RB-35).
@@ -272,6 +288,7 @@ Instruction = (
     | Confirm
     | CheckMetadata
     | Acknowledge
+    | Forget
     | Release
     | Enlist
     | Swap

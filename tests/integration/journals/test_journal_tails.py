@@ -15,7 +15,7 @@ from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.ledger.journals import journal_reader
 from bkspark.ledger.recovery import fencing, running
-from bkspark.ledger.recovery.journal_tail import JournalTail, newest_record, read_tail
+from bkspark.ledger.recovery.journal_tail import JournalTail, Since, newest_record, read_tail
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.protocol.ledger.metadata import DigestSpec
@@ -47,7 +47,7 @@ def newest_of(
 
 def tail_of(root: BookieRoot, writer: HandWriter) -> JournalTail:
     place = {"ledger_id": writer.ledger_id, "fragments": writer.metadata.fragments}
-    return read_tail(root, journal_of(writer), DIGESTER, **place, after=-1)
+    return read_tail(root, journal_of(writer), DIGESTER, **place, since=Since(-1, -1))
 
 
 def firsts(tail: JournalTail) -> list[int]:
@@ -177,7 +177,7 @@ def test_a_long_journal_is_read_in_pieces_with_a_sign_of_life_behind_each(
         DIGESTER,
         ledger_id=writer.ledger_id,
         fragments=writer.metadata.fragments,
-        after=-1,
+        since=Since(-1, -1),
         beat=lambda: beats.append(1),
     )
     assert found == expected

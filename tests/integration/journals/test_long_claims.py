@@ -21,7 +21,7 @@ from bkspark.ledger.journals import journal_reader
 from bkspark.ledger.journals.journal_pages import JournalPages
 from bkspark.ledger.journals.journal_reader import JournalReader
 from bkspark.ledger.recovery import journal_tail
-from bkspark.ledger.recovery.journal_tail import JournalTail, read_tail
+from bkspark.ledger.recovery.journal_tail import JournalTail, Since, read_tail
 from bkspark.protocol.ledger.metadata import DigestSpec
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
@@ -65,7 +65,7 @@ def claim(rig: Rig, writer: HandWriter, length: int) -> None:
 
 def tail_of(root: BookieRoot, writer: HandWriter) -> JournalTail:
     place = {"ledger_id": writer.ledger_id, "fragments": writer.metadata.fragments}
-    return read_tail(root, journal_of(writer), DIGESTER, **place, after=-1)
+    return read_tail(root, journal_of(writer), DIGESTER, **place, since=Since(-1, -1))
 
 
 def test_a_recovery_reads_no_record_that_only_claims_to_be_long(
@@ -85,7 +85,7 @@ def test_a_recovery_reads_no_record_that_only_claims_to_be_long(
 
 def test_a_recovery_holds_no_rows_that_are_confirmed(writer: HandWriter, root: BookieRoot) -> None:
     reader = JournalReader(root, journal_of(writer), DIGESTER, ledger_id=0)
-    found = journal_tail._without_old_rows(reader.forwards(reader.stored), -1)
+    found = journal_tail._without_old_rows(reader.forwards(reader.stored), Since(-1, -1))
     assert [bool(stored.messages) for stored in found] == [False] * (1 + 9) + [True] * 3
 
 

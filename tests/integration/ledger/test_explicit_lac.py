@@ -18,7 +18,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format import journal, layout
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.ledger.recovery.journal_tail import read_tail
+from bkspark.ledger.recovery.journal_tail import Since, read_tail
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
@@ -181,7 +181,7 @@ def test_the_end_of_a_journal_has_its_lac_and_no_group_for_it(
     name = layout.journal(handle.ledger_id, ledger.term, ledger.token)
     with open_bookie(address).open_root() as root:
         place = {"ledger_id": handle.ledger_id, "fragments": ledger.fragments}
-        tail = read_tail(root, name, digester, **place, after=-1)
+        tail = read_tail(root, name, digester, **place, since=Since(-1, -1))
     assert (tail.records, tail.last_add_confirmed) == ((), 1)
     assert tail.confirmed is not None
     assert (tail.confirmed.last_entry_id, tail.confirmed.length_bytes) == (1, 2)

@@ -280,6 +280,14 @@ def laid_down() -> LedgerMetadata:
     )
 
 
+def guaranteeing() -> LedgerMetadata:
+    """A ledger whose last fragment begins in front of entries that were acknowledged."""
+    first, last = metadata().fragments
+    is_open = replace(laid_down(), laid_down=None, guarantees_write_quorum=True)
+    last = replace(last, token=TOKEN, has_headers=True, confirmed=last.first_entry_id + 2)
+    return replace(is_open, fragments=(first, last))
+
+
 COOKIE = Cookie("c" * 32, "bookie-1", "1" * 32, 1_700_000_000_000)
 CLUSTER = ClusterRecord("c" * 32, 1_700_000_000_000)
 BOOKIE = BookieRecord("bookie-1", "1" * 32, "file:///disk1/bk", "disk-8:1", is_read_only=True)
@@ -297,6 +305,10 @@ SMALL_RECORDS = {
     ),
     "ledger laid down": (
         ledger_metadata.encode(laid_down(), "nonce"),
+        lambda data: ledger_metadata.decode(LEDGER, data),
+    ),
+    "ledger guaranteeing": (
+        ledger_metadata.encode(guaranteeing(), "nonce"),
         lambda data: ledger_metadata.decode(LEDGER, data),
     ),
     "log record": (

@@ -8,7 +8,7 @@ import pytest
 
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
-from bkspark.format.ledger_metadata import HEADERS_VERSION, KIND, LAST_VERSION, decode, encode
+from bkspark.format.ledger_metadata import HEADERS_VERSION, KIND, LEFT_VERSION, decode, encode
 from bkspark.protocol.ledger.leaving import left_by
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
@@ -39,7 +39,7 @@ def test_who_has_left_needs_the_newest_version() -> None:
     """Others stay as they were, so that older versions go on reading them."""
     key = layout.ledger_key(7)
     with pytest.raises(CorruptDataError):
-        envelope.decode(KIND, key, encode(LEFT, "nonce"), newest=LAST_VERSION - 1)
+        envelope.decode(KIND, key, encode(LEFT, "nonce"), newest=LEFT_VERSION - 1)
     envelope.decode(KIND, key, encode(CLOSED, "nonce"), newest=HEADERS_VERSION)
 
 
@@ -51,7 +51,7 @@ def test_hostile_members_are_refused(left: object) -> None:
     key = layout.ledger_key(7)
     value = json.loads(encode(LEFT, "nonce").partition(b"\n")[2]) | {"left": left}
     with pytest.raises(CorruptDataError):
-        decode(7, envelope.encode(KIND, key, value, version=LAST_VERSION))
+        decode(7, envelope.encode(KIND, key, value, version=LEFT_VERSION))
 
 
 def test_a_ledger_that_is_not_closed_has_left_nobody() -> None:

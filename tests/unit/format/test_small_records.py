@@ -47,6 +47,7 @@ from .material import (
     add_record,
     digester,
     frame,
+    guaranteeing,
     inline_record,
     laid_down,
     log,
@@ -151,13 +152,22 @@ def test_a_record_says_whose_journals_were_begun() -> None:
         envelope.decode("ledger", layout.ledger_key(LEDGER), data, newest=1)
 
 
+def test_a_record_says_whether_the_write_quorum_is_guaranteed() -> None:
+    """Older readers refuse it: they would close the ledger on fewer copies."""
+    stored = guaranteeing()
+    data = ledger_metadata.encode(stored, "n")
+    assert ledger_metadata.decode(LEDGER, data) == stored
+    assert stored.last_confirmed == stored.last_fragment.first_entry_id + 2
+    assert data.startswith(b"bkspark ledger v4 ")
+
+
 def test_a_record_that_says_nothing_of_journals_is_of_the_first_version() -> None:
     with_token = replace(metadata().fragments[0], token="a" * 32)
     stored = replace(metadata(), fragments=(with_token,))
     for one in (metadata(), stored):
         data = ledger_metadata.encode(one, "n")
         assert data.startswith(b"bkspark ledger v1 ")
-        assert b"headers" not in data
+        assert not any(later in data for later in (b"headers", b"guarantees", b"confirmed"))
         assert ledger_metadata.decode(LEDGER, data) == one
 
 

@@ -21,20 +21,20 @@ OLDER = replace(SAID, stored=(2, 4, 1))
 
 
 def test_the_most_that_is_said_of_each_member_counts() -> None:
-    assert stored([OLDER, SAID, OLDER], 0) == {0: 5, 1: 4, 2: 1}
+    assert stored([OLDER, SAID, OLDER], -1) == {0: 5, 1: 4, 2: 1}
     assert together([{0: 3}, {}, {1: 2, 0: 1}]) == {0: 3, 1: 2}
-    assert stored([], 0) == {}
+    assert stored([], -1) == {}
 
 
 def test_a_record_of_an_older_version_says_nothing() -> None:
-    assert stored([replace(SAID, stored=())], 0) == {}
+    assert stored([replace(SAID, stored=())], -1) == {}
 
 
-@pytest.mark.parametrize(("first", "found"), [(5, {0: 5, 1: 4}), (6, {})])
-def test_only_who_knows_an_entry_of_the_fragment_confirmed_says_who_is_in_it(
-    first: int, found: dict[int, int]
+@pytest.mark.parametrize(("before", "found"), [(4, {0: 5, 1: 4}), (5, {})])
+def test_only_who_knows_more_confirmed_than_was_before_the_last_change_says_who_is_there(
+    before: int, found: dict[int, int]
 ) -> None:
-    assert stored([SAID], first) == found
+    assert stored([SAID], before) == found
 
 
 def test_whoever_ends_in_front_of_what_it_had_lacks_it() -> None:

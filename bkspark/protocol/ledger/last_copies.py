@@ -1,0 +1,51 @@
+"""What a writer still owes a ledger that guarantees its write quorum, behind the acknowledgement.
+
+An add is acknowledged on Qa bookies and kept until it is fully replicated (``adding``, rule 9). Who
+may have the copies that are lacking is the business of ``ensemble_change``; here is said when there
+is nobody, which ends the writer: it has acknowledged nothing wrongly, and a recovery makes them.
+"""
+
+from bkspark.errors import NotEnoughBookiesError
+from bkspark.protocol.ledger.adding import PendingAdds
+from bkspark.protocol.ledger.ensemble_change import EnsembleChanges
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+
+
+def nobody_takes_them(pending: PendingAdds, changes: EnsembleChanges, *, is_stopping: bool) -> bool:
+    """Whether a writer can go on with nothing but copies for which no bookie is looked for.
+
+    Args:
+        is_stopping: nothing more is submitted.
+    """
+    lagging = pending.lagging
+    if lagging is None or changes.is_under_way:
+        return False
+    lac, is_last = pending.last_add_confirmed, is_stopping and not pending
+    is_owed = any(pending.fragment_without(index) <= lac for index in changes.failed)
+    return is_owed and (is_last or lagging.is_full)
+
+
+def gap(ledger: LedgerMetadata, pending: PendingAdds) -> str:
+    """Which copies are lacking, in one line; empty if none are."""
+    lagging = pending.lagging
+    if lagging is None or not lagging.adds:
+        return ""
+    lacking = {i for add in lagging.adds for i in add.indexes if i not in add.counted}
+    ensemble = ledger.last_fragment.ensemble
+    names = ", ".join(ensemble[index].bookie_id for index in sorted(lacking))
+    first, last = lagging.last_add_fully_replicated + 1, pending.last_add_confirmed
+    return (
+        f"ledger {ledger.ledger_id} guarantees {ledger.quorum.write_quorum_size} copies, and of "
+        f"entries {first} to {last}, which are acknowledged, those on {names} are lacking"
+    )
+
+
+def no_bookie(
+    ledger: LedgerMetadata, pending: PendingAdds, changes: EnsembleChanges
+) -> NotEnoughBookiesError:
+    """The error for that."""
+    reasons = "; ".join(changes.failures.values())
+    return NotEnoughBookiesError(
+        f"{gap(ledger, pending)} ({reasons})",
+        hint="the ledger is left open; add bookies and recover it, which makes the copies",
+    )

@@ -1,0 +1,185 @@
+"""Mutants of ledgers that guarantee their write quorum."""
+
+from .mutant import Mutant
+
+WRITER = "tests/protocol/test_write_quorum.py"
+LOOP = f"{WRITER}::test_a_guaranteed_write_quorum_is_there_in_front_of_each_fragment_and_at_the_end"
+SCRIPT = (
+    "tests/protocol/test_scripts.py::"
+    "test_the_machine_does_what_the_script_says[guaranteed_write_quorum]"
+)
+PAPER = "tests/integration/document/test_guaranteed_write_quorum.py"
+ADDING = "protocol/ledger/adding.py"
+WRITING = "protocol/ledger/writing.py"
+
+MUTANTS = (
+    # --- the last add fully replicated -----------------------------------------------------------
+    Mutant(
+        "the LAFR is the LAC as soon as one entry has all its copies, which is the seed's formula",
+        ADDING,
+        "        while self.adds and self.adds[0].is_fully_replicated:\n",
+        "        while any(add.is_fully_replicated for add in self.adds):\n",
+        (f"{PAPER}::test_h9_a_later_entry_tells_nothing_of_an_earlier_one", SCRIPT),
+    ),
+    Mutant(
+        "an entry is fully replicated with Qa copies",
+        ADDING,
+        "        return all(self.counted.issuperset(write_set) for write_set in self.write_sets)\n",
+        "        return True\n",
+        (f"{PAPER}::test_entries_are_acknowledged_on_the_ack_quorum_all_the_same", SCRIPT),
+    ),
+    Mutant(
+        "a new member gets only what is not acknowledged",
+        ADDING,
+        "        return chain(self.lagging.adds if self.lagging else (), self._pending)\n",
+        "        return iter(self._pending)\n",
+        (f"{PAPER}::test_all_entries_in_closed_ledgers_reach_the_write_quorum", SCRIPT),
+    ),
+    Mutant(
+        "what names entry logs is acknowledged on Qa",
+        ADDING,
+        "        must_be_full = self.lagging is not None and add.names_entry_logs\n",
+        "        must_be_full = False\n",
+        (SCRIPT,),
+    ),
+    # --- fragments -------------------------------------------------------------------------------
+    Mutant(
+        "a fragment begins behind what is acknowledged, whatever the one before lacks",
+        ADDING,
+        "            if index in add.indexes and index not in add.counted\n",
+        "            if False\n",
+        (f"{PAPER}::test_all_entries_in_closed_ledgers_reach_the_write_quorum", SCRIPT),
+    ),
+    Mutant(
+        "a fragment begins at the LAFR, whatever its predecessor has",
+        ADDING,
+        "            if index in add.indexes and index not in add.counted\n",
+        "",
+        (f"{PAPER}::test_all_but_the_last_fragment_reach_the_write_quorum", SCRIPT),
+    ),
+    Mutant(
+        "a fragment takes effect while the one before lacks copies",
+        WRITING,
+        "            if lagging.last_add_fully_replicated < first - 1:\n",
+        "            if False:\n",
+        (f"{PAPER}::test_all_but_the_last_fragment_reach_the_write_quorum", SCRIPT),
+    ),
+    Mutant(
+        "whoever failed first goes first",
+        "protocol/ledger/ensemble_change.py",
+        "        if most != mine:\n",
+        "        if False:\n",
+        (SCRIPT,),
+    ),
+    Mutant(
+        "a fragment does not say up to where entries were acknowledged",
+        "protocol/ledger/metadata.py",
+        "        return max(self.last_fragment.first_entry_id - 1, self.last_fragment.confirmed)\n",
+        "        return self.last_fragment.first_entry_id - 1\n",
+        (
+            f"{PAPER}::test_a_fragment_may_begin_in_front_of_what_is_acknowledged",
+            "tests/unit/format/test_small_records.py::"
+            "test_a_record_says_whether_the_write_quorum_is_guaranteed",
+        ),
+    ),
+    # --- the end ---------------------------------------------------------------------------------
+    Mutant(
+        "a close does not wait for the last copies",
+        WRITING,
+        "        if self.is_stopping and not any(self.pending.unfinished):\n",
+        "        if self.is_stopping and not self.pending:\n",
+        (f"{LOOP}[sizes0-0]", SCRIPT),
+    ),
+    Mutant(
+        "a ledger is closed though copies are lacking",
+        WRITING,
+        "        if self.pending.lagging is not None and self.pending.lagging.adds:\n",
+        "        if False:\n",
+        (f"{WRITER}::test_nobody_closes_a_ledger_that_owes_copies",),
+    ),
+    Mutant(
+        "nobody is looked for at the end",
+        WRITING,
+        "            self.changes.try_again()\n",
+        "            pass\n",
+        (SCRIPT,),
+    ),
+    Mutant(
+        "who cannot have the last copies made waits for ever",
+        WRITING,
+        "        if self._owes_copies:\n            raise",
+        "        if False:\n            raise",
+        (f"{PAPER}::test_a_ledger_stays_open_that_no_bookie_is_left_for", SCRIPT),
+    ),
+    Mutant(
+        "what lacks copies may grow without an end",
+        ADDING,
+        "        return size >= LAGGING_BYTES_MAX or len(self.adds) >= LAGGING_ADDS_MAX\n",
+        "        return False\n",
+        (f"{WRITER}::test_what_lacks_copies_does_not_grow_without_an_end",),
+    ),
+    # --- recovery --------------------------------------------------------------------------------
+    Mutant(
+        "a recovery writes back to Qa",
+        "protocol/ledger/replication.py",
+        "        return quorum.full if self.ledger.guarantees_write_quorum else quorum\n",
+        "        return quorum\n",
+        (f"{PAPER}::test_recovery_writes_reach_the_write_quorum",),
+    ),
+    Mutant(
+        "a recovery leaves alone what is confirmed",
+        "protocol/ledger/recovering.py",
+        "    lagging, gaps = evidence.lagging(decision.confirmed)\n",
+        "    lagging, gaps = (), ()\n",
+        (
+            f"{PAPER}::test_recovery_starts_at_the_last_entry_that_is_fully_replicated",
+            f"{PAPER}::test_what_only_silent_bookies_could_show_is_waited_for",
+        ),
+    ),
+    Mutant(
+        "a recovery reads journals back to the LAC only",
+        "ledger/recovery/journal_tail.py",
+        "        if self.is_fully_replicated:\n",
+        "        if False:\n",
+        (f"{PAPER}::test_recovery_starts_at_the_last_entry_that_is_fully_replicated",),
+    ),
+    Mutant(
+        "what the newest record says that most have is fully replicated",
+        "protocol/ledger/record.py",
+        "min(self.stored) - 1",
+        "max(self.stored) - 1",
+        (f"{PAPER}::test_recovery_starts_at_the_last_entry_that_is_fully_replicated",),
+    ),
+    Mutant(
+        "a recovery does not wait for who could show what is confirmed",
+        "protocol/ledger/recovering.py",
+        "    if gaps and evidence.unsure:\n",
+        "    if False:\n",
+        (f"{PAPER}::test_what_only_silent_bookies_could_show_is_waited_for",),
+    ),
+    Mutant(
+        "a recovery waits for what is lost for ever",
+        "protocol/ledger/recovering.py",
+        "    if gaps and evidence.unsure:\n",
+        "    if gaps:\n",
+        (f"{PAPER}::test_what_is_lost_is_waited_for_no_more",),
+    ),
+    Mutant(
+        "who takes a place is held to what was stored there in front of the LAC",
+        "ledger/recovery/recoverer.py",
+        "Since(after, ledger.last_confirmed, ledger",
+        "Since(after, after, ledger",
+        (f"{PAPER}::test_a_new_member_is_not_held_to_what_was_acknowledged_before",),
+    ),
+    # --- the choice ------------------------------------------------------------------------------
+    Mutant(
+        "a record that guarantees the write quorum is of an older version",
+        "format/ledger_metadata.py",
+        "    if metadata.guarantees_write_quorum:\n        return LAST_VERSION\n",
+        "",
+        (
+            "tests/unit/format/test_small_records.py::"
+            "test_a_record_says_whether_the_write_quorum_is_guaranteed",
+        ),
+    ),
+)
