@@ -12,11 +12,14 @@
     ├── UnauthorizedError                  wrong or missing ledger password
     ├── OutcomeUnknownError                it may or may not have happened; recover, then decide
     │   └── LedgerFencedError              another client took over
+    │       └── InvalidTermError             and it is known in which term
     └── CorruptDataError                   digest or format mismatch; names the file
 
 A message says what happened, to which ids; ``hint`` says what to do next. Both survive pickling,
 because Spark carries errors from executors to the driver.
 """
+
+from typing import Self
 
 
 class BookKeeperError(Exception):
@@ -30,6 +33,12 @@ class BookKeeperError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+    def reworded(self, message: str, *, hint: str) -> Self:
+        """The same error in other words; what else it says stays."""
+        told = type(self)(message)
+        vars(told).update(vars(self), hint=hint)
+        return told
 
     def __str__(self) -> str:
         message = str(self.args[0]) if self.args else ""
@@ -78,6 +87,28 @@ class OutcomeUnknownError(BookKeeperError):
 
 class LedgerFencedError(OutcomeUnknownError):
     """Another client took over the ledger; recovery decides about entries without an ack."""
+
+    @staticmethod
+    def by(message: str, *, hint: str, term: int, newer_term: int) -> "LedgerFencedError":
+        """An ``InvalidTermError`` if ``newer_term`` is later than that of the writer, from 1 on."""
+        if 1 <= term < newer_term:
+            return InvalidTermError(message, hint=hint, term=term, newer_term=newer_term)
+        return LedgerFencedError(message, hint=hint)
+
+
+class InvalidTermError(LedgerFencedError):
+    """A later term has begun; its writer stops, and goes on only as a new one in a term of its own.
+
+    Attributes:
+        term: of the writer that was overtaken.
+        newer_term: what it was overtaken by. A bookie says only that the next term has begun: then
+            it is that one, or one behind it.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", term: int = 0, newer_term: int = 0) -> None:
+        super().__init__(message, hint=hint)
+        self.term = term
+        self.newer_term = newer_term
 
 
 class CorruptDataError(BookKeeperError):

@@ -7,13 +7,16 @@ Only its own journal counts: what a recovery copied there is no ack for the writ
 """
 
 import logging
+from contextlib import suppress
 
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
-from bkspark.errors import LedgerFencedError
+from bkspark.errors import BookieUnavailableError, InvalidTermError, LedgerFencedError
 from bkspark.format import layout
 
 logger = logging.getLogger(__name__)
+
+_HINT = "recovery decides about what was not acknowledged"
 
 
 def post_check(
@@ -26,7 +29,8 @@ def post_check(
     wiped, deleted or never joined: as good as a fence (RB-46). Nobody makes it again (R18).
 
     Raises:
-        LedgerFencedError: another client has fenced this bookie.
+        InvalidTermError: another client has fenced this bookie: the next term has begun.
+        LedgerFencedError: it may have, or may not; the permission is gone.
         BookieUnavailableError: it is not, or does not show, what was written to.
     """
     fence = layout.term_marker(ledger_id, term + 1)
@@ -34,8 +38,17 @@ def post_check(
     if not open_bookie(address).post_check(journal, fence=fence, permission=permission):
         who = address.bookie_id
         logger.info("ledger %d: the writer of term %d is fenced on bookie %s", ledger_id, term, who)
-        raise LedgerFencedError(
-            f"ledger {ledger_id} is fenced on bookie {address.bookie_id}: "
-            "another client took it over or deleted it",
-            hint="recovery decides about what was not acknowledged",
+        line = (
+            f"ledger {ledger_id} is fenced on bookie {who}: another client took it over or "
+            "deleted it"
         )
+        if _is_there(address, fence):
+            raise InvalidTermError(line, hint=_HINT, term=term, newer_term=term + 1)
+        raise LedgerFencedError(line, hint=_HINT)
+
+
+def _is_there(address: BookieAddress, fence: str) -> bool:
+    """Whether the fence is seen; what cannot be told changes nothing about the refusal."""
+    with suppress(BookieUnavailableError), open_bookie(address).open_root() as root:
+        return root.size(fence) is not None
+    return False

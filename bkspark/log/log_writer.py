@@ -206,7 +206,7 @@ class LogWriter(ClosedAtEnd):
 
     def _require_usable(self) -> None:
         if isinstance(self._error, LedgerFencedError):
-            raise LedgerFencedError(
+            raise self._error.reworded(
                 f"this writer of log {self.log_name} was fenced, so nothing of this was sent",
                 hint="open the log again to go on, if you are still the one who should write",
             ) from self._error

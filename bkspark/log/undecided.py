@@ -63,7 +63,7 @@ def with_outcome(error: BaseException, log_name: str, undecided: Undecided | Non
     """``error`` of a writer of the log, with what is undecided by it, so nobody adds it twice."""
     if undecided is None or not isinstance(error, OutcomeUnknownError | NotEnoughBookiesError):
         return error
-    told = type(error)(
+    told = error.reworded(
         f"{error.args[0]}; in log {log_name} {undecided}",
         hint="log.resolve_outcome(writer.undecided) recovers and tells what is in the log",
     )

@@ -1,10 +1,12 @@
-"""Mutants of whose record an entry is taken from, in ledgers that more than one term wrote to."""
+"""Mutants of terms: whose record an entry is taken from, and what overtook a writer."""
 
 from .mutant import Mutant
 
 UNIT = "tests/unit/protocol/test_ownership.py"
 LEFT = "tests/integration/recovery/test_left_over_records.py"
 GROUP = "tests/unit/ledger/handles/test_record_replies.py"
+LEDGER = "tests/unit/protocol/test_ledger.py"
+DOCUMENT = "tests/integration/document/test_unbounded_ledgers.py"
 OWNERSHIP = "protocol/ledger/ownership.py"
 
 TWENTY = f"{LEFT}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is"
@@ -101,5 +103,27 @@ MUTANTS = (
         "reader.is_by_its_writer(one) and self._counts(one) for",
         "reader.is_by_its_writer(one) for",
         (f"{LEFT}::test_an_audit_counts_no_record_that_is_left_over",),
+    ),
+    # --- what overtook a writer -------------------------------------------------------------------
+    Mutant(
+        "a permission that is gone is a later term",
+        "cluster/post_check.py",
+        "        if _is_there(address, fence):\n",
+        "        if True:\n",
+        (f"{DOCUMENT}::test_a_bookie_that_lost_its_permission_names_no_term",),
+    ),
+    Mutant(
+        "a writer is overtaken by its own term",
+        "errors.py",
+        "        if 1 <= term < newer_term:\n",
+        "        if 1 <= term <= newer_term:\n",
+        (f"{LEDGER}::test_only_a_later_term_has_overtaken_anybody",),
+    ),
+    Mutant(
+        "an error in other words forgets what overtook a writer",
+        "errors.py",
+        "        vars(told).update(vars(self), hint=hint)\n",
+        "        told.hint = hint\n",
+        (f"{DOCUMENT}::test_a_writer_disengages_and_says_what_overtook_it",),
     ),
 )

@@ -98,11 +98,7 @@ class RecordWriter:
         begun: Begun | None = None,
     ) -> None:
         if not seen.value.is_writable_by(term=term, token=token):
-            raise LedgerFencedError(
-                f"ledger {seen.value.ledger_id} was taken over by another client "
-                f"({seen.value.state.value}, term {seen.value.term})",
-                hint=_IS_NOT_VISIBLE,
-            )
+            raise seen.value.fenced(term, hint=_IS_NOT_VISIBLE)
         begin = standing or Standing(INVALID_ENTRY_ID, 0, 0)
         self._noted: dict[str, str] = {}
         self.transactions: dict[str, int] = dict(begin.transactions)
@@ -386,7 +382,7 @@ class RecordWriter:
                 f"({names}), then run the write again",
             )
         if isinstance(error, LedgerFencedError):
-            return LedgerFencedError(error.args[0], hint=_IS_NOT_VISIBLE)
+            return error.reworded(error.args[0], hint=_IS_NOT_VISIBLE)
         return error
 
     def _note(self, failures: Mapping[str, str]) -> None:

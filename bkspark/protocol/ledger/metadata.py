@@ -285,7 +285,7 @@ class LedgerMetadata:
             LedgerFencedError: it is not laid down (any more), or has had too many writers.
         """
         if self.laid_down is None or not self.may_be_taken_up:
-            raise self._fenced()
+            raise self.fenced()
         first, term = self.laid_down.last_entry_id + 1, self.term + 1
         kept = tuple(f for f in self.fragments if f.first_entry_id < first)
         fragment = Fragment(first, term, self.last_fragment.ensemble, token, has_headers=True)
@@ -352,7 +352,7 @@ class LedgerMetadata:
                 f"{self.length_bytes} bytes, not at {last_entry_id} with {length_bytes}"
             )
         if (self.term, self.token) != (term, token) or self.laid_down is not None:
-            raise self._fenced()
+            raise self.fenced(term)
         if last_entry_id < self.last_confirmed:
             raise InvalidRequestError(
                 f"ledger {self.ledger_id}: entries up to {self.last_confirmed} were acknowledged, "
@@ -374,14 +374,14 @@ class LedgerMetadata:
 
     def _moved_to(self, state: LedgerState) -> LedgerState:
         if state not in LEGAL_MOVES[self.state]:
-            raise self._fenced()
+            raise self.fenced()
         return state
 
     def _require_writer(self, *, term: int, token: str) -> None:
         if self.state is LedgerState.CLOSED:
             raise self._closed()
         if not self.is_writable_by(term=term, token=token):
-            raise self._fenced()
+            raise self.fenced(term)
 
     def _refused(self, why: str) -> InvalidRequestError:
         return InvalidRequestError(f"ledger {self.ledger_id}: {why}")
@@ -391,8 +391,8 @@ class LedgerMetadata:
             f"ledger {self.ledger_id} is closed", hint="it can be read; write to a new one"
         )
 
-    def _fenced(self) -> LedgerFencedError:
-        return LedgerFencedError(
-            f"ledger {self.ledger_id} is {self.state.value} in term {self.term}, "
-            "taken over by another client"
-        )
+    def fenced(self, term: int = 0, hint: str = "") -> LedgerFencedError:
+        """What to raise for who acts in ``term``, and may not any more."""
+        line = f"ledger {self.ledger_id} was taken over by another client "
+        line += f"({self.state.value}, term {self.term})"
+        return LedgerFencedError.by(line, hint=hint, term=term, newer_term=self.term)

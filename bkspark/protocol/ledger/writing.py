@@ -266,11 +266,7 @@ class LedgerWriter:
         mine = self.metadata
         is_mine = newest.is_writable_by(term=mine.term, token=mine.token)
         if not is_mine or newest.last_fragment != mine.last_fragment:
-            raise LedgerFencedError(
-                f"ledger {mine.ledger_id} was taken over by another client "
-                f"({newest.state.value}, term {newest.term})",
-                hint=_HINT,
-            )
+            raise newest.fenced(mine.term, hint=_HINT)
 
     def _confirm(self) -> list[steps.Instruction]:
         if not self.pending.has_unsaid_lac:

@@ -242,9 +242,7 @@ class Swap:
             )
         except LedgerClosedError as error:
             # Not "closed": whoever closed it may have kept entries that have no ack (RB-35).
-            raise LedgerFencedError(
-                f"ledger {self.ledger_id} was closed by another client"
-            ) from error
+            raise metadata.fenced(self.term) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pytest
 from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
+    InvalidTermError,
     LedgerClosedError,
     LedgerFencedError,
 )
@@ -54,6 +55,16 @@ def ledger(
         last_entry_id=last,
         length_bytes=length,
     )
+
+
+def test_only_a_later_term_has_overtaken_anybody() -> None:
+    taken = ledger(IN_RECOVERY, term=5)
+    for term in (1, 4):
+        error = taken.fenced(term, hint="so")
+        assert isinstance(error, InvalidTermError)
+        assert (error.term, error.newer_term, error.hint) == (term, 5, "so")
+    for term in (0, 5, 6):
+        assert type(taken.fenced(term)) is LedgerFencedError
 
 
 # --- what is valid ---------------------------------------------------------------------------
@@ -209,7 +220,8 @@ def test_every_change_in_every_state(
             else:
                 with pytest.raises(expected) as raised:
                     change(before, term, token)
-                assert type(raised.value) is expected
+                is_overtaken = expected is LedgerFencedError and term < before.term
+                assert type(raised.value) is (InvalidTermError if is_overtaken else expected)
             assert before == ledger(state)
 
 
