@@ -11,6 +11,7 @@ BALANCING = "protocol/ledger/balancing.py"
 EVEN = "tests/unit/protocol/test_balancing.py"
 EVENED = "tests/integration/upkeep/test_rebalance.py"
 CHANCE = f"{EVEN}::test_it_gets_better_keeps_all_promises_and_another_plan_has_nothing_to_do"
+READERS = "tests/integration/upkeep/test_readers_beside_moves.py"
 EMPTIED = "tests/integration/upkeep/test_decommission.py"
 
 MUTANTS = (
@@ -184,5 +185,19 @@ MUTANTS = (
         "    each = median_low(known) if known else 0.0\n",
         "    each = min(known) if known else 0.0\n",
         (f"{EVENED}::test_what_one_bookie_lost_makes_no_ledger_light",),
+    ),
+    Mutant(
+        "a reader asks only bookies that the ledger was on when it began",
+        "ledger/handles/read_handle.py",
+        "self._found(entry_id) or self._found_elsewhere(entry_id)",
+        "self._found(entry_id)",
+        (f"{READERS}::test_rb_22_an_open_reader_finds_bookies_that_were_added_since",),
+    ),
+    Mutant(
+        "where bookies are is known for ever",
+        "ledger/handles/read_handle.py",
+        "        self._entry_reader.refresh_addresses()\n",
+        "",
+        (f"{READERS}::test_rb_22_an_open_reader_finds_bookies_that_were_added_since",),
     ),
 )

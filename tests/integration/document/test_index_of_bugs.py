@@ -36,6 +36,7 @@ CHANGING = "integration/ledger/test_readers_of_changing_ledgers.py"
 AUDITS = "integration/upkeep/test_audit.py"
 REPAIRS = "integration/upkeep/test_repair.py"
 COPIES = "integration/upkeep/test_collect_copies.py"
+MOVES = "integration/upkeep/test_readers_beside_moves.py"
 DELETIONS = "integration/log/test_interrupted_deletions.py"
 
 INDEX: dict[str, tuple[str, ...]] = {
@@ -109,7 +110,11 @@ INDEX: dict[str, tuple[str, ...]] = {
         f"{HANDLES}::test_rb_41_a_last_add_confirmed_counts_whichever_bookie_knows_it",
     ),
     "RB-13": (f"{HANDLES}::test_rb_13_a_last_add_confirmed_never_goes_back",),
-    "RB-22": (f"{CHANGES}::test_rb_22_a_reader_follows_the_ledger_to_its_new_bookies",),
+    "RB-22": (
+        f"{CHANGES}::test_rb_22_a_reader_follows_the_ledger_to_its_new_bookies",
+        f"{MOVES}::test_rb_22_a_read_that_was_planned_before_finds_the_files_where_they_are",
+        f"{MOVES}::test_rb_22_who_follows_a_log_and_what_was_planned_of_it_go_on",
+    ),
     "RB-23": (f"{HANDLES}::test_rb_41_a_last_add_confirmed_counts_whichever_bookie_knows_it",),
     "RB-40": (f"{HANDLES}::test_rb_40_an_empty_ledger_and_one_with_a_single_entry",),
     "RB-41": (f"{HANDLES}::test_rb_41_a_last_add_confirmed_counts_whichever_bookie_knows_it",),
