@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-_VERBS = ("audit", "collect", "decommission", "rebalance", "recover", "repair", "scrub")
+_VERBS = ("audit", "collect", "compact", "decommission", "rebalance", "recover", "repair", "scrub")
 
 
 def __getattr__(name: str) -> Any:

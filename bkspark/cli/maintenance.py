@@ -22,6 +22,7 @@ from bkspark.cli.output import (
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, session_of
 from bkspark.errors import InvalidRequestError
+from bkspark.protocol.log.compaction import TARGET_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +63,13 @@ _FREED = (
     Column("bookie", "bookie_id"),
     Column("reason", "reason"),
 )
+_COMPACTED = (
+    Column("new ledger", "ledger_id"),
+    Column("first offset", "first_offset"),
+    Column("entries", "entries"),
+    Column("bytes", "bytes"),
+    Column("in place of ledgers", "ledgers"),
+)
 _DAMAGE = (
     Column("ledger", "ledger_id"),
     Column("bookie", "bookie_id"),
@@ -91,6 +99,7 @@ def add_to(app: typer.Typer) -> None:
     """Declare the commands."""
     app.command(epilog=COMMON)(audit)
     app.command(epilog=COMMON)(collect)
+    app.command(epilog=COMMON)(compact)
     app.command(epilog=COMMON)(recover)
     app.command(epilog=COMMON)(scrub)
 
@@ -155,6 +164,47 @@ def collect(
             progress=progress,
         )
     show(report, "ledgers", _FREED, as_json=session.as_json)
+    raise typer.Exit(report.exit_status)
+
+
+def compact(
+    context: typer.Context,
+    log: Annotated[str, typer.Argument(metavar="LOG", help="The log's name.")],
+    target_bytes: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help="A large ledger. Those of up to half of it are small."
+        ),
+    ] = TARGET_BYTES,
+    dry_run: DryRunOption = False,
+    max_bytes_per_second: RateOption = None,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+    spark: SparkOption = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="It never asks.")] = False,
+) -> None:
+    """Make large ledgers of a log's small ones.
+
+    Offsets, and what is at each, stay as they are; _ledger_id and _entry_id name the new ledgers.
+    Nobody who reads or writes is disturbed, and it can be killed at any point and run again.
+    `bkspark collect` frees the old ledgers once readers had a day. Exit status 1 if something is
+    left; it says what and why.
+    """
+    del yes
+    session = session_of(context)
+    with progress_bar("ledgers") as progress:
+        report = verbs.compact(
+            session.metadata_uri,
+            log=log,
+            target_bytes=target_bytes,
+            dry_run=dry_run,
+            password_file=password_file,
+            password_env=password_env,
+            max_bytes_per_second=max_bytes_per_second,
+            spark=spark_session("bkspark compact") if spark else None,
+            progress=progress,
+        )
+    show(report, "compacted", _COMPACTED, as_json=session.as_json)
     raise typer.Exit(report.exit_status)
 
 

@@ -7,6 +7,7 @@ and no record that anybody reads names a page that is not there.
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -117,6 +118,17 @@ class LogRecords(Records[LogRecord]):
     def __init__(self, store: MetadataStore) -> None:
         # No method of its own: a store that is dropped goes with its last user (``timed_store``).
         super().__init__(store, layout.log_key, log_record.encode, partial(_decoded, store))
+
+    def page_maker(self, log: LogRecord) -> Callable[[PageContents], Page]:
+        """Makes pages of ``log``, durably, each before anything can name it."""
+        pages = LogPages(self._store, log.name)
+
+        def make(contents: PageContents) -> Page:
+            made = _named(layout.log_page_name(log.generation, environment.token()), contents)
+            pages.make(made)
+            return made[0]
+
+        return make
 
     def require_room(self, seen: Versioned[LogRecord], schema: bytes) -> None:
         """Whoever is about to write to the log, in rows of ``schema``, will be able to say so.

@@ -1,5 +1,6 @@
 """Pages of a log's ledgers <-> bytes of metadata records, and how a record names them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
@@ -8,6 +9,8 @@ from bkspark.format.strict_json import integers
 from bkspark.protocol.log.ledger_list import LoggedLedger, Page, PageContents, Stretch
 
 KIND = "logpage"
+VERSION = 2
+"""Of a page with places behind compactions; one without stays version 1."""
 
 
 def encode(log_name: str, name: str, contents: PageContents) -> bytes:
@@ -18,7 +21,13 @@ def encode(log_name: str, name: str, contents: PageContents) -> bytes:
         "ids": list(contents.ids),
     }
     present = {kind: items for kind, items in value.items() if items}
-    return envelope.encode(KIND, layout.log_page_key(log_name, name), present)
+    version = VERSION if is_merged(contents.stretches) else envelope.VERSION
+    return envelope.encode(KIND, layout.log_page_key(log_name, name), present, version)
+
+
+def is_merged(stretches: Iterable[Stretch]) -> bool:
+    """Whether a version that knows no compactions would take some of these for less."""
+    return any(one.merged_count for one in stretches)
 
 
 def decode(log_name: str, name: str, data: bytes) -> PageContents:
@@ -27,7 +36,7 @@ def decode(log_name: str, name: str, data: bytes) -> PageContents:
     Raises:
         CorruptDataError: damaged, another page, or not possible for one.
     """
-    fields = envelope.decode(KIND, layout.log_page_key(log_name, name), data)
+    fields = envelope.decode(KIND, layout.log_page_key(log_name, name), data, VERSION)
     try:
         return PageContents(
             ledgers=tuple(place(item) for item in fields.take_or_none("ledgers", list) or []),
@@ -40,14 +49,17 @@ def decode(log_name: str, name: str, data: bytes) -> PageContents:
 
 def encode_place(ledger: LoggedLedger) -> list[int]:
     place = [ledger.ledger_id, ledger.first_offset, ledger.entry_count, ledger.length_bytes]
+    if ledger.merged_count:
+        return [*place, ledger.closed_ms, ledger.merged_count]
     return [*place, ledger.closed_ms] if ledger.closed_ms else place
 
 
 def place(item: list[Any]) -> LoggedLedger:
-    return LoggedLedger(*integers(item))
+    return LoggedLedger(*_numbers(item, 5))
 
 
 def encode_page(page: Page) -> list[Any]:
+    merged = [page.merged_count] if page.merged_count else []
     return [
         page.name,
         page.height,
@@ -57,12 +69,21 @@ def encode_page(page: Page) -> list[Any]:
         page.ledger_count,
         page.least_id,
         page.greatest_id,
+        *merged,
     ]
 
 
 def page(item: list[Any]) -> Page:
     name, *numbers = item
-    return Page(layout.log_page(name), *integers(numbers))
+    return Page(layout.log_page(name), *_numbers(numbers, 7))
+
+
+def _numbers(items: list[Any], usual: int) -> list[int]:
+    """With how many ledgers were merged behind the ``usual`` ones; it is left out if that is 0."""
+    numbers = integers(items)
+    if len(numbers) > usual and numbers[-1] < 1:
+        raise ValueError("nothing was merged, and it is said")
+    return numbers
 
 
 def encode_stretch(one: Stretch) -> list[Any]:

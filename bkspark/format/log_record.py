@@ -1,6 +1,7 @@
 """``LogRecord`` <-> bytes of a metadata record.
 
 A record with pages is version 2: who does not know them must not take it for a log without them.
+One with places behind compactions is version 3: each stands for more than one version of the log.
 """
 
 from typing import Any
@@ -21,7 +22,8 @@ from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import Streams
 
 KIND = "log"
-VERSION = 2
+VERSION = 3
+_WITH_PAGES = 2
 
 
 def encode(record: LogRecord, nonce: str) -> bytes:
@@ -42,8 +44,15 @@ def encode(record: LogRecord, nonce: str) -> bytes:
         "changed_ms": record.changed_ms,
     }
     value.update(_optional(record))
-    version = VERSION if record.has_pages else envelope.VERSION
-    return envelope.encode(KIND, layout.log_key(record.name), value, version)
+    return envelope.encode(KIND, layout.log_key(record.name), value, _version(record))
+
+
+def _version(record: LogRecord) -> int:
+    """The first that knows all that is in the record."""
+    stretches = (*record.stretches, *record.dropped_pages, *record.pages_to_delete)
+    if log_page.is_merged(stretches):
+        return VERSION
+    return _WITH_PAGES if record.has_pages else envelope.VERSION
 
 
 def decode(name: str, data: bytes) -> LogRecord:

@@ -1,6 +1,6 @@
 """Making a ledger: its id, its first ensemble as its writer needs it, its metadata record."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bkspark import environment
@@ -27,7 +27,11 @@ OPERATION_KEY = "operation"
 """Custom metadata in which it notes what it was made for, which nothing but people look at."""
 
 APPEND, OVERWRITE, WRITER, STREAM = "append", "overwrite", "writer", "stream"
-"""Operations: the two of a DataFrame, a log's writer, a streaming query."""
+COMPACT = "compact"
+"""Operations: the two of a DataFrame, a log's writer, a streaming query, a compaction."""
+
+REPLACES_KEY = "replaces"
+"""Custom metadata in which a compaction's ledger notes whose places in the log it is to take."""
 
 
 def of_log(log_name: str, operation: str) -> dict[str, str]:
@@ -38,6 +42,25 @@ def of_log(log_name: str, operation: str) -> dict[str, str]:
 def log_of(ledger: LedgerMetadata) -> str | None:
     """The log that ``ledger`` is in or was made for."""
     return ledger.custom_metadata.get(LOG_KEY)
+
+
+def replacing(ledger_ids: Iterable[int]) -> dict[str, str]:
+    """The custom metadata of a ledger that is to take the places of others."""
+    spans: list[list[int]] = []
+    for ledger_id in sorted(ledger_ids):
+        if spans and spans[-1][1] + 1 == ledger_id:
+            spans[-1][1] = ledger_id
+        else:
+            spans.append([ledger_id, ledger_id])
+    return {REPLACES_KEY: ",".join(f"{first}-{last}" for first, last in spans)}
+
+
+def replaced_by(ledger: LedgerMetadata) -> Iterator[int]:
+    """The ledgers whose places ``ledger`` was made to take; what says nothing of the kind, none."""
+    for span in ledger.custom_metadata.get(REPLACES_KEY, "").split(","):
+        first, _, last = span.partition("-")
+        if first.isdecimal() and last.isdecimal():
+            yield from range(int(first), int(last) + 1)
 
 
 @dataclass(frozen=True, slots=True)

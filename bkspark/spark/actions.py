@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
 from py4j.protocol import Py4JError
 from pyspark import Accumulator, SparkContext
@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bkspark import environment
+from bkspark.admin.compacting.task import Compacted, CompactRun
 from bkspark.admin.recovering.task import Recovered, RecoverLedger
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -27,6 +28,8 @@ from bkspark.ledger.recovery.recover import RecoveryReport, recover
 from bkspark.ledger.recovery.running import Instruction, in_threads, still_waiting
 
 Numbered = tuple[int, Instruction[Any]]
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +177,17 @@ def recover_ledger(
         )
 
 
+def compact_runs(context: SparkContext, tasks: Sequence[CompactRun]) -> list[Compacted]:
+    """Rewrite runs of a log's ledgers as the tasks of one Spark job, each of them by itself.
+
+    Executors need the metadata store, the bookies, and the password where its reference names it.
+
+    Raises:
+        OutcomeUnknownError: the job failed; what was rewritten by then is.
+    """
+    return _each_by_itself(context, tasks, CompactRun.carry_out, "the compaction")
+
+
 def recover_ledgers(context: SparkContext, tasks: Sequence[RecoverLedger]) -> list[Recovered]:
     """Recover ledgers as the tasks of one Spark job, each of them by itself.
 
@@ -182,13 +196,24 @@ def recover_ledgers(context: SparkContext, tasks: Sequence[RecoverLedger]) -> li
     Raises:
         OutcomeUnknownError: the job failed; what was recovered by then is.
     """
+    return _each_by_itself(context, tasks, RecoverLedger.run, "the recoveries")
+
+
+def _each_by_itself(
+    context: SparkContext, tasks: Sequence[S], work: Callable[[S], T], what: str
+) -> list[T]:
+    """``work`` on each of ``tasks``, a partition of one job each.
+
+    Raises:
+        OutcomeUnknownError: the job failed.
+    """
     if not tasks:
         return []
     try:
-        return context.parallelize(tasks, len(tasks)).map(RecoverLedger.run).collect()
+        return context.parallelize(tasks, len(tasks)).map(work).collect()
     except (Py4JError, PySparkException) as error:
         raise OutcomeUnknownError(
-            f"Spark did not finish the recoveries: {_first_line(error)}", hint="run it again"
+            f"Spark did not finish {what}: {_first_line(error)}", hint="run it again"
         ) from error
 
 

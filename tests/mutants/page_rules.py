@@ -192,8 +192,8 @@ MUTANTS = (
     Mutant(
         "who does not know pages takes a record for one without",
         "format/log_record.py",
-        "version = VERSION if record.has_pages else envelope.VERSION",
-        "version = envelope.VERSION",
+        "return _WITH_PAGES if record.has_pages else envelope.VERSION",
+        "return envelope.VERSION",
         (f"{PAGING}::test_a_record_without_many_ledgers_has_no_pages_and_is_as_it_always_was",),
     ),
     Mutant(

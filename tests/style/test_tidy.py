@@ -34,12 +34,12 @@ COMPARES = {
     "log/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
 }
 STAMPS = {
-    *("admin/auditing/run.py", "admin/maintenance.py"),
+    *("admin/auditing/run.py", "admin/maintenance.py", "admin/compacting/run.py"),
     *("admin/repairing/run.py", "admin/scrubbing/run.py"),
     *("admin/recovering/run.py", "admin/lease.py", "cli/watching.py"),
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
-    *("log/cursors.py", "log/log_handle.py"),
+    *("log/cursors.py", "log/log_handle.py", "log/compaction.py"),
     *("log/own_tail.py", "log/opening.py", "log/tail_closing.py"),
 }
 """Write down when something was done, for people to read."""

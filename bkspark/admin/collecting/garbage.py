@@ -8,6 +8,9 @@ A ledger that was made for a log, as its record says, and is not on the log's li
 killed driver has left, or what a living one is about to put there: nothing tells them apart. So
 its log drops it first, by the compare-and-set that decides between the two; one that lives is
 refused then, and nothing of its write is in the log. That it was made long ago only delays this.
+
+What a compaction has replaced is dropped, and whoever had set out to read it goes on meanwhile. So
+it is left alone for a while; who takes longer gets an error, and finds the rows in the new ledger.
 """
 
 from collections.abc import Mapping
@@ -20,7 +23,7 @@ from bkspark.bookie.contract import Usage
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.ledger.creating import log_of
+from bkspark.ledger.creating import log_of, replaced_by
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.recovery_steps import Silence
@@ -34,13 +37,19 @@ class Metadata:
 
     Args:
         made_before_ms: ledgers that their logs do not name are garbage if they were made before.
+        replaced_before_ms: those whose compaction began later are left to their readers.
 
     Attributes:
         doubts: by subject, why something stays that may be garbage.
+        spared: ledgers that were compacted lately, as far as records were looked at.
     """
 
-    def __init__(self, cluster: Cluster, made_before_ms: int) -> None:
+    def __init__(
+        self, cluster: Cluster, made_before_ms: int, replaced_before_ms: int = 2**62
+    ) -> None:
         self._made_before_ms = made_before_ms
+        self._replaced_before_ms = replaced_before_ms
+        self.spared = set[int]()
         self.doubts: dict[str, str] = {}
         self._cluster = cluster
         self._logs: dict[str, LogRecord | None] = {}
@@ -57,6 +66,8 @@ class Metadata:
         except (CorruptDataError, InvalidRequestError) as error:
             self.doubts[f"ledger {ledger_id}"] = str(error.args[0])
             return None
+        if seen is not None and seen.value.created_ms > self._replaced_before_ms:
+            self.spared.update(replaced_by(seen.value))
         return None if seen is None else seen.value
 
     def judged(self, ledger: LedgerMetadata) -> Garbage | None:
@@ -95,7 +106,13 @@ class Metadata:
         return self._logs[name]
 
 
-def plan_collection(cluster: Cluster, run: Runner, *, made_before_ms: int) -> CollectPlan:
+def _is_spared(garbage: Garbage, metadata: Metadata) -> bool:
+    return garbage.kind is Kind.DROPPED and garbage.ledger_id in metadata.spared
+
+
+def plan_collection(
+    cluster: Cluster, run: Runner, *, made_before_ms: int, replaced_before_ms: int
+) -> CollectPlan:
     """Look at all ledgers and bookies; changes nothing.
 
     Raises:
@@ -110,7 +127,7 @@ def plan_collection(cluster: Cluster, run: Runner, *, made_before_ms: int) -> Co
         if isinstance(answer, Silence)
     }
     present = {a: ids for a, ids in listed.items() if isinstance(ids, frozenset)}
-    metadata = Metadata(cluster, made_before_ms)
+    metadata = Metadata(cluster, made_before_ms, replaced_before_ms)
     found = Unwantedness(cluster, run, present)
     garbage: dict[int, Garbage] = {}
     unwanted: list[Unwanted] = []
@@ -124,6 +141,9 @@ def plan_collection(cluster: Cluster, run: Runner, *, made_before_ms: int) -> Co
             elif ledger.state is LedgerState.CLOSED:
                 closed.append(ledger)
         unwanted += found.found(closed)
+    for ledger_id in set(cluster.ledger_ids()).difference(ids):
+        metadata.ledger(ledger_id)  # by a compaction meanwhile, which may have ledgers dropped
+    garbage = {i: one for i, one in garbage.items() if not _is_spared(one, metadata)}
     others = set().union(*present.values()) - garbage.keys()
     gone = GoneLedgers(cluster.store)
     garbage |= {i: Garbage(i, Kind.GONE) for i in gone.among(others)}

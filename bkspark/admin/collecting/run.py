@@ -18,6 +18,9 @@ VERB = "collect"
 UNNAMED_GRACE_SECONDS = 7 * 86_400.0
 """No write of a DataFrame should take longer."""
 
+READ_GRACE_SECONDS = 86_400.0
+"""Nor any read of ledgers that were compacted meanwhile; ``open_grace`` if that is less."""
+
 DELETED = "DELETED_LEDGER_COUNT"
 RECLAIMED = "RECLAIMED_DELETION_SPACE_BYTES"
 FAILED = "RECLAIM_FAILED_TO_DELETE"
@@ -41,7 +44,8 @@ def collect(
 
     Args:
         open_grace: for so long a ledger that its log does not name is left alone: a write
-            that takes longer may be refused at its end.
+            that takes longer may be refused at its end. So are, up to a day, ledgers that a
+            compaction has replaced: a read that takes longer has to be run again.
         run: how instructions are carried out; None for threads of this process.
 
     Raises:
@@ -50,7 +54,12 @@ def collect(
     began_ms = environment.now_ms()
     runner = telling(run, tell)
     made_before_ms = began_ms - int(open_grace * 1000)
-    plan = plan_collection(cluster, runner, made_before_ms=made_before_ms)
+    plan = plan_collection(
+        cluster,
+        runner,
+        made_before_ms=made_before_ms,
+        replaced_before_ms=began_ms - int(min(open_grace, READ_GRACE_SECONDS) * 1000),
+    )
     unwanted = [one.row for one in plan.unwanted]
     rows = {"ledgers": [*(garbage.row for garbage in plan.garbage), *unwanted]}
     if dry_run:

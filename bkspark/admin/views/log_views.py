@@ -18,7 +18,7 @@ from bkspark.cluster.password import Password
 from bkspark.ledger.creating import OPERATION_KEY, STREAM
 from bkspark.log.reading.log_view import LogView, views_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.log.ledger_list import LoggedLedger
+from bkspark.protocol.log.ledger_list import LoggedLedger, versions_of
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import queries_of
 
@@ -104,7 +104,8 @@ def _confirmed(view: LogView, ledger_id: int) -> int | None:
 def history(cluster: Cluster, log_name: str | None) -> list[Row]:
     """What made each log what it is now: its newest truncation, then each ledger on its list.
 
-    A closed ledger has its version for ever; an open one has no version, entries and bytes yet.
+    A closed ledger has its version for ever; an open one has no version, entries and bytes yet. One
+    that a compaction has made has the version of the last that it replaced.
     """
     return [
         row
@@ -127,8 +128,10 @@ def _truncation(log: LogRecord) -> Iterator[Row]:
 
 
 def _writes(cluster: Cluster, log: LogRecord) -> Iterator[Row]:
-    for version, place in enumerate(log.every_ledger(), log.first_version):
-        yield _write(cluster, log, place.ledger_id, version, place)
+    behind = log.first_version
+    for place in log.every_ledger():
+        behind += versions_of([place])
+        yield _write(cluster, log, place.ledger_id, behind - 1, place)
     for ledger_id in log.tail:
         yield _write(cluster, log, ledger_id, None, None)
 

@@ -11,13 +11,13 @@ from bkspark.protocol.log.data_loss import LogGeneration, data_loss
 
 
 def explain_data_loss(
-    cluster: Cluster, wanted: LogGeneration | None, begin: int, end: int
+    cluster: Cluster, wanted: LogGeneration | None, begin: int, end: int, ledger_id: int
 ) -> NoSuchEntryError | None:
-    """What to tell a reader of the offsets ``[begin, end)``, all of one ledger, which is gone.
+    """What to tell a reader of the offsets ``[begin, end)``, all of ``ledger_id``, which is gone.
 
     None if the log has not dropped them, or if no log is read (``wanted`` is None).
     """
     if wanted is None:
         return None
     seen = cluster.logs.get(wanted.log_name)
-    return None if seen is None else data_loss(wanted, seen.value, begin, end)
+    return None if seen is None else data_loss(wanted, seen.value, begin, end, ledger_id)

@@ -177,7 +177,11 @@ def _metadata(
             return cluster.ledger(logged.ledger_id).value
         except NoSuchLedgerError as error:
             gone = explain_data_loss(
-                cluster, view.generation, logged.first_offset, logged.end_offset
+                cluster,
+                view.generation,
+                logged.first_offset,
+                logged.end_offset,
+                logged.ledger_id,
             )
             if gone is None:
                 raise

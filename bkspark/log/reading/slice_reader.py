@@ -27,7 +27,7 @@ from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGood
 from bkspark.log.reading.data_loss import explain_data_loss
 from bkspark.log.reading.inline_slices import InlineSlice
 from bkspark.log.reading.plan import LedgerToRead, ReadTask, Slice
-from bkspark.protocol.log.data_loss import LogGeneration
+from bkspark.protocol.log.data_loss import LogGeneration, MovedError
 
 logger = logging.getLogger(__name__)
 
@@ -153,10 +153,10 @@ class SliceReader:
                 yield batch
                 begin += batch.num_rows
         except NoSuchLedgerError as error:
-            gone = explain_data_loss(cluster, self.log, begin, end)
+            gone = explain_data_loss(cluster, self.log, begin, end, item.ledger_id)
             if gone is None:
                 raise
-            if self.fails_on_loss:
+            if self.fails_on_loss or isinstance(gone, MovedError):
                 raise gone from error
             logger.warning("left out %d rows: %s", end - begin, gone.args[0])
 

@@ -5,6 +5,9 @@ were dropped. They lie below its first offset then, or in an earlier generation.
 
 Rule 2. Such entries are never stepped over in silence: it is an error that names them and says
 where the log begins now, or, if the reader asked for it, a skip that is reported.
+
+Rule 3. Entries that a compaction has put into another ledger are no loss, and are stepped over by
+nobody: who reads them again finds them.
 """
 
 from dataclasses import dataclass
@@ -22,16 +25,16 @@ class LogGeneration:
 
 
 def data_loss(
-    wanted: LogGeneration, log: LogContents, begin: int, end: int
+    wanted: LogGeneration, log: LogContents, begin: int, end: int, ledger_id: int
 ) -> NoSuchEntryError | None:
     """The error for the offsets ``[begin, end)``, if ``log`` as it is now has none of them.
 
-    None if it still has the last of them, whatever became of the ledger that holds it.
+    Or if it has them in another ledger than ``ledger_id``. None if it should be there still.
     """
     if log.is_tombstone or log.generation != wanted.generation:
         return _replaced(wanted, begin, end)
     if log.first_offset < end:
-        return None
+        return None if log.lists(ledger_id) else _moved(wanted, begin, end)
     return truncated(wanted.log_name, log.first_offset, begin, end)
 
 
@@ -48,6 +51,18 @@ def truncated(
         f"so {_shown(begin, end)} cannot be read",
         hint=f"begin at offset {first_offset}: startingOffsets=earliest, or advance a cursor that "
         "is behind; failOnDataLoss=false leaves out what is gone",
+    )
+
+
+class MovedError(NoSuchEntryError):
+    """The entries are in the log, in another ledger (rule 3)."""
+
+
+def _moved(wanted: LogGeneration, begin: int, end: int) -> MovedError:
+    return MovedError(
+        f"log {wanted.log_name!r} was compacted, and the old ledger collected, while it was read, "
+        f"so {_shown(begin, end)} cannot be read there any more",
+        hint="read it again: all offsets are what they were",
     )
 
 

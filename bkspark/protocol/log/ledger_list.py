@@ -32,6 +32,7 @@ class LoggedLedger:
     Attributes:
         closed_ms: when it was first seen among the closed ones, which only retention by age looks
             at; 0 if that was not noted.
+        merged_count: how many more ledgers have joined the log here, before a compaction.
     """
 
     ledger_id: int
@@ -39,6 +40,7 @@ class LoggedLedger:
     entry_count: int
     length_bytes: int
     closed_ms: int = 0
+    merged_count: int = 0
 
     @property
     def end_offset(self) -> int:
@@ -54,6 +56,7 @@ class Page:
         height: 0 if it has ids, 1 if places, else one more than the highest page on it.
         first_offset, entry_count, length_bytes: of all its ledgers; 0 if it has ids.
         least_id, greatest_id: of its ledgers.
+        merged_count: of all its ledgers.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Page:
     ledger_count: int
     least_id: int
     greatest_id: int
+    merged_count: int = 0
 
     @property
     def end_offset(self) -> int:
@@ -113,6 +117,7 @@ class PageContents:
             ledger_count=count_of(parts),
             least_id=min(ids or (page.least_id for page in self.pages)),
             greatest_id=max(ids or (page.greatest_id for page in self.pages)),
+            merged_count=sum(part.merged_count for part in parts),
         )
 
 
@@ -167,6 +172,13 @@ def split(
 def count_of(stretches: Iterable[Stretch]) -> int:
     """How many ledgers they are."""
     return sum(one.ledger_count if isinstance(one, Page) else 1 for one in stretches)
+
+
+def versions_of(stretches: Iterable[Stretch]) -> int:
+    """How many ledgers have joined in these places, those that were compacted since one by one."""
+    return sum(
+        one.merged_count + (one.ledger_count if isinstance(one, Page) else 1) for one in stretches
+    )
 
 
 def pages_of(stretches: Iterable[Stretch]) -> tuple[Page, ...]:

@@ -206,7 +206,7 @@ class LogRecord(LogContents):
             older=older,
             ledgers=ledgers,
             first_offset=before_offset,
-            first_version=self.first_version + ledger_list.count_of(gone),
+            first_version=self.first_version + ledger_list.versions_of(gone),
             truncated_ms=UNSTAMPED,
             dropped=(*self.dropped, *ids),
             to_delete=(*self.to_delete, *ids),
@@ -326,9 +326,9 @@ class LogRecord(LogContents):
         if self.has_dropped(ledger.ledger_id):
             raise OutcomeUnknownError(
                 f"ledger {ledger.ledger_id} was dropped from log {self.name}, by an abort, a "
-                "truncation or an overwrite",
-                hint="nothing of this write is in the log now; find out what removed it before "
-                "it is run again",
+                "truncation, an overwrite or a compaction",
+                hint="nothing of this write is in the log now, unless it was compacted: find out "
+                "what removed it before it is run again",
             )
         if self.is_sealed:
             raise LedgerClosedError(
@@ -381,7 +381,7 @@ class LogRecord(LogContents):
             ledgers=(),
             tail=(),
             first_offset=0,
-            first_version=self.first_version + self.ledger_count,
+            first_version=self.first_version + ledger_list.versions_of(self.stretches),
             dropped=(*self.dropped, *self.ids_at_hand),
             dropped_pages=(*self.dropped_pages, *ledger_list.pages_of(self.older)),
             truncated_ms=None,

@@ -14,6 +14,7 @@ from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import log_page, log_record
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log import paging
+from bkspark.protocol.log.compaction import compacted
 from bkspark.protocol.log.ledger_list import LoggedLedger, Page, PageContents, ids_of
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import retained_from
@@ -41,6 +42,11 @@ class Shelf:
 
     def new_name(self) -> str:
         return f"{0:08x}-{next(self._numbers):032x}"
+
+    def make(self, contents: PageContents) -> Page:
+        name = self.new_name()
+        self.stored[name] = log_page.encode(EMPTY.name, name, contents)
+        return contents.named(name)
 
     def short(self, record: LogRecord) -> LogRecord:
         """As it is read back after it was stored."""
@@ -77,6 +83,7 @@ STEPS = st.lists(
         st.tuples(st.just("delete"), st.just(0)),
         st.tuples(st.just("abort"), st.integers(1, 12)),
         st.tuples(st.just("work off"), st.integers(1, 20)),
+        st.tuples(st.just("compact"), st.integers(0, 900)),
     ),
     max_size=12,
 )
@@ -111,8 +118,18 @@ class Pair:
         elif what == "abort":
             for _ in range(how_much):
                 yield partial(LogRecord.without, ledger_id=next(self.ids))
+        elif what == "compact" and self.plain.ledgers:
+            yield self._compacting(how_much // 30, 1 + how_much % 30)
+        elif what == "compact":
+            return
         else:
             yield partial(_work_off, gone=set(self.plain.to_delete[:how_much]))
+
+    def _compacting(self, begin: int, count: int) -> Change:
+        """Some ledgers in a row, from about the ``begin``-th on, become one."""
+        run = self.plain.ledgers[begin % len(self.plain.ledgers) :][:count]
+        made = ledger(next(self.ids), sum(place.entry_count for place in run))
+        return lambda log: compacted(log, run, made, self.shelf.make).stamped(made.ledger_id)
 
     def _require_equal(self) -> None:
         whole = unpaged(self.paged)

@@ -1,0 +1,1 @@
+"""Compacting a log: many small ledgers become few large ones, and nothing else changes."""

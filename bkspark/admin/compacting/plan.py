@@ -1,0 +1,47 @@
+"""What a compaction is going to rewrite."""
+
+from dataclasses import dataclass
+
+from bkspark.admin.maintenance import Facts
+from bkspark.protocol.log.compaction import Run
+from bkspark.protocol.log.record import LogRecord
+
+
+@dataclass(frozen=True, slots=True)
+class CompactPlan:
+    """Runs of neighbours that become one ledger each.
+
+    Attributes:
+        log: the version in which they were found.
+        target_bytes: payload of a ledger that is large enough.
+    """
+
+    log: LogRecord
+    target_bytes: int
+    runs: tuple[Run, ...]
+
+    @property
+    def facts(self) -> Facts:
+        length = sum(run.length_bytes for run in self.runs)
+        return {
+            "log": self.log.name,
+            "target_bytes": self.target_bytes,
+            "runs": len(self.runs),
+            "ledgers": sum(run.ledger_count for run in self.runs),
+            "ledgers_of_log": self.log.ledger_count,
+            "entries": sum(run.end - run.begin for run in self.runs),
+            "bytes": length,
+            "bytes_to_write": length * self.log.quorum.write_quorum_size,
+        }
+
+    @property
+    def rows(self) -> list[Facts]:
+        return [
+            {
+                "first_offset": run.begin,
+                "entries": run.end - run.begin,
+                "ledgers": run.ledger_count,
+                "bytes": run.length_bytes,
+            }
+            for run in self.runs
+        ]

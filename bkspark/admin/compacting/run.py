@@ -1,0 +1,129 @@
+"""``compact``: plan, rewrite all runs side by side, report, and note when it was.
+
+Rule. Each run is rewritten by itself and takes its place by itself, so whatever becomes of one
+holds up no other, and a compaction that is killed has done some of them.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from bkspark import environment
+from bkspark.admin.compacting.plan import CompactPlan
+from bkspark.admin.compacting.task import Compacted, CompactRun
+from bkspark.admin.maintenance import Left, Progress, Report, note_run
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.protocol.log.compaction import TARGET_BYTES, runs_of
+
+logger = logging.getLogger(__name__)
+
+VERB = "compact"
+AT_ONCE = 4
+"""So many runs are rewritten side by side in one process: each holds some blocks in memory."""
+
+SideBySide = Callable[[Sequence[CompactRun]], Sequence[Compacted]]
+"""Rewrites runs, each by itself, and says what came of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for.
+
+    Attributes:
+        target_bytes: payload of a ledger that is large enough; those of up to half are small.
+        max_bytes_per_second: of all runs together.
+    """
+
+    target_bytes: int = TARGET_BYTES
+    password: Password = field(default_factory=Password)
+    max_bytes_per_second: float | None = None
+
+
+def compact(
+    cluster: Cluster,
+    log_name: str,
+    wanted: Wanted,
+    *,
+    dry_run: bool = False,
+    compact_all: SideBySide | None = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Make large ledgers of a log's small ones; offsets, and what is at each, stay as they are.
+
+    Args:
+        dry_run: only plans.
+        compact_all: how runs are rewritten; None for threads of this process.
+
+    Raises:
+        NoSuchLedgerError: there is no such log.
+        UnauthorizedError: it takes a password, which is missing or wrong; nothing was done.
+    """
+    began_ms = environment.now_ms()
+    log = cluster.log(log_name).value
+    make_digester(log.digest, wanted.password)
+    plan = CompactPlan(log, wanted.target_bytes, tuple(runs_of(log, wanted.target_bytes)))
+    if dry_run:
+        return Report(VERB, plan.facts, details={"runs": plan.rows})
+    at_once = len(plan.runs) if compact_all else min(AT_ONCE, len(plan.runs))
+    rate = wanted.max_bytes_per_second
+    tasks = [
+        CompactRun(
+            cluster.uri, log.name, log.generation, run, wanted.password, rate and rate / at_once
+        )
+        for run in plan.runs
+    ]
+    report = _report(plan, (compact_all or _in_threads(progress))(tasks))
+    for left in report.left:
+        logger.info("compact: %s: %s", left.subject, left.reason)
+    note_run(cluster, report, began_ms)
+    return report
+
+
+def _in_threads(progress: Progress) -> SideBySide:
+    def compact_all(tasks: Sequence[CompactRun]) -> Sequence[Compacted]:
+        done: list[int] = []
+        total = sum(task.run.ledger_count for task in tasks)
+        progress(0, total)
+
+        def work(task: CompactRun) -> Compacted:
+            result = task.carry_out()
+            done.append(task.run.ledger_count)
+            progress(sum(done), total)
+            return result
+
+        return environment.for_each(work, tasks, at_once=AT_ONCE, name="compact")
+
+    return compact_all
+
+
+def _report(plan: CompactPlan, found: Sequence[Compacted]) -> Report:
+    merged = [one for result in found for one in result.merged]
+    name = plan.log.name
+    left = [
+        Left(f"offsets {one.run.begin} to {one.run.end - 1} of log {name}", one.problem)
+        for one in found
+        if one.problem
+    ]
+    replaced = sum(one.ledger_count for one in merged)
+    length = sum(one.length_bytes for one in merged)
+    return Report(
+        VERB,
+        plan.facts,
+        {"ledgers": replaced, "new ledgers": len(merged), "bytes": length},
+        left,
+        {"NUM_LEDGERS_COMPACTED": replaced, "NUM_BYTES_COMPACTED": length},
+        {
+            "compacted": [
+                {
+                    "ledger_id": one.ledger_id,
+                    "first_offset": one.first_offset,
+                    "entries": one.entry_count,
+                    "bytes": one.length_bytes,
+                    "ledgers": one.ledger_count,
+                }
+                for one in merged
+            ]
+        },
+        f"{len(left):,} of {len(plan.runs):,} runs left" if left else "",
+    )

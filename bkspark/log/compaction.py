@@ -1,0 +1,257 @@
+"""Rewriting a run of a log's ledgers as one, and putting that in their places.
+
+The rows are read like anybody's, with every check, and written like those of a batch: entry logs,
+one record with its ack, then the ledger is closed; then one compare-and-set of the log's record
+("protocol.log.compaction"). Nothing is fenced or touched: writers, readers and streams go on, and
+who reads the ledgers that were replaced has them until a collection frees them.
+
+Killed at any point it leaves a ledger that no log names, which a collection frees, and pages that
+nothing names. Two at once write the same twice, and one of them drops what it wrote.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import pyarrow as pa
+
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.errors import (
+    BookKeeperError,
+    CorruptDataError,
+    MetadataVersionError,
+    NoSuchLedgerError,
+)
+from bkspark.format import arrow_schema
+from bkspark.format.arrow_schema import OFFSET_COLUMN
+from bkspark.ledger.creating import COMPACT, CreatedLedger, create_ledger, of_log, replacing
+from bkspark.log.batch.attempt_writer import AttemptWriter
+from bkspark.log.batch.plan import WriteRequest, target_of
+from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.log.opening import drop_unlisted
+from bkspark.log.reading.ordered_read import OrderedRead
+from bkspark.log.reading.plan import LOOK_UPS_AT_ONCE, OffsetRange, ReadTask, Slice, plan_log
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.log.batch import AttemptReport
+from bkspark.protocol.log.compaction import Run, compacted
+from bkspark.protocol.log.data_loss import LogGeneration
+from bkspark.protocol.log.ledger_list import LoggedLedger
+from bkspark.protocol.log.record import LogRecord
+
+logger = logging.getLogger(__name__)
+
+WINDOW_BYTES = 16 * 2**20
+"""Rows in memory at a time, about."""
+
+BLOCKS = BlockSettings(rows_per_block=65_536, target_bytes=2 * 2**20, compression="none")
+_TASK_BYTES = 2**62
+
+HasRead = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Ledgers that have become one.
+
+    Attributes:
+        ledger_id: of the new one.
+        ledger_count: how many it has replaced.
+    """
+
+    ledger_id: int
+    first_offset: int
+    entry_count: int
+    length_bytes: int
+    ledger_count: int
+
+
+def compact_run(
+    cluster: Cluster, log: LogRecord, run: Run, password: Password, has_read: HasRead
+) -> list[Merged]:
+    """Rewrite ``run``: one new ledger for each row of neighbours that have the same columns.
+
+    Args:
+        log: the version in which ``run`` was found, or a later one of its generation.
+        has_read: told of bytes as they are read.
+
+    Raises:
+        MetadataVersionError: the log has changed there; what was written is dropped.
+        CorruptDataError, BookieUnavailableError: some rows cannot be read now.
+        NotEnoughBookiesError: too few take the new ledger.
+        NoSuchEntryError, NoSuchLedgerError: the log was truncated, or deleted, meanwhile.
+        UnauthorizedError: the password is missing or wrong.
+    """
+    places = tuple(log.ledgers_in(run.begin, run.end))
+    if (places[0].first_offset, places[-1].end_offset) != (run.begin, run.end):
+        raise MetadataVersionError(
+            f"log {log.name!r} was compacted or truncated from offset {run.begin} to "
+            f"{run.end - 1} meanwhile",
+            hint="run it again for what is there now",
+        )
+    done = []
+    for schema, part in _alike(cluster, places):
+        if len(part) > 1:
+            done.append(_Rewriting(cluster, log, part, schema, password).carry_out(has_read))
+    return done
+
+
+def _alike(
+    cluster: Cluster, places: Sequence[LoggedLedger]
+) -> Iterator[tuple[bytes, tuple[LoggedLedger, ...]]]:
+    """``places`` cut where the columns change, with their schema."""
+
+    def look_up(place: LoggedLedger) -> LedgerMetadata:
+        return cluster.ledger(place.ledger_id).value
+
+    ledgers = environment.for_each(
+        look_up, places, at_once=LOOK_UPS_AT_ONCE, name="look-up-ledgers"
+    )
+    pairs = zip(ledgers, places, strict=True)
+    for schema, part in groupby(pairs, key=lambda pair: pair[0].schema):
+        yield schema, tuple(place for _, place in part)
+
+
+@dataclass(frozen=True)
+class _Rewriting:
+    """Of ``places``, neighbours in ``log`` with one schema."""
+
+    cluster: Cluster
+    log: LogRecord
+    places: tuple[LoggedLedger, ...]
+    schema: bytes
+    password: Password
+
+    def carry_out(self, has_read: HasRead) -> Merged:
+        windows = list(_windows(self.places))
+        compression = self._compression(windows[0])
+        created = create_ledger(
+            self.cluster,
+            quorum=self.log.quorum,
+            digest=self.log.digest,
+            schema=self.schema,
+            custom_metadata=of_log(self.log.name, COMPACT)
+            | replacing(place.ledger_id for place in self.places),
+        )
+        try:
+            target = self._target(created, compression)
+            self._write(created, target, self._read(windows, has_read))
+            self._swap(target.ledger_id)
+        except BookKeeperError:
+            drop_unlisted(self.cluster, self.log.name, created)
+            raise
+        merged = self._merged(target.ledger_id)
+        logger.info(
+            "log %s: ledger %d took the places of %d, from offset %d on",
+            *(self.log.name, merged.ledger_id, merged.ledger_count, merged.first_offset),
+        )
+        return merged
+
+    def _merged(self, ledger_id: int) -> Merged:
+        entry_count = sum(place.entry_count for place in self.places)
+        length = sum(place.length_bytes for place in self.places)
+        first_offset = self.places[0].first_offset
+        return Merged(ledger_id, first_offset, entry_count, length, len(self.places))
+
+    def _target(self, created: CreatedLedger, compression: str) -> BatchTarget:
+        request = WriteRequest(
+            metadata_uri=self.cluster.uri,
+            log_name=self.log.name,
+            schema=arrow_schema.decode(self.schema),
+            quorum=self.log.quorum,
+            digest_type=self.log.digest.digest_type,
+            password=self.password,
+            blocks=replace(BLOCKS, compression=compression),
+        )
+        return target_of(request, created.seen.value, created.ensemble, created.spares)
+
+    def _plan(self, window: OffsetRange) -> list[ReadTask]:
+        return plan_log(self.cluster, self.log, window, self.password, _TASK_BYTES)
+
+    def _compression(self, window: OffsetRange) -> str:
+        """LZ4 if the first rows take clearly less room than they would uncompressed."""
+        slices = [item for task in self._plan(window) for item in task.slices]
+        stored = sum(item.length_bytes for item in slices if isinstance(item, Slice))
+        payload = self.log.bytes_in(window.begin, window.end)
+        return "lz4" if 0 < stored * 4 < payload * 3 else "none"
+
+    def _read(self, windows: Sequence[OffsetRange], has_read: HasRead) -> Iterator[pa.RecordBatch]:
+        """All rows by offset."""
+        generation = LogGeneration(self.log.name, self.log.generation)
+        schema = arrow_schema.decode(self.schema)
+        for window in windows:
+            rows = OrderedRead(window, OFFSET_COLUMN, schema, self.password, self._plan, generation)
+            expected = window.begin
+            for table in rows:
+                _require_dense(table, expected, self.log.name)
+                expected += table.num_rows
+                has_read(table.nbytes)
+                yield from table.select(schema.names).to_batches()
+            if expected != window.end:
+                raise CorruptDataError(
+                    f"log {self.log.name!r} gives no offset {expected}, before {window.end}"
+                )
+
+    def _write(
+        self, created: CreatedLedger, target: BatchTarget, rows: Iterator[pa.RecordBatch]
+    ) -> None:
+        report = AttemptWriter(target, 0).write(rows)
+        # As much as those before said: how rows are laid out in memory is no payload.
+        length = sum(place.length_bytes for place in self.places)
+        reports: list[AttemptReport | None] = [replace(report, length_bytes=length)]
+        with RecordWriter(
+            self.cluster,
+            created.seen,
+            target.digester(),
+            target.ensemble,
+            term=target.term,
+            token=target.token,
+        ) as writer:
+            writer.write(reports, spares=target.spares, transaction=None)
+            writer.close_ledger()
+
+    def _swap(self, ledger_id: int) -> None:
+        """Put the closed ledger into the places of the others, by one compare-and-set."""
+        make_page = self.cluster.logs.page_maker(self.log)
+
+        def swapped(record: LogRecord | None) -> LogRecord:
+            if record is None or record.is_tombstone:
+                raise NoSuchLedgerError(f"log {self.log.name!r} was deleted meanwhile")
+            same = record.still_of(self.log.generation)
+            # Read behind the log: whoever deletes the ledger drops it from the log first.
+            ledger = self.cluster.ledger(ledger_id).value
+            after = compacted(same, self.places, ledger, make_page)
+            return record if after is record else after.stamped(environment.now_ms())
+
+        self.cluster.logs.update(self.log.name, swapped)
+
+
+def _require_dense(table: pa.Table, begin: int, log_name: str) -> None:
+    """The rows that were read are those of the offsets from ``begin`` on, in order.
+
+    Raises:
+        CorruptDataError: not so; nothing of them may be written.
+    """
+    wanted = pa.chunked_array([pa.arange(begin, begin + table.num_rows)], pa.int64())
+    if not table.column(OFFSET_COLUMN).equals(wanted):
+        raise CorruptDataError(f"log {log_name!r} does not give each offset from {begin} on once")
+
+
+def _windows(places: Sequence[LoggedLedger]) -> Iterator[OffsetRange]:
+    """All offsets of ``places`` in ranges of about ``WINDOW_BYTES``."""
+    begin, length = places[0].first_offset, 0
+    for place in places:
+        length += place.length_bytes
+        while length > WINDOW_BYTES and place.length_bytes:
+            rest = place.end_offset - begin
+            end = begin + max(1, rest * WINDOW_BYTES // length)
+            if end >= place.end_offset:
+                break
+            yield OffsetRange(begin, end)
+            length -= length * (end - begin) // rest
+            begin = end
+    if begin < places[-1].end_offset:
+        yield OffsetRange(begin, places[-1].end_offset)

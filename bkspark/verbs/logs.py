@@ -1,0 +1,71 @@
+"""The verb that is about one log, as a Python call."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bkspark.admin.compacting import run as compacting
+from bkspark.admin.maintenance import Progress, Report
+from bkspark.cluster import arguments
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.format import layout
+from bkspark.protocol.log.compaction import TARGET_BYTES
+from bkspark.verbs.running import rate_of, runner_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def compact(
+    metadata_uri: str = "",
+    *,
+    log: str,
+    target_bytes: int = TARGET_BYTES,
+    dry_run: bool = False,
+    password: str = "",
+    password_file: str = "",
+    password_env: str = "",
+    max_bytes_per_second: float | None = None,
+    spark: "SparkSession | None" = None,
+    progress: Progress = lambda _done, _total: None,
+) -> Report:
+    """Make large ledgers of a log's small ones; offsets, and what is at each, stay as they are.
+
+    Args:
+        log: its name.
+        target_bytes: payload of a ledger that is large enough; those of up to half are small.
+        dry_run: only plans: what would be rewritten, and how much is written for it.
+        password, password_file, password_env: of the log, if it has one.
+        max_bytes_per_second: reads no more than that.
+        spark: rewrites each run by a task of this session, not by a thread of this process.
+        progress: told how many of how many ledgers are done.
+
+    Raises:
+        InvalidRequestError: a number is out of range.
+        NoSuchLedgerError: there is no such log.
+        UnauthorizedError: the log takes a password, which is missing or wrong.
+        OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
+    """
+    wanted = compacting.Wanted(
+        arguments.whole_number("target_bytes", target_bytes, least=1),
+        Password(file=password_file, env=password_env, literal=password),
+        rate_of(max_bytes_per_second),
+    )
+    with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
+        return compacting.compact(
+            cluster,
+            layout.log_name(log),
+            wanted,
+            dry_run=dry_run,
+            compact_all=_side_by_side(spark),
+            progress=progress,
+        )
+
+
+def _side_by_side(spark: "SparkSession | None") -> compacting.SideBySide | None:
+    if spark is None:
+        return None
+    from bkspark.spark.actions import compact_runs
+
+    runner_of(spark, "compact")  # refuses a session whose driver is elsewhere
+    return partial(compact_runs, spark.sparkContext)
