@@ -116,7 +116,8 @@ class Cluster(BoundToProcess):
         seen = self.ledgers.get(str(ledger_id))
         if seen is None or seen.value.state is LedgerState.DELETING:
             raise NoSuchLedgerError(
-                f"there is no ledger {ledger_id}", hint="`bkspark ledgers` lists them"
+                f"there is no ledger {ledger_id}",
+                hint="`bkspark ledgers` lists them; what was compacted is read from its log",
             )
         return seen
 

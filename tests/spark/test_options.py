@@ -145,7 +145,11 @@ def test_a_ledger_is_not_written_as_a_dataframe(spark, ten: Place):
     ("options", "message"),
     [
         ({"name": "nope"}, "there is no log 'nope'; `bkspark logs` lists them"),
-        ({"name": None, "ledgerId": 4711}, "there is no ledger 4711; `bkspark ledgers` lists them"),
+        (
+            {"name": None, "ledgerId": 4711},
+            "there is no ledger 4711; `bkspark ledgers` lists them; what was compacted is read "
+            "from its log",
+        ),
     ],
 )
 def test_what_does_not_exist_cannot_be_read(ten: Place, options, message):
