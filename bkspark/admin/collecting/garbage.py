@@ -111,7 +111,7 @@ def _is_spared(garbage: Garbage, metadata: Metadata) -> bool:
 
 
 def plan_collection(
-    cluster: Cluster, run: Runner, *, made_before_ms: int, replaced_before_ms: int
+    cluster: Cluster, run: Runner, *, made_before_ms: int, replaced_before_ms: int = 2**62
 ) -> CollectPlan:
     """Look at all ledgers and bookies; changes nothing.
 
