@@ -9,14 +9,15 @@ that holds ``HEAD`` and says that there is such a journal, and its records, numb
 No name of the contract has a part that begins with a dot, so a record is never taken for a file.
 
 A reader asks for one number after the other and stops at the first that is surely absent. A listing
-is only a hint, of two kinds: what it shows can be fetched at the same time, and a record that it
-shows behind a missing one says that something was lost: then nothing is believed. The writer makes
+is only a hint, of three kinds: what it shows was there, with that length, and can be fetched at the
+same time; what it does not show is asked for; and a record that it shows behind a missing one says
+that something was lost: then nothing is believed. The writer makes
 a record only after the one before it is surely there, and after any doubt it makes none.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 from bkspark import environment
@@ -25,7 +26,7 @@ from bkspark.bookie.growing_journal import GrowingJournal
 from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.errors import BookieUnavailableError
 from bkspark.storage.connection import S3Doubt
-from bkspark.storage.objects import Created, Found, Objects, make_sentinel
+from bkspark.storage.objects import SENTINEL_BYTES, Created, Found, Objects, make_sentinel
 
 HEAD = make_sentinel("journal")
 """What lies under a journal's own name."""
@@ -115,8 +116,20 @@ def read_range(objects: Objects, name: str, begin: int, length: int) -> bytes:
 
 
 def size(objects: Objects, name: str) -> int:
-    """Length of the records of journal ``name`` together."""
-    return sum(found.size for found in _records(objects, name, objects.look))
+    """Length of the records of journal ``name`` together.
+
+    What a listing shows was there when it was made, and a record is never replaced. So only what
+    may lie behind it is looked for.
+    """
+    listed = objects.stored_sizes(name)
+    records = sorted(found for found in listed if _RECORD.fullmatch(found))
+    if records != [f".{number:016x}" for number in range(len(records))]:
+        raise S3Doubt("a record is missing, and there are records behind it")
+    unsure = [number for number, found in enumerate(records) if listed[found] == SENTINEL_BYTES]
+    looked = [objects.look(_record_name(name, number)) for number in unsure]
+    found = [*filter(None, looked), *_behind(objects.look, name, len(records))]
+    sure = sum(listed[record] for record in records) - len(unsure) * SENTINEL_BYTES
+    return sure + sum(record.size for record in found)
 
 
 def delete(objects: Objects, name: str) -> None:
@@ -136,9 +149,14 @@ def _records(objects: Objects, name: str, look: Callable[[str], Found | None]) -
     found = [record for record in seen if record is not None]
     if len(found) != listed:
         raise S3Doubt("a record is missing, and there are records behind it")
-    while (record := look(_record_name(name, len(found)))) is not None:
-        found.append(record)
-    return found
+    return [*found, *_behind(look, name, listed)]
+
+
+def _behind(look: Callable[[str], Found | None], name: str, number: int) -> Iterator[Found]:
+    """Record ``number`` of journal ``name`` and all behind it, up to the first that is absent."""
+    while (record := look(_record_name(name, number))) is not None:
+        yield record
+        number += 1
 
 
 def _listed(objects: Objects, name: str) -> list[int]:

@@ -32,14 +32,14 @@ from bkspark.storage.connection import (
 )
 from bkspark.storage.place import S3Place
 
-_SIGN_BYTES = 16
+SENTINEL_BYTES = 16
 _SIGN_BEGIN = b"\0bkspark "
 _TOKEN = "bkspark-token"
 
 
 def make_sentinel(word: str) -> bytes:
     """The sentinel that says ``word``, of up to seven letters."""
-    return _SIGN_BEGIN + word.encode().ljust(_SIGN_BYTES - len(_SIGN_BEGIN))
+    return _SIGN_BEGIN + word.encode().ljust(SENTINEL_BYTES - len(_SIGN_BEGIN))
 
 
 EMPTY = make_sentinel("empty")
@@ -134,7 +134,7 @@ class Objects:
                 return Found(b"", 0, "", "")
             found = self.look(name)
             return found and replace(found, data=b"")
-        if found is not None and found.size == _SIGN_BYTES:
+        if found is not None and found.size == SENTINEL_BYTES:
             # Only all of its bytes tell whether it is a sentinel.
             found = self._read_whole(name)
             return found and replace(found, data=found.data[begin:][:length])
@@ -226,7 +226,7 @@ def marked_by(token: str) -> dict[str, str]:
 
 
 def _is_sign(data: bytes) -> bool:
-    return len(data) == _SIGN_BYTES and data.startswith(_SIGN_BEGIN)
+    return len(data) == SENTINEL_BYTES and data.startswith(_SIGN_BEGIN)
 
 
 def _plain(data: bytes) -> bytes:

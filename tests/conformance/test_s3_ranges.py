@@ -41,6 +41,20 @@ def test_every_range_is_what_a_file_would_give(s3_bookie: Bookie, fetched: list[
         assert len(fetched) <= 3
 
 
+def test_the_length_is_asked_for_as_a_whole(
+    s3_bookie: Bookie, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record of 16 bytes is looked at: a listing may show an empty one so."""
+    with s3_bookie.open_root() as root:
+        journal = root.open_journal(JOURNAL)
+        for record in (*RECORDS, b""):
+            journal.append([record])
+        real, looks = Objects.look, list[str]()
+        monkeypatch.setattr(Objects, "look", lambda s, name: looks.append(name) or real(s, name))
+        assert root.size(JOURNAL) == len(WHOLE)
+        assert looks == [JOURNAL, *(f"{JOURNAL}/.{n:016x}" for n in (6, 12, 13))]
+
+
 @pytest.mark.parametrize("missing", [2, 5, 10])
 def test_a_record_that_is_missing_anywhere_is_in_doubt(s3_bookie: Bookie, missing: int) -> None:
     """Also one in front of or behind the range, whose neighbours are as long as it was."""
@@ -52,3 +66,5 @@ def test_a_record_that_is_missing_anywhere_is_in_doubt(s3_bookie: Bookie, missin
         root._objects.delete(f"{JOURNAL}/.{missing:016x}")  # type: ignore[attr-defined]
         with pytest.raises(BookieUnavailableError):
             root.read(JOURNAL, 50, 10)
+        with pytest.raises(BookieUnavailableError):
+            root.size(JOURNAL)

@@ -237,6 +237,23 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "a journal of objects is as long as its listing, holes or not",
+        "bookie/object_journal.py",
+        'if records != [f".{number:016x}" for number in range(len(records))]:',
+        "if False:",
+        (
+            "tests/conformance/test_s3_ranges.py::"
+            "test_a_record_that_is_missing_anywhere_is_in_doubt[2]",
+        ),
+    ),
+    Mutant(
+        "a journal of objects ends where its listing ends",
+        "bookie/object_journal.py",
+        "*_behind(objects.look, name, len(records))]",
+        "]",
+        ("tests/conformance/test_s3_listings.py::test_a_recovery_and_readers_lose_nothing",),
+    ),
+    Mutant(
         "the records of a journal without its head are left out of a listing",
         "bookie/object_store.py",
         "            names = {self._shown(folder, name, found) for name in found}\n",

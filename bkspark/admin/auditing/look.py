@@ -80,8 +80,11 @@ class Look:
         return Looked(holdings, frozenset(inline), others)
 
     def _others(self, root: BookieRoot, beat: Heartbeat) -> Iterator[int]:
+        if not self.shards:
+            return
         asked = {ledger.ledger_id for ledger in self.ledgers}
-        for shard in self.shards:
+        there = set(map(layout.shard_of_folder, root.list(layout.LEDGERS_FOLDER)))
+        for shard in filter(there.__contains__, self.shards):
             for name in root.list(layout.shard_folder(shard)):
                 ledger_id = layout.ledger_of_folder(name)
                 if ledger_id is not None and ledger_id not in asked:
