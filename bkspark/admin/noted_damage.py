@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.decisions import tell
 from bkspark.cluster.records import Records
 from bkspark.errors import BookKeeperError
 from bkspark.format import damage_record, layout
@@ -77,6 +78,18 @@ class NotedDamage:
         seen = self._records.get(name)
         if seen is not None or news.found:
             self._records.update(name, changed, seen=seen)
+        for number, mark in news.found.items():
+            said = "ledger %d: its copy on %s is marked: %s"
+            first = mark.entries[0][0] if mark.entries else None
+            tell(
+                logger,
+                said,
+                *(number, name, mark.reason),
+                level=logging.WARNING,
+                ledger_id=number,
+                entry_id=first,
+                bookie_id=name,
+            )
         return left_out
 
 

@@ -5,35 +5,44 @@ Args:
     reason: in one line.
 """
 
-from logging import Logger
+from logging import WARNING, Logger
 
+from bkspark.cluster.decisions import tell
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.writing_steps import WarnOfGaps
 
 
 def given_up(logger: Logger, ledger_id: int, bookie_id: str, reason: str) -> None:
     """A writer uses a bookie no more."""
-    logger.warning("ledger %d: bookie %s is given up: %s", ledger_id, bookie_id, reason)
+    tell(
+        logger,
+        "ledger %d: bookie %s is given up: %s",
+        *(ledger_id, bookie_id, reason),
+        level=WARNING,
+        ledger_id=ledger_id,
+        bookie_id=bookie_id,
+    )
 
 
 def replaced(
     logger: Logger, ledger_id: int, old: str, new: str, first_entry_id: int, reason: str
 ) -> None:
     """The metadata names another bookie from an entry on."""
-    logger.info(
+    tell(
+        logger,
         "ledger %d: bookie %s takes the place of %s from entry %d on: %s",
-        ledger_id,
-        new,
-        old,
-        first_entry_id,
-        reason,
+        *(ledger_id, new, old, first_entry_id, reason),
+        ledger_id=ledger_id,
+        entry_id=first_entry_id,
+        bookie_id=new,
     )
 
 
 def fewer_copies(logger: Logger, ledger: LedgerMetadata, gap: WarnOfGaps) -> None:
     """A write goes on, or went on for a while, without one of its bookies."""
     is_closed = gap.last_entry_id is not None
-    logger.warning(
+    tell(
+        logger,
         "ledger %d: entries from %d %s fewer than %d copies: none on %s (%s)",
         ledger.ledger_id,
         gap.first_entry_id,
@@ -41,4 +50,8 @@ def fewer_copies(logger: Logger, ledger: LedgerMetadata, gap: WarnOfGaps) -> Non
         ledger.quorum.write_quorum_size,
         gap.bookie_id,
         gap.reason,
+        level=WARNING,
+        ledger_id=ledger.ledger_id,
+        entry_id=gap.first_entry_id,
+        bookie_id=gap.bookie_id,
     )

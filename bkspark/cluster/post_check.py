@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.decisions import tell
 from bkspark.errors import BookieUnavailableError, InvalidTermError, LedgerFencedError
 from bkspark.format import layout
 
@@ -37,7 +38,8 @@ def post_check(
     permission = layout.permission(ledger_id, term, token)
     if not open_bookie(address).post_check(journal, fence=fence, permission=permission):
         who = address.bookie_id
-        logger.info("ledger %d: the writer of term %d is fenced on bookie %s", ledger_id, term, who)
+        said = "ledger %d: the writer of term %d is fenced on bookie %s"
+        tell(logger, said, ledger_id, term, who, ledger_id=ledger_id, bookie_id=who)
         line = (
             f"ledger {ledger_id} is fenced on bookie {who}: another client took it over or "
             "deleted it"

@@ -2,6 +2,7 @@
 
 import logging
 
+from bkspark.cluster.decisions import tell
 from bkspark.errors import BookKeeperError
 
 logger = logging.getLogger(__name__)
@@ -9,13 +10,11 @@ logger = logging.getLogger(__name__)
 
 def rolled(log_name: str, old: int, new: int, end_offset: int, reason: str) -> None:
     """Log that ledger ``new`` follows ``old``; ``end_offset`` is where entries are added by now."""
-    logger.info(
+    tell(
+        logger,
         "log %s: rolled from ledger %d to %d at offset %d: %s",
-        log_name,
-        old,
-        new,
-        end_offset,
-        reason,
+        *(log_name, old, new, end_offset, reason),
+        ledger_id=new,
     )
 
 

@@ -24,6 +24,7 @@ HANDLE = f"{STEPPED}::test_a_handle_tells_of_a_copy_once"
 TAIL = f"{STEPPED}::test_looks_at_an_open_tail_tell_of_a_bookie_once"
 PLANNING = f"{STEPPED}::test_a_journal_that_is_stepped_over_in_planning_is_told_of_once"
 HANGS = f"{LOGGED}::test_a_bookie_that_hangs_is_told_of_once_by_who_looks_for_one"
+DECISIONS = "tests/integration/upkeep/test_decisions_are_logged.py"
 
 MUTANTS = (
     Mutant(
@@ -197,8 +198,8 @@ MUTANTS = (
     Mutant(
         "a recovery logs nothing",
         "ledger/recovery/notes.py",
-        '        logger.log(level, "recovery of ledger %d: %s", self._ledger_id, line)\n',
-        "",
+        "number, line, level=level, ledger_id=number)",
+        "number, line, level=logging.DEBUG, ledger_id=number)",
         (RECOVERY, NO_HELP),
     ),
     Mutant(
@@ -211,15 +212,15 @@ MUTANTS = (
     Mutant(
         "a batch ends in silence",
         "log/batch/record_writer.py",
-        "        logger.info(",
-        "        logger.debug(",
+        "        tell(logger, said, ledger_id, error.args[0], ledger_id=ledger_id)\n",
+        "",
         (f"{LOGGED}::test_a_batch_that_is_taken_over_tells_by_whom",),
     ),
     Mutant(
         "a fence on a bookie is not logged",
         "cluster/post_check.py",
-        "        logger.info(",
-        "        logger.debug(",
+        "        tell(logger, said, ledger_id, term, who, ledger_id=ledger_id, bookie_id=who)\n",
+        "",
         ("tests/unit/cluster/test_post_check.py::test_the_next_term_s_marker_is_a_fence",),
     ),
     Mutant(
@@ -232,8 +233,8 @@ MUTANTS = (
     Mutant(
         "a log rolls in silence",
         "log/roll_log.py",
-        "    logger.info(",
-        "    logger.debug(",
+        "        ledger_id=new,\n",
+        "        ledger_id=new,\n        level=logging.DEBUG,\n",
         (ROLLS,),
     ),
     Mutant(
@@ -274,5 +275,22 @@ MUTANTS = (
         "            step_over(logger, copy, str(error.args[0]))\n",
         "",
         (f"{STEPPED}::test_a_bad_copy_that_a_recovery_meets_is_told_of",),
+    ),
+    Mutant(
+        "records of decisions have no bookie but in their words",
+        "cluster/decisions.py",
+        '"bookie_id": bookie_id}',
+        '"bookie_id": None}',
+        (
+            f"{DECISIONS}::test_a_repair_says_who_gets_a_place_and_that_it_has_it",
+            f"{DECISIONS}::test_a_scrub_says_what_it_marks",
+        ),
+    ),
+    Mutant(
+        "a repair lets the metadata name a bookie in silence",
+        "admin/repairing/repair.py",
+        '        self._tell(one.task, f"{target.bookie_id} has it", target.bookie_id)\n',
+        "",
+        (f"{DECISIONS}::test_a_repair_says_who_gets_a_place_and_that_it_has_it",),
     ),
 )

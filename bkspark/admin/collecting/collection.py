@@ -14,6 +14,7 @@ At the end logs forget that they have dropped what is gone. Each step is done ag
 harm, if whoever took it before died behind it, or takes it at the same time.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
 from bkspark.admin.maintenance import Progress
 from bkspark.bookie.contract import Usage
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.decisions import tell
 from bkspark.cluster.gone_ledgers import GoneLedgers
 from bkspark.errors import CorruptDataError, NoSuchLedgerError
 from bkspark.format import layout
@@ -33,6 +35,8 @@ from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.deletion import members_of, owing
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.recovery_steps import Silence
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -109,6 +113,7 @@ class Collector:
             if self._cluster.recoveries.get(str(ledger_id)) is not None:
                 self._cluster.store.delete(layout.recovery_key(ledger_id))
             self._cluster.store.delete(layout.ledger_key(ledger_id))
+            tell(logger, "ledger %d: freed, record and all", ledger_id, ledger_id=ledger_id)
         self.outcome.freed += len(noted)
         self.outcome.unreadable |= self._gone.unreadable
 
@@ -153,6 +158,10 @@ class Collector:
     def _note(self, order: Free, answer: Freed, cleaned: Mapping[int, set[Member]]) -> None:
         for ledger_id, removed in answer.removed.items():
             self.outcome.removed += removed
+            said, who = "ledger %d: %d files, %d bytes freed on %s", order.address.bookie_id
+            freed = (ledger_id, removed.files, removed.bytes, who)
+            if removed.files:
+                tell(logger, said, *freed, ledger_id=ledger_id, bookie_id=who)
             if ledger_id in cleaned:
                 cleaned[ledger_id].add(order.address.member)
         for ledger_id, problem in answer.problems.items():

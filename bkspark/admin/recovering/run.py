@@ -16,6 +16,7 @@ from bkspark.admin.recovering.sighting import OpenLedgers
 from bkspark.admin.recovering.task import Recovered, RecoverLedger
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.decisions import tell
 from bkspark.cluster.password import Password
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
@@ -70,10 +71,20 @@ def recover_many(
         return planned(VERB, plan)
     tasks = [RecoverLedger(cluster.uri, x.ledger_id, wanted.password) for x in plan.ledgers]
     found = (recover or _in_threads(progress))(tasks)
-    report = _report(plan, found, cluster)
-    for left in report.left:
-        logger.info("recover: %s: %s", left.subject, left.reason)
-    return report
+    for one in found:
+        _tell(one)
+    return _report(plan, found, cluster)
+
+
+def _tell(one: Recovered) -> None:
+    """Log what became of a ledger."""
+    number, last = one.ledger_id, one.last_entry_id
+    if last is not None:
+        tell(logger, "ledger %d: closed at entry %d", number, last, ledger_id=number, entry_id=last)
+    for loss in one.losses:
+        tell(logger, "ledger %d: %s", number, loss, level=logging.WARNING, ledger_id=number)
+    if one.problem:
+        tell(logger, "ledger %d: not closed yet: %s", number, one.problem, ledger_id=number)
 
 
 def _planned(cluster: Survey, wanted: Wanted, run: Runner, *, is_noted: bool) -> RecoverPlan:

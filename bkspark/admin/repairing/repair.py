@@ -23,6 +23,7 @@ from bkspark.admin.repairing.fill import Fill, Filled, Sources, Unfit, unexplain
 from bkspark.admin.repairing.plan import RepairPlan, Step
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.decisions import tell
 from bkspark.cluster.ensembles import Successors
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
@@ -134,6 +135,7 @@ class Repair:
         for one, result in zip(begun, self._run(fills), strict=True):
             again = self._end(one, result)
             if again is not None and again.tries < TRIES_MAX:
+                self._tell(again, f"it is begun again: {again.problem}")
                 found.append(again)
             elif again is not None:
                 self._leave(again, again.problem)
@@ -168,6 +170,9 @@ class Repair:
         mark = self._marks.get((target.member, place.ledger_id))
         fill = Fill(target, place, ledger, after, sources, self._password, mark=mark)
         fill = replace(fill, is_move=task.step.is_move)
+        if target.member != place.member:
+            why = f"{target.bookie_id} is to get it: {task.problem or task.step.need.reason}"
+            self._tell(task, why, target.bookie_id)
         self._begun.append(_Begun(task, seen, fill))
 
     def _target(
@@ -240,6 +245,8 @@ class Repair:
         if result.records or result.byte_count or not is_here:
             self.repaired.add(need.place.ledger_id)
         if not result.holes:
+            made = f"{result.records:,} records, {result.byte_count:,} bytes were copied"
+            self._tell(one.task, f"it has all copies: {made}", one.fill.address.bookie_id)
             self.done.append(one.task.step)
             self.counts.update(places=1)
         return None
@@ -255,10 +262,7 @@ class Repair:
         except MetadataVersionError:
             return one.task.with_copies(target, "its record changed meanwhile")
         self._named[place.ledger_id] = named
-        logger.info(
-            "ledger %s: %s has the place of %s from entry %s on",
-            *(name, target.bookie_id, place.member.bookie_id, place.fragment_first_entry_id),
-        )
+        self._tell(one.task, f"{target.bookie_id} has it", target.bookie_id)
         problem = ""
         if self._cluster.is_going(target.member):
             problem = f"bookie {target.bookie_id} is being removed"
@@ -290,7 +294,21 @@ class Repair:
     def _leave(self, task: Task, reason: str) -> None:
         place = task.step.need.place
         where = f"fragment {place.fragment_first_entry_id} on {place.member.bookie_id}"
+        self._tell(task, f"it is left: {reason}")
         self.left.append(Left(f"ledger {place.ledger_id}", f"{where}: {reason}"))
+
+    def _tell(self, task: Task, what: str, bookie_id: str = "") -> None:
+        """Log what was decided of a place, and about which bookie if not who has it."""
+        place = task.step.need.place
+        first, who = place.fragment_first_entry_id, place.member.bookie_id
+        tell(
+            logger,
+            "ledger %d: place of %s from entry %d on: %s",
+            *(place.ledger_id, who, first, what),
+            ledger_id=place.ledger_id,
+            entry_id=first,
+            bookie_id=bookie_id or who,
+        )
 
 
 def _in_vain(holes: Iterable[str]) -> str:

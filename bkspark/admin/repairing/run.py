@@ -92,7 +92,8 @@ def repair(
     work.carry_out(plan, progress)
     report = _report(plan, work, found, survey)
     for left in report.left:
-        logger.info("repair: %s: %s", left.subject, left.reason)
+        if left not in work.left:  # which were told as they were left
+            logger.info("repair: %s: %s", left.subject, left.reason)
     if wanted.is_of_all:
         note_run(cluster, report, began_ms)
         if work.repaired:  # what the last audit has found is not so any more

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster.decisions import tell
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, LedgerClosedError, OutcomeUnknownError
 from bkspark.format.digest import Digester
@@ -347,7 +348,8 @@ class Writer:
     def _end(self, error: BookKeeperError | None) -> None:
         if error is not None:
             ledger_id = self.metadata.ledger_id
-            logger.info("ledger %d: its writer ends: %s", ledger_id, error.args[0])
+            said = "ledger %d: its writer ends: %s"
+            tell(logger, said, ledger_id, error.args[0], ledger_id=ledger_id)
         self.error = self.error or error
         self.backlog.end()
         self._own_work.put(self._finish)

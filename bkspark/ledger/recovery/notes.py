@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Callable
 
+from bkspark.cluster.decisions import tell
+
 logger = logging.getLogger(__name__)
 
 
@@ -28,6 +30,7 @@ class Notes:
 
     def _note(self, level: int, line: str) -> None:
         self.lines.append(line)
-        logger.log(level, "recovery of ledger %d: %s", self._ledger_id, line)
+        number = self._ledger_id
+        tell(logger, "recovery of ledger %d: %s", number, line, level=level, ledger_id=number)
         if self._tell is not None:
             self._tell(line)

@@ -15,6 +15,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensemble_log
 from bkspark.cluster.bookie_client import BookieClient, close_all, seconds_to_store
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.decisions import tell
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.fan_out import Timeouts, ask_all
 from bkspark.cluster.records import Versioned
@@ -373,7 +374,8 @@ class RecordWriter:
 
     def _told(self, error: BookKeeperError) -> BookKeeperError:
         """The end of this writer, for whoever writes rows."""
-        logger.info("ledger %d: its writer ends: %s", self._ledger_id, error.args[0])
+        said, ledger_id = "ledger %d: its writer ends: %s", self._ledger_id
+        tell(logger, said, ledger_id, error.args[0], ledger_id=ledger_id)
         if isinstance(error, NotEnoughBookiesError):
             names = ", ".join(sorted(self.failures)) or "none"
             return NotEnoughBookiesError(
