@@ -203,11 +203,14 @@ class BookKeeper(BoundToProcess):
         digest_type: str = digest.CRC32C,
         password: str | None = None,
         schema: pa.Schema | None = None,
+        guarantees_write_quorum: bool = False,
     ) -> LogHandle:
         """Create an empty log; all its ledgers will have these settings.
 
         Args:
             schema: of its rows; None for a log of bytes.
+            guarantees_write_quorum: as of a ledger; what a DataFrame or a stream writes has all its
+                copies before it is committed.
 
         Raises:
             LedgerExistsError: there is a log of this name.
@@ -218,7 +221,9 @@ class BookKeeper(BoundToProcess):
         quorum = _quorum(ensemble_size, write_quorum_size, ack_quorum_size)
         secret = Password(literal=password or "")
         spec = digest.new_spec(digest_type, secret.resolve())
-        create_log(self._cluster, name, quorum, spec, _row_schema(schema))
+        is_full = arguments.yes_or_no("guarantees_write_quorum", given=guarantees_write_quorum)
+        row_schema = _row_schema(schema)
+        create_log(self._cluster, name, quorum, spec, row_schema, guarantees_write_quorum=is_full)
         return LogHandle(self._cluster, name, secret)
 
     def open_log(self, name: str, *, password: str | None = None) -> LogHandle:

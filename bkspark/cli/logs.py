@@ -70,6 +70,13 @@ def create(
     write_quorum_size: WriteQuorumSizeOption = DEFAULT_QUORUM.write_quorum_size,
     ack_quorum_size: AckQuorumSizeOption = DEFAULT_QUORUM.ack_quorum_size,
     digest_type: Annotated[str, typer.Option(help="CRC32C, or MAC, which needs a password.")] = "",
+    guarantees_write_quorum: Annotated[
+        bool,
+        typer.Option(
+            "--guarantees-write-quorum",
+            help="Close ledgers only with write-quorum-size copies of each entry.",
+        ),
+    ] = False,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
@@ -79,7 +86,8 @@ def create(
     password = password_of(password_file, password_env)
     spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
     with session.cluster() as cluster:
-        create_log(cluster, name, quorum, spec, VALUE_SCHEMA)
+        is_full = guarantees_write_quorum
+        create_log(cluster, name, quorum, spec, VALUE_SCHEMA, guarantees_write_quorum=is_full)
     print_done({"log": name}, f"created log {name}", as_json=session.as_json)
 
 

@@ -2,6 +2,7 @@
 
 A record with pages is version 2: who does not know them must not take it for a log without them.
 One with places behind compactions is version 3: each stands for more than one version of the log.
+One of a log whose ledgers guarantee their write quorum is version 4.
 """
 
 from typing import Any
@@ -22,8 +23,8 @@ from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import Streams
 
 KIND = "log"
-VERSION = 3
-_WITH_PAGES = 2
+VERSION = 4
+_WITH_PAGES, _MERGED = 2, 3
 
 
 def encode(record: LogRecord, nonce: str) -> bytes:
@@ -49,9 +50,11 @@ def encode(record: LogRecord, nonce: str) -> bytes:
 
 def _version(record: LogRecord) -> int:
     """The first that knows all that is in the record."""
+    if record.guarantees_write_quorum:
+        return VERSION
     stretches = (*record.stretches, *record.dropped_pages, *record.pages_to_delete)
     if log_page.is_merged(stretches):
-        return VERSION
+        return _MERGED
     return _WITH_PAGES if record.has_pages else envelope.VERSION
 
 
@@ -90,6 +93,7 @@ def decode(name: str, data: bytes) -> LogRecord:
             ),
             dropped_pages=_pages(fields, "dropped_pages"),
             pages_to_delete=_pages(fields, "pages_to_delete"),
+            guarantees_write_quorum=bool(fields.take_or_none("guarantees_write_quorum", bool)),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
@@ -114,6 +118,7 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "older": [log_page.encode_stretch(one) for one in record.older] or None,
         "dropped_pages": [log_page.encode_page(one) for one in record.dropped_pages] or None,
         "pages_to_delete": [log_page.encode_page(one) for one in record.pages_to_delete] or None,
+        "guarantees_write_quorum": record.guarantees_write_quorum or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -20,10 +20,12 @@ def create_log(
     schema: pa.Schema,
     *,
     run: StreamRun | None = None,
+    guarantees_write_quorum: bool = False,
 ) -> Versioned[LogRecord]:
     """An empty log with these settings.
 
     Args:
+        guarantees_write_quorum: whether its ledgers do.
         run: of the query that writes to it first, if it is one.
 
     Raises:
@@ -38,6 +40,8 @@ def create_log(
     def created(record: LogRecord | None) -> LogRecord:
         log = LogRecord.of(record, name, quorum)
         log = log if run is None else log.with_stream(run)
-        return log.created(quorum, digest, stored).stamped(environment.now_ms())
+        is_guaranteed = guarantees_write_quorum
+        made = log.created(quorum, digest, stored, is_guaranteed=is_guaranteed)
+        return made.stamped(environment.now_ms())
 
     return cluster.logs.update(layout.log_name(name), created)

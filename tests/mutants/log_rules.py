@@ -78,8 +78,8 @@ MUTANTS = (
     Mutant(
         "settling takes a transaction back",
         "protocol/log/record.py",
-        "max(version, merged.get(app_id, version))",
-        "version",
+        "max(done[name], merged.get(name, done[name]))",
+        "done[name]",
         (f"{TAIL}::test_settling_merges_transactions_and_never_goes_back",),
     ),
     Mutant(

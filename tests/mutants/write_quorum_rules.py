@@ -9,6 +9,8 @@ SCRIPT = (
     "test_the_machine_does_what_the_script_says[guaranteed_write_quorum]"
 )
 PAPER = "tests/integration/document/test_guaranteed_write_quorum.py"
+LOGS = "tests/integration/log/test_guaranteed_logs.py"
+RECORDS = "tests/unit/format/test_write_quorum_records.py"
 ADDING = "protocol/ledger/adding.py"
 WRITING = "protocol/ledger/writing.py"
 
@@ -170,6 +172,46 @@ MUTANTS = (
         "Since(after, ledger.last_confirmed, ledger",
         "Since(after, after, ledger",
         (f"{PAPER}::test_a_new_member_is_not_held_to_what_was_acknowledged_before",),
+    ),
+    # --- logs ------------------------------------------------------------------------------------
+    Mutant(
+        "ledgers of a log's handles guarantee nothing",
+        "log/opening.py",
+        "        guarantees_write_quorum=log.guarantees_write_quorum,\n",
+        "",
+        (f"{LOGS}::test_what_handles_write_has_all_copies_in_each_ledger",),
+    ),
+    Mutant(
+        "ledgers of DataFrames guarantee nothing",
+        "log/batch/plan.py",
+        "bool(settings.log and settings.log.guarantees_write_quorum)",
+        "False",
+        (f"{LOGS}::test_a_data_frame_is_committed_with_all_its_copies",),
+    ),
+    Mutant(
+        "ledgers of compactions guarantee nothing",
+        "log/compaction.py",
+        "            guarantees_write_quorum=self.log.guarantees_write_quorum,\n",
+        "",
+        (f"{LOGS}::test_what_a_compaction_writes_guarantees_as_much",),
+    ),
+    Mutant(
+        "ledgers that guarantee less join a log",
+        "protocol/log/record.py",
+        '            ("guaranteed copies", self.guarantees_write_quorum, '
+        "ledger.guarantees_write_quorum),\n",
+        "",
+        (
+            "tests/unit/protocol/test_log_generations.py::"
+            "test_a_ledger_joins_only_a_log_that_guarantees_as_much[False]",
+        ),
+    ),
+    Mutant(
+        "older versions may drop what a log guarantees",
+        "format/log_record.py",
+        "    if record.guarantees_write_quorum:\n        return VERSION\n",
+        "",
+        (f"{RECORDS}::test_they_are_refused_by_who_does_not_know_them",),
     ),
     # --- the choice ------------------------------------------------------------------------------
     Mutant(

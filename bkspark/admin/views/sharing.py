@@ -26,6 +26,7 @@ QUORUM_FIELDS = (
     ("ensemble_size", pa.int32()),
     ("write_quorum_size", pa.int32()),
     ("ack_quorum_size", pa.int32()),
+    ("guarantees_write_quorum", pa.bool_()),
 )
 
 
@@ -67,6 +68,7 @@ def quorum_of(record: LogRecord | LedgerMetadata) -> Row:
         "ensemble_size": record.quorum.ensemble_size,
         "write_quorum_size": record.quorum.write_quorum_size,
         "ack_quorum_size": record.quorum.ack_quorum_size,
+        "guarantees_write_quorum": record.guarantees_write_quorum,
     }
 
 

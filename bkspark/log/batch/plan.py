@@ -77,6 +77,7 @@ def private_target(
         digest=settings.digest,
         schema=arrow_schema.encode(request.schema),
         custom_metadata=of_log(request.log_name, operation),
+        guarantees_write_quorum=bool(settings.log and settings.log.guarantees_write_quorum),
     )
     return target_of(request, created.seen.value, created.ensemble, created.spares)
 

@@ -137,7 +137,7 @@ def _decide(evidence: Evidence) -> "Step":
     answers, notes = evidence.answers()
     quorum = evidence.term.ledger.quorum
     seen = max((tail.last_add_confirmed for tail in evidence.tails.values()), default=-1)
-    confirmed = end = last_add_confirmed(answers, max(seen, evidence.term.ledger.last_confirmed))
+    confirmed = end = last_add_confirmed(answers, max(seen, evidence.term.confirmed))
     notes.append(Note(f"last add confirmed is {confirmed}"))
     kept: list[AddRecord] = []
     while True:

@@ -35,6 +35,11 @@ class Term:
         """The last entry in front of the last fragment: nothing up to it is in question (RB-02)."""
         return self.ledger.last_fragment.first_entry_id - 1
 
+    @property
+    def confirmed(self) -> int:
+        """The last entry that is acknowledged by the metadata alone."""
+        return max(self.floor, self.ledger.last_fragment.confirmed)
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

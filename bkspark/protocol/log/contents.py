@@ -54,7 +54,7 @@ class LogContents:
         ledgers: the newest, in offset order, without gaps.
         first_offset: first readable offset; entries below are truncated.
         schema: Arrow schema of the log as an IPC schema message; opaque here.
-        quorum, digest: settings the log was created with.
+        quorum, digest, guarantees_write_quorum: settings the log was created with.
         transactions: last committed version per application.
         dropped: ledgers that must never join the list (again), until they are deleted.
         tail: ids of the ledgers behind ``ledgers``; the first of them begins at ``end_offset``.
@@ -94,6 +94,7 @@ class LogContents:
     older: tuple[Stretch, ...] = ()
     dropped_pages: tuple[Page, ...] = ()
     pages_to_delete: tuple[Page, ...] = ()
+    guarantees_write_quorum: bool = False
     source: PageSource = field(default=NO_PAGES, compare=False, repr=False)
 
     def __post_init__(self) -> None:

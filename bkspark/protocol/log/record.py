@@ -221,7 +221,9 @@ class LogRecord(LogContents):
         """
         return replace(self, is_sealed=True)
 
-    def created(self, quorum: Quorum, digest: DigestSpec, schema: bytes) -> "LogRecord":
+    def created(
+        self, quorum: Quorum, digest: DigestSpec, schema: bytes, *, is_guaranteed: bool = False
+    ) -> "LogRecord":
         """Return an empty log with these settings, made of a tombstone.
 
         Raises:
@@ -238,6 +240,7 @@ class LogRecord(LogContents):
             quorum=quorum,
             digest=digest,
             schema=schema,
+            guarantees_write_quorum=is_guaranteed,
         )
 
     def forgetting(self, deleted: Iterable[int]) -> "LogRecord":
@@ -340,6 +343,7 @@ class LogRecord(LogContents):
         settings = (
             ("digestType", self.digest.digest_type, ledger.digest.digest_type),
             ("quorum sizes", astuple(self.quorum), astuple(ledger.quorum)),
+            ("guaranteed copies", self.guarantees_write_quorum, ledger.guarantees_write_quorum),
         )
         for what, own, other in settings:
             if own != other:
@@ -351,7 +355,8 @@ class LogRecord(LogContents):
 
     def _base_for(self, ledger: LedgerMetadata, *, overwrite: bool) -> "LogRecord":
         if self.is_tombstone:
-            return self.created(ledger.quorum, ledger.digest, self.schema)
+            like = (ledger.quorum, ledger.digest, self.schema)
+            return self.created(*like, is_guaranteed=ledger.guarantees_write_quorum)
         self._require_settings_of(ledger)
         if overwrite:
             return replace(self._emptied(), generation=self.generation + 1)
@@ -363,8 +368,7 @@ class LogRecord(LogContents):
         One without entries is dropped, and to be deleted: nobody needs anything of it.
         """
         merged = dict(self.transactions)
-        for app_id, version in done.items():
-            merged[app_id] = max(version, merged.get(app_id, version))
+        merged |= {name: max(done[name], merged.get(name, done[name])) for name in done}
         log = replace(self, transactions=merged)
         if ledger.last_entry_id is None or ledger.last_entry_id == INVALID_ENTRY_ID:
             empty = ledger.ledger_id

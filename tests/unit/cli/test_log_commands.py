@@ -40,6 +40,19 @@ def test_create(run, keeper):
     assert json.loads(run("log", "create", "other", "--json")[1]) == {"log": "other"}
 
 
+def test_a_log_that_guarantees_its_write_quorum_says_so(run, keeper):
+    assert run("log", "create", "wal", "--guarantees-write-quorum")[0] == 0
+    with keeper.open_log("wal").writer() as writer:
+        writer.append(b"x")
+    [ledger_id] = keeper.open_log("wal").record.listed_ids
+    for words in (("log", "show", "wal"), ("ledger", "show", str(ledger_id))):
+        assert json.loads(run(*words, "--json")[1])["guarantees_write_quorum"] is True
+        [line] = [one for one in run(*words)[1].splitlines() if "guarantees" in one]
+        assert line.split()[-1] in ("yes", "True", "true")
+    run("log", "create", "other")
+    assert json.loads(run("log", "show", "other", "--json")[1])["guarantees_write_quorum"] is False
+
+
 def test_an_open_log_is_shown(run, log):
     with log.writer() as writer:
         writer.append(b"x")
