@@ -12,6 +12,10 @@ from random import Random
 import pyarrow as pa
 
 from bkspark.admin.auditing.run import dropped_ledgers
+from bkspark.admin.draining.run import Wanted as Decommission
+from bkspark.admin.draining.run import decommission
+from bkspark.admin.repairing.plan import RepairPlan, Step
+from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.repairing.run import Wanted, repair
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
@@ -27,6 +31,7 @@ from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.repairing import Need, Place, Standing, Way
 from bkspark.protocol.log.batch import AttemptReport
 from tests.simulation.environment import run_all
 from tests.simulation.exhaustive.dependence import Access
@@ -274,6 +279,46 @@ class Clients:
             self._scheduler.note(f"has repaired {report.done}, left are {report.left}")
             if is_last and not (report.left or is_dropped):
                 self._oracle.require_whole(ledger_id)
+
+        return self.start(name, work, delays)
+
+    def move(self, name: str, ledger_id: int, *, delays: Sequence[int] = _DELAYS) -> Task:
+        """Give a place to a bookie that a plan names, as a rebalance does: chance has made it."""
+        index, to = self._random.randrange(5), self._random.randrange(7)
+
+        def work() -> None:
+            with Cluster(self._uri) as cluster:
+                ledger = cluster.ledger(ledger_id).value
+                names = sorted(cluster.bookies())
+                fragment = ledger.fragments[index % len(ledger.fragments)]
+                at = index % len(fragment.ensemble)
+                place = Place(ledger_id, fragment.first_entry_id, at, fragment.ensemble[at])
+                need = Need(place, Standing.ANSWERS, 0, "by chance")
+                step = Step(need, Way.REPLACE, is_move=True, to=names[to % len(names)])
+                repair = Repair(cluster, Password(), partial(run_all, self._scheduler), None)
+                repair.carry_out(RepairPlan((step,)), lambda _done, _total: None)
+            self._scheduler.note(f"has moved {repair.counts}, left are {repair.left}")
+
+        return self.start(name, work, delays)
+
+    def decommission(
+        self, name: str, bookie_id: str, *, delays: Sequence[int] = _DELAYS, is_last: bool = False
+    ) -> Task:
+        """Empty a bookie, and remove it if nothing is in the way.
+
+        Args:
+            is_last: whether nothing goes wrong any more: only who could not be replaced stays.
+        """
+
+        def work() -> None:
+            with Cluster(self._uri) as cluster:
+                wanted = Decommission((bookie_id,))
+                run = partial(run_all, self._scheduler)
+                report = decommission(cluster, wanted, run=run)
+                is_removed = bookie_id not in cluster.bookies()
+            self._scheduler.note(f"has emptied {report.done}, left are {report.left}")
+            if is_last and is_removed == bool(report.left):
+                raise Violation(f"{bookie_id} is removed: {is_removed}; left: {report.left}")
 
         return self.start(name, work, delays)
 

@@ -7,7 +7,7 @@ worked out here once more, not with the functions of the client.
 from dataclasses import dataclass, field
 
 from bkspark.bookie.memory import MemoryDisk
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord
 
 Copy = tuple[str, ...]
@@ -56,6 +56,7 @@ class Ledger:
         acked: the last acknowledged entry.
         shown: the highest LAC that a reader was given.
         left_open: the step in which it was taken over or closed; None if it was not.
+        replaced: (first entry of a fragment, member) of places that were given to others.
     """
 
     metadata: LedgerMetadata
@@ -67,6 +68,7 @@ class Ledger:
     acked: int = -1
     shown: int = -1
     left_open: int | None = None
+    replaced: set[tuple[int, Member]] = field(default_factory=set)
 
     def note_state(self, step: int) -> None:
         """The metadata was changed in this step."""

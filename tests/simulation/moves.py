@@ -49,22 +49,26 @@ def require_repair(
 ) -> None:
     """One place changes hands, and who gets it has what anybody has of it (I2).
 
-    Unless he has lost it since, or gives it back.
+    Of that fragment: in others he may have been slow. Unless he has lost it since, or gets it back
+    that he had before: then all is as it was.
     """
     after = ledger.metadata
     if (before.last_entry_id, before.length_bytes) != (after.last_entry_id, after.length_bytes):
         raise Violation(f"closed at {before.last_entry_id}, then at {after.last_entry_id} (I1)")
     changed = [
-        (old, new)
+        (one.first_entry_id, old, new)
         for one, other in zip(before.fragments, after.fragments, strict=True)
         for old, new in _pairs(one, other)
         if old != new
     ]
     if len(changed) != 1:
         raise Violation(f"a repair changes {changed} at once (I5)")
-    _, new = changed[0]
+    first, old, new = changed[0]
+    ledger.replaced.add((first, old))
+    if (first, new) in ledger.replaced:
+        return
     member = (new.bookie_id, new.incarnation)
-    for copy, members in _placed(ledger):
+    for copy, members in _placed(ledger, first):
         is_cut = member in lost or (copy, *member) in ledger.cut
         others = [one for one in members if one != member]
         is_anywhere = any((copy, *one) in ledger.copies for one in others)
@@ -119,9 +123,17 @@ def _pairs(one: Fragment, other: Fragment) -> list[tuple[Member, Member]]:
     return list(zip(one.ensemble, other.ensemble, strict=True))
 
 
-def _placed(ledger: Ledger) -> list[tuple[Copy, list[tuple[str, str]]]]:
-    """What each member should have of a closed ledger."""
+def _placed(
+    ledger: Ledger, fragment_first: int | None = None
+) -> list[tuple[Copy, list[tuple[str, str]]]]:
+    """What each member should have of a closed ledger, or of one fragment of it."""
     last = ledger.metadata.last_entry_id
     assert last is not None
     groups = [record for record in ledger.groups.values() if record.last_entry_id <= last]
-    return [placed for record in groups for placed in ledger.placed(record)]
+    return [
+        placed
+        for record in groups
+        if fragment_first
+        in (None, ledger.metadata.fragment_of(record.first_entry_id).first_entry_id)
+        for placed in ledger.placed(record)
+    ]

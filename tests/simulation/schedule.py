@@ -35,6 +35,7 @@ _CROWD_SHARE = 0.25
 _CROWD_LOOKS = 6
 _CROWD_DELAYS = (10, 30, 60, 90)
 _REPAIR_DELAYS = (100, 200, 300, 500)
+_EMPTIED_SHARE = 0.6
 _ENTRY_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8)
 _MISFORTUNE_SHARE = 0.3
 _WIDE_QUORUMS = ((3, 3, 2), (3, 3, 2), (4, 3, 2), (4, 4, 2), (5, 5, 3))
@@ -52,24 +53,33 @@ _ROWS = pa.schema([pa.field("n", pa.int64())])
 
 
 def run_schedule(
-    seed: int, *, checks_reasons: bool = True, repairs: bool = False, **losses: bool
+    seed: int,
+    *,
+    checks_reasons: bool = True,
+    repairs: bool = False,
+    moves: bool = False,
+    **losses: bool,
 ) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised.
 
     Args:
         repairs: whether missing copies are made again, meanwhile and at the end.
+        moves: whether places are given to other bookies, and bookies are emptied.
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = Oracle(URI, checks_reasons=checks_reasons)
-    return outcome_of(_Run(seed, oracle, repairs=repairs, **losses))
+    return outcome_of(_Run(seed, oracle, repairs=repairs, moves=moves, **losses))
 
 
 class _Run(Run[Oracle]):
     """A cluster with a ledger or two, and the clients of them."""
 
-    def __init__(self, seed: int, oracle: Oracle, *, repairs: bool, **losses: bool) -> None:
+    def __init__(
+        self, seed: int, oracle: Oracle, *, repairs: bool, moves: bool, **losses: bool
+    ) -> None:
         random = Random(seed)
         self._repairs = repairs
+        self._moves = moves
         quorum = Quorum(*random.choice(_QUORUMS))
         shape = Shape(quorum, _LENGTHS, _CHANGES_MAX, steps_max=_STEPS_MAX, **losses)
         own = Random(f"misfortune {seed}")
@@ -131,6 +141,13 @@ class _Run(Run[Oracle]):
             self._clients.repair(
                 f"repair-{number + 1}", ledger_id, delays=(own.choice(_REPAIR_DELAYS),)
             )
+        for number in range(own.choice((1, 2, 3)) if self._moves else 0):
+            delays = (own.choice(_REPAIR_DELAYS),)
+            if own.random() < _EMPTIED_SHARE:
+                bookie_id = own.choice(sorted(self.storage.disks.urls))
+                self._clients.decommission(f"decommission-{number + 1}", bookie_id, delays=delays)
+            else:
+                self._clients.move(f"move-{number + 1}", ledger_id, delays=delays)
 
     def _start_misfortune(self, ledger_id: int) -> None:
         """One bookie falls behind, and then one that did not goes back in time."""
@@ -184,6 +201,10 @@ class _Run(Run[Oracle]):
         self.scheduler.run()
         if self._repairs:
             self._clients.repair("last-repair", ledger_id, is_last=True, delays=(0,))
+            self.scheduler.run()
+        if self._moves:
+            bookie_id = Random(f"last {self.seed}").choice(sorted(self.storage.disks.urls))
+            self._clients.decommission("last-decommission", bookie_id, is_last=True, delays=(0,))
             self.scheduler.run()
         return has_all
 
