@@ -188,14 +188,25 @@ class LogOracle(Oracle):
         if record.is_tombstone:
             return
         self._require_asked(record)
-        for ledger_id, first_offset, count in history.placed[contents.seen :]:
-            for entry_id in range(count):
+        self._require_same_values(history)
+        for ledger_id, first_offset, count in history.placed:
+            for entry_id in range(count if first_offset >= contents.seen else 0):
                 value = self._value_at(ledger_id, entry_id)
                 self._place(first_offset + entry_id, value)
-        contents.seen = len(history.placed)
+        contents.seen = max(contents.seen, history.end)
         told = max(contents.told, default=-1)
         if told >= history.end and not record.tail:
             raise Violation(f"offset {told} is acked, the log ends at {history.end} (I8)")
+
+    def _require_same_values(self, history: History) -> None:
+        """What a compaction has put at an offset is what was there."""
+        for ledger_id, first_offset, count in history.merged:
+            for offset in range(first_offset, first_offset + count):
+                value = self._value_at(ledger_id, offset - first_offset)
+                known = self.contents.placed.get(offset, value)
+                if value != known:
+                    raise Violation(f"offset {offset} was {known!r}, compacted {value!r} (I8)")
+        history.merged.clear()
 
     def _following(self) -> Contents:
         """Contents of the next generation.
@@ -274,7 +285,7 @@ class LogOracle(Oracle):
         raise Violation(f"offset {offset} is behind the log's end, {begin} (I8)")
 
     def _offset_of(self, ledger_id: int, entry_id: int) -> int:
-        for one, first_offset, _ in self.history.placed:
+        for one, first_offset, _ in (*self.history.placed, *self.history.replaced.values()):
             if one == ledger_id:
                 return first_offset + entry_id
         begin = self.history.end

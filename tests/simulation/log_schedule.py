@@ -25,8 +25,10 @@ from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log import paging
+from tests.simulation import log_merges
 from tests.simulation.damage import NAME
 from tests.simulation.disks import URI
+from tests.simulation.environment import replaced
 from tests.simulation.faults import Kind
 from tests.simulation.frame import Outcome, Run, Shape, outcome_of
 from tests.simulation.log_batches import Batches
@@ -50,6 +52,8 @@ _ROLLING_SHARE = 0.3
 """Of schedules whose leaders roll at every entry and tell readers at once."""
 _DELETED_SHARE = 0.3
 """Of schedules in which the log is deleted, and mostly made anew."""
+_COMPACTED_SHARE = 0.25
+"""Of schedules in which the log is compacted meanwhile."""
 _NEAR_LOOKS = 8
 _ROTTING = Quorum(3, 3, 2)
 """Each file may lose one copy, and two are left on as many bookies as it takes."""
@@ -103,6 +107,7 @@ class _Run(Run[LogOracle]):
     def surroundings(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().surroundings()
         yield watched(self.oracle, self.scheduler)
+        yield replaced(log_merges.told_of(self.oracle))
         yield patch.object(paging, "PAGE_LENGTH", self._page_length)
 
     def play(self) -> None:
@@ -162,6 +167,10 @@ class _Run(Run[LogOracle]):
             clients.seal("sealer")
         if random.random() < _DELETED_SHARE:
             self._start_deleters()
+        if Random(f"compact {self.seed}").random() < _COMPACTED_SHARE:
+            for number in (1, 2):
+                chance = Random(f"compactor {number} {self.seed}")
+                log_merges.compact(clients, chance, f"compactor-{number}")
         if random.random() < (0.5 if self._holders.deletions else 0.1):
             self._holders.query("query", fails_on_loss=random.random() < 0.5)
 
@@ -196,7 +205,7 @@ class _Run(Run[LogOracle]):
             process
             for _, process, _, what in self.scheduler.log
             if what == "dies"
-            or not process.startswith("leader")
+            or not process.startswith(("leader", "compactor"))
             or ((" on metadata: " in what or "dies" in what) and what.split(": ")[-1] in faults)
         }
 

@@ -19,7 +19,7 @@ class Contents:
         placed: values of closed ledgers, those that are truncated as well.
         at: value -> offset of ``placed``.
         last: client -> the highest number of its values in ``placed``.
-        seen: how many places of the history are in ``placed``.
+        seen: the offset behind ``placed``.
         gone: values of earlier generations that must not come again.
         ever: all values of earlier generations.
     """

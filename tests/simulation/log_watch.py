@@ -19,6 +19,7 @@ from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.record import LogRecord
 from tests.simulation.known import Ledger
+from tests.simulation.merged_places import is_joinable, merge_fault
 from tests.simulation.scheduler import Violation
 from tests.unpaged import StoredPages, unpaged
 
@@ -35,12 +36,16 @@ class History:
         tail: the last that it had before it was deleted.
         placed: all places there ever were, in order, those that are truncated as well.
         begin: how many of them are truncated.
+        merged: places that took those of others, which the oracle has yet to look at.
+        replaced: places that were there before a compaction, by ledger.
     """
 
     record: LogRecord
     tail: tuple[int, ...] = ()
     placed: list[Place] = field(default_factory=list)
     begin: int = 0
+    merged: list[Place] = field(default_factory=list)
+    replaced: dict[int, Place] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -121,7 +126,7 @@ class LogWatch:
         counts = [
             count
             for history in self.histories.values()
-            for one, _, count in history.placed
+            for one, _, count in (*history.placed, *history.replaced.values())
             if one == ledger_id
         ]
         if counts != ([row_count] if row_count else []):
@@ -144,6 +149,7 @@ class LogWatch:
     def _require_places(self, history: History, after: LogRecord) -> Sequence[Place]:
         """Places stay as they were, and new ones are right; returns the new ones."""
         name, known = after.name, history.placed
+        self._require_merges(history, after)
         listed = [(one.ledger_id, one.first_offset, one.entry_count) for one in after.ledgers]
         begin = known.index(listed[0]) if listed and listed[0] in known else len(known)
         if after.is_tombstone:
@@ -162,6 +168,28 @@ class LogWatch:
             self._require_place(history, place)
             known.append(place)
         return listed[kept:]
+
+    def _require_merges(self, history: History, after: LogRecord) -> None:
+        """A new place among the old ones has taken those of neighbours."""
+        for place in () if after.is_tombstone else after.ledgers:
+            own = (place.ledger_id, place.first_offset, place.entry_count)
+            if own in history.placed or place.first_offset >= history.end:
+                continue
+            run = [
+                one
+                for one in history.record.ledgers
+                if place.first_offset <= one.first_offset < place.end_offset
+            ]
+            fault = merge_fault(history.record, after, run, place)
+            ledger = self._ledgers[place.ledger_id]
+            if fault or not is_joinable(ledger, place) or place.ledger_id in self._listed:
+                raise Violation(f"log {after.name}: {place}, in place of {run}, {fault} (I8)")
+            self._require_fitting(after, place.ledger_id)
+            old = [(one.ledger_id, one.first_offset, one.entry_count) for one in run]
+            index = history.placed.index(old[0])
+            history.placed[index : index + len(old)] = [own]
+            history.replaced |= {one[0]: one for one in old}
+            history.merged.append(own)
 
     def _is_given_up(self, ledger_id: int, record: LogRecord) -> bool:
         state = self._ledgers[ledger_id].metadata.state

@@ -14,13 +14,14 @@ from tests.simulation.many import run_many
 from tests.simulation.story import told
 
 from ..thorough import always  # noqa: TID252
+from .compact_mutants import COMPACT_MUTANTS
 from .deletion_mutants import DELETION_MUTANTS
 from .log_mutants import CASES, LOG_MUTANTS
 from .mutants import changed
 from .page_mutants import PAGE_MUTANTS
 
 ROOT = Path(__file__).parents[2]
-ALL_MUTANTS = LOG_MUTANTS | DELETION_MUTANTS | PAGE_MUTANTS
+ALL_MUTANTS = LOG_MUTANTS | DELETION_MUTANTS | PAGE_MUTANTS | COMPACT_MUTANTS
 SCHEDULES = 160
 FIRST_SEEDS = range(1_000_000, 1_003_200, SCHEDULES)
 SCHEDULES_MAX = 3_000
