@@ -20,7 +20,7 @@ MUTANTS = (
     Mutant(
         "nobody counts copies",
         WORLD,
-        "        if len(holders) < ledger.quorum.ack_quorum_size:\n",
+        "        if len(holders) < quorum.ack_quorum_size:\n",
         "        if not ledger.quorum:\n",
         (f"{TESTS}::test_a_change_that_is_not_stored_is_noticed",),
     ),

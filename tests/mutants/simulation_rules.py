@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant(
         "what records say tells nobody anything",
         "tests/simulation/knowable.py",
-        "        if listens and record.last_add_confirmed >= first:\n",
+        "        if listens and record.last_add_confirmed > floor:\n",
         "        if False:\n",
         (f"{LOSSES}::test_what_cannot_be_known_is_not_lost[says that it had the first]",),
     ),

@@ -6,6 +6,7 @@ import pytest
 
 from ..simulation import counterexamples  # noqa: TID252
 from ..simulation import mutants as simulated  # noqa: TID252
+from ..simulation.write_quorum_mutants import MUTANTS as OF_WRITE_QUORUM  # noqa: TID252
 from .catalog import MUTANTS
 from .required import EQUIVALENT, REQUIRED, Killer
 from .running import ROOT
@@ -19,7 +20,8 @@ def exists(killer: Killer) -> bool:
     if where == "mutant":
         return name in CATALOGUE
     if where == "schedule":
-        return name in simulated.MUTANTS or name in simulated.LOSSES
+        tables = (simulated.MUTANTS, simulated.LOSSES, OF_WRITE_QUORUM)
+        return any(name in table for table in tables)
     if where == "script":
         return any(example.startswith(name) for example in counterexamples.EXAMPLES)
     if where == "test":

@@ -17,7 +17,7 @@ WRITING = "protocol/ledger/writing.py"
 MUTANTS = (
     # --- the last add fully replicated -----------------------------------------------------------
     Mutant(
-        "the LAFR is the LAC as soon as one entry has all its copies, which is the seed's formula",
+        "the LAFR is worked out by the seed's formula",
         ADDING,
         "        while self.adds and self.adds[0].is_fully_replicated:\n",
         "        while any(add.is_fully_replicated for add in self.adds):\n",

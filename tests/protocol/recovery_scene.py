@@ -67,14 +67,26 @@ def record_of(quorum: Quorum, first: int, last: int, confirmed: int = -1) -> Add
     return AddRecord(7, 1, WRITER, first, last, confirmed, length, quorum, parts=parts)
 
 
-def tail_of(index: int, records: list[tuple[AddRecord, bool]], doubt: Doubt | None) -> MemberTail:
-    """What the member at ``index`` answers that has ``records``, each with good rows or not."""
+def tail_of(
+    index: int,
+    records: list[tuple[AddRecord, bool]],
+    doubt: Doubt | None,
+    *,
+    is_full: bool = False,
+) -> MemberTail:
+    """What the member at ``index`` answers that has ``records``, each with good rows or not.
+
+    Args:
+        is_full: whether the ledger guarantees its write quorum.
+    """
     confirmed = max((record.last_add_confirmed for record, _ in records), default=-1)
-    done = [record for record, _ in records if record.last_entry_id <= confirmed]
+    replicated = max((record.last_add_fully_replicated for record, _ in records), default=-1)
+    floor = replicated if is_full else confirmed
+    done = [record for record, _ in records if record.last_entry_id <= floor]
     shown: dict[int, tuple[AddRecord, frozenset[tuple[str, int]]]] = {}
     parts: dict[int, dict[int, bytes]] = {}
     for record, is_good in records:
-        if record.last_entry_id > confirmed:
+        if record.last_entry_id > floor:
             stripes = [part.stripe for part in record.parts_of(index) if is_good]
             pieces = frozenset(("", stripe) for stripe in stripes)
             shown[record.first_entry_id] = (record, pieces)
@@ -82,6 +94,7 @@ def tail_of(index: int, records: list[tuple[AddRecord, bool]], doubt: Doubt | No
     answer = MemberAnswer(shown, doubt)
     reached = max((record.last_entry_id for record, _ in records), default=-1)
     tail = MemberTail(answer, parts, confirmed, done[-1] if done else None, reached=reached)
+    tail = replace(tail, last_add_fully_replicated=floor) if is_full else tail
     return tail if doubt is None else tail.doubted(doubt, f"it is {doubt.name.lower()}")
 
 

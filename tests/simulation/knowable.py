@@ -152,23 +152,24 @@ def _is_misled(
     listens: bool = True,
 ) -> bool:
     """Whether those that answer make what is lost look as if it had never been."""
-    quorum, first = ledger.metadata.quorum, ledger.metadata.last_fragment.first_entry_id
+    quorum, fragment = ledger.metadata.quorum, ledger.metadata.last_fragment
+    floor = max(fragment.first_entry_id - 1, fragment.confirmed)
     records = [record for member in answering for record in member.records]
     had: dict[int, int] = {}
     for record in records:
-        if listens and record.last_add_confirmed >= first:
+        if listens and record.last_add_confirmed > floor:
             for index, entry_id in enumerate(record.stored):
                 had[index] = max(entry_id, had.get(index, -1))
     has_all = [m for m in answering if m.reached >= had.get(m.index, -1)]
     said = {member.index: member.last_add_confirmed for member in answering}
     read = [member for member in has_all if member.ends_whole]
-    end = confirmed(quorum, said, {member.index for member in read}, first - 1)
+    end = confirmed(quorum, said, {member.index for member in read}, floor)
     before = {m.index: ledger.acked if m.lost else m.last_add_confirmed for m in members}
-    is_shorter = end.least < confirmed(quorum, before, before, first - 1).least
+    is_shorter = end.least < confirmed(quorum, before, before, floor).least
     if any(member.lost for member in read) and end.is_known and is_shorter:
         return True
     believed = [member for member in has_all if member.looks_whole]
-    known = max([first - 1, *said.values()])
+    known = max([floor, *said.values()])
     shown = {number for member in answering for number in member.held}
     for number in {number for member in believed for number in member.lost} - shown:
         record = ledger.groups[number]

@@ -307,6 +307,9 @@ class Oracle:
         require_legal_move(before, after)
         require_fragments(before, after)
         self._require_copies(ledger, 0, ledger.acked, "acked", "I2")
+        if after.guarantees_write_quorum and before.last_fragment != after.last_fragment:
+            end = after.last_fragment.first_entry_id - 1
+            self._require_copies(ledger, 0, end, f"in front of {end + 1}", "I3", is_full=True)
         if before.state is CLOSED and after.state is CLOSED:
             require_repair(ledger, before, self._lost)
             return
@@ -324,7 +327,8 @@ class Oracle:
             raise Violation(
                 f"laid down at {end}: {sent} sent, {ledger.acked} acked, {ledger.shown} shown (I6)"
             )
-        self._require_copies(ledger, 0, end, "in a ledger that is laid down", "I2")
+        is_full = ledger.metadata.guarantees_write_quorum
+        self._require_copies(ledger, 0, end, "in what is laid down", "I2", is_full=is_full)
 
     def _require_end(self, process: str, ledger: Ledger, *, was_open: bool) -> None:
         metadata = ledger.metadata
@@ -333,7 +337,8 @@ class Oracle:
             raise Violation(f"closed at {end}, but entry {ledger.acked} was acked (I1)")
         if end < ledger.shown:
             raise Violation(f"closed at {end}, but LAC {ledger.shown} was given out (J3)")
-        self._require_copies(ledger, 0, end, f"in a ledger closed at {end}", "I3")
+        is_full = metadata.guarantees_write_quorum
+        self._require_copies(ledger, 0, end, f"in front of the end {end}", "I3", is_full=is_full)
         if was_open:
             self._require_reasons(process, ledger, ledger.acked + 1, end)
         else:
@@ -341,9 +346,12 @@ class Oracle:
 
     # --- copies ----------------------------------------------------------------------------
 
-    def _require_copies(self, ledger: Ledger, first: int, last: int, why: str, rule: str) -> None:
-        """Qa good copies of everything in ``[first, last]`` where the metadata says."""
-        needed = ledger.metadata.quorum.ack_quorum_size
+    def _require_copies(
+        self, ledger: Ledger, first: int, last: int, why: str, rule: str, *, is_full: bool = False
+    ) -> None:
+        """Qa, or Qw, good copies of everything in ``[first, last]`` where the metadata says."""
+        quorum = ledger.metadata.quorum
+        needed = quorum.write_quorum_size if is_full else quorum.ack_quorum_size
         entry_id = first
         while entry_id <= last:
             record = ledger.group_of(entry_id)

@@ -31,6 +31,7 @@ from tests.simulation.scheduler import Violation
 _QUORUMS = ((3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (2, 2, 1), (3, 3, 3), (4, 3, 2), (3, 2, 1))
 _BATCH_SHARE = 0.2
 _DELETED_SHARE = 0.05
+_WRITE_QUORUM_SHARE = 0.3
 _CROWD_SHARE = 0.25
 _CROWD_LOOKS = 6
 _CROWD_DELAYS = (10, 30, 60, 90)
@@ -96,7 +97,8 @@ class _Run(Run[Oracle]):
             self._play_appends()
 
     def _play_appends(self) -> None:
-        created = make_ledger(self.quorum, self.oracle)
+        is_guaranteed = guarantees_write_quorum(self.seed)
+        created = make_ledger(self.quorum, self.oracle, guarantees_write_quorum=is_guaranteed)
         ledger_id = created.seen.value.ledger_id
         clients = self._clients
         numbers = count(1)
@@ -215,7 +217,14 @@ class _Run(Run[Oracle]):
         return target
 
 
-def make_ledger(quorum: Quorum, oracle: Oracle) -> CreatedLedger:
+def guarantees_write_quorum(seed: int) -> bool:
+    """Whether the ledger of a schedule does, if it is no DataFrame's."""
+    return Random(f"write quorum {seed}").random() < _WRITE_QUORUM_SHARE
+
+
+def make_ledger(
+    quorum: Quorum, oracle: Oracle, *, guarantees_write_quorum: bool = False
+) -> CreatedLedger:
     """A new ledger of the cluster, open for its first writer."""
     with Cluster(URI) as cluster:
         created = create_ledger(
@@ -225,6 +234,7 @@ def make_ledger(quorum: Quorum, oracle: Oracle) -> CreatedLedger:
             schema=arrow_schema.encode(VALUE_SCHEMA),
             custom_metadata={},
             digester=Digester(DigestSpec(), None),
+            guarantees_write_quorum=guarantees_write_quorum,
         )
     oracle.see("-", created.seen.value.ledger_id)
     return created

@@ -124,7 +124,7 @@ class Evidence:
             return (), ()
         answers, quorum = self.answers()[0], self.term.ledger.quorum
         said = (tail.last_add_fully_replicated for tail in self.tails.values())
-        done = max(said, default=self.term.floor)
+        done = max([self.term.floor, *said])
         shown = sorted({first for answer in answers.values() for first in answer.records})
         groups = (decide_group(first, answers, quorum) for first in shown)
         good = (group.record for group in groups if group.verdict is Verdict.KEEP)

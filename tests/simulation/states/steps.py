@@ -7,10 +7,11 @@ read at one moment and its answer taken at another.
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bkspark.errors import BookieUnavailableError, LedgerFencedError
+from bkspark.errors import BookieUnavailableError, LedgerClosedError, LedgerFencedError
 from bkspark.protocol.ledger import recovery_steps as ask
 from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
@@ -27,6 +28,7 @@ from tests.simulation.states.world import (
     Copy,
     Kept,
     Recovery,
+    Said,
     Scope,
     World,
 )
@@ -59,7 +61,10 @@ class Steps:
     def first(self) -> World:
         ensemble = self.members[: self.scope.quorum.ensemble_size]
         fragments = (Fragment(0, 1, ensemble, WRITER),)
-        ledger = LedgerMetadata(7, self.scope.quorum, LedgerState.OPEN, 1, WRITER, fragments)
+        ledger = LedgerMetadata(
+            *(7, self.scope.quorum, LedgerState.OPEN, 1, WRITER, fragments),
+            guarantees_write_quorum=self.scope.is_guaranteed,
+        )
         return World(
             ledger=self.store(ledger),
             bookies=(Bookie(),) * len(self.members),
@@ -109,7 +114,7 @@ class Steps:
         without = world._replace(copies=tuple(one for one in world.copies if one is not copy))
         there = without.with_bookie(
             copy.bookie,
-            bookie._replace(records=bookie.records | {(copy.first, copy.confirmed)}),
+            bookie._replace(records=bookie.records | {copy.said}),
         )
         if world.writer < 0:
             yield f"{copy} lands", there
@@ -128,7 +133,7 @@ class Steps:
             yield f"{copy} will land", self._on_its_way(without, copy)
         else:
             name = self.members[copy.bookie].bookie_id
-            event = steps.Stored(copy.place, name, copy.first, copy.first)
+            event = steps.Stored(copy.place, name, copy.said.first, copy.said.first)
             yield f"{copy} is stored", self._write(there, event, event)
 
     @staticmethod
@@ -147,6 +152,8 @@ class Steps:
                 "an entry is added",
                 self._write(world._replace(left=world.left - 1), event, event),
             )
+        if self.scope.is_guaranteed and not world.left and not machine.is_stopping:
+            yield "the writer stops", self._write(world, steps.Stop(), "stop")
         if world.check is not None:
             yield self._of_check(world, world.check, machine)
         if isinstance(world.change, steps.Enlist):
@@ -203,10 +210,9 @@ class Steps:
         for one in instructions:
             match one:
                 case steps.Append(indexes, add):
-                    said = add.last_add_confirmed
-                    yield partial(
-                        _sent, [Copy(i, at[i], add.first_entry_id, said) for i in indexes]
-                    )
+                    stored = add.stored if self.scope.is_guaranteed else ()
+                    said = Said(add.first_entry_id, add.last_add_confirmed, stored)
+                    yield partial(_sent, [Copy(i, at[i], said) for i in indexes])
                 case steps.Acknowledge(adds):
                     yield partial(_acknowledged, adds[-1].last_entry_id)
                 case steps.Release(index):
@@ -215,6 +221,15 @@ class Steps:
                     yield partial(World._replace, check=Check(ticket))
                 case steps.Enlist() | steps.Swap():
                     yield partial(World._replace, change=one)
+                case steps.End(None):
+                    yield partial(self._closed_by, machine)
+
+    def _closed_by(self, machine: LedgerWriter, world: World) -> World:
+        try:
+            closed = machine.closed(self.ledgers[world.ledger])
+        except (LedgerFencedError, LedgerClosedError):
+            return world
+        return world._replace(ledger=self.store(closed))
 
     # --- recoveries ------------------------------------------------------------------------------
 
@@ -242,8 +257,8 @@ class Steps:
                 yield f"{who} asks", answered(world, ask.Consent(False), "no")
             case ask.LookUp(member, entry_id):
                 records = world.bookies[self.numbers[member.bookie_id]].records
-                found = max((one for one in records if one[0] <= entry_id), default=None)
-                shown = Shown(self._record(*found) if found else None)
+                found = max((one for one in records if one.first <= entry_id), default=None)
+                shown = Shown(self._record(found) if found else None)
                 yield f"{who} looks for a record", answered(world, ask.Answer(step, shown), found)
             case ask.WriteBack():
                 yield from self._write_back(world, number, asked, step)
@@ -287,13 +302,15 @@ class Steps:
         shown, world = (
             (bookie.records, world) if rules.fences_before_reading else (asked.shown, fenced)
         )
-        records = [(self._record(*one), True) for one in sorted(shown)]
-        answer = ask.Answer(fence, tail_of(fence.index, records, None))
+        records = [(self._record(one), True) for one in sorted(shown)]
+        is_full = self.scope.is_guaranteed
+        answer = ask.Answer(fence, tail_of(fence.index, records, None, is_full=is_full))
         what = f"{who} reads {fence.member.bookie_id}"
         yield what, self._recover(world, number, asked, answer, ("shown", shown))
 
-    def _record(self, first: int, confirmed: int) -> Any:
-        return record_of(self.scope.quorum, first, first, confirmed)
+    def _record(self, said: Said) -> Any:
+        record = record_of(self.scope.quorum, said.first, said.first, said.confirmed)
+        return replace(record, stored=said.stored)
 
     def _write_back(
         self, world: World, number: int, asked: Asked, step: ask.WriteBack
@@ -305,9 +322,8 @@ class Steps:
             half = asked._replace(is_half=True)
             yield f"{who} fences a spare", self._half(fenced, number, asked, half)
             return
-        kept = {
-            (group.record.first_entry_id, group.record.last_add_confirmed) for group in step.groups
-        }
+        groups = (group.record for group in step.groups)
+        kept = {Said(one.first_entry_id, one.last_add_confirmed, one.stored) for one in groups}
         written = world.with_bookie(at, bookie._replace(records=bookie.records | kept))
         done = ask.Answer(step, WrittenBack(len(step.groups)))
         yield f"{who} writes back", self._recover(written, number, asked, done, "written")

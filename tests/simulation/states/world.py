@@ -38,16 +38,29 @@ class Kept(Generic[T]):
         return len(self._things)
 
 
+class Said(NamedTuple):
+    """A record: its entry, and what it says.
+
+    Attributes:
+        confirmed: up to where all is.
+        stored: what members had; left out where nobody asks for it.
+    """
+
+    first: int
+    confirmed: int
+    stored: tuple[int, ...] = ()
+
+
 class Bookie(NamedTuple):
     """What a bookie holds.
 
     Attributes:
         is_fenced: whether it has the marker that fences the writer.
-        records: first entry of each, and up to where it says that all is confirmed.
+        records: what it has.
     """
 
     is_fenced: bool = False
-    records: frozenset[tuple[int, int]] = frozenset()
+    records: "frozenset[Said]" = frozenset()
 
 
 class Copy(NamedTuple):
@@ -61,8 +74,7 @@ class Copy(NamedTuple):
 
     place: int
     bookie: int
-    first: int
-    confirmed: int
+    said: Said
     is_there: bool = False
 
 
@@ -78,7 +90,7 @@ class Asked(NamedTuple):
 
     instruction: int
     is_half: bool = False
-    shown: frozenset[tuple[int, int]] = frozenset()
+    shown: frozenset[Said] = frozenset()
 
 
 class Recovery(NamedTuple):
@@ -150,6 +162,7 @@ class Scope:
         failures: answers of bookies that do not come, whatever became of what was asked.
         spares: bookies that no ensemble names at first.
         dies: whether the writer may die, anywhere.
+        is_guaranteed: whether the ledger guarantees its write quorum; then its writer closes it.
     """
 
     quorum: Quorum
@@ -159,14 +172,15 @@ class Scope:
     spares: int = 0
     dies: bool = False
     rules: Rules = Rules()
+    is_guaranteed: bool = False
 
     def __str__(self) -> str:
         q = self.quorum
         return (
             f"{q.ensemble_size}/{q.write_quorum_size}/{q.ack_quorum_size}, {self.entries} entries, "
             f"{self.recoverers} recoverers, {self.failures} failures, {self.spares} spares"
-            + ", the writer dies anywhere"
-            * self.dies
+            + ", the writer dies anywhere" * self.dies
+            + ", guaranteed write quorum" * self.is_guaranteed
         )
 
 
@@ -183,5 +197,7 @@ def require(world: World, ledger: LedgerMetadata, numbers: dict[str, int]) -> No
     for entry in range(end + 1):
         members = [numbers[member.bookie_id] for member in ledger.members_of(entry)]
         holders = [n for n in members if any(r[0] == entry for r in world.bookies[n].records)]
-        if len(holders) < ledger.quorum.ack_quorum_size:
+        is_full = is_closed or entry < ledger.last_fragment.first_entry_id
+        quorum = ledger.quorum.full if ledger.guarantees_write_quorum and is_full else ledger.quorum
+        if len(holders) < quorum.ack_quorum_size:
             raise Violation(f"entry {entry} is on {len(holders)} of its bookies (I2, I3)")
