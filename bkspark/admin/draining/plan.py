@@ -138,16 +138,16 @@ def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:
 
 
 def too_few(
-    records: Records, bookie_ids: Collection[str], others: Collection[str]
+    records: Records, bookie_ids: Collection[str], others: Collection[Member]
 ) -> Iterator[Left]:
     """Ledgers for which there are too few other bookies.
 
     Args:
-        others: ids of bookies that may be given places.
+        others: who may be given places, but for ledgers that they have left.
     """
     for ledger in records.ledgers:
         for fragment in ledger.fragments if ledger.ledger_id not in records.dropped else ():
-            free = set(others) - {member.bookie_id for member in fragment.ensemble}
+            free = set(others) - ledger.left - set(fragment.ensemble)
             leaving = draining.leaving_of(fragment, bookie_ids)
             if len(leaving) > len(free):
                 yield Left(

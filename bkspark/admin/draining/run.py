@@ -27,6 +27,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger import draining
+from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.repairing import Place
 
 logger = logging.getLogger(__name__)
@@ -120,10 +121,10 @@ class _Decommission:
         """What is to be done now."""
         return plan_of(records, [b for b in self.staying if b not in self._opened], self._known())
 
-    def others(self) -> frozenset[str]:
-        """Ids of bookies that may be given places."""
+    def others(self) -> frozenset[Member]:
+        """Who may be given places."""
         found = self._cluster.candidates(exclude=self.staying)
-        return frozenset(candidate.member.bookie_id for candidate in found)
+        return frozenset(candidate.member for candidate in found)
 
     def close(self) -> None:
         """Nothing new is placed on them."""

@@ -8,9 +8,10 @@ Rule 2. The fullest gives first, and to the emptiest that may take it: one that 
 fragment already, and beside whose other members it leaves the copies as far apart as they are, over
 failure domains and in each write set (``placement``, rule 1).
 
-Rule 3. A move helps if the two are nearer to each other afterwards, by more than a hundredth of the
-mean. So each one lessens the sum of squares, no byte goes back and forth, and the plan comes to an
-end from which another begins with nothing to do.
+Rule 3. A move helps if it is smaller than what the two differ by, and by more than half of the
+threshold, in terms of the mean. So each one lessens the sum of squares, no byte goes back and
+forth, and the plan comes to an end from which another begins with nothing to do, also where copies
+turn out to be a little smaller or larger than what they are copies of.
 
 Rule 4. What comes of all moves is told, not their course: a fragment's bookies from before that are
 none of it in the end leave it for those that are new, each copied once.
@@ -27,9 +28,6 @@ from bkspark.protocol.ledger.repairing import Place
 
 THRESHOLD = 0.1
 """Of the mean."""
-
-_GAIN = 0.01
-"""Of the mean: for less nothing is copied."""
 
 
 _WAYS_MAX = 24
@@ -106,7 +104,7 @@ def moves_of(
     """
     if farthest(loads) <= threshold:
         return []
-    balance = _Balance(loads, fragments)
+    balance = _Balance(loads, fragments, threshold / 2)
     while balance.farthest > threshold / 2 and balance.move():
         pass
     return list(balance.outcome())
@@ -134,14 +132,18 @@ def _spread(
 
 
 class _Balance:
-    """Bookies and fragments as they would be after some moves."""
+    """Bookies and fragments as they would be after some moves.
 
-    def __init__(self, loads: Sequence[Load], fragments: Sequence[Movable]) -> None:
+    Args:
+        least: what a move must gain, as a fraction of the mean.
+    """
+
+    def __init__(self, loads: Sequence[Load], fragments: Sequence[Movable], least: float) -> None:
         self._loads = {load.member: load for load in loads}
         self._domains = {load.member: load.domain for load in loads}
         self._fragments = fragments
         self._now = [list(fragment.ensemble) for fragment in fragments]
-        self._mean = mean_level(loads)
+        self._least = least * mean_level(loads)
         self._order: list[int] = []
         self._of: dict[Member, list[tuple[float, int]]] = {load.member: [] for load in loads}
         for number, fragment in enumerate(fragments):
@@ -172,7 +174,7 @@ class _Balance:
 
     def _found(self, source: Load, target: Load) -> int | None:
         """A fragment whose place helps most, from one to the other (rule 3)."""
-        gap = source.level - target.level - _GAIN * self._mean
+        gap = source.level - target.level - self._least
         most = 2 * gap / (1 / source.capacity + 1 / target.capacity)
         places = self._of[source.member]
         best = bisect_right(places, (most / 2, len(self._fragments)))

@@ -104,7 +104,7 @@ def test_who_is_read_only_lost_or_silent_takes_nothing(rig: Rig) -> None:
 
 
 def test_a_ledger_that_is_not_closed_and_one_with_a_password_stay(rig: Rig) -> None:
-    locked = filled(rig, digest_type="MAC", password="secret")
+    locked = filled(rig, 3, digest_type="MAC", password="secret")
     with BookKeeper(rig.uri) as keeper:
         handle = keeper.create_ledger()
         handle.append(b"x" * 10_000)
