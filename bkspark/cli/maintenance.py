@@ -8,6 +8,7 @@ import typer
 
 from bkspark import verbs
 from bkspark.admin.collecting.run import UNNAMED_GRACE_SECONDS
+from bkspark.admin.draining.run import VERB as DECOMMISSION
 from bkspark.admin.maintenance import Report
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.cli.output import (
@@ -323,7 +324,8 @@ def show(report: Report, table: str, columns: Sequence[Column], *, as_json: bool
     if report.details[table] or not sys.stdout.isatty():
         print_table(report.details[table], columns)
     for left in report.left[:_LEFT_MAX]:
-        note(f"{left.subject}: {left.reason}")
+        hint = f" ({left.hint})" if left.hint and report.verb == DECOMMISSION else ""
+        note(f"{left.subject}: {left.reason}{hint}")
     if len(report.left) > _LEFT_MAX:
         note(f"and {len(report.left) - _LEFT_MAX:,} more; --json lists them all")
     note(outcome(report))

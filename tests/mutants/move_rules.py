@@ -200,4 +200,18 @@ MUTANTS = (
         "",
         (f"{READERS}::test_rb_22_an_open_reader_finds_bookies_that_were_added_since",),
     ),
+    Mutant(
+        "who was given a place is missed a journal that it never had",
+        "log/reading/ledger_files.py",
+        " if not (shows_any and p == absent)]",
+        "]",
+        (f"{READERS}::test_a_ledger_that_moved_is_read_without_a_warning",),
+    ),
+    Mutant(
+        "what gains hardly anything is moved",
+        BALANCING,
+        "        gap = source.level - target.level - self._least\n",
+        "        gap = source.level - target.level\n",
+        (f"{EVEN}::test_what_gains_hardly_anything_stays",),
+    ),
 )

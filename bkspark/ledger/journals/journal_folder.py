@@ -35,6 +35,10 @@ class JournalFolder:
     problem: str = ""
 
 
+class JournalGoneError(CorruptDataError):
+    """There is no such journal."""
+
+
 def journals_of(ledger: LedgerMetadata, member: Member) -> tuple[str, ...]:
     """Those on ``member`` that the metadata tells by their names, as far as it does.
 
@@ -94,8 +98,8 @@ def read_journal(root: ReadableRoot, name: str, begin: int, length: int) -> byte
     return data
 
 
-def _gone(name: str) -> CorruptDataError:
-    return CorruptDataError(f"journal {name} was listed and is gone")
+def _gone(name: str) -> JournalGoneError:
+    return JournalGoneError(f"journal {name} was listed and is gone")
 
 
 def _problem(strange: list[str], bookie_id: str, folder: str) -> str:

@@ -16,7 +16,11 @@ from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.handles.how_far import Answers, IsEnough, Readable, look
 from bkspark.ledger.journals.journal_end import JournalEnds, records_after
-from bkspark.ledger.journals.journal_folder import find_journals, journals_of
+from bkspark.ledger.journals.journal_folder import (
+    JournalGoneError,
+    find_journals,
+    journals_of,
+)
 from bkspark.ledger.journals.journal_reader import JournalName
 from bkspark.ledger.journals.member_end import MemberEnd, member_end
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
@@ -205,22 +209,34 @@ def _journals(
     begin: int,
     problems: list[str],
 ) -> Iterator[Sequence[AddRecord]]:
-    """What each journal says from entry ``begin`` on; why one cannot goes to ``problems``."""
+    """What each journal says from entry ``begin`` on; why one cannot goes to ``problems``.
+
+    Who was given a place when the ledger was closed has other journals than the one that is asked
+    for first: where it shows any, nobody is told that this one is not there.
+    """
     digester = make_digester(ledger.digest, password)
     for member in members_of(ledger):
         known = len(problems)
+        absent: str | None = None
+        shows_any = False
         try:
             root = bookies.root(member)
             for name in _journal_names(root, member, ledger, problems):
                 source = JournalName(ledger.ledger_id, member, name, digester)
                 try:
-                    yield records_after(root, source, begin, problems)
+                    records = records_after(root, source, begin, problems)
+                    shows_any = True
+                    yield records
+                except JournalGoneError as error:
+                    problems.append(str(error))
+                    absent = str(error)
                 except CorruptDataError as error:
                     problems.append(str(error))
         except BookieUnavailableError as error:
             problems.append(str(error))
         finally:  # also where those before were enough, and nobody asks for more
-            bookies.step_over(member, ledger.ledger_id, problems[known:])
+            told = [p for p in problems[known:] if not (shows_any and p == absent)]
+            bookies.step_over(member, ledger.ledger_id, told)
 
 
 def members_of(ledger: LedgerMetadata) -> list[Member]:

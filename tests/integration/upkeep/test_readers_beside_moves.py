@@ -1,5 +1,6 @@
 """Readers that began before all bookies of a ledger were emptied and taken away (RB-22)."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
@@ -107,3 +108,22 @@ def test_rb_22_who_follows_a_log_and_what_was_planned_of_it_go_on(rig: Rig) -> N
     assert found == VALUES
     reader = SliceReader(pa.schema([("value", pa.binary())]))
     assert [row for (row,) in rows_of(reader.read(task))] == VALUES  # type: ignore[misc]
+
+
+def test_a_ledger_that_moved_is_read_without_a_warning(
+    rig: Rig, said: Callable[..., list[str]]
+) -> None:
+    with BookKeeper(rig.uri) as keeper:
+        log = keeper.create_log(rig.log_name)
+        with log.writer() as writer:
+            for value in VALUES:
+                writer.append(value)
+        move_all(rig, 0)
+        assert [entry.value for entry in log.read()] == VALUES
+    assert [row for (row,) in rows_of(_planned_rows(rig))] == VALUES  # type: ignore[misc]
+    assert said(logging.WARNING, "stepped over") == []
+
+
+def _planned_rows(rig: Rig) -> Iterator[pa.RecordBatch]:
+    [task] = planned(rig, len(VALUES))
+    return SliceReader(pa.schema([("value", pa.binary())])).read(task)

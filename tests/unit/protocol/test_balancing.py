@@ -70,6 +70,12 @@ def test_nothing_moves_within_the_threshold_nor_where_no_move_helps() -> None:
     assert moves_of(loads_of(half, 4), half, threshold=0.4) == []
 
 
+def test_what_gains_hardly_anything_stays() -> None:
+    """A copy that is a little larger than what it is a copy of makes no other plan."""
+    fragments = [on(0, 0, 1, 2, size=1000), on(1, 0, 1, 2, size=980), on(2, 1, 2, 3, size=1000)]
+    assert moves_of(loads_of(fragments, 4), fragments) == []
+
+
 def test_who_takes_nothing_gets_nothing_and_may_give() -> None:
     fragments = [on(n, 0, 1, 2) for n in range(40)]
     loads = loads_of(fragments, 5)
