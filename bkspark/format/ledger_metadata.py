@@ -24,9 +24,10 @@ from bkspark.protocol.ledger.quorum import Quorum
 
 KIND = "ledger"
 
-HEADERS_VERSION, LEFT_VERSION, LAST_VERSION = 2, 3, 4
+HEADERS_VERSION, LEFT_VERSION, QUORUM_VERSION, LAST_VERSION = 2, 3, 4, 5
 """Records that say which members began their journals, or who has left the ledger, or that it
-guarantees its write quorum: whoever does not know that must not drop it. Others are of the first.
+guarantees its write quorum, or whose records count in it: whoever does not know that must not drop
+it. Others are of the first.
 """
 
 
@@ -59,8 +60,10 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
 
 
 def _version_of(metadata: LedgerMetadata) -> int:
-    if metadata.guarantees_write_quorum:
+    if any(fragment.owner for fragment in metadata.fragments):
         return LAST_VERSION
+    if metadata.guarantees_write_quorum:
+        return QUORUM_VERSION
     if metadata.left:
         return LEFT_VERSION
     has_headers = any(fragment.has_headers for fragment in metadata.fragments)
@@ -156,6 +159,8 @@ def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
         value["headers"] = True
     if fragment.confirmed > INVALID_ENTRY_ID:  # only of a ledger that guarantees its write quorum
         value["confirmed"] = fragment.confirmed
+    if fragment.owner:  # only of a ledger that goes on in later terms
+        value["owner"] = fragment.owner
     return value
 
 
@@ -180,4 +185,5 @@ def _decode_fragment(fields: Fields) -> Fragment:
         "" if token is None else layout.token(token),
         bool(fields.take_or_none("headers", bool)),
         INVALID_ENTRY_ID if confirmed is None else confirmed,
+        fields.take_or_none("owner", int) or 0,
     )

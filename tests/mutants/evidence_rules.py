@@ -156,7 +156,7 @@ MUTANTS = (
     Mutant(
         "a changed ensemble forgets whose marker its members took",
         "protocol/ledger/metadata.py",
-        "fragment = Fragment(first_entry_id, term, ensemble, token, has_headers, confirmed)",
+        "fragment = Fragment(first_entry_id, term, ensemble, *told)",
         "fragment = Fragment(first_entry_id, term, ensemble)",
         (
             "tests/unit/protocol/test_ledger.py::"

@@ -7,7 +7,11 @@ LEFT = "tests/integration/recovery/test_left_over_records.py"
 GROUP = "tests/unit/ledger/handles/test_record_replies.py"
 LEDGER = "tests/unit/protocol/test_ledger.py"
 DOCUMENT = "tests/integration/document/test_unbounded_ledgers.py"
+REOPENING = "tests/unit/protocol/test_reopening.py"
+SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 OWNERSHIP = "protocol/ledger/ownership.py"
+MACHINE = "protocol/ledger/reopening.py"
+STEPS = "protocol/ledger/reopening_steps.py"
 
 TWENTY = f"{LEFT}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is"
 SEVENTEEN = f"{LEFT}::test_h43_what_was_found_absent_does_not_come_back"
@@ -34,7 +38,7 @@ MUTANTS = (
     Mutant(
         "in the last fragment a record of any term counts",
         OWNERSHIP,
-        "        return record.term == fragments[-1].term\n",
+        "        return record.term == (end.owner or end.term)\n",
         "        return True\n",
         (
             *(TWENTY, SEVENTEEN, f"{FENCED}[True]"),
@@ -125,5 +129,77 @@ MUTANTS = (
         "        vars(told).update(vars(self), hint=hint)\n",
         "        told.hint = hint\n",
         (f"{DOCUMENT}::test_a_writer_disengages_and_says_what_overtook_it",),
+    ),
+    # --- going on in a later term -----------------------------------------------------------------
+    Mutant(
+        "what a recovery moved is of its own term",
+        STEPS,
+        "            owner = writers.owner or writers.term\n",
+        "            owner = self.term\n",
+        (f"{REOPENING}::test_what_was_moved_stays_its_writers_also_when_it_replaces_his_fragment",),
+    ),
+    Mutant(
+        "what a closing recovery moved may be of any term in front",
+        "protocol/ledger/metadata.py",
+        "        owner = self.last_fragment.owner  # that it keeps, where it says so\n",
+        "        owner = 0\n",
+        (f"{REOPENING}::test_closing_it_for_good_keeps_the_owner_of_what_was_moved",),
+    ),
+    Mutant(
+        "a ledger is set open by whoever comes",
+        STEPS,
+        "        if (ledger.state, ledger.term, ledger.token) != owner:\n",
+        "        if not owner:\n",
+        (f"{REOPENING}::test_only_the_recovery_that_took_it_over_sets_it_open",),
+    ),
+    Mutant(
+        "a ledger goes on in front of what is acknowledged",
+        STEPS,
+        "        if self.last_entry_id < ledger.last_confirmed:\n",
+        "        if self.last_entry_id < -1:\n",
+        (f"{REOPENING}::test_nothing_that_is_acknowledged_is_cut_off",),
+    ),
+    Mutant(
+        "an answer that was lost is another's change",
+        STEPS,
+        "        if (ledger.state, ledger.token) == (LedgerState.OPEN, self.writer_token):\n"
+        "            return ledger\n",
+        "",
+        (f"{REOPENING}::test_an_answer_that_was_lost_is_read_back",),
+    ),
+    Mutant(
+        "a ledger that goes on is laid down",
+        "protocol/ledger/metadata.py",
+        "        if self.last_fragment.owner:\n",
+        "        if not self.fragments:\n",
+        (f"{REOPENING}::test_it_is_not_laid_down",),
+    ),
+    Mutant(
+        "Qa members are enough for a new fragment",
+        MACHINE,
+        "        if self.taken != every:\n",
+        "        if len(self.taken) < self.ledger.quorum.ack_quorum_size:\n",
+        (f"{SCRIPTS}[recovery_reopening]",),
+    ),
+    Mutant(
+        "nobody is looked at again before the metadata name him",
+        MACHINE,
+        "        if self.shown != every:\n",
+        "        if not every:\n",
+        (f"{SCRIPTS}[recovery_reopening]",),
+    ),
+    Mutant(
+        "who did not surely take it may be asked again",
+        MACHINE,
+        "            names = self.asked | {member.bookie_id for member in self.plan.ensemble}\n",
+        "            names = frozenset(member.bookie_id for member in self.plan.ensemble)\n",
+        (f"{SCRIPTS}[recovery_reopening]",),
+    ),
+    Mutant(
+        "markers are pruned before the ledger is seen to be open",
+        MACHINE,
+        "        return self, (*instructions, self.plan)\n",
+        "        return self, (*instructions, *self._prune(self.ledger)[1], self.plan)\n",
+        (f"{SCRIPTS}[recovery_reopening]",),
     ),
 )

@@ -217,7 +217,7 @@ MUTANTS = (
     Mutant(
         "a record that guarantees the write quorum is of an older version",
         "format/ledger_metadata.py",
-        "    if metadata.guarantees_write_quorum:\n        return LAST_VERSION\n",
+        "    if metadata.guarantees_write_quorum:\n        return QUORUM_VERSION\n",
         "",
         (
             "tests/unit/format/test_small_records.py::"

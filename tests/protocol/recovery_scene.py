@@ -3,7 +3,7 @@
 The first line names the sizes, the members of the last fragment and where that begins, and other
 bookies that are registered:
 
-    recovery 3/3/2 of a b c [from ENTRY behind d e f] [beside g h]
+    recovery 3/3/2 of a b c [from ENTRY behind d e f] [beside g h] [for a writer]
 
 ``a shows 0 1-2@0`` is the answer of a member that has the records of entry 0 and of the entries 1
 and 2, where the latter says that 0 is confirmed; ``3!`` is a record whose rows are bad there.
@@ -12,12 +12,13 @@ what the records say that another member had (``and saw 1 on b``).
 """
 
 from dataclasses import replace
+from typing import Any
 
 from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, InlinePart, stripes_of_range
-from bkspark.protocol.ledger.recovering import LedgerRecovery
+from bkspark.protocol.ledger.recovering import LedgerRecovery, Looking
 from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
 from bkspark.protocol.ledger.recovery_steps import (
     Answer,
@@ -50,6 +51,7 @@ from bkspark.protocol.ledger.recovery_steps import (
     WriteBack,
     WrittenBack,
 )
+from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
 
 WRITER, OWN, OTHER = "a" * 32, "b" * 32, "c" * 32
 _DOUBTS = {doubt.name.lower(): doubt for doubt in Doubt}
@@ -112,13 +114,15 @@ class RecoveryScene:
             behind = words[at + 3 : at + 3 + size]
             older = Fragment(0, 1, tuple(map(member, behind)), WRITER)
             fragments = (older, Fragment(int(words[at + 1]), 1, fragments[0].ensemble, WRITER))
+        writer = "d" * 32 if words[-3:] == ["for", "a", "writer"] else ""
+        words = words[:-3] if writer else words
         if "beside" in words:
             beside = words[words.index("beside") + 1 :]
         self.ledger = LedgerMetadata(7, quorum, LedgerState.OPEN, 1, WRITER, fragments)
-        self.recovery = LedgerRecovery()
+        self.recovery = LedgerRecovery(Looking(writer_token=writer))
         self._known = tuple(map(member, dict.fromkeys([*names, *behind, *beside])))
-        self._asked: dict[str, Fence | LookUp | WriteBack] = {}
-        self._close: Close | None = None
+        self._asked: dict[str, Any] = {}
+        self._close: Close | Open | None = None
 
     def receive(self, line: str) -> list[str]:
         """What the recovery does when the event of ``line`` happens."""
@@ -144,13 +148,20 @@ class RecoveryScene:
             case ["spares", *names]:
                 return Spares(tuple(member(name) for name in names if name != "nobody"))
             case ["closed"]:
-                assert self._close is not None
+                assert isinstance(self._close, Close)
                 self.ledger = self._close.applied_to(self.ledger)
                 return Closed(self.ledger)
             case ["closed", "by", "another", "at", end]:
                 return Closed(self._closed_by_another(int(end)))
             case ["displaced"]:
                 return Displaced("another was faster")
+            case ["opened"]:
+                assert isinstance(self._close, Open)
+                self.ledger = self._close.applied_to(self.ledger)
+                return Opened(self.ledger)
+            case [name, *rest] if isinstance(self._asked[name], Take | LookAgain):
+                problem = "" if rest == ["has", "it"] else f"bookie {name} {' '.join(rest)}"
+                return Took(self._asked.pop(name), problem)
             case [name, *rest]:
                 return Answer(self._asked.pop(name), self._result(name, rest))
         raise ValueError(f"no event: {words}")
@@ -233,6 +244,18 @@ class RecoveryScene:
                 names = " ".join(bookie.bookie_id for bookie in step.ensemble)
                 moved = f" with {names} from {step.first_entry_id} on" if names else ""
                 return f"close at {step.last_entry_id}, {length} bytes{moved}"
+            case Take(_, bookie):
+                self._asked[bookie.bookie_id] = step
+                return f"let {bookie.bookie_id} take it"
+            case LookAgain(_, bookie):
+                self._asked[bookie.bookie_id] = step
+                return f"look again on {bookie.bookie_id}"
+            case Open(last_entry_id=last, ensemble=ensemble, kept_by=kept_by):
+                self._close = step
+                kept = f", kept by {_list(kept_by)} from {step.first_kept} on" if kept_by else ""
+                return f"open behind {last} on {_list(ensemble)}{kept}"
+            case Prune(bookie, (term, _), fence):
+                return f"prune on {bookie.bookie_id} the permission of {term}, then fence {fence}"
             case ReadLedger():
                 return "look at the ledger"
             case WaitForOthers(count):
@@ -245,6 +268,10 @@ class RecoveryScene:
             case End(last, kept, lost_from):
                 lost = "" if lost_from is None else f", lost from {lost_from} on"
                 return f"end at {last}, kept {kept}{lost}"
+
+
+def _list(members: tuple[Member, ...]) -> str:
+    return " ".join(bookie.bookie_id for bookie in members)
 
 
 def _names(members: frozenset[Member]) -> str:

@@ -81,6 +81,7 @@ class Fragment:
             entries of the fragment were (rule 6); -1 if all of them lie in front of it.
         has_headers: whether each member also began the writer's journal before it was named, with a
             header in it; not in what older versions wrote, nor where another process writes.
+        owner: the term whose records count, in a ledger that goes on in later terms; else 0.
     """
 
     first_entry_id: int
@@ -89,8 +90,11 @@ class Fragment:
     token: str = ""
     has_headers: bool = False
     confirmed: int = INVALID_ENTRY_ID
+    owner: int = 0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.owner <= self.term:
+            raise InvalidRequestError("no fragment is older than its records")
         if self.has_headers and not self.token:
             raise InvalidRequestError("only a journal of a writer can have been begun")
 
@@ -163,34 +167,32 @@ class LedgerMetadata:
         if self.ledger_id < 0 or self.term < FIRST_TERM:
             raise InvalidRequestError("ledger id must be >= 0 and term >= 1")
         is_closed = self.state is LedgerState.CLOSED
-        has_end = self.last_entry_id is not None and self.length_bytes is not None
-        has_no_end = self.last_entry_id is None and self.length_bytes is None
-        if self.state is not LedgerState.DELETING and not (has_end if is_closed else has_no_end):
-            raise self._refused("last entry and length belong to CLOSED and only to it")
+        ends = {self.last_entry_id is not None, self.length_bytes is not None}
+        if self.state is not LedgerState.DELETING and ends != {is_closed}:
+            raise self.refused("last entry and length belong to CLOSED and only to it")
         if self.last_entry_id is not None and self.last_entry_id < INVALID_ENTRY_ID:
-            raise self._refused("last entry below -1")
+            raise self.refused("last entry below -1")
         self._check_fragments()
         if (down := self.laid_down) is not None and (
             self.state is not LedgerState.OPEN or down.last_entry_id < self.last_confirmed
         ):
-            raise self._refused("only an OPEN one is laid down, behind what it has")
+            raise self.refused("only an OPEN one is laid down, behind what it has")
 
     def _check_fragments(self) -> None:
         firsts = [fragment.first_entry_id for fragment in self.fragments]
         if not firsts or firsts[0] != 0 or any(a >= b for a, b in zip(firsts, firsts[1:])):
-            raise self._refused(f"fragments must start at 0 and increase: {firsts}")
+            raise self.refused(f"fragments must start at 0 and increase: {firsts}")
         terms = [FIRST_TERM, *(fragment.term for fragment in self.fragments), self.term]
         if terms != sorted(terms):
-            raise self._refused(
-                f"terms of fragments must not decrease or be above {self.term}: {terms[1:-1]}"
-            )
+            orderly = f"must not decrease or be above {self.term}"
+            raise self.refused(f"terms of fragments {orderly}: {terms[1:-1]}")
         for fragment in self.fragments:
             if not self.left.isdisjoint(fragment.ensemble):
-                raise self._refused("it names a member that has left")
+                raise self.refused("it names a member that has left")
             ids = {member.bookie_id for member in fragment.ensemble}
             if not self.quorum.ensemble_size == len(ids) == len(fragment.ensemble):
                 size, first = self.quorum.ensemble_size, fragment.first_entry_id
-                raise self._refused(f"fragment {first} must name {size} distinct bookies")
+                raise self.refused(f"fragment {first} must name {size} distinct bookies")
 
     # --- looking ---------------------------------------------------------------------------
 
@@ -244,14 +246,13 @@ class LedgerMetadata:
         """
         self._require_writer(term=term, token=token)
         if first_entry_id < self.last_fragment.first_entry_id:
-            raise InvalidRequestError(
-                f"ledger {self.ledger_id}: only the last fragment may change, not {first_entry_id}"
-            )
+            raise self.refused(f"only the last fragment may change, not {first_entry_id}")
         kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
         # The members that stay have what they took for the fragment before, and no more.
         has_headers = self.last_fragment.has_headers
         confirmed = last_add_confirmed if last_add_confirmed >= first_entry_id else -1
-        fragment = Fragment(first_entry_id, term, ensemble, token, has_headers, confirmed)
+        told = (token, has_headers, confirmed, self.last_fragment.owner)
+        fragment = Fragment(first_entry_id, term, ensemble, *told)
         return replace(self, fragments=(*kept, fragment))
 
     def with_headers(self, *, term: int, token: str) -> "LedgerMetadata":
@@ -274,6 +275,8 @@ class LedgerMetadata:
             LedgerClosedError, LedgerFencedError: it is not this writer's any more.
         """
         self._require_writer(term=term, token=token)
+        if self.last_fragment.owner:
+            raise self.refused("one that goes on in later terms is not laid down")
         return replace(self, laid_down=standing)
 
     def taken_up(self, token: str) -> "LedgerMetadata":
@@ -315,10 +318,10 @@ class LedgerMetadata:
         """
         kept = tuple(f for f in self.fragments if f.first_entry_id < first_entry_id)
         if self.state is not LedgerState.IN_RECOVERY or len(kept) < len(self.fragments) - 1:
-            raise InvalidRequestError(
-                f"ledger {self.ledger_id}: only a recovery may replace its last fragment"
-            )
-        return replace(self, fragments=(*kept, Fragment(first_entry_id, self.term, ensemble)))
+            raise self.refused("only a recovery may replace its last fragment")
+        owner = self.last_fragment.owner  # that it keeps, where it says so
+        fragment = Fragment(first_entry_id, self.term, ensemble, owner=owner)
+        return replace(self, fragments=(*kept, fragment))
 
     def closed(
         self,
@@ -354,10 +357,8 @@ class LedgerMetadata:
         if (self.term, self.token) != (term, token) or self.laid_down is not None:
             raise self.fenced(term)
         if last_entry_id < self.last_confirmed:
-            raise InvalidRequestError(
-                f"ledger {self.ledger_id}: entries up to {self.last_confirmed} were acknowledged, "
-                f"it cannot end at {last_entry_id}"
-            )
+            was = f"entries up to {self.last_confirmed} were acknowledged"
+            raise self.refused(f"{was}, it cannot end at {last_entry_id}")
         kept = tuple(f for f in self.fragments if f.first_entry_id <= last_entry_id)
         return replace(
             self,
@@ -383,7 +384,7 @@ class LedgerMetadata:
         if not self.is_writable_by(term=term, token=token):
             raise self.fenced(term)
 
-    def _refused(self, why: str) -> InvalidRequestError:
+    def refused(self, why: str) -> InvalidRequestError:
         return InvalidRequestError(f"ledger {self.ledger_id}: {why}")
 
     def _closed(self) -> LedgerClosedError:

@@ -2,6 +2,7 @@
 
 Rule 1. The fragments are the map from ids to terms. A fragment that a writer opened names his
 token; his term owns the ids from its first entry on, up to the first fragment of a later term.
+Where a recovery has let the ledger go on, fragments say themselves who owns them.
 
 Rule 2. A record counts only if its term owns every id that it commits. One of an older term is left
 over: its writer is fenced, and who recovered the ledger found that it never was acknowledged. One
@@ -35,6 +36,8 @@ _FIRST = attrgetter("first_entry_id")
 def owners(fragments: Sequence[Fragment], entry_id: int) -> range:
     """The terms whose records of ``entry_id`` (>= 0) may be the one that counts; mostly one."""
     at = bisect_right(fragments, entry_id, key=_FIRST) - 1
+    if fragments[at].owner:
+        return range(fragments[at].owner, fragments[at].owner + 1)
     named = (fragments[i].term for i in range(at, -1, -1) if fragments[i].token)
     return range(next(named, FIRST_TERM), fragments[at].term + 1)
 
@@ -44,6 +47,7 @@ def counts(fragments: Sequence[Fragment], record: AddRecord) -> bool:
     first, last = record.first_entry_id, record.last_entry_id
     if last < first:
         return True
-    if first >= fragments[-1].first_entry_id and fragments[-1].token:  # as mostly, and quicker
-        return record.term == fragments[-1].term
+    end = fragments[-1]
+    if first >= end.first_entry_id and end.token:  # as mostly, and quicker
+        return record.term == (end.owner or end.term)
     return record.term in owners(fragments, first) and record.term in owners(fragments, last)

@@ -14,7 +14,8 @@ which says what it waits for and what it does next:
    the place of members that fail (``replication``). Where the ledger guarantees its write quorum,
    also what is confirmed and may have fewer copies; while only members that are silent might show
    that, the recovery waits.
-5. ``Closing``: CAS to CLOSED, once, with everything this recovery found out.
+5. ``Closing``: CAS to CLOSED, once, with everything this recovery found out. Or, for a new writer,
+   CAS to OPEN in this recovery's term (``reopening``).
 
 Nothing here has an effect. ``LedgerRecovery`` gets one event after the other, and says what is to
 be done; each instruction but notes and the end is answered by one event. It may be dropped at any
@@ -39,6 +40,8 @@ from bkspark.protocol.ledger.recovery import (
 )
 from bkspark.protocol.ledger.recovery_evidence import Decision, Evidence, Term
 from bkspark.protocol.ledger.recovery_steps import Note
+from bkspark.protocol.ledger.reopening import Reopening, told_of
+from bkspark.protocol.ledger.reopening_steps import Opened
 from bkspark.protocol.ledger.replication import Replicated, Replication
 
 TAKEOVERS_MAX = 8
@@ -63,9 +66,14 @@ class LedgerRecovery:
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """The ledger is somebody else's: it is closed already, or will be taken over."""
+    """The ledger is somebody else's: it is closed already, or will be taken over.
+
+    Attributes:
+        writer_token: of whom it is set OPEN for again, drawn for this alone; empty to close it.
+    """
 
     takeovers: int = 0
+    writer_token: str = ""
 
     def receive(self, event: steps.Event) -> "Step":
         match event:
@@ -79,14 +87,15 @@ class Looking:
                 return self, (steps.TakeOver(),)
             case steps.TakenOver(ledger, known):
                 line = f"ledger {ledger.ledger_id} is IN_RECOVERY in term {ledger.term}"
-                return _fence(Term(ledger, known, self.takeovers + 1), Note(line))
+                term = Term(ledger, known, self.takeovers + 1, self.writer_token)
+                return _fence(term, Note(line))
         raise _unexpected(self, event)
 
 
 def _displaced(term: Term, reason: str, instructions: Sequence[steps.Instruction] = ()) -> "Step":
     """Let the one that took over finish."""
     notes = (*instructions, Note(f"displaced: {reason}"))
-    return Looking(term.number), (*notes, steps.WaitForOthers(term.number - 1))
+    return Looking(term.number, term.writer_token), (*notes, steps.WaitForOthers(term.number - 1))
 
 
 def _fence(term: Term, note: Note) -> "Step":
@@ -256,7 +265,7 @@ def _write_back(
     decision = replace(decision, losses=told, lagging=lagging)
     lost = (Note(say.confirmed_is_gone(loss), is_warning=True) for loss in found)
     notes = (*instructions, *lost)
-    closing = Closing(term, decision, evidence.unsure)
+    closing = Closing(term, decision, evidence.unsure, unfit=evidence.unfit)
     if not decision.written_back:
         return closing.close(notes)
     groups = tuple(evidence.kept(record) for record in decision.written_back)
@@ -268,24 +277,27 @@ def _write_back(
 
 @dataclass(frozen=True, slots=True)
 class WritingBack:
-    """What is kept is on its way to the members."""
+    """What is kept is on its way to the members, or behind that a new fragment is to its own."""
 
     closing: "Closing"
-    replication: Replication
+    work: Replication | Reopening
 
     def receive(self, event: steps.Event) -> "Step":
-        replication, instructions = self.replication.receive(event)
-        return replace(self, replication=replication).going_on(instructions)
+        work, instructions = self.work.receive(event)
+        return replace(self, work=work).going_on(instructions)
 
     def going_on(self, instructions: Sequence[steps.Instruction]) -> "Step":
         closing = self.closing
-        match self.replication.outcome if self.replication.is_over else None:
+        match self.work.outcome if self.work.is_over else None:
             case steps.Displaced(reason):
                 return _displaced(closing.term, reason, instructions)
             case steps.Stuck() as stuck:
                 return _stop(closing.term, replace(stuck, waiting_for=closing.unsure), instructions)
             case Replicated(ensemble):
                 return replace(closing, ensemble=ensemble).close(instructions)
+            case Opened(metadata):
+                ends = told_of(metadata, closing.decision)
+                return Ended(), (*instructions, *ends)
         return self, tuple(instructions)
 
 
@@ -296,15 +308,21 @@ class Closing:
     Attributes:
         unsure: members without a sure answer that are not lost.
         ensemble: who has what is kept; empty if nothing is.
+        unfit: members that the next writer does without.
     """
 
     term: Term
     decision: Decision
     unsure: tuple[Member, ...]
     ensemble: tuple[Member, ...] = ()
+    unfit: frozenset[Member] = frozenset()
 
     def close(self, instructions: Sequence[steps.Instruction]) -> "Step":
         ledger, decision = self.term.ledger, self.decision
+        if self.term.writer_token:
+            reopening = Reopening.of(self.term, decision, self.ensemble)
+            begun, asked = reopening.begun(self.unfit)
+            return WritingBack(self, begun).going_on((*instructions, *asked))
         close = steps.Close(ledger.term, ledger.token, decision.end, decision.last)
         if self.ensemble and self.ensemble != self.term.ensemble:
             first = decision.written_back[0].first_entry_id

@@ -19,11 +19,13 @@ class Term:
         ledger: as it was stored then.
         known: registered bookies.
         number: how many terms this recovery has taken, this one among them.
+        writer_token: of whom the ledger is set OPEN for again; empty if it is to be closed.
     """
 
     ledger: LedgerMetadata
     known: tuple[Member, ...]
     number: int
+    writer_token: str = ""
 
     @property
     def ensemble(self) -> tuple[Member, ...]:
@@ -162,6 +164,13 @@ class Evidence:
         """Who of them is waited for: one that is lost decides nothing."""
         members = (self.term.ensemble[index] for index in indexes)
         return tuple(member for member in members if member not in self.lost)
+
+    @property
+    def unfit(self) -> frozenset[Member]:
+        """Who gave no answer behind the fence, or is lost."""
+        ensemble = self.term.ensemble
+        heard = {ensemble[index] for index, tail in self.tails.items() if tail.is_fenced}
+        return frozenset(member for member in ensemble if member not in heard - self.lost)
 
     @property
     def unsure(self) -> tuple[Member, ...]:

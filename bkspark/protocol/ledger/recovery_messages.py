@@ -269,6 +269,16 @@ def too_few(
     )
 
 
+def too_few_members(ledger: LedgerMetadata, problems: Iterable[str]) -> Stuck:
+    """Why nobody can go on in it: a new fragment has E members."""
+    needed = ledger.quorum.ensemble_size
+    return Stuck(
+        f"ledger {ledger.ledger_id} is recovered and cannot be written to yet: it needs {needed} "
+        f"bookies ({'; '.join(problems)})",
+        "bring back one of these bookies, or add one (`bkspark bookie add URL`); then try again",
+    )
+
+
 def cannot_be_read(ledger: LedgerMetadata, group: AddRecord, reason: str) -> Stuck:
     """Why what was found cannot be copied any more."""
     what = entries(group.first_entry_id, group.last_entry_id)

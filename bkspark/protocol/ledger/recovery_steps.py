@@ -11,6 +11,7 @@ from bkspark.errors import BookKeeperError, OutcomeUnknownError
 from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord, Piece
+from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
 
 
 class DisplacedError(OutcomeUnknownError):
@@ -139,7 +140,18 @@ class Closed:
     metadata: LedgerMetadata
 
 
-Event = LedgerSeen | TakenOver | Answer | DeclaredLost | Consent | Spares | Closed | Displaced
+Event = (
+    LedgerSeen
+    | TakenOver
+    | Answer
+    | DeclaredLost
+    | Consent
+    | Spares
+    | Closed
+    | Displaced
+    | Took
+    | Opened
+)
 
 
 # --- instructions ---------------------------------------------------------------------------------
@@ -325,9 +337,11 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The ledger is CLOSED.
+    """The ledger is CLOSED, or OPEN for a new writer.
 
     Attributes:
+        opened: the ledger as it is OPEN; None if it is CLOSED.
+        last: the record that ends at ``last_entry_id``, for who goes on behind it.
         kept: how many groups beyond the LAC were written back.
         lost_from: first entry lost on the operator's word; None if nothing is.
         losses: what is, or may be, lost of the confirmed entries.
@@ -337,6 +351,8 @@ class End:
     kept: int = 0
     lost_from: int | None = None
     losses: tuple[str, ...] = ()
+    opened: LedgerMetadata | None = None
+    last: AddRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +373,10 @@ Instruction = (
     | WriteBack
     | ChooseSpares
     | Close
+    | Take
+    | LookAgain
+    | Open
+    | Prune
     | LeaveReason
     | Note
     | End

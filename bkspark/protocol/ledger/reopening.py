@@ -1,0 +1,162 @@
+"""Setting a recovered ledger OPEN again for a new writer, in the term of the recovery.
+
+Rule 1. The new fragment begins behind the recovered end. So whatever an older term has left over
+there is of a term that does not own its id (``ownership``), on whatever bookie, and needs neither
+to be found nor to be removed.
+
+Rule 2. Each of its E members has taken the new writer's permission and begun his journal before the
+metadata names it: one that lacks them later has lost data (R18). Whoever does not surely take both
+is replaced by a spare, and never asked again for this writer (R19).
+
+Rule 3. All are looked at once more right before the change of the metadata. One that has lost by
+then what it took is replaced: else the loss would count against the fragment from the start.
+
+Rule 4. One compare-and-set, in the name of the recovery, makes the ledger OPEN in its term for the
+writer's own token. What was moved to other members keeps its owner. The answer may be lost and the
+same be stored again; nobody is asked to take anything once it was sent.
+
+Rule 5. Only when that has been read back are the markers of the writer before pruned, ascending:
+his permission, durably, and then his fence. In this order he finds the fence, or no permission
+(R20). Nothing depends on it; so no answer is awaited.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from bkspark.protocol.ledger import recovery_messages as say
+from bkspark.protocol.ledger import recovery_steps as steps
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.recovery_evidence import Decision, Term
+from bkspark.protocol.ledger.recovery_steps import Note
+from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+
+
+@dataclass(frozen=True, slots=True)
+class Reopening:
+    """A new fragment on its way into the metadata.
+
+    Attributes:
+        ledger: as the recovery has taken it over.
+        plan: what is to be stored; its ensemble is who is to have the new fragment now.
+        taken: ensemble indexes of members that took it.
+        shown: those of them that have shown it again.
+        awaited: ensemble indexes that have not answered.
+        asked: bookie ids that were ever asked, or are not to be.
+        problems: bookie ids, and why they are no members.
+        outcome: how it ends; None while it goes on.
+    """
+
+    ledger: LedgerMetadata
+    plan: Open
+    taken: frozenset[int] = frozenset()
+    shown: frozenset[int] = frozenset()
+    awaited: frozenset[int] = frozenset()
+    asked: frozenset[str] = frozenset()
+    problems: tuple[tuple[str, str], ...] = ()
+    outcome: Opened | steps.Displaced | steps.Stuck | None = None
+
+    @classmethod
+    def of(cls, term: Term, decision: Decision, kept_by: tuple[Member, ...]) -> "Reopening":
+        """Behind a decision.
+
+        Args:
+            kept_by: who has what is kept; empty if nothing is.
+        """
+        ledger, ensemble = term.ledger, kept_by or term.ensemble
+        plan = Open(ledger.term, ledger.token, term.writer_token, decision.end, ensemble)
+        if ensemble != term.ensemble:
+            first = decision.written_back[0].first_entry_id
+            plan = replace(plan, first_kept=first, kept_by=ensemble)
+        return cls(ledger, plan)
+
+    @property
+    def is_over(self) -> bool:
+        return self.outcome is not None
+
+    def begun(self, unfit: Collection[Member]) -> "Step":
+        """Ask all members but those that are ``unfit``."""
+        ensemble = self.plan.ensemble
+        names = [member.bookie_id for member in ensemble if member in unfit]
+        problems = tuple((name, f"bookie {name} gave no sure answer") for name in names)
+        turn = [index for index, member in enumerate(ensemble) if member not in unfit]
+        left = frozenset(member.bookie_id for member in self.ledger.left)
+        return replace(self, problems=problems, asked=left | frozenset(names))._take(turn, ())
+
+    def receive(self, event: steps.Event) -> "Step":
+        """What an answer to one of its instructions leads to."""
+        match event:
+            case Took(Take(index) | LookAgain(index), problem):
+                return self._hear(event.to, index, problem)
+            case steps.Spares(members):
+                return self._stand_in(members)
+            case Opened(metadata):
+                return self._prune(metadata)
+            case steps.Displaced():
+                return replace(self, outcome=event), ()
+        raise AssertionError(f"a reopening awaits no {type(event).__name__}")
+
+    def _take(self, turn: Iterable[int], notes: Iterable[steps.Instruction]) -> "Step":
+        """Rule 2."""
+        takes = [Take(index, self.plan.ensemble[index]) for index in turn]
+        asked = self.asked | {take.member.bookie_id for take in takes}
+        state = replace(self, awaited=frozenset(turn), asked=asked, shown=frozenset())
+        return state._going_on((*notes, *takes))
+
+    def _hear(self, to: Take | LookAgain, index: int, problem: str) -> "Step":
+        state = replace(self, awaited=self.awaited - {index})
+        if not problem:
+            if isinstance(to, Take):
+                return replace(state, taken=state.taken | {index})._going_on(())
+            return replace(state, shown=state.shown | {index})._going_on(())
+        told = (*self.problems, (to.member.bookie_id, problem))
+        state = replace(state, taken=state.taken - {index}, problems=told)
+        return state._going_on([Note(f"no member: {problem}", is_warning=True)])
+
+    def _going_on(self, instructions: Iterable[steps.Instruction]) -> "Step":
+        """Wait for the rest; then for spares, for another look, or for the metadata."""
+        if self.awaited:
+            return self, tuple(instructions)
+        every = frozenset(range(len(self.plan.ensemble)))
+        if self.taken != every:
+            good = frozenset(self.plan.ensemble[index] for index in self.taken)
+            names = self.asked | {member.bookie_id for member in self.plan.ensemble}
+            chosen = steps.ChooseSpares(len(every - self.taken), names, good)
+            return self, (*instructions, chosen)
+        if self.shown != every:
+            looks = (LookAgain(i, member) for i, member in enumerate(self.plan.ensemble))
+            return replace(self, awaited=every, shown=frozenset()), (*instructions, *looks)
+        return self, (*instructions, self.plan)
+
+    def _stand_in(self, spares: Collection[Member]) -> "Step":
+        """Each of ``spares`` in the place of one that has not taken it."""
+        ensemble = list(self.plan.ensemble)
+        missing = [index for index in range(len(ensemble)) if index not in self.taken]
+        if len(spares) < len(missing):
+            problems = dict(self.problems).values()
+            return replace(self, outcome=say.too_few_members(self.ledger, problems)), ()
+        notes = []
+        for index, spare in zip(missing, spares):
+            line = f"{spare.bookie_id} stands in for {ensemble[index].bookie_id}"
+            notes.append(Note(f"{line} from entry {self.plan.last_entry_id + 1} on"))
+            ensemble[index] = spare
+        plan = replace(self.plan, ensemble=tuple(ensemble))
+        return replace(self, plan=plan)._take(missing, notes)
+
+    def _prune(self, metadata: LedgerMetadata) -> "Step":
+        """Rule 5."""
+        before = self.ledger.last_fragment
+        permission, fence = (before.term, before.token), before.term + 1
+        prunes = tuple(Prune(member, permission, fence) for member in before.ensemble)
+        return replace(self, outcome=Opened(metadata)), prunes if before.token else ()
+
+
+def told_of(opened: LedgerMetadata, decision: Decision) -> tuple[steps.Instruction, ...]:
+    """The end of a recovery behind which the ledger is OPEN."""
+    begin = opened.last_fragment.first_entry_id
+    line = f"ledger {opened.ledger_id} is OPEN in term {opened.term}, from entry {begin} on"
+    lost = (Note(f"DATA LOSS: {loss}", is_warning=True) for loss in decision.given_up)
+    told = (len(decision.kept), decision.lost_from, decision.losses)
+    return (Note(line), *lost, steps.End(decision.end, *told, opened, decision.last))
+
+
+Step = tuple[Reopening, tuple[steps.Instruction, ...]]

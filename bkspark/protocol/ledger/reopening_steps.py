@@ -1,0 +1,120 @@
+"""What a recovery that lets the ledger go on asks for behind its decision, and what it is told."""
+
+from dataclasses import dataclass, replace
+
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+
+# --- instructions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Have a bookie take the new writer's permission and begin his journal; sent once (R19).
+
+    Answered by ``Took``.
+    """
+
+    index: int
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Look anew, by its path, whether a bookie still has what it took; answered by ``Took``."""
+
+    index: int
+    member: Member
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Store what ``applied_to`` says by CAS; answered by ``Opened``, or ``Displaced``.
+
+    Attributes:
+        term, token: of the recovery.
+        writer_token: of the new writer; no journal of the recovery bears it.
+        last_entry_id: the recovered end.
+        ensemble: the members of the new fragment, each of which took what ``Take`` says.
+        first_kept, kept_by: where what was written back begins, and who has it, if these are not
+            the members that the writer before wrote to.
+    """
+
+    term: int
+    token: str
+    writer_token: str
+    last_entry_id: int
+    ensemble: tuple[Member, ...]
+    first_kept: int = 0
+    kept_by: tuple[Member, ...] = ()
+
+    def applied_to(self, ledger: LedgerMetadata) -> LedgerMetadata:
+        """The ledger OPEN for the new writer, in the recovery's term (``reopening``, rule 4).
+
+        Applied to its own result it changes nothing: its answer may have been lost (R8).
+
+        Raises:
+            LedgerFencedError: another client has taken the ledger over.
+            InvalidRequestError: the end would cut off acknowledged entries.
+        """
+        if (ledger.state, ledger.token) == (LedgerState.OPEN, self.writer_token):
+            return ledger
+        owner = (LedgerState.IN_RECOVERY, self.term, self.token)
+        if (ledger.state, ledger.term, ledger.token) != owner:
+            raise ledger.fenced(self.term)
+        if self.last_entry_id < ledger.last_confirmed:
+            raise ledger.refused(f"it cannot go on behind entry {self.last_entry_id}")
+        fragments = self._kept(ledger)
+        begin, whose = self.last_entry_id + 1, (self.ensemble, self.writer_token)
+        opened = Fragment(begin, self.term, *whose, has_headers=True, owner=self.term)
+        return replace(
+            ledger,
+            state=LedgerState.OPEN,
+            token=self.writer_token,
+            fragments=(*fragments, opened),
+        )
+
+    def _kept(self, ledger: LedgerMetadata) -> tuple[Fragment, ...]:
+        """What lies in front of the new fragment; what was moved stays its writer's."""
+        writers = ledger.last_fragment
+        if self.kept_by:
+            ledger = ledger.with_recovered_ensemble(self.first_kept, self.kept_by)
+            owner = writers.owner or writers.term
+            moved = replace(ledger.last_fragment, token=self.token, owner=owner)
+            ledger = replace(ledger, fragments=(*ledger.fragments[:-1], moved))
+        return tuple(f for f in ledger.fragments if f.first_entry_id <= self.last_entry_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Remove markers from a bookie, in this order, each durably before the next; not answered.
+
+    Attributes:
+        permission: term and token of the writer before.
+        fence: the term of the marker that fenced him.
+    """
+
+    member: Member
+    permission: tuple[int, str]
+    fence: int
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What came of ``Take`` or of ``LookAgain``.
+
+    Attributes:
+        problem: why the bookie has not surely got it, in one line; empty if it has.
+    """
+
+    to: Take | LookAgain
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The ledger is OPEN for the new writer, and that was read back."""
+
+    metadata: LedgerMetadata

@@ -1,0 +1,387 @@
+"""Every state of a small ledger that goes on in later terms: three writers, one after the other.
+
+The recoveries are the protocol's own machine, and their changes of the metadata too. The writers
+are plain here: they store an entry, look twice behind it, and never look at the metadata, so that
+whatever keeps an entry safe is a marker and whose records count.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from bkspark.errors import LedgerFencedError
+from bkspark.protocol.ledger import recovery_steps as ask
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.ownership import counts, owners
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.recovering import Ended, Looking, State
+from bkspark.protocol.ledger.recovery_steps import Displaced, Shown, WrittenBack
+from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from tests.protocol.recovery_scene import record_of, tail_of
+from tests.simulation.scheduler import Violation
+from tests.simulation.states.world import Kept
+
+TWO = Quorum(2, 2, 2)
+Marker = tuple[str, int]
+Stored = tuple[int, int]
+"""Term and entry of a record."""
+
+
+class Bookie(NamedTuple):
+    markers: frozenset[Marker]
+    records: frozenset[Stored] = frozenset()
+
+
+class Writer(NamedTuple):
+    """One entry after the other; of the one under way, what became of it by bookie.
+
+    Attributes:
+        places: bookies by number: "" before it is sent, then "sent", "unfenced", "counted".
+    """
+
+    term: int
+    entry: int
+    places: tuple[str, ...]
+
+
+class World(NamedTuple):
+    """All there is.
+
+    Attributes:
+        asked: what each recovery has asked for, by number, with whether it is half done.
+        prunes: bookie and markers left to remove, in order.
+        acked: what was acknowledged.
+    """
+
+    ledger: int
+    bookies: tuple[Bookie, ...]
+    writers: tuple[Writer, ...]
+    recoveries: tuple[tuple[int, tuple[tuple[int, bool], ...]], ...]
+    prunes: tuple[tuple[int, tuple[Marker, ...]], ...] = ()
+    acked: frozenset[Stored] = frozenset()
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How large it is, and which rule is broken.
+
+    Attributes:
+        entries: ids there are; each writer goes on to the last of them.
+        takes: which record of an entry counts: the "owner's", the "lowest" or the "highest".
+        fences: whether a recovery leaves its marker.
+        permission_first: in which order markers are pruned.
+        looks_for_fence_first: in which order a writer looks behind its record.
+        compares: whether the ledger is opened by compare-and-set.
+    """
+
+    quorum: Quorum = TWO
+    recoverers: int = 2
+    entries: int = 1
+    takes: str = "owner's"
+    fences: bool = True
+    permission_first: bool = True
+    looks_for_fence_first: bool = True
+    compares: bool = True
+
+
+@dataclass
+class Found:
+    """What was looked at; ``violation`` is empty if all is well."""
+
+    states: int = 0
+    opened: int = 0
+    violation: str = ""
+    story: tuple[str, ...] = ()
+    is_complete: bool = False
+
+
+def search(scope: Scope, limit: int | None = None) -> Found:
+    """Look at every state, or at the first ``limit``; ends at the first violation."""
+    steps, found = Steps(scope), Found()
+    first = steps.first()
+    came: dict[World, tuple[World | None, str]] = {first: (None, "")}
+    todo = deque([first])
+    while todo and (limit is None or found.states < limit):
+        world = todo.popleft()
+        found.states += 1
+        try:
+            steps.require(world)
+        except Violation as violation:
+            found.violation = str(violation)
+            found.story = _story(came, world)
+            return found
+        for what, after in steps.after(world):
+            if after not in came:
+                came[after] = (world, what)
+                todo.append(after)
+    found.is_complete, found.opened = not todo, steps.opened
+    return found
+
+
+def _story(came: dict[World, tuple[World | None, str]], world: World) -> tuple[str, ...]:
+    told, at = list[str](), world
+    while (before := came[at])[0] is not None:
+        told.append(before[1])
+        assert before[0] is not None
+        at = before[0]
+    return tuple(reversed(told))
+
+
+class Steps:
+    """All that may come next."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope, self.opened = scope, 0
+        self.members = tuple(
+            Member(f"bookie-{n}", "1" * 32) for n in range(scope.quorum.ensemble_size)
+        )
+        self._at = {member: n for n, member in enumerate(self.members)}
+        self.ledgers = Kept[LedgerMetadata]()
+        self._states, self._instructions = Kept[State](), Kept[Any]()
+
+    def first(self) -> World:
+        fragment = Fragment(0, 1, self.members, _token(1), has_headers=True)
+        ledger = LedgerMetadata(
+            7, self.scope.quorum, LedgerState.OPEN, 1, fragment.token, (fragment,)
+        )
+        recoveries = tuple(
+            (
+                self._states.number(Looking(writer_token=_token(16 + n))),
+                (self._asked(ask.ReadLedger()),),
+            )
+            for n in range(self.scope.recoverers)
+        )
+        bookies = (Bookie(frozenset({("permission", 1)})),) * len(self.members)
+        return World(self._store(ledger), bookies, (self._writer(1, 0),), recoveries)
+
+    def after(self, world: World) -> Iterator[tuple[str, World]]:
+        for number, writer in enumerate(world.writers):
+            yield from self._of_writer(world, number, writer)
+        for number, (_, asked) in enumerate(world.recoveries):
+            for one in asked:
+                yield from self._of_recovery(world, number, one)
+            if isinstance(self._states[world.recoveries[number][0]], Looking):
+                break  # recoverers are alike: the first of them takes over first
+        for prune in world.prunes:
+            bookie, (marker, *left) = prune
+            others = tuple(one for one in world.prunes if one != prune)
+            todo = (*others, (bookie, tuple(left))) if left else others
+            gone = world.bookies[bookie].markers - {marker}
+            after = _with(world, bookie, markers=gone)
+            yield f"{marker} goes from {bookie}", after._replace(prunes=tuple(sorted(todo)))
+
+    def _writer(self, term: int, entry: int) -> Writer:
+        return Writer(term, entry, ("",) * len(self.members))
+
+    def _store(self, ledger: LedgerMetadata) -> int:
+        return self.ledgers.number(ledger, (ledger.state, ledger.token, ledger.fragments))
+
+    def _asked(self, instruction: Any) -> tuple[int, bool]:
+        key = (type(instruction).__name__, instruction)
+        return self._instructions.number(instruction, key), False
+
+    # --- writers ---------------------------------------------------------------------------------
+
+    def _of_writer(self, world: World, number: int, writer: Writer) -> Iterator[tuple[str, World]]:
+        if writer.entry >= self.scope.entries:
+            return
+
+        def then(after: World, at: int, place: str) -> World:
+            places = (*writer.places[:at], place, *writer.places[at + 1 :])
+            return _with_writer(after, number, writer._replace(places=places))
+
+        fence, permission = ("fence", writer.term + 1), ("permission", writer.term)
+        looks = [(fence, False), (permission, True)]
+        if not self.scope.looks_for_fence_first:
+            looks.reverse()
+        for at, place in enumerate(writer.places):
+            records, markers = world.bookies[at].records, world.bookies[at].markers
+            what = f"writer {writer.term}, entry {writer.entry}, bookie {at}"
+            if place == "":
+                stored = _with(world, at, records=records | {(writer.term, writer.entry)})
+                yield f"{what}: stored", then(stored, at, "sent")
+            elif place in ("sent", "unfenced"):
+                marker, is_there = looks[place == "unfenced"]
+                if (marker in markers) is is_there:
+                    then_is = "unfenced" if place == "sent" else "counted"
+                    yield f"{what}: {then_is}", then(world, at, then_is)
+        if writer.places.count("counted") >= self.scope.quorum.ack_quorum_size:
+            acked = world.acked | {(writer.term, writer.entry)}
+            following = self._writer(writer.term, writer.entry + 1)
+            after = _with_writer(world, number, following)._replace(acked=acked)
+            yield f"writer {writer.term} acknowledges {writer.entry}", after
+
+    # --- recoveries ------------------------------------------------------------------------------
+
+    def _of_recovery(
+        self, world: World, number: int, asked: tuple[int, bool]
+    ) -> Iterator[tuple[str, World]]:
+        step, is_half = self._instructions[asked[0]], asked[1]
+        what = f"recovery {number}: {type(step).__name__}"
+        ledger = self.ledgers[world.ledger]
+        match step:
+            case ask.Fence(index, member, after) if not is_half:
+                base = self._base(world, number)
+                at = self._at[member]
+                fenced = world.bookies[at].markers | {("fence", base.term + 1)}
+                if self.scope.fences:
+                    world = _with(world, at, markers=fenced)
+                yield f"{what} {at}, fenced", self._half(world, number, asked)
+            case ask.Fence(index, member, after):
+                tail = self._tail(world, number, index, self._at[member], after)
+                yield (
+                    f"{what} {index}, read",
+                    self._heard(world, number, asked, ask.Answer(step, tail)),
+                )
+            case ask.TakeOver():
+                taken = ledger.in_recovery(_token(32 + ledger.term + 1))
+                world = world._replace(ledger=self._store(taken))
+                yield what, self._heard(world, number, asked, ask.TakenOver(taken, self.members))
+            case ask.WriteBack(_, member, groups):
+                at = self._at[member]
+                kept = {(g.record.term, g.record.first_entry_id) for g in groups}
+                world = _with(world, at, records=world.bookies[at].records | kept)
+                event: Any = ask.Answer(step, WrittenBack(len(groups)))
+                yield f"{what} {at}", self._heard(world, number, asked, event)
+            case Open():
+                yield what, self._open(world, number, asked, step)
+            case ask.ReadLedger():
+                yield what, self._heard(world, number, asked, ask.LedgerSeen(ledger))
+
+    def _said(self, step: Any) -> Any:
+        """The answer to what nobody else notices, so that it is there at once; None to others."""
+        match step:
+            case ask.ListLost():
+                return ask.DeclaredLost(frozenset())
+            case ask.Ask():
+                return ask.Consent(False)
+            case ask.LookUp(_, entry_id):
+                return ask.Answer(step, Shown(self._record(1, entry_id)))
+            case Take() | LookAgain():
+                return Took(step)
+            case ask.ChooseSpares():
+                return ask.Spares(())
+        return None
+
+    def _open(self, world: World, number: int, asked: tuple[int, bool], step: Open) -> World:
+        ledger = self.ledgers[world.ledger]
+        if not self.scope.compares:
+            ledger = self._taken(world, number)
+        try:
+            opened = step.applied_to(ledger)
+        except LedgerFencedError as error:
+            return self._heard(world, number, asked, Displaced(str(error)))
+        self.opened += 1
+        writer = self._writer(opened.term, opened.last_fragment.first_entry_id)
+        world = world._replace(
+            ledger=self._store(opened), writers=tuple(sorted({*world.writers, writer}))
+        )
+        return self._heard(world, number, asked, Opened(opened))
+
+    def _taken(self, world: World, number: int) -> LedgerMetadata:
+        """As the recovery has taken it over."""
+        state: Any = self._states[world.recoveries[number][0]]
+        while not hasattr(state, "ledger"):
+            names = ("evidence", "closing", "term")
+            state = next(getattr(state, name) for name in names if hasattr(state, name))
+        taken: LedgerMetadata = state.ledger
+        return taken
+
+    def _base(self, world: World, number: int) -> Fragment:
+        return self._taken(world, number).last_fragment
+
+    def _tail(self, world: World, number: int, index: int, at: int, after: int) -> Any:
+        """What one bookie shows a recovery; the marker is looked for behind all else."""
+        taken = self._taken(world, number)
+        known = sorted(world.bookies[at].records, reverse=self.scope.takes == "lowest")
+        records = [self._record(*one) for one in known if one[1] > after]
+        if self.scope.takes == "owner's":
+            records = [one for one in records if counts(taken.fragments, one)]
+        tail = tail_of(index, [(record, True) for record in records], None)
+        if ("permission", taken.last_fragment.term) in world.bookies[at].markers:
+            return tail
+        return tail.without(after + 1, "it has lost its marker")
+
+    def _record(self, term: int, entry: int) -> AddRecord:
+        record = record_of(self.scope.quorum, entry, entry)
+        return replace(record, term=term, token=_token(term))
+
+    def _half(self, world: World, number: int, asked: tuple[int, bool]) -> World:
+        state, all_asked = world.recoveries[number]
+        half = tuple((one[0], True) if one == asked else one for one in all_asked)
+        return _with_recovery(world, number, (state, half))
+
+    def _heard(self, world: World, number: int, asked: tuple[int, bool], event: Any) -> World:
+        """Whoever is displaced, or cannot go on, ends: another one takes over."""
+        number_of_state, all_asked = world.recoveries[number]
+        state, events = self._states[number_of_state], [event]
+        left = [one for one in all_asked if one != asked]
+        while events:
+            state, instructions = state.receive(events.pop(0))
+            for one in instructions:
+                if isinstance(one, ask.WaitForOthers | ask.Fail):
+                    return _with_recovery(world, number, (self._states.number(Ended()), ()))
+                if (said := self._said(one)) is not None:
+                    events.append(said)
+                    world = self._taken_by(world, number, one)
+                elif isinstance(one, Prune):
+                    prunes = {*world.prunes, self._pruned(one)}
+                    world = world._replace(prunes=tuple(sorted(prunes)))
+                elif not isinstance(one, ask.Note | ask.LeaveReason | ask.End):
+                    left.append(self._asked(one))
+        return _with_recovery(world, number, (self._states.number(state), tuple(sorted(left))))
+
+    def _taken_by(self, world: World, number: int, step: Any) -> World:
+        """A permission, of a writer who is not there yet."""
+        if not isinstance(step, Take):
+            return world
+        at, marker = self._at[step.member], ("permission", self._taken(world, number).term)
+        return _with(world, at, markers=world.bookies[at].markers | {marker})
+
+    def _pruned(self, prune: Prune) -> tuple[int, tuple[Marker, ...]]:
+        markers = (("permission", prune.permission[0]), ("fence", prune.fence))
+        in_order = markers if self.scope.permission_first else markers[::-1]
+        return self._at[prune.member], in_order
+
+    # --- what must hold --------------------------------------------------------------------------
+
+    def require(self, world: World) -> None:
+        """What must hold in every state.
+
+        Raises:
+            Violation: it does not.
+        """
+        ledger, quorum = self.ledgers[world.ledger], self.scope.quorum
+        for term, entry in world.acked:
+            if any(one[1] == entry and one[0] != term for one in world.acked):
+                raise Violation(f"entry {entry} is acknowledged in two terms (I4)")
+            if term not in owners(ledger.fragments, entry):
+                raise Violation(f"entry {entry} of term {term} is acknowledged and dead (I1)")
+        end = ledger.last_fragment.first_entry_id
+        for entry in range(end):
+            [owner] = owners(ledger.fragments, entry)
+            holders = [one for one in world.bookies if (owner, entry) in one.records]
+            if len(holders) < quorum.ack_quorum_size:
+                raise Violation(f"entry {entry} of term {owner} has {len(holders)} copies (I2)")
+
+
+def _token(number: int) -> str:
+    return f"{number:032x}"
+
+
+def _with(world: World, at: int, **changes: Any) -> World:
+    bookies = list(world.bookies)
+    bookies[at] = bookies[at]._replace(**changes)
+    return world._replace(bookies=tuple(bookies))
+
+
+def _with_writer(world: World, number: int, writer: Writer) -> World:
+    writers = (*world.writers[:number], writer, *world.writers[number + 1 :])
+    return world._replace(writers=writers)
+
+
+def _with_recovery(world: World, number: int, recovery: Any) -> World:
+    recoveries = (*world.recoveries[:number], recovery, *world.recoveries[number + 1 :])
+    return world._replace(recoveries=recoveries)

@@ -1,0 +1,149 @@
+"""A recovered ledger that is OPEN again: what its metadata say, and what may be stored at all."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bkspark.errors import InvalidRequestError, InvalidTermError, LedgerFencedError
+from bkspark.format import ledger_metadata
+from bkspark.protocol.ledger.metadata import (
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Standing,
+)
+from bkspark.protocol.ledger.ownership import owners
+from bkspark.protocol.ledger.reopening_steps import Open
+
+from .test_ledger import CLOSED, ensemble, fragment, ledger
+
+ABC, ABD, ABE = ensemble("abc"), ensemble("abd"), ensemble("abe")
+FIRST = ledger(LedgerState.OPEN, fragment(0, "abc", 1, "w1", has_headers=True), term=1)
+
+
+def taken(before: LedgerMetadata) -> LedgerMetadata:
+    return before.in_recovery(f"r{before.term + 1}")
+
+
+def plan(of: LedgerMetadata, end: int, **changes: object) -> Open:
+    opening = Open(of.term, of.token, f"w{of.term}", end, of.last_fragment.ensemble)
+    return replace(opening, **changes)
+
+
+def reopened(before: LedgerMetadata, end: int, **changes: object) -> LedgerMetadata:
+    recovered = taken(before)
+    return plan(recovered, end, **changes).applied_to(recovered)
+
+
+def owners_of(metadata: LedgerMetadata, count: int) -> list[list[int]]:
+    return [list(owners(metadata.fragments, entry_id)) for entry_id in range(count)]
+
+
+def test_it_is_open_in_the_recoverys_term_for_the_writers_token() -> None:
+    after = reopened(FIRST, 4)
+    assert (after.state, after.term, after.token) == (LedgerState.OPEN, 2, "w2")
+    assert after.is_writable_by(term=2, token="w2")
+    assert after.fragments == (
+        *FIRST.fragments,
+        Fragment(5, 2, ABC, "w2", has_headers=True, owner=2),
+    )
+    assert owners_of(after, 7) == [[1]] * 5 + [[2]] * 2
+
+
+def test_a_fragment_that_nobody_filled_is_replaced() -> None:
+    second = reopened(FIRST, 4)
+    third = reopened(second, 4)
+    assert [f.term for f in third.fragments] == [1, 3]
+    assert owners_of(third, 6) == [[1]] * 5 + [[3]]
+    assert [f.term for f in reopened(FIRST, -1).fragments] == [2]
+
+
+def test_what_was_moved_stays_its_writers_also_when_it_replaces_his_fragment() -> None:
+    """Else a record that term 1 left over, in front of the end of term 2, would count again."""
+    second = reopened(FIRST, 4)
+    third = reopened(second, 7, first_kept=5, kept_by=ABD, ensemble=ABE)
+    assert [(f.first_entry_id, f.ensemble) for f in third.fragments] == [
+        (0, ABC),
+        (5, ABD),
+        (8, ABE),
+    ]
+    assert owners_of(third, 10) == [[1]] * 5 + [[2]] * 3 + [[3]] * 2
+
+
+def test_closing_it_for_good_keeps_the_owner_of_what_was_moved() -> None:
+    recovered = taken(reopened(FIRST, 4)).with_recovered_ensemble(5, ABD)
+    closed = recovered.closed(last_entry_id=7, length_bytes=80, term=3, token="r3")
+    assert owners_of(closed, 8) == [[1]] * 5 + [[2]] * 3
+
+
+def test_its_writer_changes_members_and_owns_what_follows() -> None:
+    second = reopened(FIRST, 4)
+    for first in (5, 6):
+        after = second.with_ensemble(first, ABD, term=2, token="w2")
+        assert after.last_fragment.owner == 2
+        assert owners_of(after, 8) == [[1]] * 5 + [[2]] * 3
+
+
+def test_it_is_not_laid_down() -> None:
+    """Whoever took it up would have no word of what older terms left over."""
+    with pytest.raises(InvalidRequestError, match="is not laid down"):
+        reopened(FIRST, 4).put_down(Standing(4, 50, 1), term=2, token="w2")
+
+
+def test_an_answer_that_was_lost_is_read_back() -> None:
+    recovered = taken(FIRST)
+    once = plan(recovered, 4).applied_to(recovered)
+    assert plan(recovered, 4).applied_to(once) is once
+
+
+def test_only_the_recovery_that_took_it_over_sets_it_open() -> None:
+    recovered = taken(FIRST)
+    with pytest.raises(InvalidTermError) as refused:
+        plan(recovered, 4).applied_to(taken(recovered))
+    assert (refused.value.term, refused.value.newer_term) == (2, 3)
+    for other in (replace(recovered, token="r9"), ledger(CLOSED), FIRST, recovered.deleting()):
+        with pytest.raises(LedgerFencedError):
+            plan(recovered, 4).applied_to(other)
+
+
+def test_nothing_that_is_acknowledged_is_cut_off() -> None:
+    recovered = taken(reopened(FIRST, 4))
+    with pytest.raises(InvalidRequestError, match="cannot go on behind entry 3"):
+        plan(recovered, 3).applied_to(recovered)
+
+
+def test_a_record_that_says_whose_entries_count_is_of_a_version_of_its_own() -> None:
+    second = replace(reopened(replace(FIRST, token="1" * 32), 4), token="2" * 32)
+    fragments = tuple(
+        replace(f, token="3" * 32, ensemble=tuple(replace(m, incarnation="4" * 32) for m in ABC))
+        for f in second.fragments
+    )
+    second = replace(second, fragments=fragments)
+    data = ledger_metadata.encode(second, "5" * 32)
+    assert ledger_metadata.decode(7, data) == second
+    assert b'"owner":2' in data.replace(b" ", b"")
+    assert ledger_metadata._version_of(second) == 5
+    bounded = replace(second, fragments=fragments[:1])
+    assert ledger_metadata._version_of(bounded) == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=6))
+def test_an_entry_that_was_recovered_never_changes_its_owner(
+    takeovers: list[tuple[int, int, bool]],
+) -> None:
+    """However many take over: so many entries are written, so many of them left over, or moved."""
+    metadata, owned, members = FIRST, list[int](), [ABC, ABD, ABE]
+    for number, (kept, left_over, is_moved) in enumerate(takeovers):
+        begin = metadata.last_fragment.first_entry_id
+        writer = metadata.term
+        owned += [writer] * kept
+        changes: dict[str, object] = {}
+        if is_moved and kept:
+            others = members[(number + 1) % 3]
+            changes = {"first_kept": begin + kept - 1, "kept_by": others, "ensemble": others}
+        metadata = reopened(metadata, begin + kept - 1, **changes)
+        assert metadata.term == writer + 1
+        found = owners_of(metadata, len(owned) + left_over)
+        assert found == [[t] for t in owned] + [[metadata.term]] * left_over
