@@ -37,13 +37,21 @@ def values(count: int, size: int) -> pa.RecordBatch:
     return pa.record_batch({"data": pa.array([bytes(size)] * count, pa.binary())})
 
 
-def write_records(uri: str, megabytes: int, count: int, size: int) -> int:
+ONE_COPY = Quorum(1, 1, 1)
+
+
+def write_records(
+    uri: str, megabytes: int, count: int, size: int, quorum: Quorum = ONE_COPY
+) -> int:
     """A ledger of so many bytes in groups of ``count`` entries; its id."""
     table = pa.Table.from_batches([values(count, size)])
     with (
         BookKeeper(uri) as keeper,
         keeper.create_ledger(
-            ensemble_size=1, write_quorum_size=1, ack_quorum_size=1, schema=table.schema
+            ensemble_size=quorum.ensemble_size,
+            write_quorum_size=quorum.write_quorum_size,
+            ack_quorum_size=quorum.ack_quorum_size,
+            schema=table.schema,
         ) as ledger,
     ):
         for _ in range(max(1, megabytes * 10**6 // (count * size))):
@@ -51,14 +59,14 @@ def write_records(uri: str, megabytes: int, count: int, size: int) -> int:
     return ledger.ledger_id
 
 
-def write_entry_log(uri: str, megabytes: int) -> int:
+def write_entry_log(uri: str, megabytes: int, quorum: Quorum = ONE_COPY) -> int:
     """A ledger as a DataFrame's write makes it; its id."""
     batch = values(1024, 2**10)
     request = WriteRequest(
         metadata_uri=uri,
         log_name="events",
         schema=batch.schema,
-        quorum=Quorum(1, 1, 1),
+        quorum=quorum,
         digest_type=None,
         password=Password(),
         blocks=BlockSettings(65536, 2 * 2**20, "none"),
