@@ -15,7 +15,7 @@ from bkspark.bookie.contract import BookieRoot
 from bkspark.errors import CorruptDataError
 from bkspark.format.damage_record import Mark
 from bkspark.format.digest import Digester
-from bkspark.ledger.journals.journal_end import JournalEnds
+from bkspark.ledger.journals.journal_end import JournalEnds, ends_in_a_copy
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_reader import Head, JournalName, JournalReader
 from bkspark.log.reading.ledger_files import keep_owned
@@ -141,9 +141,11 @@ class _Journal:
 
         None if it has to be read.
         """
+        reader = self.reader()
+        if ends_in_a_copy(reader):
+            return None
         source = JournalName(self.ledger.ledger_id, self.member, self.name, self.digester)
         last = JournalEnds().look(self.root, source).record
-        reader = self.reader()
         heads = reader.forwards(reader.head)
         head = next((head for head in heads if not head.record.is_confirmation), None)
         if head is None or last is None or not head.record.parts:

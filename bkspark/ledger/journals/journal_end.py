@@ -111,11 +111,18 @@ def _looked(reader: JournalReader, known: JournalEnd) -> JournalEnd:
     last = next(reader.backwards(reader.head), None)
     if last is not None:
         return JournalEnd(last.record, last.end)
-    # What a killed writer left, or a recovery's journal, whose records are by others.
-    found = reader.last_in_front_of_damage()
+    # A journal of copies, whose records are by others, or what a killed writer left.
+    found = None if ends_in_a_copy(reader) else reader.last_in_front_of_damage()
     for head in reader.forwards(reader.head, known.end if found is None else found.end):
         found = head
     is_whole = not reader.is_blocked
     if found is None:
         return JournalEnd(known.record, known.end, is_whole)
     return JournalEnd(found.record, found.end, is_whole)
+
+
+def ends_in_a_copy(reader: JournalReader) -> bool:
+    """Whether the last record is good and somebody else's, as where a recovery put copies."""
+    begin, _ = next(reader.frames_back(), (None, 0))
+    head = None if begin is None else reader.head(begin)
+    return head is not None and not reader.is_by_its_writer(head.record)
