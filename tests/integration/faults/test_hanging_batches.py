@@ -27,6 +27,7 @@ from tests.integration.faults.test_hanging_bookies import Gates
 from tests.integration.rig import LOG, SCHEMA, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
 from tests.stopwatch import Stopwatch, patience
+from tests.thorough import always
 
 PARTITIONS = partitions_of(9, 0, 14, 1)
 ROWS = flat(PARTITIONS)
@@ -95,7 +96,7 @@ def test_bookies_that_hang_during_a_write_are_replaced(
     rig.assert_survives_losses(ROWS, 1, set(rig.urls))
 
 
-@pytest.mark.parametrize("call", IN_TASKS + IN_COMMIT)
+@pytest.mark.parametrize("call", always(["write", "finish"], IN_TASKS + IN_COMMIT))
 def test_without_spares_a_write_holds_on_qa_or_fails_in_time(
     call: str, make_rig: Callable[..., Rig]
 ) -> None:
