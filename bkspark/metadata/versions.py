@@ -83,7 +83,17 @@ class VersionedRecords:
                 with contextlib.suppress(FileNotFoundError):
                     self._directory.sync(key)
                 return VersionedBytes(value, version)
-        raise OutcomeUnknownError(
+        raise self._unread(key)
+
+    def _unread(self, key: str) -> OutcomeUnknownError:
+        """Why so many reads came to nothing; what is no record looks like one that changes."""
+        strange = [name for name in self._directory.list(key) if _VERSION.fullmatch(name[:-1])]
+        if strange:
+            return OutcomeUnknownError(
+                f"metadata record {key!r} has a folder {strange[0]} in place of a version",
+                hint="bring back the file of that name; without it nobody can tell which is newest",
+            )
+        return OutcomeUnknownError(
             f"metadata record {key!r} changed during each of {_GET_ATTEMPTS_MAX} reads",
             hint="try again when fewer clients change it",
         )

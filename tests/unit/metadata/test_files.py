@@ -187,6 +187,20 @@ def test_file_in_place_of_a_folder_is_unknown(
         call(store)
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_folder_in_place_of_a_version_is_named(
+    version: int, store: FileMetadataStore, root: Path
+) -> None:
+    """It is no record that others change all the time, and no absence either."""
+    store.put("a/1", b"one", None)
+    path = root / "a/1" / f"{version:016x}"
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    with pytest.raises(OutcomeUnknownError, match=f"folder {path.name}/ in place") as caught:
+        store.get("a/1")
+    assert caught.value.hint.startswith("bring back the file")
+
+
 def test_a_value_is_a_plain_file(store: FileMetadataStore, root: Path) -> None:
     put_until(store, 2)
     store.delete("logs/a")
