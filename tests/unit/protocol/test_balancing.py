@@ -72,8 +72,11 @@ def test_nothing_moves_within_the_threshold_nor_where_no_move_helps() -> None:
 
 def test_what_gains_hardly_anything_stays() -> None:
     """A copy that is a little larger than what it is a copy of makes no other plan."""
-    fragments = [on(0, 0, 1, 2, size=1000), on(1, 0, 1, 2, size=980), on(2, 1, 2, 3, size=1000)]
-    assert moves_of(loads_of(fragments, 4), fragments) == []
+    used = [1000, 1000, 1000, 870]
+    loads = [Load(member, member.bookie_id, n) for member, n in zip(MEMBERS, used)]
+    assert farthest(loads) > 0.1
+    assert moves_of(loads, [on(0, 0, 1, 2, size=100)]) == []
+    assert len(moves_of(loads, [on(0, 0, 1, 2, size=80)])) == 1
 
 
 def test_who_takes_nothing_gets_nothing_and_may_give() -> None:
