@@ -127,7 +127,7 @@ class _Rewriting:
 
     def carry_out(self, has_read: HasRead) -> Merged:
         windows = list(_windows(self.places))
-        compression = self._compression(windows[0])
+        compression = self._compression(self.places[0])
         created = create_ledger(
             self.cluster,
             quorum=self.log.quorum,
@@ -172,12 +172,12 @@ class _Rewriting:
     def _plan(self, window: OffsetRange) -> list[ReadTask]:
         return plan_log(self.cluster, self.log, window, self.password, _TASK_BYTES)
 
-    def _compression(self, window: OffsetRange) -> str:
-        """LZ4 if the first rows take clearly less room than they would uncompressed."""
-        slices = [item for task in self._plan(window) for item in task.slices]
-        stored = sum(item.length_bytes for item in slices if isinstance(item, Slice))
-        payload = self.log.bytes_in(window.begin, window.end)
-        return "lz4" if 0 < stored * 4 < payload * 3 else "none"
+    def _compression(self, first: LoggedLedger) -> str:
+        """LZ4 if the first ledger takes clearly less room than it would uncompressed."""
+        tasks = self._plan(OffsetRange(first.first_offset, first.end_offset))
+        slices = [item for task in tasks for item in task.slices if isinstance(item, Slice)]
+        stored = sum(item.length_bytes for item in slices)
+        return "lz4" if 0 < stored * 4 < first.length_bytes * 3 else "none"
 
     def _read(self, windows: Sequence[OffsetRange], has_read: HasRead) -> Iterator[pa.RecordBatch]:
         """All rows by offset."""
