@@ -9,7 +9,7 @@ from bkspark.admin.auditing import journals_shown
 from bkspark.bookie.uri import open_bookie
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
-from bkspark.errors import NotEnoughBookiesError
+from bkspark.errors import LedgerFencedError, NotEnoughBookiesError
 from bkspark.format import layout
 from bkspark.ledger.recovery.fencing import LookUp
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, keep_owned
@@ -43,9 +43,9 @@ def test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is(
     first: HandWriter, memory_rig: Rig
 ) -> None:
     """In twenty steps: the first record that is found is the one."""
-    leave(first, 1, 0)
-    second = Successor(first, lost=first.names[:1])
+    second = Successor(first)
     assert second.end == 0
+    leave(first, 1, 0)
     assert second.add(1, 2, acknowledges=True) == 1
     with pytest.raises(NotEnoughBookiesError, match="entry 1 is in doubt"):
         second.recover(run=one_by_one(lost=first.names[1:]))
@@ -55,8 +55,8 @@ def test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is(
 
 def test_h43_what_was_found_absent_does_not_come_back(first: HandWriter, memory_rig: Rig) -> None:
     """In seventeen steps: the record of the highest term that is found is the one."""
+    second = Successor(first)
     leave(first, 1, 0)
-    second = Successor(first, lost=first.names[:1])
     assert second.recover(run=one_by_one(lost=first.names[2:])).last_entry_id == 0
     assert not violations(memory_rig, first.ledger_id, second.sent, second.acked)
 
@@ -163,3 +163,38 @@ def test_a_search_for_the_last_confirmed_record_passes_what_is_left_over(
     assert isinstance(found, Shown)
     assert found.record is not None
     assert found.record.last_entry_id == 0
+
+
+def test_who_was_silent_is_left_out_and_what_it_has_is_read_by_nobody(
+    first: HandWriter, memory_rig: Rig
+) -> None:
+    """Entry 1 is on it alone; it comes back, and joins again in the next term."""
+    leave(first, 1, 0)
+    second = Successor(first, lost=first.names[:1])
+    assert (second.end, second.names[1:]) == (0, first.names[1:])
+    assert second.names[0] not in first.names
+    second.add(*ALL, acknowledges=True)
+    second.add(0)
+    third = Successor(second, lost=second.names[1:2])
+    assert (third.end, first.names[1] in third.names) == (2, False)
+    third.add(*ALL, acknowledges=True)
+    assert third.recover().last_entry_id == 3
+    assert not violations(memory_rig, first.ledger_id, third.sent, third.acked)
+
+
+def test_a_fenced_writer_whose_markers_are_pruned_counts_nowhere(
+    first: HandWriter, memory_rig: Rig
+) -> None:
+    second = Successor(first, prunes=True)
+    for name in first.names:
+        markers = [one for one in memory_rig.names(name) if "/terms/" in one]
+        assert markers == [second.permission]
+    for index in ALL:
+        with pytest.raises(LedgerFencedError):
+            first.add(index)
+    second.add(*ALL, acknowledges=True)
+    third = Successor(second, prunes=True)
+    assert third.end == 1
+    third.add(*ALL, acknowledges=True)
+    third.recover()
+    assert not violations(memory_rig, first.ledger_id, third.sent, third.acked)
