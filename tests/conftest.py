@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from bkspark import environment
 
 from .quick_starts import ARCHIVE, quick_starts
 from .thorough import leave_out_what_came_too_late, mark_folders, note_what_runs_always
 
+if settings.get_current_profile_name() == "default":
+    # How long an example takes says how busy the host is, and the second time it is another time.
+    settings.register_profile("tests", deadline=None)
+    settings.load_profile("tests")
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT))  # behind what is installed: for processes that are given our functions
 

@@ -5,6 +5,7 @@ from .mutant import Mutant
 FOLDER = "admin/auditing"
 AUDIT = "tests/integration/upkeep/test_audit.py"
 LOOKS = "tests/integration/upkeep/test_audit_looks.py"
+HANGS = "tests/integration/upkeep/test_audit_with_hangs.py"
 SUMS = "tests/unit/admin/test_audit_arithmetic.py"
 SILENT = f"{AUDIT}::test_what_does_not_answer_is_unknown_and_never_missing"
 NOTED = f"{LOOKS}::test_the_last_audit_of_all_is_noted_and_a_dry_run_is_none"
@@ -190,5 +191,12 @@ MUTANTS = (
         "        self.seen |= audited.keys()\n",
         "        self.seen |= ledgers.keys()\n",
         (f"{AUDIT}::test_a_log_that_lists_a_ledger_without_a_record_is_named",),
+    ),
+    Mutant(
+        "a view waits for a silent bookie as long as an audit",
+        f"{FOLDER}/run.py",
+        "    run = partial(in_threads, tell_seconds=SHOWN_TELL_SECONDS)\n",
+        "    run = in_threads\n",
+        (f"{HANGS}::test_a_view_waits_less_long_than_an_audit",),
     ),
 )

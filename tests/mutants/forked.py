@@ -143,7 +143,8 @@ def serve(folder: Path) -> None:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # or each fork would go through all of it again
-    settings.register_profile("mutants", database=None, phases=[Phase.explicit, Phase.generate])
+    phases = [Phase.explicit, Phase.generate]
+    settings.register_profile("mutants", database=None, deadline=None, phases=phases)
     settings.load_profile("mutants")  # that a test fails is enough, it need not be made small
     assert not any(name.partition(".")[0] == "bkspark" for name in sys.modules)
     sys.path.insert(0, str(folder))

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from bkspark import environment
 from bkspark.admin.auditing.audit import Audit
@@ -14,9 +15,12 @@ from bkspark.admin.listed_ledgers import gone_from_lists
 from bkspark.admin.maintenance import Progress, Report, Tell, note_run, planned, telling
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
-from bkspark.ledger.recovery.running import Runner
+from bkspark.ledger.recovery.running import Runner, in_threads
 
 logger = logging.getLogger(__name__)
+
+SHOWN_TELL_SECONDS = 1.0
+"""Who only shows waits for a silent bookie for twelve of them, not a minute: it is unknown then."""
 
 
 def audit(
@@ -77,7 +81,8 @@ def plan_audit(
 def gaps_of(cluster: Cluster, ledger_ids: Sequence[int]) -> list[Gap]:
     """What an audit of these ledgers finds missing now, for those who only show it."""
     plan = plan_of_some(ledger_ids, sorted(cluster.bookies()))
-    work = Audit(cluster, plan, telling(None, None), dropped_ledgers(cluster))
+    run = partial(in_threads, tell_seconds=SHOWN_TELL_SECONDS)
+    work = Audit(cluster, plan, run, dropped_ledgers(cluster))
     work.carry_out(lambda _done, _total: None)
     return work.findings.gaps
 

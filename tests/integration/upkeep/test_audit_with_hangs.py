@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from bkspark.admin.auditing.run import audit
+from bkspark.admin.auditing import run as auditing
+from bkspark.admin.auditing.run import audit, gaps_of
 from bkspark.admin.survey import Survey
 from bkspark.ledger.recovery import running
 from bkspark.ledger.recovery.running import in_threads
 from tests.integration.faults.test_hanging_bookies import Gates
 from tests.integration.rig import Rig
-from tests.stopwatch import patience
+from tests.stopwatch import Stopwatch, patience
 from tests.thorough import always
 
 from .scenes import copies, members, written
@@ -49,3 +50,19 @@ def test_a_bookie_that_hangs_is_unknown(
     assert report.left[0].subject == f"bookie {hanging}"
     assert any(hanging in line for line in told)
     assert gates.held == [hanging]
+
+
+def test_a_view_waits_less_long_than_an_audit(
+    rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "TELLS_MAX", 2)
+    monkeypatch.setattr(running, "TELL_SECONDS", 30.0)
+    monkeypatch.setattr(auditing, "SHOWN_TELL_SECONDS", patience(0.5))
+    ledger_id = written(rig, (5, 5, 4))
+    hanging = members(rig, ledger_id)[0]
+    gates.closed = {(hanging, "list")}
+    watch = Stopwatch()
+    with Survey(rig.uri) as cluster:
+        gaps = gaps_of(cluster, [ledger_id])
+    assert watch.seconds < 20
+    assert [(gap.member.bookie_id, gap.is_unknown) for gap in gaps] == [(hanging, True)]
