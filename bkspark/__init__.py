@@ -24,6 +24,7 @@ from bkspark.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from prometheus_client import CollectorRegistry
     from pyspark.sql import SparkSession
 
     from bkspark.bookkeeper import BookKeeper
@@ -68,6 +69,16 @@ def register(spark: "SparkSession", **defaults: object) -> None:
     from bkspark.spark.registration import register as register_source
 
     register_source(spark, **defaults)
+
+
+def register_metrics(registry: "CollectorRegistry | None" = None) -> None:
+    """Show what the handles of this process do to Prometheus, in its default registry or another.
+
+    Not needed where ``prometheus_client`` was imported before the first ``BookKeeper``.
+    """
+    from bkspark.cluster import client_metrics
+
+    client_metrics.register(registry)
 
 
 def recover_ledger(
@@ -128,4 +139,5 @@ __all__ = [
     "__version__",
     "recover_ledger",
     "register",
+    "register_metrics",
 ]

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from bkspark.admin.lost_bookies import declare_lost
-from bkspark.cluster import arguments
+from bkspark.cluster import arguments, client_metrics
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.cluster import Cluster
@@ -45,6 +45,7 @@ class BookKeeper(BoundToProcess):
 
     def __init__(self, metadata_uri: str | None = None) -> None:
         self._connected = Cluster(arguments.metadata_uri(metadata_uri))
+        client_metrics.register_if_imported()
         self._is_closed = False
 
     def __repr__(self) -> str:

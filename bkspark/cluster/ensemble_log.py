@@ -7,6 +7,8 @@ Args:
 
 from logging import WARNING, Logger
 
+from bkspark import environment
+from bkspark.cluster.client_counts import ClientCounts
 from bkspark.cluster.decisions import tell
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.writing_steps import WarnOfGaps
@@ -27,7 +29,8 @@ def given_up(logger: Logger, ledger_id: int, bookie_id: str, reason: str) -> Non
 def replaced(
     logger: Logger, ledger_id: int, old: str, new: str, first_entry_id: int, reason: str
 ) -> None:
-    """The metadata names another bookie from an entry on."""
+    """The metadata names another bookie from an entry on, which is counted too."""
+    environment.the_one(ClientCounts).changed()
     tell(
         logger,
         "ledger %d: bookie %s takes the place of %s from entry %d on: %s",

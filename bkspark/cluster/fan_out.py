@@ -24,6 +24,7 @@ from typing import Any, Generic, TypeVar
 
 from bkspark import environment
 from bkspark.cluster.bookie_client import BookieClient
+from bkspark.cluster.client_counts import ClientCounts
 from bkspark.cluster.hang_memory import Answer
 from bkspark.errors import BookieUnavailableError
 
@@ -222,6 +223,8 @@ class _Asked(Generic[M, T]):
         now, later = environment.monotonic(), self._timeouts.speculative_after
         while self._turn and (later is None or not self.waited or now >= self._next_at):
             member = self._turn.popleft()
+            if self.waited and later is not None:
+                environment.the_one(ClientCounts).speculated()
             beat = self._fan_out.heartbeat(member)
             self.waited[member] = _Waited(now, now + self._timeouts.seconds, beat)
             self._next_at = now + (later or 0.0)

@@ -20,6 +20,7 @@ QUARANTINE = "tests/unit/protocol/test_quarantine.py"
 LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
 START = "tests/unit/ledger/handles/test_start_of_handles.py"
 SMALL = "tests/unit/format/test_small_records.py"
+METRICS = "tests/integration/ledger/test_client_metrics.py"
 
 MUTANTS = (
     # --- explicit LAC ----------------------------------------------------------------------------
@@ -342,5 +343,33 @@ MUTANTS = (
         "            and times[-1] - times[0] <= WINDOW_SECONDS\n",
         "",
         (f"{QUARANTINE}::test_failures_far_apart_are_none",),
+    ),
+    Mutant(
+        "each question of a patient reader counts as a speculative one",
+        "cluster/fan_out.py",
+        "            if self.waited and later is not None:\n",
+        "            if later is not None:\n",
+        (f"{METRICS}::test_a_speculative_read_is_counted_and_others_are_not",),
+    ),
+    Mutant(
+        "entries that are in no record yet are not in flight",
+        "ledger/handles/backlog.py",
+        "        return sent + sum(submitted.row_count for submitted in list(self.gathered))\n",
+        "        return sent\n",
+        (f"{METRICS}::test_what_waits_for_its_acknowledgement_is_counted_and_then_no_more",),
+    ),
+    Mutant(
+        "changes of ensembles are not counted",
+        "cluster/ensemble_log.py",
+        "    environment.the_one(ClientCounts).changed()\n",
+        "",
+        (f"{METRICS}::test_a_bookie_that_takes_the_place_of_another_is_counted",),
+    ),
+    Mutant(
+        "what takes as long as a class allows counts as longer",
+        "cluster/client_counts.py",
+        "self.latencies[bisect_left(BOUNDS, seconds)]",
+        "self.latencies[sum(bound <= seconds for bound in BOUNDS)]",
+        (f"{METRICS}::test_classes_hold_what_took_no_longer",),
     ),
 )

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Iterable
 
+from bkspark import environment
+from bkspark.cluster.client_counts import ClientCounts
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.grouping import Gathered, Group, Submitted
@@ -37,11 +39,19 @@ class Backlog:
         self.has_ended = False
         self._outstanding = 0
         self._room = threading.Condition()
+        self._counts = environment.the_one(ClientCounts)
+        self._counts.watch(self)
 
     @property
     def is_full(self) -> bool:
         """Whether who submits has to wait first."""
         return self._outstanding >= OUTSTANDING_BYTES_MAX and not self.has_ended
+
+    @property
+    def entry_count(self) -> int:
+        """How many entries are not acknowledged; who asks need not hold the lock."""
+        sent = sum(group.entry_count for group in list(self.groups.values()))
+        return sent + sum(submitted.row_count for submitted in list(self.gathered))
 
     @property
     def is_quickly_told(self) -> bool:
@@ -93,6 +103,8 @@ class Backlog:
         if is_kept:
             self.kept.update((first, self.record(first)) for first in firsts)
         groups = [self.groups.pop(first) for first in firsts]
+        now = environment.monotonic()
+        self._counts.added([(group.entry_count, now - group.sent_at) for group in groups])
         with self._room:
             self._outstanding -= sum(group.byte_count for group in groups)
             self._room.notify_all()

@@ -46,6 +46,14 @@ class Group:
     record: journal.EncodedRecord | None = None
 
     @property
+    def entry_count(self) -> int:
+        return self.add.last_entry_id - self.add.first_entry_id + 1
+
+    @property
+    def sent_at(self) -> float:
+        return self.deadline - self.seconds
+
+    @property
     def byte_count(self) -> int:
         return sum(submitted.byte_count for submitted in self.submitted)
 

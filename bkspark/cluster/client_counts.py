@@ -1,0 +1,84 @@
+"""What writers and readers of this process have done, in numbers: always counted, shown if asked.
+
+To count costs a few additions a *record*, however many entries are in it, and nothing is looked up:
+who counts holds on to the counts of its process, ``environment.the_one(ClientCounts)``.
+"""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Protocol
+from weakref import WeakSet
+
+BOUNDS = (
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+)
+"""Upper bounds of the latencies that are told apart, in seconds; there is one class above them."""
+
+
+class Pending(Protocol):
+    """A writer's entries that are not acknowledged."""
+
+    @property
+    def entry_count(self) -> int: ...
+
+
+class ClientCounts:
+    """Only grows; any thread may count, and look.
+
+    Attributes:
+        latencies: entries by how long their acknowledgement took, a number for each class.
+        seconds: that they took in all.
+        ensemble_changes: bookies that took the place of another one.
+        speculative_reads: questions to a further bookie, since one had not answered for a while.
+    """
+
+    def __init__(self) -> None:
+        self.latencies = [0] * (len(BOUNDS) + 1)
+        self.seconds = 0.0
+        self.ensemble_changes = 0
+        self.speculative_reads = 0
+        self._pending: WeakSet[Pending] = WeakSet()
+        self._lock = threading.Lock()
+
+    def watch(self, pending: Pending) -> None:
+        """There is one more writer; it is let go of by itself."""
+        with self._lock:
+            self._pending.add(pending)
+
+    @property
+    def pending_entries(self) -> int:
+        """That writers were given and have not acknowledged, just now."""
+        with self._lock:
+            return sum(pending.entry_count for pending in self._pending)
+
+    def added(self, records: Sequence[tuple[int, float]]) -> None:
+        """Records were acknowledged: how many entries each has, and the seconds it took."""
+        with self._lock:
+            for entries, seconds in records:
+                self.latencies[bisect_left(BOUNDS, seconds)] += entries
+                self.seconds += entries * seconds
+
+    def changed(self) -> None:
+        """Another bookie is in an ensemble."""
+        with self._lock:
+            self.ensemble_changes += 1
+
+    def speculated(self) -> None:
+        """A further bookie was asked before the one before it had answered."""
+        with self._lock:
+            self.speculative_reads += 1
