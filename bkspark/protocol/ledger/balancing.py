@@ -30,6 +30,7 @@ THRESHOLD = 0.1
 """Of the mean."""
 
 
+_HEAVIEST = (float("inf"), 0)
 _WAYS_MAX = 24
 """So many ways to share out places are tried; a fragment hardly ever has more than one to give."""
 
@@ -145,6 +146,7 @@ class _Balance:
         self._now = [list(fragment.ensemble) for fragment in fragments]
         self._least = least * mean_level(loads)
         self._order: list[int] = []
+        self._last: dict[tuple[Member, Member], tuple[float, int]] = {}
         self._of: dict[Member, list[tuple[float, int]]] = {load.member: [] for load in loads}
         for number, fragment in enumerate(fragments):
             for member in fragment.ensemble if fragment.place_bytes else ():
@@ -173,16 +175,26 @@ class _Balance:
         return False
 
     def _found(self, source: Load, target: Load) -> int | None:
-        """A fragment whose place helps most, from one to the other (rule 3)."""
+        """A fragment whose place helps most, from one to the other (rule 3).
+
+        It goes on where it was for these two the last time: the heavier ones could not be taken
+        then, and hardly any can since. Before it gives up it looks at all.
+        """
         gap = source.level - target.level - self._least
         most = 2 * gap / (1 / source.capacity + 1 / target.capacity)
         places = self._of[source.member]
         best = bisect_right(places, (most / 2, len(self._fragments)))
         end = bisect_right(places, (most, len(self._fragments)))
-        for at in chain(reversed(range(best)), range(best, end)):
-            _, number = places[at]
-            if self._may_take(number, source.member, target.member):
+        pair = (source.member, target.member)
+        begin = min(best, bisect_right(places, self._last.get(pair, _HEAVIEST)))
+        for at in chain(reversed(range(begin)), range(best, end)):
+            size, number = places[at]
+            if self._may_take(number, *pair):
+                if at < begin:
+                    self._last[pair] = (size, number)
                 return number
+        if self._last.pop(pair, None):  # what was passed over may do by now
+            return self._found(source, target)
         return None
 
     def _may_take(self, number: int, source: Member, target: Member) -> bool:
