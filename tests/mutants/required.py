@@ -157,8 +157,8 @@ REQUIRED: dict[int, tuple[str, tuple[Killer, ...]]] = {
                 "tests/integration/ledger/test_ensemble_changes.py"
                 "::test_rb_43_a_bookie_that_fails_behind_the_ack_is_replaced_all_the_same",
             ),
-            ("mutant", "the LAFR is worked out by the seed's formula"),
-            ("schedule", "the LAFR is worked out by the seed's formula"),
+            ("mutant", "the LAFR is worked out by the specification's formula"),
+            ("schedule", "the LAFR is worked out by the specification's formula"),
         ),
     ),
     33: (

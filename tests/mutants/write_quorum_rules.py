@@ -17,7 +17,7 @@ WRITING = "protocol/ledger/writing.py"
 MUTANTS = (
     # --- the last add fully replicated -----------------------------------------------------------
     Mutant(
-        "the LAFR is worked out by the seed's formula",
+        "the LAFR is worked out by the specification's formula",
         ADDING,
         "        while self.adds and self.adds[0].is_fully_replicated:\n",
         "        while any(add.is_fully_replicated for add in self.adds):\n",

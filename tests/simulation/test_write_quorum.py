@@ -32,7 +32,7 @@ BROKEN = (
         "a recovery writes back to Qa",
         Scope(ONE_ACK, entries=2, failures=1, spares=1, is_guaranteed=True),
     ),
-    ("the LAFR is worked out by the seed's formula", SCOPES[4]),
+    ("the LAFR is worked out by the specification's formula", SCOPES[4]),
     ("a recovery leaves alone what is confirmed", SCOPES[4]),
 )
 

@@ -32,7 +32,9 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "a close does not wait for the last copies": (
         (PendingAdd, "is_fully_replicated", property(always)),
     ),
-    "the LAFR is worked out by the seed's formula": ((Lagging, "advance", advance_to_the_lac),),
+    "the LAFR is worked out by the specification's formula": (
+        (Lagging, "advance", advance_to_the_lac),
+    ),
     "a fragment begins at the LAFR, whatever its predecessor has": (
         (PendingAdds, "fragment_without", from_the_lafr_on),
     ),
