@@ -56,7 +56,7 @@ def note_lost(cluster: Cluster, member: Member) -> None:
             return LostBookie(member.bookie_id, known)
         return LostBookie(member.bookie_id, (*known, member.incarnation))
 
-    cluster.lost.update(member.bookie_id, declared)
+    cluster.upkeep.lost.update(member.bookie_id, declared)
 
 
 def _known_member(cluster: Cluster, bookie_id: str, incarnation: str) -> Member:

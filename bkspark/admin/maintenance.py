@@ -106,4 +106,4 @@ def note_run(cluster: Cluster, report: Report, began_ms: int) -> None:
     record = ReportRecord(
         report.verb, began_ms, environment.now_ms(), len(report.left), report.counters
     )
-    cluster.reports.update(report.verb, lambda _before: record)
+    cluster.upkeep.reports.update(report.verb, lambda _before: record)

@@ -117,7 +117,7 @@ def _status_number(state: str) -> int:
 
 def _of_last_runs(cluster: Survey) -> Iterator[Gauge]:
     """Nothing of a verb that never ran: 0 would say that all is well."""
-    seen = {verb: cluster.reports.get(verb) for verb in _RUNS}
+    seen = {verb: cluster.upkeep.reports.get(verb) for verb in _RUNS}
     reports = {verb: found.value for verb, found in seen.items() if found is not None}
     for verb, report in reports.items():
         prefix, seconds, what = _RUNS[verb]

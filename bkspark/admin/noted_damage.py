@@ -48,7 +48,7 @@ class NotedDamage:
     def __init__(self, cluster: Cluster) -> None:
         self._records: Records[DamagedCopies] = _records(cluster)
         self._shown: Records[DamagedCopies] = _records(cluster)
-        self._shown.step_over = cluster.reports.step_over or _pass_over
+        self._shown.step_over = cluster.upkeep.reports.step_over or _pass_over
 
     def marks(self, members: Iterable[Member]) -> Marks:
         """All that are about ``members``."""

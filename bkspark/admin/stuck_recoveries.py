@@ -48,7 +48,7 @@ def unfinished_recoveries(
     """Those of ``ledgers`` that are IN_RECOVERY."""
     for ledger in ledgers:
         if ledger.state is LedgerState.IN_RECOVERY:
-            seen = cluster.recoveries.get(str(ledger.ledger_id))
+            seen = cluster.upkeep.recoveries.get(str(ledger.ledger_id))
             is_of_now = seen is not None and seen.value.term == ledger.term
             stuck = _without_lost(cluster, ledger, seen.value) if seen and is_of_now else None
             yield UnfinishedRecovery(ledger, stuck)

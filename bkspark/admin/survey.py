@@ -19,8 +19,8 @@ class Survey(Cluster):
 
     def __init__(self, metadata_uri: str) -> None:
         super().__init__(metadata_uri)
-        people = (self.recoveries, self.reports)
-        shown = (self.ledgers, self.logs, *people, self.lost, self.registrations)
+        people = (self.upkeep.recoveries, self.upkeep.reports)
+        shown = (self.ledgers, self.logs, *people, self.upkeep.lost, self.registrations)
         for records in (*shown, self._counters):
             records.step_over = self._note
 
@@ -32,7 +32,7 @@ class Survey(Cluster):
         """Read each record once, so that ``unreadable`` names all that cannot be; the ledgers."""
         found = [self.ledgers.get(str(ledger_id)) for ledger_id in self.ledger_ids()]
         for ledger_id in self._ids(layout.RECOVERIES_PREFIX):
-            self.recoveries.get(str(ledger_id))
+            self.upkeep.recoveries.get(str(ledger_id))
         for name in self.log_names():
             self.logs.get(name)
         self.bookies()

@@ -90,7 +90,7 @@ def unreadable_findings(cluster: Cluster) -> Iterator[Finding]:
 
 def _last_audit(cluster: Cluster) -> Iterator[Finding]:
     """When the last audit of all was, and what it found: one record, however many ledgers."""
-    seen = cluster.reports.get(VERB)
+    seen = cluster.upkeep.reports.get(VERB)
     if seen is None:
         now = "`bkspark audit` looks at every copy"
         yield Finding(Level.WARN, "audit", "there was none yet: no copy was looked at", now)
@@ -112,7 +112,7 @@ def _last_audit(cluster: Cluster) -> Iterator[Finding]:
 
 def _last_scrub(cluster: Cluster) -> Iterator[Finding]:
     """When every byte was checked last; what was damaged then may have been repaired since."""
-    seen = cluster.reports.get(scrubbing.VERB)
+    seen = cluster.upkeep.reports.get(scrubbing.VERB)
     if seen is None:
         now = "`bkspark scrub` reads every copy"
         yield Finding(Level.OK, "scrub", "there was none yet: no byte was checked", now)
@@ -138,7 +138,7 @@ def _last_scrub(cluster: Cluster) -> Iterator[Finding]:
 
 def _last_collection(cluster: Cluster) -> Iterator[Finding]:
     """When deleted ledgers were freed last; nothing if they never were."""
-    seen = cluster.reports.get(collecting.VERB)
+    seen = cluster.upkeep.reports.get(collecting.VERB)
     if seen is None:
         return
     report = seen.value

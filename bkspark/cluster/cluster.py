@@ -15,17 +15,15 @@ from bkspark.cluster.hang_memory import HangMemory
 from bkspark.cluster.log_records import LogRecords
 from bkspark.cluster.records import Records, Versioned
 from bkspark.cluster.timed_store import TimedStore
+from bkspark.cluster.upkeep_records import UpkeepRecords
 from bkspark.errors import (
     BookieUnavailableError,
     InvalidRequestError,
     NoSuchLedgerError,
 )
 from bkspark.format import cluster as cluster_format
-from bkspark.format import layout, ledger_metadata, report_record
-from bkspark.format import recovery as recovery_format
+from bkspark.format import layout, ledger_metadata
 from bkspark.format.cluster import BookieRecord, ClusterRecord
-from bkspark.format.recovery import AwayBookie, LostBookie, StuckRecovery
-from bkspark.format.report_record import ReportRecord
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
@@ -71,21 +69,7 @@ class Cluster(BoundToProcess):
             ),
             cluster_format.decode_counter,
         )
-        self.recoveries: Records[StuckRecovery] = Records(
-            self.store,
-            lambda name: layout.recovery_key(int(name)),
-            recovery_format.encode_stuck,
-            lambda name, data: recovery_format.decode_stuck(int(name), data),
-        )
-        self.lost: Records[LostBookie] = Records(
-            self.store, layout.lost_key, recovery_format.encode_lost, recovery_format.decode_lost
-        )
-        self.away: Records[AwayBookie] = Records(
-            self.store, layout.away_key, recovery_format.encode_away, recovery_format.decode_away
-        )
-        self.reports: Records[ReportRecord] = Records(
-            self.store, layout.report_key, report_record.encode, report_record.decode
-        )
+        self.upkeep = UpkeepRecords(self.store)
         try:
             identity = self._read_identity()
         except BaseException:
@@ -186,7 +170,7 @@ class Cluster(BoundToProcess):
 
     def lost_members(self) -> frozenset[Member]:
         """Members that an operator declared lost for ever."""
-        found = ((name, self.lost.get(name)) for name in self.store.list(layout.LOST_PREFIX))
+        found = ((name, self.upkeep.lost.get(name)) for name in self.store.list(layout.LOST_PREFIX))
         return frozenset(
             Member(name, incarnation)
             for name, seen in found

@@ -157,7 +157,7 @@ MUTANTS = (
     Mutant(
         "marks that cannot be read stop a repair",
         "admin/noted_damage.py",
-        "        self._shown.step_over = cluster.reports.step_over or _pass_over\n",
+        "        self._shown.step_over = cluster.upkeep.reports.step_over or _pass_over\n",
         "",
         (f"{PARTS}::test_a_record_that_cannot_be_read_stops_only_who_would_change_it",),
     ),

@@ -110,7 +110,7 @@ class Collector:
         done = [i for i, ledger in deleting.items() if not self._owed(ledger, cleaned[i])]
         noted = self._gone.note(done)
         for ledger_id in sorted(noted):
-            if self._cluster.recoveries.get(str(ledger_id)) is not None:
+            if self._cluster.upkeep.recoveries.get(str(ledger_id)) is not None:
                 self._cluster.store.delete(layout.recovery_key(ledger_id))
             self._cluster.store.delete(layout.ledger_key(ledger_id))
             tell(logger, "ledger %d: freed, record and all", ledger_id, ledger_id=ledger_id)

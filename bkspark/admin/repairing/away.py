@@ -21,7 +21,7 @@ def note_silent(cluster: Cluster, silent: Collection[str]) -> None:
     for member in cluster.addresses():
         if member.bookie_id in silent or member.bookie_id in known:
             since_ms = environment.now_ms() if member.bookie_id in silent else 0
-            cluster.away.update(member.bookie_id, partial(_noted, member, since_ms))
+            cluster.upkeep.away.update(member.bookie_id, partial(_noted, member, since_ms))
 
 
 def away_for(cluster: Cluster, silent: Collection[str], seconds: float) -> frozenset[Member]:
@@ -29,7 +29,7 @@ def away_for(cluster: Cluster, silent: Collection[str], seconds: float) -> froze
     now_ms = environment.now_ms()
     found = set()
     for member in cluster.addresses():
-        seen = cluster.away.get(member.bookie_id) if member.bookie_id in silent else None
+        seen = cluster.upkeep.away.get(member.bookie_id) if member.bookie_id in silent else None
         if seen is not None and _is_since(seen.value, member, now_ms - seconds * 1000):
             found.add(member)
     return frozenset(found)

@@ -164,7 +164,7 @@ class Recoverer:
             told_ms=environment.now_ms(),
         )
         try:
-            self._cluster.recoveries.update(str(self._ledger_id), lambda _before: reason)
+            self._cluster.upkeep.recoveries.update(str(self._ledger_id), lambda _before: reason)
         except BookKeeperError as problem:
             self.note.warn(f"the reason could not be stored for `bkspark status`: {problem}")
 

@@ -343,10 +343,10 @@ def test_a_recovery_tells_whom_it_asks_and_leaves_its_reason(memory_rig: Rig) ->
     with pytest.raises(OutcomeUnknownError):
         writer.recover(run=one_by_one(before=stop_at(WriteBack)), tell=told.append)
     assert told[1] == f"asking {', '.join(writer.names)}"
-    assert writer.cluster.recoveries.get(str(writer.ledger_id)) is None
+    assert writer.cluster.upkeep.recoveries.get(str(writer.ledger_id)) is None
     with pytest.raises(NotEnoughBookiesError) as caught:
         writer.recover(run=one_by_one(lost=writer.names[1:]))
-    seen = writer.cluster.recoveries.get(str(writer.ledger_id))
+    seen = writer.cluster.upkeep.recoveries.get(str(writer.ledger_id))
     assert seen is not None
     stuck = seen.value
     assert (stuck.term, stuck.entry_id) == (memory_rig.ledger(writer.ledger_id).term, 1)
@@ -362,7 +362,7 @@ def test_a_reason_that_cannot_be_stored_is_no_other_error(memory_rig: Rig) -> No
     def unstored(*_: object) -> None:
         raise OutcomeUnknownError("the store is away")
 
-    writer.cluster.recoveries.update = unstored  # type: ignore[method-assign,assignment]
+    writer.cluster.upkeep.recoveries.update = unstored  # type: ignore[method-assign,assignment]
     with pytest.raises(NotEnoughBookiesError, match="entry 1 is in doubt"):
         writer.recover(run=one_by_one(lost=writer.names[1:]), tell=told.append)
     assert "could not be stored" in told[-1]

@@ -213,7 +213,7 @@ def test_without_the_record_of_the_confirmed_entry_it_takes_a_word_and_closes_be
     last = count - 1
     loss = f"entry {last} was acknowledged and cannot be read any more"
     assert loss in str(caught.value)
-    seen = writer.cluster.recoveries.get(str(writer.ledger_id))
+    seen = writer.cluster.upkeep.recoveries.get(str(writer.ledger_id))
     assert seen is not None
     assert "--accept-loss" in seen.value.hint
     report = writer.recover(accepts_loss=lambda told: told == loss)

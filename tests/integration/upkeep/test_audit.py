@@ -142,7 +142,7 @@ def test_a_bookie_that_was_wiped_or_declared_lost_surely_has_nothing(rig: Rig) -
     with Cluster(rig.uri) as cluster:
         assert {row[3] for row in copies(audited(rig))} == {"unknown"}
         record = cluster.bookies()[one]
-        cluster.lost.create(one, LostBookie(one, (record.incarnation,)))
+        cluster.upkeep.lost.create(one, LostBookie(one, (record.incarnation,)))
     report = audited(rig)
     assert copies(report) == [(one, 0, 11, "below write quorum", False)]
     assert "was declared lost" in report.details["copies"][0]["reason"]

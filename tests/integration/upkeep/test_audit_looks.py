@@ -54,7 +54,7 @@ def test_only_what_was_named_is_looked_at_and_no_report_is_noted(rig: Rig) -> No
     assert audited(rig, ledgers=[other]).left == []
     assert len(audited(rig, ledgers=[ledger_id]).left) == 1
     with Cluster(rig.uri) as cluster:
-        assert cluster.reports.get("audit") is None
+        assert cluster.upkeep.reports.get("audit") is None
     with pytest.raises(NoSuchLedgerError):
         audited(rig, ledgers=[99])
 
@@ -64,11 +64,11 @@ def test_the_last_audit_of_all_is_noted_and_a_dry_run_is_none(rig: Rig) -> None:
     report = audited(rig, dry_run=True)
     assert (report.plan["ledgers"], report.plan["steps"], report.counters) == (1, 1, {})
     with Cluster(rig.uri) as cluster:
-        assert cluster.reports.get("audit") is None
+        assert cluster.upkeep.reports.get("audit") is None
         audited(rig)
-        first = cluster.reports.get("audit")
+        first = cluster.upkeep.reports.get("audit")
         audited(rig)
-        second = cluster.reports.get("audit")
+        second = cluster.upkeep.reports.get("audit")
     assert first is not None
     assert second is not None
     assert first.value.counters[CHECKED] == 1

@@ -36,7 +36,7 @@ def give_away(rig: Rig, bookie_id: str) -> None:
     disk = rig.lose(bookie_id)
     with Cluster(rig.uri) as cluster:
         incarnation = cluster.bookies()[bookie_id].incarnation
-        cluster.lost.create(bookie_id, LostBookie(bookie_id, (incarnation,)))
+        cluster.upkeep.lost.create(bookie_id, LostBookie(bookie_id, (incarnation,)))
         assert repaired(rig).exit_status == 0
         cluster.store.delete(layout.lost_key(bookie_id))
     rig.bring_back(bookie_id, disk)
@@ -117,7 +117,7 @@ def lose(rig: Rig, bookie_id: str) -> None:
     rig.lose(bookie_id)
     with Cluster(rig.uri) as cluster:
         incarnation = cluster.bookies()[bookie_id].incarnation
-        cluster.lost.create(bookie_id, LostBookie(bookie_id, (incarnation,)))
+        cluster.upkeep.lost.create(bookie_id, LostBookie(bookie_id, (incarnation,)))
 
 
 def test_where_only_bookies_are_free_that_have_left_a_repair_says_so(rig: Rig) -> None:

@@ -29,7 +29,7 @@ def give_up(rig: Rig, bookie_id: str) -> Any:
     away = rig.lose(bookie_id)
     with Cluster(rig.uri) as cluster:
         record = cluster.bookies()[bookie_id]
-        cluster.lost.create(bookie_id, LostBookie(bookie_id, (record.incarnation,)))
+        cluster.upkeep.lost.create(bookie_id, LostBookie(bookie_id, (record.incarnation,)))
     return away
 
 
@@ -297,7 +297,7 @@ def test_a_ledger_that_is_not_closed_is_left_as_it_is(make_rig: Callable[..., Ri
         wait_until(lambda: len(rig.ledger(handle.ledger_id).fragments) == 2)
         with Cluster(rig.uri) as cluster:
             record = cluster.bookies()[first[0]]
-            cluster.lost.create(first[0], LostBookie(first[0], (record.incarnation,)))
+            cluster.upkeep.lost.create(first[0], LostBookie(first[0], (record.incarnation,)))
         before = rig.ledger(handle.ledger_id)
         report = repaired(rig)
         assert rig.ledger(handle.ledger_id) == before
@@ -392,6 +392,6 @@ def test_a_bookie_that_has_answered_is_not_away_any_more(make_rig: Callable[...,
 
 def _away_since(rig: Rig, bookie_id: str) -> int:
     with Cluster(rig.uri) as cluster:
-        seen = cluster.away.get(bookie_id)
+        seen = cluster.upkeep.away.get(bookie_id)
         assert seen is not None
         return seen.value.since_ms

@@ -179,11 +179,11 @@ def test_a_dry_run_reads_nothing(memory_rig: Rig) -> None:
     report = scrubbed(memory_rig, dry_run=True)
     assert (report.done, report.plan["ledgers"]) == ({}, 1)
     with Cluster(memory_rig.uri) as cluster:
-        assert cluster.reports.get("scrub") is None
+        assert cluster.upkeep.reports.get("scrub") is None
         scrubbed(memory_rig, ledgers=[0])
-        assert cluster.reports.get("scrub") is None
+        assert cluster.upkeep.reports.get("scrub") is None
         scrubbed(memory_rig)
-        assert cluster.reports.get("scrub") is not None
+        assert cluster.upkeep.reports.get("scrub") is not None
 
 
 # --- what cannot be read --------------------------------------------------------------------------

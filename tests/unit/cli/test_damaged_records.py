@@ -47,7 +47,7 @@ def used(small_cluster, numbers: Callable[[int, int], pa.Table]):
     small_cluster.bookie("bookie-6").rename(small_cluster.folder / "away")
     with Cluster(small_cluster.uri) as cluster:
         declare_lost(cluster, "bookie-6")
-        cluster.recoveries.create("1", StuckRecovery(1, 1, None, (), "why", "what", 1))
+        cluster.upkeep.recoveries.create("1", StuckRecovery(1, 1, None, (), "why", "what", 1))
     return small_cluster
 
 

@@ -168,7 +168,7 @@ def test_the_worst_is_told_however_much_is_not_closed(look, small_cluster):
             )
         last = cluster.ledger_ids()[-1]
         stuck = StuckRecovery(last, taken.value.term, 1, (), "why it waits", "what helps", 1)
-        cluster.recoveries.create(str(last), stuck)
+        cluster.upkeep.recoveries.create(str(last), stuck)
     status, found = look()
     assert status == 1
     [(level, message)] = messages(found, f"ledger {last}")

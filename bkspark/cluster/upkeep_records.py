@@ -1,0 +1,36 @@
+"""What upkeep writes down about a cluster, for whoever runs after it and for people who ask."""
+
+from bkspark.cluster.records import Records
+from bkspark.format import layout, report_record
+from bkspark.format import recovery as recovery_format
+from bkspark.format.recovery import AwayBookie, LostBookie, StuckRecovery
+from bkspark.format.report_record import ReportRecord
+from bkspark.metadata.contract import MetadataStore
+
+
+class UpkeepRecords:
+    """The records that tell of bookies and runs, none of them of what a ledger holds.
+
+    Attributes:
+        recoveries: why a ledger could not be recovered, by its id.
+        lost: bookies that an operator declared lost for ever.
+        away: since when a bookie has been silent.
+        reports: what the last run of each verb found.
+    """
+
+    def __init__(self, store: MetadataStore) -> None:
+        self.recoveries: Records[StuckRecovery] = Records(
+            store,
+            lambda name: layout.recovery_key(int(name)),
+            recovery_format.encode_stuck,
+            lambda name, data: recovery_format.decode_stuck(int(name), data),
+        )
+        self.lost: Records[LostBookie] = Records(
+            store, layout.lost_key, recovery_format.encode_lost, recovery_format.decode_lost
+        )
+        self.away: Records[AwayBookie] = Records(
+            store, layout.away_key, recovery_format.encode_away, recovery_format.decode_away
+        )
+        self.reports: Records[ReportRecord] = Records(
+            store, layout.report_key, report_record.encode, report_record.decode
+        )
