@@ -44,6 +44,9 @@ RateOption = Annotated[
 NoLeaseOption = Annotated[
     bool, typer.Option("--no-lease", help="Run also beside another run of this command.")
 ]
+OpenGraceOption = Annotated[
+    float, typer.Option(metavar="SECONDS", help="How long an open ledger must be seen unchanged.")
+]
 SparkOption = Annotated[
     bool, typer.Option("--spark", help="By tasks of a Spark session, not by threads.")
 ]
@@ -217,10 +220,7 @@ def recover(
     is_all: Annotated[
         bool, typer.Option("--all", help="Every ledger whose writer is gone.")
     ] = False,
-    open_grace: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="How long an open ledger must be seen unchanged."),
-    ] = OPEN_GRACE_SECONDS,
+    open_grace: OpenGraceOption = OPEN_GRACE_SECONDS,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
     dry_run: DryRunOption = False,

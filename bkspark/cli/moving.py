@@ -1,11 +1,13 @@
 """The verbs that give places of ledgers to other bookies, on a shell."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from bkspark import verbs
-from bkspark.admin.maintenance import Report
+from bkspark.admin.maintenance import Left, Report
 from bkspark.cli.maintenance import (
     STEP_COLUMNS,
     DryRunOption,
@@ -34,6 +36,10 @@ _LEVELS = (
     Column("disk", "disk_bytes"),
     Column("takes", "takes"),
 )
+
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Though ledgers stand in the way, where others have them.")
+]
 
 
 def add_to_bookie(one: typer.Typer) -> None:
@@ -92,10 +98,7 @@ def rebalance(
 def decommission(
     context: typer.Context,
     bookie_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Which bookies.")],
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Though ledgers stand in the way, where others have them."),
-    ] = False,
+    force: ForceOption = False,
     dry_run: DryRunOption = False,
     max_bytes_per_second: RateOption = None,
     password_file: PasswordFileOption = "",
@@ -111,40 +114,41 @@ def decommission(
     status 1 if something is left.
     """
     session = session_of(context)
-    spark_ = spark_session("bkspark bookie decommission") if spark else None
+    once = partial(
+        verbs.decommission,
+        session.metadata_uri,
+        bookies=bookie_ids,
+        password_file=password_file,
+        password_env=password_env,
+        max_bytes_per_second=max_bytes_per_second,
+        spark=spark_session("bkspark bookie decommission") if spark else None,
+        tell=note,
+    )
 
     def run(*, force: bool = False, dry_run: bool = False) -> Report:
         with progress_bar("places") as progress:
-            return verbs.decommission(
-                session.metadata_uri,
-                bookies=bookie_ids,
-                force=force,
-                dry_run=dry_run,
-                password_file=password_file,
-                password_env=password_env,
-                max_bytes_per_second=max_bytes_per_second,
-                spark=spark_,
-                tell=note,
-                progress=progress,
-            )
+            return once(progress=progress, force=force, dry_run=dry_run)
 
     report = run(dry_run=True)
     if dry_run:
         _show_plan(report, as_json=session.as_json)
         raise typer.Exit(0)
     names = ", ".join(report.plan["bookies"])
+    places = plural(report.plan["places"], "place")
     if names:
-        places = plural(report.plan["places"], "place")
         require_consent(f"Give {places} of {names} to others, and remove them for ever?", yes=yes)
     report = run()
     if report.left and force:
-        subjects = [item.subject for item in report.left]
-        more = f" and {len(subjects) - _SHOWN_MAX:,} more" if len(subjects) > _SHOWN_MAX else ""
-        named = ", ".join(subjects[:_SHOWN_MAX]) + more
-        require_consent(f"Remove {names} all the same, though this is left: {named}?", yes=yes)
+        question = f"Remove {names} all the same, though this is left: {_named(report.left)}?"
+        require_consent(question, yes=yes)
         report = run(force=True)
     show(report, "moved", STEP_COLUMNS, as_json=session.as_json)
     raise typer.Exit(report.exit_status)
+
+
+def _named(left: Sequence[Left]) -> str:
+    more = f" and {len(left) - _SHOWN_MAX:,} more" if len(left) > _SHOWN_MAX else ""
+    return ", ".join(item.subject for item in left[:_SHOWN_MAX]) + more
 
 
 def _show_plan(report: Report, *, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from bkspark.cli.maintenance import (
     LedgersOption,
     LogsOption,
     NoLeaseOption,
+    OpenGraceOption,
     RateOption,
     SparkOption,
     show,
@@ -26,6 +27,11 @@ from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, Session, session_of
 
 WATCH = "--watch"
+
+LostAfterOption = Annotated[
+    float | None,
+    typer.Option(metavar="SECONDS", help="Replace also bookies that are silent for so long."),
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -53,14 +59,8 @@ def repair(
         typer.Option(metavar="[SECONDS]", help="Go on with it, once in so long; 600 if not said."),
     ] = None,
     dry_run: DryRunOption = False,
-    open_grace: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="How long an open ledger must be seen unchanged."),
-    ] = OPEN_GRACE_SECONDS,
-    lost_after: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Replace also bookies that are silent for so long."),
-    ] = None,
+    open_grace: OpenGraceOption = OPEN_GRACE_SECONDS,
+    lost_after: LostAfterOption = None,
     max_bytes_per_second: RateOption = None,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",

@@ -1,4 +1,14 @@
-"""The maintenance verbs as Python calls: the same options and the same report as on a shell."""
+"""The maintenance verbs as Python calls: the same options and the same report as on a shell.
+
+What those have in common that take it:
+    dry_run: only plans, and changes nothing.
+    password, password_file, password_env: of ledgers that have one; others do without.
+    max_bytes_per_second: reads from, and writes to, each bookie no more than that.
+    no_lease: runs also beside another run of this verb.
+    spark: works by tasks of this session, not by threads of this process.
+    tell: told a line about bookies that are waited for.
+    progress: told how many of how many ledgers, copies or places are done.
+"""
 
 from bkspark.verbs.logs import compact
 from bkspark.verbs.places import decommission, rebalance

@@ -36,9 +36,7 @@ def compact(
         target_bytes: payload of a ledger that is large enough; those of up to half are small.
         dry_run: only plans: what would be rewritten, and how much is written for it.
         password, password_file, password_env: of the log, if it has one.
-        max_bytes_per_second: reads no more than that.
-        spark: rewrites each run by a task of this session, not by a thread of this process.
-        progress: told how many of how many ledgers are done.
+        The rest is that of all verbs: ``bkspark.verbs``.
 
     Raises:
         InvalidRequestError: a number is out of range.

@@ -37,12 +37,7 @@ def decommission(
     Args:
         bookies: their ids; one that was removed before is left alone.
         force: removes them though ledgers stand in the way, where others have all of these.
-        dry_run: only plans.
-        password, password_file, password_env: of ledgers that have one; others do without.
-        max_bytes_per_second: reads and writes no more than that of each bookie.
-        spark: copies by tasks of this session, not by threads of this process.
-        tell: told a line about bookies that are waited for.
-        progress: told how many of how many places were given to others.
+        The rest is that of all verbs: ``bkspark.verbs``.
 
     Raises:
         InvalidRequestError: no bookie is named, or one that there never was.
@@ -83,13 +78,8 @@ def rebalance(
 
     Args:
         threshold: how far a bookie may be from the mean, as a fraction of it.
-        dry_run: only plans.
         password, password_file, password_env: of ledgers that have one; others stay where they are.
-        max_bytes_per_second: reads and writes no more than that of each bookie.
-        no_lease: runs also beside another run of this verb.
-        spark: copies by tasks of this session, not by threads of this process.
-        tell: told a line about bookies that are waited for.
-        progress: told how many of how many places were moved.
+        The rest is that of all verbs: ``bkspark.verbs``.
 
     Raises:
         InvalidRequestError: a number is out of range.

@@ -1,5 +1,6 @@
 """What all verbs make of their options."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from bkspark.cluster import arguments
@@ -7,6 +8,10 @@ from bkspark.ledger.recovery.running import Runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def ids_of(ledgers: Iterable[int]) -> list[int]:
+    return [arguments.whole_number("a ledger id", number) for number in ledgers]
 
 
 def rate_of(bytes_per_second: float | None) -> float | None:

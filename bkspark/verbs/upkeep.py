@@ -19,7 +19,7 @@ from bkspark.admin.survey import Survey
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.verbs.running import rate_of, runner_of
+from bkspark.verbs.running import ids_of, rate_of, runner_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,10 +41,7 @@ def audit(
 
     Args:
         logs, ledgers: looks at these only.
-        dry_run: only plans.
-        spark: looks at bookies by tasks of this session, not by threads of this process.
-        tell: told a line about bookies that are waited for.
-        progress: told how many of how many ledgers were looked at.
+        The rest is that of all verbs: ``bkspark.verbs``.
 
     Raises:
         NoSuchLedgerError: there is no such log or ledger.
@@ -54,7 +51,7 @@ def audit(
         return auditing.audit(
             cluster,
             logs=logs,
-            ledgers=[arguments.whole_number("a ledger id", number) for number in ledgers],
+            ledgers=ids_of(ledgers),
             dry_run=dry_run,
             run=runner_of(spark, "audit"),
             tell=tell,
@@ -80,10 +77,7 @@ def collect(
         open_grace: for so long those are left alone; a write that takes longer may be
             refused at its end.
         dry_run: only plans, which looks at what is there and changes nothing.
-        no_lease: runs also beside another run of this verb.
-        spark: works on bookies by tasks of this session, not by threads of this process.
-        tell: told a line about bookies that are waited for.
-        progress: told how many of how many ledgers were freed.
+        The rest is that of all verbs: ``bkspark.verbs``.
 
     Raises:
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
@@ -128,16 +122,10 @@ def repair(
 
     Args:
         logs, ledgers: repairs these only, and recovers none.
-        dry_run: only plans.
         open_grace: as ``recover`` has it.
         lost_after: seconds after which a bookie that stays silent is replaced too, where all that
             it should have is found elsewhere; None for never.
-        password, password_file, password_env: of ledgers that have one; others do without.
-        max_bytes_per_second: reads and writes no more than that of each bookie.
-        no_lease: runs also beside another run of this verb.
-        spark: copies by tasks of this session, not by threads of this process.
-        tell: told a line about bookies that are waited for.
-        progress: told how many of how many places were made good.
+        The rest is that of all verbs: ``bkspark.verbs``.
 
     Raises:
         NoSuchLedgerError: there is no such log or ledger.
@@ -145,30 +133,17 @@ def repair(
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
     arguments.require_number("open_grace", open_grace, hint="give seconds", may_be_0=True)
-    wanted = repairing.Wanted(
-        logs,
-        [arguments.whole_number("a ledger id", number) for number in ledgers],
-        Password(file=password_file, env=password_env, literal=password),
-        rate_of(max_bytes_per_second),
-        lost_after,
-    )
-    run = runner_of(spark, "repair")
+    password_ = Password(file=password_file, env=password_env, literal=password)
+    rate = rate_of(max_bytes_per_second)
+    wanted = repairing.Wanted(logs, ids_of(ledgers), password_, rate, lost_after)
+    how: dict[str, Any] = {"dry_run": dry_run, "run": runner_of(spark, "repair"), "tell": tell}
     uri = arguments.metadata_uri(metadata_uri)
     with Cluster(uri) as cluster, Survey(uri) as survey:
-        work = partial(
-            repairing.repair,
-            cluster,
-            survey,
-            wanted,
-            dry_run=dry_run,
-            run=run,
-            tell=tell,
-            progress=progress,
-        )
+        work = partial(repairing.repair, cluster, survey, wanted, progress=progress, **how)
         if not wanted.is_of_all:
             return work()
         gone = recovering.Wanted(open_grace=open_grace, password=wanted.password)
-        first = _recovery(survey, gone, spark, dry_run=dry_run, run=run, tell=tell)
+        first = _recovery(survey, gone, spark, **how)
         is_wanted = not (no_lease or dry_run)
         recover = partial(lease.alone, cluster, recovering.VERB, first, is_wanted=is_wanted)
         both = partial(recover_and_repair, recover, work)
@@ -196,14 +171,9 @@ def scrub(
     Args:
         logs, ledgers: reads these only.
         sample: so much of the files is read, drawn by chance.
-        dry_run: only plans.
         password, password_file, password_env: of ledgers that have one. Without it what needs
             none is checked of them.
-        max_bytes_per_second: reads no more than that of each bookie.
-        no_lease: runs also beside another run of this verb.
-        spark: reads by tasks of this session, not by threads of this process.
-        tell: told a line about bookies that are waited for.
-        progress: told how many of how many ledgers were read.
+        The rest is that of all verbs: ``bkspark.verbs``.
 
     Raises:
         InvalidRequestError: a number is out of range, or the password cannot be read.
@@ -218,7 +188,7 @@ def scrub(
             cluster,
             wanted,
             logs=logs,
-            ledgers=[arguments.whole_number("a ledger id", number) for number in ledgers],
+            ledgers=ids_of(ledgers),
             dry_run=dry_run,
             run=runner_of(spark, "scrub"),
             tell=tell,
@@ -250,10 +220,7 @@ def recover(
             unchanged for so many seconds, by this verb; the first time it is only remembered.
         dry_run: only plans, and remembers nothing.
         password, password_file, password_env: of ledgers that have one; those with others are left.
-        no_lease: runs also beside another run of this verb.
-        spark: recovers each ledger by a task of this session, not by a thread of this process.
-        tell: told a line about bookies that are waited for before anything is recovered.
-        progress: told how many of how many ledgers are done.
+        The rest is that of all verbs: ``bkspark.verbs``.
 
     Raises:
         InvalidRequestError: a number is out of range.
@@ -262,7 +229,7 @@ def recover(
     """
     arguments.require_number("open_grace", open_grace, hint="give seconds", may_be_0=True)
     wanted = recovering.Wanted(
-        [arguments.whole_number("a ledger id", number) for number in ledgers],
+        ids_of(ledgers),
         open_grace,
         Password(file=password_file, env=password_env, literal=password),
     )

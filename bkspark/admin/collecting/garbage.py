@@ -13,13 +13,13 @@ What a compaction has replaced is dropped, and whoever had set out to read it go
 it is left alone for a while; who takes longer gets an error, and finds the rows in the new ledger.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from bkspark.admin.collecting.freeing import ListLedgers, Weigh
 from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
 from bkspark.admin.collecting.unwanted import Unwantedness
-from bkspark.bookie.contract import Usage
+from bkspark.bookie.contract import BookieAddress, Usage
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
 from bkspark.errors import CorruptDataError, InvalidRequestError
@@ -148,11 +148,7 @@ def plan_collection(
     gone = GoneLedgers(cluster.store)
     garbage |= {i: Garbage(i, Kind.GONE) for i in gone.among(others)}
     where = {address: ids & garbage.keys() for address, ids in present.items()}
-    weights = run([Weigh(address, tuple(sorted(ids))) for address, ids in where.items()])
-    usage: dict[int, Usage] = {}
-    for weighed in weights:
-        for ledger_id, own in weighed.items() if isinstance(weighed, Mapping) else ():
-            usage[ledger_id] = usage.get(ledger_id, Usage()) + own
+    usage = _weighed(run, where)
     return CollectPlan(
         tuple(replace(garbage[i], usage=usage.get(i, Usage())) for i in sorted(garbage)),
         {address.bookie_id: frozenset(ids) for address, ids in where.items()},
@@ -161,3 +157,12 @@ def plan_collection(
         made_before_ms,
         tuple(unwanted),
     )
+
+
+def _weighed(run: Runner, where: Mapping[BookieAddress, Collection[int]]) -> dict[int, Usage]:
+    """What all bookies together have of each of the ledgers that they are listed with."""
+    usage: dict[int, Usage] = {}
+    for weighed in run([Weigh(address, tuple(sorted(ids))) for address, ids in where.items()]):
+        for ledger_id, own in weighed.items() if isinstance(weighed, Mapping) else ():
+            usage[ledger_id] = usage.get(ledger_id, Usage()) + own
+    return usage

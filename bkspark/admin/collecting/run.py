@@ -1,7 +1,8 @@
 """``collect``: plan, carry out, report, and note when it was."""
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from bkspark import environment
 from bkspark.admin.collecting.collection import Collector, Outcome
@@ -60,30 +61,37 @@ def collect(
         made_before_ms=made_before_ms,
         replaced_before_ms=began_ms - int(min(open_grace, READ_GRACE_SECONDS) * 1000),
     )
-    unwanted = [one.row for one in plan.unwanted]
-    rows = {"ledgers": [*(garbage.row for garbage in plan.garbage), *unwanted]}
     if dry_run:
-        return Report(VERB, plan.facts, details=rows)
+        return Report(VERB, plan.facts, details=_rows(plan))
     work = Collector(cluster, plan, runner)
     work.carry_out(progress)
     outcome = work.outcome
-    left = list(_left(plan, outcome, {member.bookie_id for member in cluster.lost_members()}))
-    report = Report(
-        VERB,
-        plan.facts,
-        {"ledgers": outcome.freed, "files": outcome.removed.files, "bytes": outcome.removed.bytes},
-        left,
-        {
-            DELETED: outcome.freed,
-            RECLAIMED: outcome.removed.bytes,
-            FAILED: len({*outcome.owed, *(ledger_id for ledger_id, _ in outcome.problems)}),
-        },
-        rows,
-        summary="some is left, for the next time" if left else "",
-    )
+    report = _report(plan, outcome, {member.bookie_id for member in cluster.lost_members()})
     logger.info("collect: %d ledgers, %d bytes freed", outcome.freed, outcome.removed.bytes)
     note_run(cluster, report, began_ms)
     return report
+
+
+def _rows(plan: CollectPlan) -> dict[str, list[Mapping[str, Any]]]:
+    return {"ledgers": [*(one.row for one in plan.garbage), *(one.row for one in plan.unwanted)]}
+
+
+def _report(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Report:
+    left = list(_left(plan, outcome, lost))
+    removed = outcome.removed
+    return Report(
+        VERB,
+        plan.facts,
+        {"ledgers": outcome.freed, "files": removed.files, "bytes": removed.bytes},
+        left,
+        {
+            DELETED: outcome.freed,
+            RECLAIMED: removed.bytes,
+            FAILED: len({*outcome.owed, *(ledger_id for ledger_id, _ in outcome.problems)}),
+        },
+        _rows(plan),
+        summary="some is left, for the next time" if left else "",
+    )
 
 
 def _left(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Iterator[Left]:
