@@ -8,6 +8,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
+from bkspark.admin.auditing import run as auditing
 from bkspark.admin.auditing.run import gaps_of
 from bkspark.cluster import bookie_client, hang_memory
 from bkspark.cluster.cluster import Cluster
@@ -42,6 +43,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bookie_client, "READ_SECONDS", patience(0.5))
     monkeypatch.setattr(bookie_client, "STORE_SECONDS", patience(0.5))
     monkeypatch.setattr(running, "TELL_SECONDS", 0.05)
+    monkeypatch.setattr(auditing, "SHOWN_TELL_SECONDS", 0.05)
 
 
 @pytest.fixture

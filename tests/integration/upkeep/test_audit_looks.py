@@ -137,8 +137,14 @@ def test_what_a_log_has_let_go_of_is_not_missing(rig: Rig) -> None:
     assert (members(rig, ledger_id)[1], "the ledger was dropped from its log") in found
 
 
-def test_a_journal_of_copies_is_read_record_by_record(make_rig: Callable[..., Rig]) -> None:
-    """Only its own writer fills a journal without leaving anything out."""
+@pytest.mark.parametrize("has_own_end", [False, True])
+def test_a_journal_of_copies_is_read_record_by_record(
+    make_rig: Callable[..., Rig], has_own_end: bool
+) -> None:
+    """Only its own writer fills a journal without leaving anything out.
+
+    Who copies what others wrote may go on with records of its own.
+    """
     rig = make_rig(kind="file")
     ledger_id = written(rig)
     member = rig.ledger(ledger_id).last_fragment.ensemble[0]
@@ -150,9 +156,10 @@ def test_a_journal_of_copies_is_read_record_by_record(make_rig: Callable[..., Ri
         reader = JournalReader(root, name, digester, ledger_id=ledger_id)
         records = [x for x in reader.forwards(reader.stored) if not x.record.is_confirmation]
         rig.replace_file(member.bookie_id, name, None)
-        other = root.open_journal(layout.journal(ledger_id, 2, "f" * 32))
-        for stored in (records[0], records[-1]):
-            encoded = journal.encode(stored.record, digester, stored.messages)
+        other = root.open_journal(name if has_own_end else layout.journal(ledger_id, 2, "f" * 32))
+        copied = replace(records[0].record, token="e" * 32)
+        for record, stored in ((copied, records[0]), (records[-1].record, records[-1])):
+            encoded = journal.encode(record, digester, stored.messages)
             other.append(encoded.frame(0, other.end))
         other.close()
     # A later term than the ledger's own counts for nothing: nobody closed it in that one.
