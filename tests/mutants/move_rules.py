@@ -133,8 +133,8 @@ MUTANTS = (
     Mutant(
         "who is closed to new ledgers gets places",
         BALANCING,
-        " if target.takes else None\n",
-        "\n",
+        "if x.takes and x.level < source.level",
+        "if x.level < source.level",
         (f"{EVEN}::test_who_takes_nothing_gets_nothing_and_may_give", CHANCE),
     ),
     Mutant(

@@ -3,10 +3,11 @@
 The first line names the sizes, the members of the last fragment and where that begins, and other
 bookies that are registered:
 
-    recovery 3/3/2 of a b c [from ENTRY behind d e f] [beside g h] [for a writer]
+    recovery 3/3/2 of a b c [guaranteed] [from ENTRY behind d e f] [beside g h] [for a writer]
 
 ``a shows 0 1-2@0`` is the answer of a member that has the records of entry 0 and of the entries 1
-and 2, where the latter says that 0 is confirmed; ``3!`` is a record whose rows are bad there.
+and 2, where the latter says that 0 is confirmed, and ``1@0/-1`` that not all members have it yet;
+``3!`` is a record whose rows are bad there.
 Behind that may stand why the answer is in doubt, the entry that damage hides (``hidden 0``), or
 what the records say that another member had (``and saw 1 on b``).
 """
@@ -118,7 +119,10 @@ class RecoveryScene:
         words = words[:-3] if writer else words
         if "beside" in words:
             beside = words[words.index("beside") + 1 :]
-        self.ledger = LedgerMetadata(7, quorum, LedgerState.OPEN, 1, WRITER, fragments)
+        self.ledger = LedgerMetadata(
+            *(7, quorum, LedgerState.OPEN, 1, WRITER, fragments),
+            guarantees_write_quorum="guaranteed" in words,
+        )
         self.recovery = LedgerRecovery(Looking(writer_token=writer))
         self._known = tuple(map(member, dict.fromkeys([*names, *behind, *beside])))
         self._asked: dict[str, Any] = {}
@@ -205,13 +209,17 @@ class RecoveryScene:
     def _tail(self, name: str, shown: list[str]) -> MemberTail:
         doubt = _DOUBTS.get(shown[-1])
         records = [self._record(text) for text in shown if text[0].isdigit()]
-        return tail_of(self._index_of(name), records, doubt)
+        is_full = self.ledger.guarantees_write_quorum
+        return tail_of(self._index_of(name), records, doubt, is_full=is_full)
 
     def _record(self, text: str) -> tuple[AddRecord, bool]:
-        ids, _, confirmed = text.rstrip("!").partition("@")
+        ids, _, said = text.rstrip("!").partition("@")
+        confirmed, _, replicated = said.partition("/")
         first, _, last = ids.partition("-")
         quorum = self.ledger.quorum
         record = record_of(quorum, int(first), int(last or first), int(confirmed or -1))
+        if replicated:
+            record = replace(record, stored=(int(replicated) + 1,) * quorum.ensemble_size)
         return record, not text.endswith("!")
 
     def _shown(self, step: Instruction) -> str:

@@ -279,6 +279,14 @@ def test_who_looks_for_a_record_awaits_nothing_else() -> None:
         scene.recovery.receive(Spares(()))
 
 
+def test_who_lets_a_writer_begin_awaits_nothing_else() -> None:
+    scene = RecoveryScene("recovery 2/2/2 of a b for a writer")
+    for line in ("seen", "taken over", "a shows nothing", "b shows nothing", "lost nobody"):
+        scene.receive(line)
+    with pytest.raises(AssertionError):
+        scene.recovery.receive(Consent(is_given=True))
+
+
 def test_who_cannot_close_awaits_the_newest_metadata() -> None:
     scene = RecoveryScene("recovery 1/1/1 of a")
     for line in ("seen", "taken over", "a is silent", "lost nobody"):

@@ -6,6 +6,8 @@ import pytest
 
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.protocol.ledger import adding
+from bkspark.protocol.ledger.adding import PendingAdds
+from bkspark.protocol.ledger.last_copies import gap
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.writing import LedgerWriter
 from bkspark.protocol.ledger.writing_steps import (
@@ -72,3 +74,8 @@ def test_what_lacks_copies_does_not_grow_without_an_end(monkeypatch: pytest.Monk
     (_, end) = writer.receive(Enlisted(None))
     assert isinstance(end, End)
     assert isinstance(end.error, NotEnoughBookiesError)
+
+
+def test_nothing_is_said_to_lack_where_nothing_does() -> None:
+    pending = PendingAdds(Quorum(3, 3, 2))
+    assert gap(ledger_of(Quorum(3, 3, 2), ["a", "b", "c"]), pending) == ""

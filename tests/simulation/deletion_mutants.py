@@ -28,8 +28,8 @@ def deleted_from_below(cluster: Any, name: str) -> list[int]:
     return gone
 
 
-def created_as_the_same(self: LogRecord, *settings: Any) -> LogRecord:
-    return replace(REAL_CREATED(self, *settings), generation=self.generation)
+def created_as_the_same(self: LogRecord, *settings: Any, **more: Any) -> LogRecord:
+    return replace(REAL_CREATED(self, *settings, **more), generation=self.generation)
 
 
 def vacated_and_forgotten(self: LogRecord) -> LogRecord:

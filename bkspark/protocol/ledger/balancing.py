@@ -165,10 +165,8 @@ class _Balance:
             self._loads.values(), key=lambda load: (load.level, load.member.bookie_id)
         )
         for source in reversed(by_level):
-            for target in by_level:
-                if source.level <= target.level:
-                    break
-                number = self._found(source, target) if target.takes else None
+            for target in (x for x in by_level if x.takes and x.level < source.level):
+                number = self._found(source, target)
                 if number is not None:
                     self._apply(number, source.member, target.member)
                     return True

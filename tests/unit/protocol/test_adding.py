@@ -299,3 +299,17 @@ class TestAnyHistory(PendingAddsMachine.TestCase):  # type: ignore[misc]
     settings = settings(
         max_examples=50, stateful_step_count=25, derandomize=True, database=None, deadline=None
     )
+
+
+def test_two_writers_that_differ_only_in_what_is_fully_replicated_are_not_alike() -> None:
+    """Who goes through all states must not take the one for the other."""
+    states = set()
+    for counted in ((), (0,), (0, 1), (0, 1, 2)):
+        pending = PendingAdds(Quorum(3, 3, 1), guarantees_write_quorum=True)
+        pending.push(1)
+        assert pending.lagging is not None
+        for index in counted:
+            pending.count(index, 0, 0)
+        acknowledged(pending)
+        states.add(pending.lagging.state)
+    assert len(states) == 4

@@ -154,3 +154,17 @@ def test_it_gets_better_keeps_all_promises_and_another_plan_has_nothing_to_do(
     mean = mean_level(loads)
     assert sum((x.used - mean) ** 2 for x in later) <= sum((x.used - mean) ** 2 for x in loads)
     assert moves_of(later, then) == []
+
+
+def test_places_of_bookies_that_are_not_weighed_are_left_alone() -> None:
+    fragments = [on(n, 0, 1, 5) for n in range(8)]
+    moves = moves_of(loads_of(fragments, 4), fragments)
+    assert {move.place.member for move in moves} <= set(MEMBERS[:4])
+    assert moves
+
+
+def test_where_the_fullest_may_give_nothing_another_one_does() -> None:
+    """All that the first has lies on the one beside which there is room."""
+    fragments = [*(on(n, 0, 1, 3, size=100) for n in range(4)), on(9, 1, 2, 4, size=10)]
+    moves = moves_of(loads_of(fragments, 5, capacity=1), fragments)
+    assert {move.to for move in moves} <= {MEMBERS[2], MEMBERS[4]}

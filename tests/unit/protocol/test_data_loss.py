@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.protocol.log.data_loss import LogGeneration, data_loss, truncated
+from bkspark.protocol.log.data_loss import LogGeneration, MovedError, data_loss, truncated
 
 from .test_log import LOG
 
@@ -38,3 +38,10 @@ def test_all_of_an_earlier_generation_was_let_go_of(now: object) -> None:
 
 def test_where_only_the_first_offset_is_known() -> None:
     assert "so offset 3 cannot be read" in str(truncated("events", 12, 3))
+
+
+def test_what_lies_in_another_ledger_now_is_read_again_there() -> None:
+    error = data_loss(WANTED, CUT, 12, 15, 99)
+    assert isinstance(error, MovedError)
+    assert "was compacted, and the old ledger collected" in str(error)
+    assert "all offsets are what they were" in str(error)

@@ -1,5 +1,7 @@
 """Where the rows of an attempt are, and a record that has none."""
 
+from dataclasses import replace
+
 import pytest
 
 from bkspark.protocol.ledger.quorum import Quorum
@@ -83,3 +85,21 @@ def test_which_record_ends_later() -> None:
     assert later(one, other) is later(other, one) is other
     assert later(None, one) is later(one, None) is one
     assert later(None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("stored", "fully"), [((), -1), ((-1, 3, 3), -1), ((2, 3, 4), 1), ((7, 8, 9), 5)]
+)
+def test_what_all_members_had_when_it_was_written(stored: tuple[int, ...], fully: int) -> None:
+    """It is never more than what is confirmed."""
+    said = confirmation(
+        *(),
+        ledger_id=7,
+        term=2,
+        token="a" * 32,
+        last_add_confirmed=5,
+        length_bytes=99,
+        quorum=Quorum(3, 3, 2),
+        transactions={},
+    )
+    assert replace(said, stored=stored).last_add_fully_replicated == fully

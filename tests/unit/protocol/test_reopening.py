@@ -147,3 +147,8 @@ def test_an_entry_that_was_recovered_never_changes_its_owner(
         assert metadata.term == writer + 1
         found = owners_of(metadata, len(owned) + left_over)
         assert found == [[t] for t in owned] + [[metadata.term]] * left_over
+
+
+def test_no_fragment_is_older_than_its_records() -> None:
+    with pytest.raises(InvalidRequestError, match="older than its records"):
+        replace(FIRST.last_fragment, owner=FIRST.last_fragment.term + 1)
