@@ -12,11 +12,14 @@ from random import Random
 import pyarrow as pa
 
 from bkspark.admin.auditing.run import dropped_ledgers
+from bkspark.admin.collecting.run import collect
 from bkspark.admin.draining.run import Wanted as Decommission
 from bkspark.admin.draining.run import decommission
 from bkspark.admin.repairing.plan import RepairPlan, Step
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.repairing.run import Wanted, repair
+from bkspark.admin.scrubbing.run import Wanted as Scrubbed
+from bkspark.admin.scrubbing.run import scrub
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -319,6 +322,26 @@ class Clients:
             self._scheduler.note(f"has emptied {report.done}, left are {report.left}")
             if is_last and is_removed == bool(report.left):
                 raise Violation(f"{bookie_id} is removed: {is_removed}; left: {report.left}")
+
+        return self.start(name, work, delays)
+
+    def collect(self, name: str, *, delays: Sequence[int] = _DELAYS) -> Task:
+        """Free what nobody wants, as far as bookies answer."""
+
+        def work() -> None:
+            with Cluster(self._uri) as cluster:
+                report = collect(cluster, open_grace=0.0, run=partial(run_all, self._scheduler))
+            self._scheduler.note(f"has freed {report.done}, left are {report.left}")
+
+        return self.start(name, work, delays)
+
+    def scrub(self, name: str, *, delays: Sequence[int] = _DELAYS) -> Task:
+        """Read every byte, and mark what is damaged."""
+
+        def work() -> None:
+            with Cluster(self._uri) as cluster:
+                report = scrub(cluster, Scrubbed(), run=partial(run_all, self._scheduler))
+            self._scheduler.note(f"has read {report.done}, left are {report.left}")
 
         return self.start(name, work, delays)
 

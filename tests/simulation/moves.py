@@ -61,7 +61,9 @@ def require_repair(
         for old, new in _pairs(one, other)
         if old != new
     ]
-    if len(changed) != 1:
+    if not changed and before.left < after.left:
+        return
+    if len(changed) != 1 or before.left != after.left:
         raise Violation(f"a repair changes {changed} at once (I5)")
     first, old, new = changed[0]
     ledger.replaced.add((first, old))

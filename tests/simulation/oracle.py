@@ -29,8 +29,10 @@ from tests.simulation.moves import (
     require_whole,
 )
 from tests.simulation.scheduler import Violation
+from tests.simulation.upkeep_watch import removed, require_left, require_tidy
 
 OPEN, CLOSED = LedgerState.OPEN, LedgerState.CLOSED
+REMOVALS = frozenset({"remove_folder", "delete"})
 _KEY = re.compile(r"ledgers/([0-9a-f]{16})")
 
 
@@ -117,6 +119,8 @@ class Oracle:
         elif call in ("put_new", "append", "finish", "open_journal", "sync"):
             self._look_at(step, process, place, name)
             self._fences.made(step, process, place, name)
+        elif call in REMOVALS:
+            removed(self.ledgers, self._digester, place, self._places[place])
         elif call == "size":
             self._note_post_check(step, process, place, name, result)
         elif call == "list" and name.endswith("/journal"):
@@ -178,6 +182,10 @@ class Oracle:
     def require_whole(self, ledger_id: int) -> None:
         """A repair has left nothing to do: everybody has all that he should."""
         require_whole(self.ledgers[ledger_id], self._places, self._digester)
+
+    def require_tidy(self, ledger_id: int) -> None:
+        """A collection behind which nothing happens has left nothing where a ledger has left."""
+        require_tidy(self.ledgers[ledger_id].metadata, self._places)
 
     # --- what appears on disks -------------------------------------------------------------
 
@@ -306,6 +314,7 @@ class Oracle:
             return
         require_legal_move(before, after)
         require_fragments(before, after)
+        require_left(before, after)
         self._require_copies(ledger, 0, ledger.acked, "acked", "I2")
         if after.guarantees_write_quorum and before.last_fragment != after.last_fragment:
             end = after.last_fragment.first_entry_id - 1

@@ -30,11 +30,14 @@ from tests.simulation.scheduler import Violation
 
 _QUORUMS = ((3, 3, 2), (3, 3, 2), (2, 2, 2), (3, 2, 2), (2, 2, 1), (3, 3, 3), (4, 3, 2), (3, 2, 1))
 _BATCH_SHARE = 0.2
+_SCRUB_SHARE = 0.3
 _DELETED_SHARE = 0.05
 _WRITE_QUORUM_SHARE = 0.3
 _CROWD_SHARE = 0.25
 _CROWD_LOOKS = 6
 _CROWD_DELAYS = (10, 30, 60, 90)
+_UPKEEP_SPARES_MAX = 4
+_UPKEEP_DELAYS = (100, 200, 250, 300, 400, 500, 700)
 _REPAIR_DELAYS = (100, 200, 300, 500)
 _EMPTIED_SHARE = 0.6
 _ENTRY_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8)
@@ -59,6 +62,7 @@ def run_schedule(
     checks_reasons: bool = True,
     repairs: bool = False,
     moves: bool = False,
+    upkeep: bool = False,
     **losses: bool,
 ) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised.
@@ -66,23 +70,34 @@ def run_schedule(
     Args:
         repairs: whether missing copies are made again, meanwhile and at the end.
         moves: whether places are given to other bookies, and bookies are emptied.
+        upkeep: whether both are, and there are scrubs and collections too, meanwhile and at the
+            end.
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = Oracle(URI, checks_reasons=checks_reasons)
-    return outcome_of(_Run(seed, oracle, repairs=repairs, moves=moves, **losses))
+    kinds = {"repairs": repairs or upkeep, "moves": moves or upkeep, "upkeep": upkeep}
+    return outcome_of(_Run(seed, oracle, **kinds, **losses))
 
 
 class _Run(Run[Oracle]):
     """A cluster with a ledger or two, and the clients of them."""
 
     def __init__(
-        self, seed: int, oracle: Oracle, *, repairs: bool, moves: bool, **losses: bool
+        self,
+        seed: int,
+        oracle: Oracle,
+        *,
+        repairs: bool,
+        moves: bool,
+        upkeep: bool,
+        **losses: bool,
     ) -> None:
         random = Random(seed)
-        self._repairs = repairs
-        self._moves = moves
+        self._repairs, self._moves, self._upkeep = repairs, moves, upkeep
         quorum = Quorum(*random.choice(_QUORUMS))
         shape = Shape(quorum, _LENGTHS, _CHANGES_MAX, steps_max=_STEPS_MAX, **losses)
+        if upkeep:
+            shape = replace(shape, spares_max=_UPKEEP_SPARES_MAX, steps_max=2 * _STEPS_MAX)
         own = Random(f"misfortune {seed}")
         self._has_misfortune = shape.loses_files and own.random() < _MISFORTUNE_SHARE
         if self._has_misfortune:
@@ -150,6 +165,16 @@ class _Run(Run[Oracle]):
                 self._clients.decommission(f"decommission-{number + 1}", bookie_id, delays=delays)
             else:
                 self._clients.move(f"move-{number + 1}", ledger_id, delays=delays)
+        if self._upkeep:
+            self._start_upkeep(own)
+
+    def _start_upkeep(self, own: Random) -> None:
+        """Collections and scrubs beside repairs."""
+        for number in range(own.choice((1, 1, 2, 3))):
+            delays = (own.choice(_UPKEEP_DELAYS),)
+            self._clients.collect(f"collection-{number + 1}", delays=delays)
+        if own.random() < _SCRUB_SHARE:
+            self._clients.scrub("scrub", delays=(own.choice(_UPKEEP_DELAYS),))
 
     def _start_misfortune(self, ledger_id: int) -> None:
         """One bookie falls behind, and then one that did not goes back in time."""
@@ -208,6 +233,10 @@ class _Run(Run[Oracle]):
             bookie_id = Random(f"last {self.seed}").choice(sorted(self.storage.disks.urls))
             self._clients.decommission("last-decommission", bookie_id, is_last=True, delays=(0,))
             self.scheduler.run()
+        if self._upkeep:
+            self._clients.collect("last-collection", delays=(0,))
+            self.scheduler.run()
+            self.oracle.require_tidy(ledger_id)
         return has_all
 
     def _make_target(self) -> BatchTarget:

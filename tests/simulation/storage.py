@@ -26,14 +26,14 @@ from tests.simulation.faults import (
     Chance,
     Kind,
 )
-from tests.simulation.oracle import Oracle
+from tests.simulation.oracle import REMOVALS, Oracle
 from tests.simulation.scheduler import Process, Scheduler
 
 T = TypeVar("T")
 
 _PAUSE_STEPS = (5, 20, 80, 300)
 _DOWN_STEPS = (10, 40, 150)
-UNEVENTFUL = ("bookies", "cluster", "lost", "recoveries")
+UNEVENTFUL = ("bookies", "cluster", "lost", "recoveries", "reports", "damaged")
 _SEARCHES = ("main", "LookUp")
 """Tasks that list journals in search of a record, or to read them."""
 
@@ -191,7 +191,7 @@ class Storage(StorageFaults):
         half_effect: Callable[[], None] | None,
     ) -> None:
         """The part of a failing operation that takes effect."""
-        if call not in _WRITES:
+        if call not in _WRITES and (call not in REMOVALS or place == METADATA):
             return
         if kind in AFTER:
             effect()

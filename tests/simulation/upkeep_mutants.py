@@ -1,0 +1,82 @@
+"""Single rules of freeing what nobody wants, broken in the real code."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from bkspark.admin.collecting import collection, letting_go, unwanted
+from bkspark.protocol.ledger import deletion, leaving
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+
+from .mutants import Change, nothing, put_without_version
+
+
+def unchanged(ledger: LedgerMetadata, _members: object) -> LedgerMetadata:
+    return ledger
+
+
+def only_these(ledger: LedgerMetadata, members: Collection[Member]) -> LedgerMetadata:
+    return replace(ledger, left=frozenset(members))
+
+
+def whoever_has_any(ledger: LedgerMetadata, holders: Collection[Member], _free: object) -> Any:
+    return set(holders) if ledger.state is LedgerState.CLOSED else set()
+
+
+def of_any_state(ledger: LedgerMetadata, holders: Collection[Member], _free: object) -> Any:
+    return set(holders) - deletion.members_of(ledger)
+
+
+def nobody(*_: object) -> set[str]:
+    return set()
+
+
+def all_listed(listed: Collection[str], _named: object) -> set[str]:
+    return set(listed)
+
+
+def also_of_open_ones(self: Any, ledgers: Any) -> Any:
+    """Bookies are asked about ledgers that are not closed as well."""
+    cluster = self._cluster
+    return REAL_FOUND(self, [one.value for one in map(cluster.ledger, cluster.ledger_ids())])
+
+
+def remembering(self: Any, cluster: Any, *args: Any) -> None:
+    REAL_INIT(self, cluster, *args)
+    self._cluster = cluster
+
+
+def deleted_at_once(cluster: Any, ledger_id: int) -> bool:
+    """What is deleted is freed and its record removed, before it says so."""
+    del cluster, ledger_id
+    return True
+
+
+REAL_FOUND, REAL_INIT = unwanted.Unwantedness.found, unwanted.Unwantedness.__init__
+
+UNCHECKED: Change = (LedgerMetadata, "_check_fragments", nothing)
+
+UPKEEP_MUTANTS: dict[str, tuple[Change, ...]] = {
+    "copies go before the record says who has left": ((letting_go, "left_by", unchanged),),
+    "copies go that a fragment names": (
+        (letting_go, "left_by", unchanged),
+        (letting_go, "leavers", whoever_has_any),
+        (unwanted, "leavers", whoever_has_any),
+    ),
+    "copies of ledgers that are not closed go": (
+        (letting_go, "left_by", unchanged),
+        (letting_go, "leavers", of_any_state),
+        (unwanted, "leavers", of_any_state),
+        (unwanted.Unwantedness, "__init__", remembering),
+        (unwanted.Unwantedness, "found", also_of_open_ones),
+    ),
+    "who has left is given a place": ((leaving, "barred", nobody), UNCHECKED),
+    "who has left is forgotten": ((letting_go, "left_by", only_these),),
+    "who has left is put over whatever the record says": (
+        (letting_go.Records, "_put", put_without_version),
+        UNCHECKED,
+    ),
+}
+LOSSES_MUTANTS: dict[str, tuple[Change, ...]] = {
+    "entry logs go that a bookie itself does not name": ((unwanted, "unnamed", all_listed),),
+}

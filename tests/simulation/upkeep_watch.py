@@ -1,0 +1,83 @@
+"""What may be removed from disks, by whomever, and what a ledger's record may say of who has left.
+
+Rule: of a ledger that is not closed nothing goes; of one that is closed all that a bookie has goes
+once the record says that it has left, and entry logs that no group of it names (R12, RB-30).
+Who has left stays so, and has no place.
+"""
+
+from collections.abc import Mapping
+
+from bkspark.format import journal, layout
+from bkspark.format.digest import Digester
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from tests.simulation.damage import NAME
+from tests.simulation.known import Copy, Ledger, Place
+from tests.simulation.scheduler import Violation
+
+
+def require_left(before: LedgerMetadata, after: LedgerMetadata) -> None:
+    """Nobody who has left is forgotten, or has a place."""
+    if not before.left <= after.left:
+        raise Violation(f"{before.left - after.left} had left, and that is forgotten (RB-30)")
+    for fragment in after.fragments:
+        named = after.left.intersection(fragment.ensemble)
+        if named:
+            raise Violation(f"{named} had left, and gets a place (RB-30)")
+
+
+def removed(
+    ledgers: Mapping[int, Ledger], digester: Digester, bookie_id: str, place: Place
+) -> None:
+    """Note what is gone from a disk that was there a step ago, and ask whether it might go."""
+    member = Member(bookie_id, place.incarnation)
+    for name in sorted(place.names.keys() - place.disk.files.keys()):
+        data = place.names.pop(name)
+        place.withheld.pop(name, None)
+        match = NAME.fullmatch(name)
+        if match is None:
+            continue
+        ledger = ledgers.get(int(match[1], 16))
+        if ledger is None:
+            raise Violation(f"{name} is removed from {bookie_id}, of a ledger never made (R11)")
+        if ledger.metadata.state is not LedgerState.DELETING and name not in place.damaged:
+            _require_unwanted(ledger, member, name, match[2], match[3])
+        gone = _copies(ledger, digester, match[2], match[3], data)
+        ledger.copies -= {(copy, bookie_id, place.incarnation) for copy in gone}
+
+
+def require_tidy(ledger: LedgerMetadata, places: Mapping[str, Place]) -> None:
+    """Nothing of the ledger is where it has left."""
+    folder = f"{layout.ledger_folder(ledger.ledger_id)}/"
+    for bookie_id, place in places.items():
+        files = place.disk.files
+        if Member(bookie_id, place.incarnation) in ledger.left and layout.COOKIE in files:
+            names = [name for name in files if name.startswith(folder)]
+            if names:
+                raise Violation(f"{names} stay on {bookie_id}, which has left (I9)")
+
+
+def _require_unwanted(ledger: Ledger, member: Member, name: str, folder: str, last: str) -> None:
+    metadata, who = ledger.metadata, member.bookie_id
+    if metadata.state is not LedgerState.CLOSED:
+        raise Violation(f"{name} is removed from {who}, it is {metadata.state.value} (R12)")
+    if all(member not in fragment.ensemble for fragment in metadata.fragments):
+        if member not in metadata.left:
+            raise Violation(f"{name} is removed from {who}, which has not left yet (RB-30)")
+        return
+    end = metadata.last_entry_id or 0
+    live = [record for record in ledger.groups.values() if record.first_entry_id <= end]
+    logs = [log for one in live for attempt in one.attempts for log in attempt.entry_logs]
+    if folder != "entries" or last in {f"{log.attempt_id}-{log.stripe}.arrow" for log in logs}:
+        raise Violation(f"{name} is removed from {who}, which has a place (R12)")
+
+
+def _copies(ledger: Ledger, digester: Digester, folder: str, last: str, data: bytes) -> set[Copy]:
+    """What was in the file."""
+    if folder == "entries":
+        attempt, _, stripe = last.removesuffix(".arrow").rpartition("-")
+        return {("log", attempt, stripe)}
+    if folder != "journal":
+        return set()
+    frames = journal.decode_journal(data, digester, ledger_id=ledger.metadata.ledger_id).frames
+    firsts = {str(one.record.first_entry_id) for one in frames if not one.record.is_confirmation}
+    return {copy for copy, *_ in ledger.copies if copy[0] != "log" and copy[1] in firsts}
