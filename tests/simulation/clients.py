@@ -18,7 +18,7 @@ from bkspark.admin.draining.run import decommission
 from bkspark.admin.repairing.plan import RepairPlan, Step
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.repairing.run import Wanted, repair
-from bkspark.admin.scrubbing.run import Wanted as Scrubbed
+from bkspark.admin.scrubbing.plan import Wanted as Scrubbed
 from bkspark.admin.scrubbing.run import scrub
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
@@ -339,8 +339,8 @@ class Clients:
         """Read every byte, and mark what is damaged."""
 
         def work() -> None:
-            with Cluster(self._uri) as cluster:
-                report = scrub(cluster, Scrubbed(), run=partial(run_all, self._scheduler))
+            with Survey(self._uri) as survey:
+                report = scrub(survey, Scrubbed(), run=partial(run_all, self._scheduler))
             self._scheduler.note(f"has read {report.done}, left are {report.left}")
 
         return self.start(name, work, delays)

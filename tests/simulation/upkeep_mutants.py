@@ -4,11 +4,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from bkspark.admin.collecting import collection, letting_go, unwanted
+from bkspark.admin.collecting import letting_go, unwanted
 from bkspark.protocol.ledger import deletion, leaving
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
-from .mutants import Change, nothing, put_without_version
+from .mutants import Change, nothing
 
 
 def unchanged(ledger: LedgerMetadata, _members: object) -> LedgerMetadata:
@@ -31,10 +31,6 @@ def nobody(*_: object) -> set[str]:
     return set()
 
 
-def all_listed(listed: Collection[str], _named: object) -> set[str]:
-    return set(listed)
-
-
 def also_of_open_ones(self: Any, ledgers: Any) -> Any:
     """Bookies are asked about ledgers that are not closed as well."""
     cluster = self._cluster
@@ -44,12 +40,6 @@ def also_of_open_ones(self: Any, ledgers: Any) -> Any:
 def remembering(self: Any, cluster: Any, *args: Any) -> None:
     REAL_INIT(self, cluster, *args)
     self._cluster = cluster
-
-
-def deleted_at_once(cluster: Any, ledger_id: int) -> bool:
-    """What is deleted is freed and its record removed, before it says so."""
-    del cluster, ledger_id
-    return True
 
 
 REAL_FOUND, REAL_INIT = unwanted.Unwantedness.found, unwanted.Unwantedness.__init__
@@ -72,11 +62,4 @@ UPKEEP_MUTANTS: dict[str, tuple[Change, ...]] = {
     ),
     "who has left is given a place": ((leaving, "barred", nobody), UNCHECKED),
     "who has left is forgotten": ((letting_go, "left_by", only_these),),
-    "who has left is put over whatever the record says": (
-        (letting_go.Records, "_put", put_without_version),
-        UNCHECKED,
-    ),
-}
-LOSSES_MUTANTS: dict[str, tuple[Change, ...]] = {
-    "entry logs go that a bookie itself does not name": ((unwanted, "unnamed", all_listed),),
 }

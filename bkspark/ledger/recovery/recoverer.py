@@ -14,7 +14,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
-from bkspark.errors import BookKeeperError, LedgerClosedError
+from bkspark.errors import BookKeeperError, LedgerClosedError, NoSuchLedgerError
 from bkspark.format.recovery import StuckRecovery
 from bkspark.ledger.journals.journal_folder import journals_of
 from bkspark.ledger.recovery import fencing, write_back
@@ -115,7 +115,8 @@ class Recoverer:
         )  # a wrong password must not fence anybody
         update, token = self._cluster.ledgers.update, environment.token()
         try:
-            self._ledger = update(str(self._ledger_id), partial(_taken_over, token)).value
+            taken_over = partial(_taken_over, token)
+            self._ledger = update(str(self._ledger_id), self._of_one(taken_over)).value
         except LedgerClosedError:
             return self._look()
         self._known = self._cluster.addresses()
@@ -125,9 +126,22 @@ class Recoverer:
         """Step 5: one CAS."""
         update = self._cluster.ledgers.update
         try:
-            return steps.Closed(update(str(self._ledger_id), partial(_applied, close)).value)
+            applied = self._of_one(close.applied_to)
+            return steps.Closed(update(str(self._ledger_id), applied).value)
         except steps.DisplacedError as error:
             return steps.Displaced(str(error.args[0]))
+
+    def _of_one(
+        self, change: Callable[[LedgerMetadata], LedgerMetadata]
+    ) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
+        """``change`` of a record that may be gone: its ledger was deleted and collected since."""
+
+        def changed(metadata: LedgerMetadata | None) -> LedgerMetadata:
+            if metadata is None:
+                raise NoSuchLedgerError(f"there is no ledger {self._ledger_id} any more")
+            return change(metadata)
+
+        return changed
 
     def _spares(self, wanted: steps.ChooseSpares) -> steps.Event:
         self._known |= self._cluster.addresses()
@@ -169,12 +183,6 @@ class Recoverer:
             self.note.warn(f"the reason could not be stored for `bkspark status`: {problem}")
 
 
-def _taken_over(token: str, metadata: LedgerMetadata | None) -> LedgerMetadata:
-    assert metadata is not None
+def _taken_over(token: str, metadata: LedgerMetadata) -> LedgerMetadata:
     is_own = metadata.state is LedgerState.IN_RECOVERY and metadata.token == token
     return metadata if is_own else metadata.in_recovery(token)
-
-
-def _applied(close: steps.Close, metadata: LedgerMetadata | None) -> LedgerMetadata:
-    assert metadata is not None
-    return close.applied_to(metadata)

@@ -9,6 +9,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import LedgerFencedError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.log.batch.commit import abort
+from bkspark.testing.faulty_cluster import Operation, no_fault
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import Rig, partitions_of
 
@@ -92,3 +93,30 @@ def test_an_id_is_noted_before_its_record_goes(rig: Rig) -> None:
         collected(rig)
     changes = [op.name for op in rig.faults.trace if op.call in ("put", "delete")]
     assert changes[:2] == [layout.gone_key(0), layout.ledger_key(ledger_id)]
+
+
+@pytest.mark.parametrize("change", ["takeover", "close"])
+def test_a_recovery_beside_a_deletion_and_its_collection_says_that_there_is_no_ledger(
+    rig: Rig, change: str
+) -> None:
+    """They come between its look at the record and its compare-and-set."""
+    with BookKeeper(rig.uri) as keeper:
+        handle = keeper.create_ledger(settings=SILENT)
+        handle.append(b"first")
+        handle.release()
+        puts = 0
+
+        def decide(_number: int, op: Operation) -> None:
+            nonlocal puts
+            if (op.call, op.name) == ("put", layout.ledger_key(handle.ledger_id)):
+                puts += 1
+                if puts == (1 if change == "takeover" else 2):
+                    rig.faults.decide = no_fault
+                    keeper.delete_ledger(handle.ledger_id)
+                    collected(rig)
+
+        with rig.faults.installed(), BookKeeper(rig.uri) as other:
+            rig.faults.decide = decide
+            with pytest.raises(NoSuchLedgerError, match="any more"):
+                other.recover_ledger(handle.ledger_id)
+    assert files_of(rig, handle.ledger_id) == []
