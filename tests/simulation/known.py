@@ -4,6 +4,7 @@ Rule: where a copy must be follows from the metadata and the sizes of the quorum
 worked out here once more, not with the functions of the client.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from bkspark.bookie.memory import MemoryDisk
@@ -110,6 +111,18 @@ class Ledger:
                 placed.append((("log", log.attempt_id, str(log.stripe)), members(log.stripe)))
                 placed.append((("record", str(first)), members(log.stripe)))
         return placed
+
+    def good_and_lost(
+        self, copy: Copy, members: Collection[tuple[str, str]], lost: Collection[tuple[str, str]]
+    ) -> tuple[int, int]:
+        """How many of ``members`` have a good copy, and how many have lost it, or all.
+
+        Args:
+            lost: members whose disks are gone.
+        """
+        kept = [one for one in members if one not in lost and (copy, *one) not in self.cut]
+        good = sum((copy, *one) in self.copies for one in kept)
+        return good, len(members) - len(kept)
 
 
 def stripe_count(ensemble_size: int, write_quorum_size: int) -> int:

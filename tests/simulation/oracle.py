@@ -7,6 +7,7 @@ The rules are those that ``bkspark/protocol/README.md`` says it asks for, by num
 """
 
 import re
+from collections.abc import Set
 
 import pyarrow as pa
 
@@ -183,9 +184,9 @@ class Oracle:
         """A repair has left nothing to do: everybody has all that he should."""
         require_whole(self.ledgers[ledger_id], self._places, self._digester)
 
-    def require_tidy(self, ledger_id: int) -> None:
-        """A collection behind which nothing happens has left nothing where a ledger has left."""
-        require_tidy(self.ledgers[ledger_id].metadata, self._places)
+    def require_tidy(self, ledger_id: int, registered: Set[str]) -> None:
+        """A last collection has left nothing of it on bookies of the cluster that have left it."""
+        require_tidy(self.ledgers[ledger_id].metadata, self._places, registered)
 
     # --- what appears on disks -------------------------------------------------------------
 
@@ -367,13 +368,7 @@ class Oracle:
             if record is None:
                 raise Violation(f"entry {entry_id} is {why} and was never written ({rule})")
             for copy, members in ledger.placed(record):
-                kept = [
-                    member
-                    for member in members
-                    if member not in self._lost and (copy, *member) not in ledger.cut
-                ]
-                lost = len(members) - len(kept)
-                good = sum((copy, *member) in ledger.copies for member in kept)
+                good, lost = ledger.good_and_lost(copy, members, self._lost)
                 if good < needed - lost:
                     raise Violation(
                         f"entry {entry_id} is {why}, but {copy} is on {good} bookies of "

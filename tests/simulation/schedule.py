@@ -236,7 +236,8 @@ class _Run(Run[Oracle]):
         if self._upkeep:
             self._clients.collect("last-collection", delays=(0,))
             self.scheduler.run()
-            self.oracle.require_tidy(ledger_id)
+            with Cluster(URI) as cluster:
+                self.oracle.require_tidy(ledger_id, cluster.bookies().keys())
         return has_all
 
     def _make_target(self) -> BatchTarget:

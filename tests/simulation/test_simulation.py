@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -130,10 +131,10 @@ def test_who_ends_it_is_told_what_was_run(
     assert re.match(r"[1-9]\d* schedules, .* 0 violations, ", out)
 
 
-def digests(hash_seed: int) -> str:
+def digests(hash_seed: int, options: Mapping[str, bool]) -> str:
     script = (
         "from tests.simulation.schedule import run_schedule\n"
-        "print([run_schedule(seed).digest for seed in range(40)])"
+        f"print([run_schedule(seed, **{options}).digest for seed in range(40)])"
     )
     environment = os.environ | {"PYTHONHASHSEED": str(hash_seed)}
     done = subprocess.run(
@@ -147,9 +148,10 @@ def digests(hash_seed: int) -> str:
     return done.stdout
 
 
-def test_equal_seeds_make_equal_steps_in_any_process() -> None:
-    here = str([run_schedule(seed).digest for seed in range(40)])
-    assert digests(1).strip() == digests(2).strip() == here
+@pytest.mark.parametrize("options", always([{}], [{}, {"upkeep": True, "loses_files": True}]))
+def test_equal_seeds_make_equal_steps_in_any_process(options: Mapping[str, bool]) -> None:
+    here = str([run_schedule(seed, **options).digest for seed in range(40)])
+    assert digests(1, options).strip() == digests(2, options).strip() == here
 
 
 def test_other_seeds_make_other_steps() -> None:

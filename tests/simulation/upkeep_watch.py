@@ -5,7 +5,7 @@ once the record says that it has left, and entry logs that no group of it names 
 Who has left stays so, and has no place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
@@ -45,10 +45,11 @@ def removed(
         ledger.copies -= {(copy, bookie_id, place.incarnation) for copy in gone}
 
 
-def require_tidy(ledger: LedgerMetadata, places: Mapping[str, Place]) -> None:
-    """Nothing of the ledger is where it has left."""
+def require_tidy(ledger: LedgerMetadata, places: Mapping[str, Place], registered: Set[str]) -> None:
+    """Nothing of the ledger is where it has left, of bookies that are of the cluster still."""
     folder = f"{layout.ledger_folder(ledger.ledger_id)}/"
-    for bookie_id, place in places.items():
+    for bookie_id in sorted(registered & places.keys()):
+        place = places[bookie_id]
         files = place.disk.files
         if Member(bookie_id, place.incarnation) in ledger.left and layout.COOKIE in files:
             names = [name for name in files if name.startswith(folder)]
@@ -60,15 +61,15 @@ def _require_unwanted(ledger: Ledger, member: Member, name: str, folder: str, la
     metadata, who = ledger.metadata, member.bookie_id
     if metadata.state is not LedgerState.CLOSED:
         raise Violation(f"{name} is removed from {who}, it is {metadata.state.value} (R12)")
-    if all(member not in fragment.ensemble for fragment in metadata.fragments):
-        if member not in metadata.left:
-            raise Violation(f"{name} is removed from {who}, which has not left yet (RB-30)")
-        return
     end = metadata.last_entry_id or 0
     live = [record for record in ledger.groups.values() if record.first_entry_id <= end]
     logs = [log for one in live for attempt in one.attempts for log in attempt.entry_logs]
-    if folder != "entries" or last in {f"{log.attempt_id}-{log.stripe}.arrow" for log in logs}:
+    if folder == "entries" and last not in {f"{x.attempt_id}-{x.stripe}.arrow" for x in logs}:
+        return
+    if any(member in fragment.ensemble for fragment in metadata.fragments):
         raise Violation(f"{name} is removed from {who}, which has a place (R12)")
+    if member not in metadata.left:
+        raise Violation(f"{name} is removed from {who}, which has not left yet (RB-30)")
 
 
 def _copies(ledger: Ledger, digester: Digester, folder: str, last: str, data: bytes) -> set[Copy]:

@@ -157,21 +157,21 @@ class Audit:
 
     def _look_for_unnamed_files(self, seen: _Seen) -> None:
         """Where a bookie lacks records that name files, let others say which they are."""
-        lacking = {
+        lacking = [
             (member, ledger_id)
             for (member, ledger_id), holding in seen.holdings.items()
             if holding.lacks and not self._is_inline(seen, ledger_id)
-        }
+        ]
         if not lacking:
             return
         sources: dict[Member, list[LedgerMetadata]] = {}
-        for ledger_id in {ledger_id for _, ledger_id in lacking}:
+        for ledger_id in dict.fromkeys(ledger_id for _, ledger_id in lacking):
             for member in _whole_members(seen, ledger_id):
                 sources.setdefault(member, []).append(seen.audited[ledger_id])
-        named: dict[int, set[PlacedLog]] = {}
+        named: dict[int, dict[PlacedLog, None]] = {}
         for files in self._run([NameFiles(a, tuple(ls)) for a, ls in self._at(sources)]):
             for ledger_id, logs in files.items() if isinstance(files, dict) else ():
-                named.setdefault(ledger_id, set()).update(logs)
+                named.setdefault(ledger_id, {}).update(dict.fromkeys(logs))
         targets: dict[Member, list[LedgerMetadata]] = {}
         for member, ledger_id in lacking:
             if ledger_id in named:

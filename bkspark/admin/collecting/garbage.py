@@ -141,7 +141,7 @@ def plan_collection(
             elif ledger.state is LedgerState.CLOSED:
                 closed.append(ledger)
         unwanted += found.found(closed)
-    for ledger_id in set(cluster.ledger_ids()).difference(ids):
+    for ledger_id in sorted(set(cluster.ledger_ids()).difference(ids)):
         metadata.ledger(ledger_id)  # by a compaction meanwhile, which may have ledgers dropped
     garbage = {i: one for i, one in garbage.items() if not _is_spared(one, metadata)}
     others = set().union(*present.values()) - garbage.keys()

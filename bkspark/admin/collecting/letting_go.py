@@ -66,7 +66,8 @@ class LettingGo:
         copies = self._as_planned([one for one in here if not one.names])
         doomed: dict[Member, list[Doomed]] = {}
         for ledger_id in sorted({one.ledger_id for one in copies}):
-            for member in self._leave(ledger_id, copies):
+            leaving = self._leave(ledger_id, copies)
+            for member in (one for one in self._addresses if one in leaving):
                 doomed.setdefault(member, []).append(Doomed(ledger_id))
         strays: dict[Member, list[Unwanted]] = {}
         for one in here:

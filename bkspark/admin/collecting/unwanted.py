@@ -144,7 +144,8 @@ class Unwantedness:
         orders: dict[BookieAddress, list[int]] = {}
         for ledger in ledgers:
             holders = [a.member for a, ids in self._listed.items() if ledger.ledger_id in ids]
-            for member in leavers(ledger, holders, self._free):
+            leaving = leavers(ledger, holders, self._free)
+            for member in (one for one in holders if one in leaving):
                 orders.setdefault(self._addresses[member], []).append(ledger.ledger_id)
         return weighed(self._run, orders)
 
@@ -166,7 +167,8 @@ class Unwantedness:
         """What members say of their ledgers, as far as they give sure answers."""
         of_member: dict[Member, list[LedgerMetadata]] = {}
         for ledger in ledgers:
-            for member in members_of(ledger) & self._addresses.keys():
+            members = members_of(ledger)
+            for member in (one for one in self._addresses if one in members):
                 of_member.setdefault(member, []).append(ledger)
         looks = [
             ShowEntryLogs(

@@ -137,7 +137,7 @@ class Scrub:
         """What each bookie says; who gives no answer is not asked again."""
         of_member: dict[Member, list[LedgerMetadata]] = {}
         for ledger in ledgers:
-            for member in {m for fragment in ledger.fragments for m in fragment.ensemble}:
+            for member in dict.fromkeys(m for f in ledger.fragments for m in f.ensemble):
                 of_member.setdefault(member, []).append(slim(ledger))
         asked = [
             (self._addresses[member], tuple(theirs))
