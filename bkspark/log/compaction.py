@@ -29,9 +29,9 @@ from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import OFFSET_COLUMN
 from bkspark.ledger.creating import COMPACT, CreatedLedger, create_ledger, of_log, replacing
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.batch.plan import WriteRequest, target_of
+from bkspark.log.batch.plan import target_of
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.log.opening import drop_unlisted
 from bkspark.log.reading.ordered_read import OrderedRead
 from bkspark.log.reading.plan import LOOK_UPS_AT_ONCE, OffsetRange, ReadTask, Slice, plan_log

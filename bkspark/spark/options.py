@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass
 from typing import TypeVar
 
+import pyarrow as pa
+
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS
-from bkspark.log.batch.target import BlockSettings
+from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.spark.elsewhere import unknown
@@ -68,37 +70,72 @@ VIEW_NAMES = ("ledgers", "fragments", "bookies", "history", "underreplicated", "
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What is read, and how.
+
+    Attributes:
+        starting_offset, ending_offset: a log offset, or None for earliest and latest.
+        trigger_entries, trigger_bytes: how much a micro-batch reads at most; None for no limit.
+        task_bytes: about how much one reading task reads; None to decide by size and cores.
+    """
+
+    includes_metadata: bool
+    starting_offset: int | None
+    ending_offset: int | None
+    fails_on_loss: bool
+    trigger_entries: int | None
+    trigger_bytes: int | None
+    task_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How rows are stored, and what else a write does.
+
+    Attributes:
+        quorum: None if none of the three sizes was given.
+    """
+
+    quorum: Quorum | None
+    digest_type: str | None
+    blocks: BlockSettings
+    transaction: Transaction | None
+    merges_schema: bool
+    truncates: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """The checked options of one read or write.
 
     Attributes:
         log_name: empty if a ledger is addressed.
         ledger_id: None if a log is addressed.
-        quorum: None if none of the three sizes was given.
-        starting_offset, ending_offset: a log offset, or None for earliest and latest.
-        trigger_entries, trigger_bytes: how much a micro-batch reads at most; None for no limit.
-        task_bytes: about how much one reading task reads; None to decide by size and cores.
         view: empty for the entries themselves.
     """
 
     metadata_uri: str
     log_name: str
     ledger_id: int | None
-    quorum: Quorum | None
-    digest_type: str | None
     password: Password
-    blocks: BlockSettings
-    transaction: Transaction | None
-    includes_metadata: bool
-    starting_offset: int | None
-    ending_offset: int | None
-    fails_on_loss: bool
-    merges_schema: bool
-    truncates: bool
-    trigger_entries: int | None
-    trigger_bytes: int | None
-    task_bytes: int | None
     view: str
+    read: ReadOptions
+    write: WriteOptions
+
+    def write_request(self, schema: pa.Schema, *, is_overwrite: bool = False) -> WriteRequest:
+        """The write of rows with ``schema`` that they ask for."""
+        return WriteRequest(
+            metadata_uri=self.metadata_uri,
+            log_name=self.log_name,
+            schema=schema,
+            quorum=self.write.quorum,
+            digest_type=self.write.digest_type,
+            password=self.password,
+            blocks=self.write.blocks,
+            transaction=self.write.transaction,
+            is_overwrite=is_overwrite,
+            merges_schema=self.write.merges_schema,
+        )
 
 
 def parse(
@@ -140,29 +177,39 @@ class _Parser:
             metadata_uri=self._metadata_uri(),
             log_name=log_name,
             ledger_id=ledger_id,
+            write=self._write(),
+            password=self._password(),
+            read=self._read(),
+            view=self._choice("view", VIEW_NAMES, "") or "",
+        )
+        if self._problems:
+            raise InvalidRequestError("; ".join(self._problems))
+        return options
+
+    def _write(self) -> WriteOptions:
+        return WriteOptions(
             quorum=self._quorum(),
             digest_type=self._choice("digestType", ("CRC32C", "MAC"), None),
-            password=self._password(),
             blocks=BlockSettings(
                 self._number("rowsPerBlock", BLOCK_ROWS_DEFAULT, BLOCK_ROWS_MAX),
                 self._number("targetBlockBytes", BLOCK_BYTES_DEFAULT, 2**30),
                 self._choice("compression", COMPRESSIONS, "none") or "none",
             ),
             transaction=self._transaction(),
+            merges_schema=self._flag("mergeSchema", False),
+            truncates=self._flag("truncate", False),
+        )
+
+    def _read(self) -> ReadOptions:
+        return ReadOptions(
             includes_metadata=self._flag("includeMetadata", False),
             starting_offset=self._offset("startingOffsets", "earliest"),
             ending_offset=self._offset("endingOffsets", "latest"),
             fails_on_loss=self._flag("failOnDataLoss", True),
-            merges_schema=self._flag("mergeSchema", False),
-            truncates=self._flag("truncate", False),
             trigger_entries=self._number("maxEntriesPerTrigger", 0, 2**62) or None,
             trigger_bytes=self._number("maxBytesPerTrigger", 0, 2**62) or None,
             task_bytes=self._number("maxBytesPerPartition", 0, 2**40) or None,
-            view=self._choice("view", VIEW_NAMES, "") or "",
         )
-        if self._problems:
-            raise InvalidRequestError("; ".join(self._problems))
-        return options
 
     def _refuse_unknown(self) -> None:
         names = (*NAMES, *SPARKS_NAMES)

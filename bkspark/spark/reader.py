@@ -27,7 +27,7 @@ from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_ledger, plan_vi
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.log.data_loss import LogGeneration, truncated
 from bkspark.protocol.log.record import LogRecord
-from bkspark.spark.options import Options
+from bkspark.spark.options import Options, ReadOptions
 from bkspark.spark.schema import (
     expected_by_spark,
     from_stored,
@@ -59,7 +59,7 @@ class TaskPartition(InputPartition):
 def read_schema(options: Options) -> StructType:
     """The schema of what ``options`` name."""
     schema = schema_there(options)
-    adds_columns = options.includes_metadata and not options.view
+    adds_columns = options.read.includes_metadata and not options.view
     return with_metadata_columns(schema) if adds_columns else schema
 
 
@@ -84,7 +84,7 @@ class RowReader:
     def read(self, task: ReadTask, log: LogGeneration | None) -> Iterator[pa.RecordBatch]:
         """Runs on: executor, once per task attempt."""
         options = self.options
-        reader = SliceReader(self.wanted, options.password, options.fails_on_loss, log)
+        reader = SliceReader(self.wanted, options.password, options.read.fails_on_loss, log)
         for batch in reader.read(task):
             yield batch.rename_columns(self.schema.names)
 
@@ -182,10 +182,10 @@ def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> li
     view = LogView(record)
     if not _is_within(options, record.end_offset):
         view = look_at(cluster, record.name, options.password, _known_end(options))
-    offsets = _range(options, view.first_offset, view.end_offset, f"log {record.name!r}")
-    if not options.fails_on_loss:
+    offsets = _range(options.read, view.first_offset, view.end_offset, f"log {record.name!r}")
+    if not options.read.fails_on_loss:
         offsets = _without_loss(offsets, view)
-    tasks = plan_view(cluster, view, offsets, options.password, options.task_bytes)
+    tasks = plan_view(cluster, view, offsets, options.password, options.read.task_bytes)
     return [TaskPartition(task, view.generation) for task in tasks]
 
 
@@ -200,12 +200,12 @@ def _without_loss(offsets: OffsetRange, view: LogView) -> OffsetRange:
 
 def _known_end(options: Options) -> int | None:
     """An end that is asked for: then nobody needs to know how far the log reaches beyond it."""
-    return options.ending_offset if (options.starting_offset or 0) >= 0 else None
+    return options.read.ending_offset if (options.read.starting_offset or 0) >= 0 else None
 
 
 def _is_within(options: Options, end: int) -> bool:
     """Whether only closed ledgers are asked for: then their writers' bookies need not answer."""
-    starting, ending = options.starting_offset or 0, options.ending_offset
+    starting, ending = options.read.starting_offset or 0, options.read.ending_offset
     return ending is not None and starting >= 0 and ending <= end
 
 
@@ -217,21 +217,21 @@ def _ledger_tasks(cluster: Cluster, ledger_id: int, options: Options) -> list[Re
         found = readable(bookies, cluster, ledger_id, options.password, enough=last)
     end = found.last_entry_id + 1
     what = f"ledger {ledger_id}"
-    entries = _range(options, 0, end, what)
-    if options.fails_on_loss and entries.end > end:
+    entries = _range(options.read, 0, end, what)
+    if options.read.fails_on_loss and entries.end > end:
         raise NoSuchEntryError(
             f"{what} ends at offset {end}, before {entries.end}",
             hint="set endingOffsets to latest",
         )
     entries = OffsetRange(entries.begin, min(entries.end, end))
-    return plan_ledger(cluster, found.ledger, entries, options.password, options.task_bytes)
+    return plan_ledger(cluster, found.ledger, entries, options.password, options.read.task_bytes)
 
 
-def _range(options: Options, first: int, end: int, what: str) -> OffsetRange:
-    stop = end if options.ending_offset is None else options.ending_offset
-    begin = min(first, stop) if options.starting_offset is None else options.starting_offset
+def _range(wanted: ReadOptions, first: int, end: int, what: str) -> OffsetRange:
+    stop = end if wanted.ending_offset is None else wanted.ending_offset
+    begin = min(first, stop) if wanted.starting_offset is None else wanted.starting_offset
     begin = end if begin < 0 else begin
-    if begin > stop and options.ending_offset is None:
+    if begin > stop and wanted.ending_offset is None:
         raise InvalidRequestError(
             f"startingOffsets {begin} is behind the end of {what}, {end}",
             hint="begin at an offset that it has, or set startingOffsets to latest",

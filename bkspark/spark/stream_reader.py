@@ -103,7 +103,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         progress = self._opened()
         if progress.initial is None:
             extent = _extent(self._look())
-            wanted = self._options.starting_offset
+            wanted = self._options.read.starting_offset
             offset = extent.first_offset if wanted is None else wanted
             begin = begin_at(extent.end_offset if offset < 0 else offset, extent)
             progress.initial = self._resumed(begin, extent).begin
@@ -111,10 +111,10 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Told to Spark so that it passes the limit on where the trigger allows one."""
-        if self._options.trigger_entries is not None:
-            return ReadMaxRows(self._options.trigger_entries)
-        if self._options.trigger_bytes is not None:
-            return ReadMaxBytes(self._options.trigger_bytes)
+        if self._options.read.trigger_entries is not None:
+            return ReadMaxRows(self._options.read.trigger_entries)
+        if self._options.read.trigger_bytes is not None:
+            return ReadMaxBytes(self._options.read.trigger_bytes)
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def _planned(self, view: LogView, first: Position, past: Position) -> list[InputPartition]:
         begin = self._resumed(first, _extent(view), past).begin
-        past = resume(past, _extent(view), fails_on_loss=self._options.fails_on_loss).begin
+        past = resume(past, _extent(view), fails_on_loss=self._options.read.fails_on_loss).begin
         if past <= begin:
             return []
         # Who wrote the end into the checkpoint had seen that everything below is confirmed.
@@ -191,7 +191,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         offsets = OffsetRange(begin.offset, past.offset)
         options = self._options
         cluster = self._opened().cluster
-        tasks = plan_view(cluster, view, offsets, options.password, options.task_bytes)
+        tasks = plan_view(cluster, view, offsets, options.password, options.read.task_bytes)
         return [TaskPartition(task, view.generation) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -240,7 +240,7 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         Args:
             past: the end of the batch: what is lost behind it is counted with the next one.
         """
-        found = resume(position, extent, fails_on_loss=self._options.fails_on_loss)
+        found = resume(position, extent, fails_on_loss=self._options.read.fails_on_loss)
         progress = self._opened()
         if found.loss:
             count = found.skipped
@@ -261,10 +261,10 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
                 return begin  # everything in a newer generation came later
             end = min(end, target.offset)
         if not isinstance(limit, ReadAllAvailable) and end > begin.offset:
-            if self._options.trigger_entries is not None:
-                end = min(end, begin.offset + self._options.trigger_entries)
-            if self._options.trigger_bytes is not None:
-                end = min(end, view.offset_after(begin.offset, self._options.trigger_bytes))
+            if self._options.read.trigger_entries is not None:
+                end = min(end, begin.offset + self._options.read.trigger_entries)
+            if self._options.read.trigger_bytes is not None:
+                end = min(end, view.offset_after(begin.offset, self._options.read.trigger_bytes))
         return Position(begin.generation, end)
 
 

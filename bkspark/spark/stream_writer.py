@@ -18,7 +18,6 @@ from pyspark.sql.types import StructType
 
 from bkspark.errors import BookKeeperError, InvalidRequestError
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.batch.plan import WriteRequest
 from bkspark.log.batch.target import BatchTarget
 from bkspark.log.streams import plan as stream_plan
 from bkspark.log.streams.commit import TAIL_WRITERS, abort
@@ -48,16 +47,7 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
             raise InvalidRequestError(
                 "a log only takes appends from a stream", hint='use .outputMode("append")'
             )
-        self._request = WriteRequest(
-            metadata_uri=options.metadata_uri,
-            log_name=options.log_name,
-            schema=to_stored(schema),
-            quorum=options.quorum,
-            digest_type=options.digest_type,
-            password=options.password,
-            blocks=options.blocks,
-            merges_schema=options.merges_schema,
-        )
+        self._request = options.write_request(to_stored(schema))
         self._plan: tuple[BatchTarget, StagingLedger] | None = None
 
     def __getstate__(self) -> dict[str, Any]:

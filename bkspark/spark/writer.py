@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from bkspark.errors import InvalidRequestError
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.batch.plan import WriteRequest, prepare
+from bkspark.log.batch.plan import prepare
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.spark.options import Options
 from bkspark.spark.schema import to_stored
@@ -35,20 +35,8 @@ class BookKeeperWriter(DataSourceArrowWriter):
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         _require_writable(options, overwrite)
-        self._target = prepare(
-            WriteRequest(
-                metadata_uri=options.metadata_uri,
-                log_name=options.log_name,
-                schema=to_stored(schema),
-                quorum=options.quorum,
-                digest_type=options.digest_type,
-                password=options.password,
-                blocks=options.blocks,
-                transaction=options.transaction,
-                is_overwrite=overwrite,
-                merges_schema=options.merges_schema,
-            )
-        )
+        request = options.write_request(to_stored(schema), is_overwrite=overwrite)
+        self._target = prepare(request)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Runs on: executor, once per task attempt."""
@@ -71,12 +59,12 @@ class BookKeeperWriter(DataSourceArrowWriter):
 
 
 def _require_writable(options: Options, overwrite: bool) -> None:
-    if overwrite and not options.truncates:
+    if overwrite and not options.write.truncates:
         raise InvalidRequestError(
             "overwrite replaces the whole log",
             hint='say so with .option("truncate", "true"), or use .mode("append")',
         )
-    if options.truncates and not overwrite:
+    if options.write.truncates and not overwrite:
         raise InvalidRequestError(
             "truncate=true belongs to overwrite", hint='use .mode("overwrite") or leave it out'
         )

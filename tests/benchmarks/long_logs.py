@@ -26,8 +26,8 @@ from bkspark.cluster.log_records import PageMemory
 from bkspark.cluster.password import Password
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.plan import WriteRequest, prepare
-from bkspark.log.batch.target import BlockSettings
+from bkspark.log.batch.plan import prepare
+from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.log.reading.log_view import look_at
 from bkspark.protocol.log.ledger_list import LoggedLedger
 

@@ -21,8 +21,7 @@ from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch import plan as batch_plan
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import CommitResult
-from bkspark.log.batch.plan import WriteRequest
-from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.log.reading.plan import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader

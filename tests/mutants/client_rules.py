@@ -194,14 +194,14 @@ MUTANTS = (
     Mutant(
         "abort does nothing",
         "log/batch/commit.py",
-        "        exclude(cluster, target.log_name, target.ledger_id, target.quorum)\n",
+        "        exclude(cluster, target.request.log_name, target.ledger_id, target.quorum)\n",
         "        pass\n",
         (f"{LOGS}::test_an_aborted_write_never_joins[memory]",),
     ),
     Mutant(
         "abort deletes the files of the write",
         "log/batch/commit.py",
-        "    with Cluster(target.metadata_uri) as cluster:\n        exclude(",
+        "    with Cluster(target.request.metadata_uri) as cluster:\n        exclude(",
         "    from bkspark.bookie.uri import open_bookie\n"
         "    from bkspark.format import layout\n"
         "    for address in target.ensemble:\n"
@@ -209,7 +209,7 @@ MUTANTS = (
         "            folder = layout.entries_folder(target.ledger_id)\n"
         "            for name in root.list(folder):\n"
         "                root.delete(f'{folder}/{name}')\n"
-        "    with Cluster(target.metadata_uri) as cluster:\n        exclude(",
+        "    with Cluster(target.request.metadata_uri) as cluster:\n        exclude(",
         (f"{INTERRUPTED}::test_abort_after_a_lost_answer_deletes_nothing[plain]",),
     ),
     Mutant(

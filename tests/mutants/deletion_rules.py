@@ -80,7 +80,7 @@ MUTANTS = (
     Mutant(
         "a batch of another password joins",
         "log/batch/commit.py",
-        "            make_digester(log.digest, target.password)\n",
+        "            make_digester(log.digest, request.password)\n",
         "            pass\n",
         (f"{DELETIONS}::test_a_batch_of_another_password_is_not_put_into_a_log_made_anew",),
     ),

@@ -219,8 +219,8 @@ MUTANTS = (
     Mutant(
         "a batch goes behind a ledger that is open",
         "log/batch/commit.py",
-        "update_with_closed_tail(cluster, target.log_name, target.password, joined)",
-        "cluster.logs.update(target.log_name, joined)",
+        "update_with_closed_tail(cluster, request.log_name, request.password, joined)",
+        "cluster.logs.update(request.log_name, joined)",
         (f"{OPENINGS}::test_a_batch_displaces_an_open_writer",),
     ),
     Mutant(

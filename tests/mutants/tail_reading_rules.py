@@ -178,8 +178,8 @@ MUTANTS = (
     Mutant(
         "a limit is ignored",
         "spark/stream_reader.py",
-        "                end = min(end, begin.offset + self._options.trigger_entries)\n",
-        "                end = min(end, begin.offset + 10 * self._options.trigger_entries)\n",
+        "                end = min(end, begin.offset + self._options.read.trigger_entries)\n",
+        "                end = min(end, begin.offset + 10 * self._options.read.trigger_entries)\n",
         (f"{SOURCE}::test_entries_per_trigger",),
     ),
     # --- options ---------------------------------------------------------------------------------

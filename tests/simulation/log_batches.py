@@ -17,8 +17,7 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch import plan as batch_plan
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.batch.plan import WriteRequest
-from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams import commit as stream_commit
 from bkspark.log.streams import plan as stream_plan

@@ -18,8 +18,7 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.creating import CreatedLedger, create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.batch import plan as batch_plan
-from bkspark.log.batch.plan import WriteRequest
-from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.clients import Clients

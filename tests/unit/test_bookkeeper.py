@@ -20,9 +20,8 @@ from bkspark.errors import (
     NotEnoughBookiesError,
     UnauthorizedError,
 )
-from bkspark.log.batch.plan import WriteRequest
 from bkspark.log.batch.plan import prepare as prepare_batch
-from bkspark.log.batch.target import BlockSettings
+from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.log.streams.plan import prepare as prepare_stream
 from bkspark.protocol.ledger.placement import choose
 

@@ -88,7 +88,7 @@ class AttemptWriter:
         self, batches: Iterable[pa.RecordBatch], replicas: "_Replicas"
     ) -> tuple[int, int]:
         count = self._target.quorum.stripe_count
-        cutters = [BlockCutter(self._target.blocks) for _ in range(count)]
+        cutters = [BlockCutter(self._target.request.blocks) for _ in range(count)]
         row_count = length_bytes = 0
         for batch in batches:
             rows = arrow_schema.relabel(batch, self._schema)
@@ -111,7 +111,7 @@ class AttemptWriter:
                 ledger_id=self._target.ledger_id,
                 attempt_id=self._attempt_id,
                 stripe=stripe,
-                compression=self._target.blocks.compression,
+                compression=self._target.request.blocks.compression,
             )
         return encoder.encode(block)
 

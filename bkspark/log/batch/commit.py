@@ -47,7 +47,7 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
     """
     if target.is_done:
         return CommitResult(target.ledger_id, 0, {})
-    with Cluster(target.metadata_uri) as cluster:
+    with Cluster(target.request.metadata_uri) as cluster:
         seen = cluster.ledger(target.ledger_id)
         with RecordWriter(
             cluster,
@@ -57,7 +57,8 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
             term=target.term,
             token=target.token,
         ) as writer:
-            plan = writer.write(reports, spares=target.spares, transaction=target.transaction)
+            transaction = target.request.transaction
+            plan = writer.write(reports, spares=target.spares, transaction=transaction)
             writer.close_ledger()
         has_joined = _splice(cluster, target)
     return CommitResult(target.ledger_id, plan.row_count if has_joined else 0, writer.failures)
@@ -70,23 +71,23 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
 
     Returns whether it is there now: not if it is empty, or its transaction was committed before.
     """
-    schema = arrow_schema.decode(target.schema)
+    request, schema = target.request, arrow_schema.decode(target.schema)
 
     def joined(record: LogRecord | None) -> LogRecord:
-        log = LogRecord.of(record, target.log_name, target.quorum)
-        if log.has_committed(target.transaction):
+        log = LogRecord.of(record, request.log_name, target.quorum)
+        if log.has_committed(request.transaction):
             return log.without(target.ledger_id)
         if not log.is_tombstone:  # it may have been deleted and made anew, with another password
-            make_digester(log.digest, target.password)
+            make_digester(log.digest, request.password)
         # The ledger is read after the log: whoever deletes it drops it from the log first.
         return log.with_ledger(
             _still_there(cluster, target),
-            schema=schema_after(schema, log, target.merges_schema, target.is_overwrite),
-            transaction=target.transaction,
-            overwrite=target.is_overwrite,
+            schema=schema_after(schema, log, request.merges_schema, request.is_overwrite),
+            transaction=request.transaction,
+            overwrite=request.is_overwrite,
         )
 
-    log = update_with_closed_tail(cluster, target.log_name, target.password, joined).value
+    log = update_with_closed_tail(cluster, request.log_name, request.password, joined).value
     retain_after_roll(cluster, log)
     return log.lists(target.ledger_id)
 
@@ -97,8 +98,8 @@ def _still_there(cluster: Cluster, target: BatchTarget) -> LedgerMetadata:
         return cluster.ledger(target.ledger_id).value
     except NoSuchLedgerError as error:
         raise OutcomeUnknownError(
-            f"ledger {target.ledger_id} was deleted while it was put into log {target.log_name}; "
-            "its rows may have been in the log before",
+            f"ledger {target.ledger_id} was deleted while it was put into log "
+            f"{target.request.log_name}; its rows may have been in the log before",
             hint="nothing of this write is in the log now; find out what removed it before "
             "it is run again",
         ) from error
@@ -112,5 +113,5 @@ def abort(target: BatchTarget) -> None:
     """
     if target.is_done:
         return
-    with Cluster(target.metadata_uri) as cluster:
-        exclude(cluster, target.log_name, target.ledger_id, target.quorum)
+    with Cluster(target.request.metadata_uri) as cluster:
+        exclude(cluster, target.request.log_name, target.ledger_id, target.quorum)

@@ -6,15 +6,13 @@ Everything that can be refused is refused here, before a task runs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.password import Password, make_digester, require_of_use
+from bkspark.cluster.password import make_digester, require_of_use
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema, digest, layout
 from bkspark.ledger.creating import APPEND, OVERWRITE, create_ledger, of_log
-from bkspark.log.batch.target import BatchTarget, BlockSettings
+from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.schema import schema_after
 from bkspark.protocol.ledger.metadata import (
     FIRST_TERM,
@@ -22,31 +20,7 @@ from bkspark.protocol.ledger.metadata import (
     LedgerMetadata,
 )
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
-from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.record import LogRecord
-
-
-@dataclass(frozen=True, slots=True)
-class WriteRequest:
-    """What the user asked for; None where nothing was said.
-
-    Attributes:
-        log_name: the log to append to.
-        schema: of the rows.
-        quorum: for a new log; for an existing one it must agree if given.
-    """
-
-    metadata_uri: str
-    log_name: str
-    schema: pa.Schema
-    quorum: Quorum | None
-    digest_type: str | None
-    password: Password
-    blocks: BlockSettings
-    transaction: Transaction | None = None
-    is_overwrite: bool = False
-    merges_schema: bool = False
-
 
 DEFAULT_DIGEST_TYPE = digest.CRC32C
 
@@ -90,21 +64,15 @@ def target_of(
 ) -> BatchTarget:
     """``ledger`` as the target of ``request``; its rows are stored under the ledger's schema."""
     return BatchTarget(
-        metadata_uri=request.metadata_uri,
-        log_name=request.log_name,
+        request,
         ledger_id=ledger.ledger_id,
         term=ledger.term,
         token=ledger.token,
         quorum=ledger.quorum,
         schema=ledger.schema,
         digest=ledger.digest,
-        password=request.password,
         ensemble=tuple(ensemble),
         spares=tuple(spares),
-        blocks=request.blocks,
-        transaction=request.transaction,
-        is_overwrite=request.is_overwrite,
-        merges_schema=request.merges_schema,
     )
 
 
@@ -174,18 +142,14 @@ def _sizes(quorum: Quorum) -> str:
 def _done(request: WriteRequest, settings: ResolvedSettings) -> BatchTarget:
     """The target of a write that is in the log already: no ledger."""
     return BatchTarget(
-        metadata_uri=request.metadata_uri,
-        log_name=request.log_name,
+        request,
         ledger_id=-1,
         term=FIRST_TERM,
         token="0" * 32,
         quorum=settings.quorum,
         schema=arrow_schema.encode(request.schema),
         digest=settings.digest,
-        password=request.password,
         ensemble=(),
         spares=(),
-        blocks=request.blocks,
-        transaction=request.transaction,
         is_done=True,
     )

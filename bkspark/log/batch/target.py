@@ -6,6 +6,8 @@ never talk to the metadata store.
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.password import Password, make_digester
 from bkspark.format.digest import Digester
@@ -30,35 +32,52 @@ class BlockSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """What the user asked for; None where nothing was said.
+
+    Attributes:
+        log_name: the log to append to.
+        schema: of the rows.
+        quorum: for a new log; for an existing one it must agree if given.
+    """
+
+    metadata_uri: str
+    log_name: str
+    schema: pa.Schema
+    quorum: Quorum | None
+    digest_type: str | None
+    password: Password
+    blocks: BlockSettings
+    transaction: Transaction | None = None
+    is_overwrite: bool = False
+    merges_schema: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class BatchTarget:
     """A private ledger that one DataFrame write fills, and the log it then joins.
 
     Attributes:
+        schema: under which the ledger stores its rows, as an IPC schema message.
         token: of the writer; only the one commit process writes records with it (R2).
         ensemble: E bookies in stripe order.
         spares: bookies that may step in, in order of preference.
         is_done: the transaction is in the log already; tasks write nothing, commit does nothing.
     """
 
-    metadata_uri: str
-    log_name: str
+    request: WriteRequest
     ledger_id: int
     term: int
     token: str
     quorum: Quorum
     schema: bytes
     digest: DigestSpec
-    password: Password
     ensemble: tuple[BookieAddress, ...]
     spares: tuple[BookieAddress, ...]
-    blocks: BlockSettings
-    transaction: Transaction | None = None
-    is_overwrite: bool = False
-    merges_schema: bool = False
     is_done: bool = False
 
     def digester(self) -> Digester:
-        return make_digester(self.digest, self.password)
+        return make_digester(self.digest, self.request.password)
 
     def address(self, bookie_id: str) -> BookieAddress:
         """Of a member of the ensemble or a spare."""

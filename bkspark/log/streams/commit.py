@@ -23,7 +23,7 @@ from bkspark.errors import (
     NoSuchLedgerError,
     OutcomeUnknownError,
 )
-from bkspark.log.batch.plan import WriteRequest
+from bkspark.log.batch.target import WriteRequest
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.micro_batch import MicroBatch, StreamPart
 from bkspark.log.streams.tail_writer import SINK_POLICY, TailWriter, drop_private

@@ -10,8 +10,8 @@ from bkspark.cluster.ensembles import ensemble_of, spares_of
 from bkspark.errors import LedgerClosedError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.ledger.creating import STREAM
-from bkspark.log.batch.plan import WriteRequest, private_target, resolve_settings, target_of
-from bkspark.log.batch.target import BatchTarget
+from bkspark.log.batch.plan import private_target, resolve_settings, target_of
+from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.streams.micro_batch import StagingLedger
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord

@@ -31,14 +31,14 @@ def rewrite_into(
     """
     if target.quorum.stripe_count != staging.quorum.stripe_count:
         raise InvalidRequestError(
-            f"log {target.log_name!r} was created with other quorum sizes",
+            f"log {target.request.log_name!r} was created with other quorum sizes",
             hint="nothing of this micro-batch is in it; restart the query",
         )
     writer = AttemptWriter(target, report.partition_id)
     blocks = (
         (log.entry_log.stripe, block)
         for log in report.logs
-        for block in _blocks(log, staging, target.password)
+        for block in _blocks(log, staging, target.request.password)
     )
     return writer.rewrite(blocks, report)
 

@@ -21,9 +21,9 @@ from bkspark.errors import LedgerExistsError, LedgerFencedError, NoSuchLedgerErr
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.ledger.deleting import exclude
-from bkspark.log.batch.plan import WriteRequest, target_of
+from bkspark.log.batch.plan import target_of
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.log.batch.target import BatchTarget
+from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.creating import create_log
 from bkspark.log.opening import OpenTail, open_tail
 from bkspark.log.rolling import Filling, RollPolicy

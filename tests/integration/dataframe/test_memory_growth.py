@@ -19,8 +19,8 @@ import resource, sys
 import pyarrow as pa
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
-from bkspark.log.batch.plan import WriteRequest, prepare
-from bkspark.log.batch.target import BlockSettings
+from bkspark.log.batch.plan import prepare
+from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.log.reading.plan import OffsetRange, plan_log

@@ -84,10 +84,10 @@ def test_what_is_misplaced_is_told_with_all_other_problems() -> None:
 def test_defaults_of_a_session_hold_where_they_belong() -> None:
     defaults = {"maxEntriesPerTrigger": "7", "startingOffsets": "3", "compression": "lz4"}
     followed = parse(LOG, defaults, Use.STREAM_READ)
-    assert (followed.trigger_entries, followed.starting_offset) == (7, 3)
+    assert (followed.read.trigger_entries, followed.read.starting_offset) == (7, 3)
     written = parse(LOG, defaults, Use.STREAM_WRITE)
-    assert (written.trigger_entries, written.starting_offset) == (None, None)
-    assert written.blocks.compression == "lz4"
+    assert (written.read.trigger_entries, written.read.starting_offset) == (None, None)
+    assert written.write.blocks.compression == "lz4"
 
 
 def test_a_default_with_a_wrong_name_is_told_by_every_use() -> None:
