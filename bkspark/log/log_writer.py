@@ -28,7 +28,7 @@ from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.log import roll_log, rolling
 from bkspark.log.opening import open_tail
 from bkspark.log.own_tail import OwnTail
-from bkspark.log.rolling import Add, Entries, Filling, RollPolicy, Segment, Waiting
+from bkspark.log.rolling import Add, Entries, RollPolicy, Segment, Waiting
 from bkspark.log.undecided import Undecided, with_outcome
 
 WAITING_BYTES_MAX = 64 * 2**20
@@ -57,10 +57,9 @@ class LogWriter(ClosedAtEnd):
         settings: WriterSettings = USUAL,
     ) -> None:
         self.roll_error: BookKeeperError | None = None
-        self._policy = policy
-        self._settings = settings
+        self._wait_seconds_max = settings.wait_seconds_max
         tail = open_tail(cluster, log_name, password)
-        self._tail = OwnTail(cluster, log_name, password)
+        self._tail = OwnTail(cluster, log_name, password, policy, settings)
         self._lock = threading.Condition()  # re-entered by callbacks that append
         self._rolling = environment.lock()
         self._roll_task: environment.Task | None = None
@@ -68,7 +67,7 @@ class LogWriter(ClosedAtEnd):
         self._callbacks = CallbackGuard()
         self._error: BookKeeperError | None = None
         self._is_closed = False
-        self._segment = self._tail.segment(settings, tail.ledger, tail.begun, tail.first_offset)
+        self._segment = self._tail.segment(tail.ledger, tail.begun, tail.first_offset)
 
     def __repr__(self) -> str:
         return f"LogWriter({self.log_name!r}, ledger {self.ledger_id})"
@@ -134,9 +133,7 @@ class LogWriter(ClosedAtEnd):
 
     def _wait_for(self, future: "Future[int]") -> int:
         """The offset; what waits for a ledger to close has the time for that as well."""
-        seconds = self._settings.wait_seconds_max * (
-            1 if self._waiting is None else rolling.CLOSING_WAITS
-        )
+        seconds = self._wait_seconds_max * (1 if self._waiting is None else rolling.CLOSING_WAITS)
         try:
             return future.result(seconds)
         except TimeoutError:
@@ -157,7 +154,7 @@ class LogWriter(ClosedAtEnd):
         with self._lock:
             self._wait_for_room()
             self._require_usable()
-            if self._segment.filling.reached(self._policy):  # while a roll had not ended
+            if self._segment.filling.reached():  # while a roll had not ended
                 self._roll_if_due()
             if self._waiting is not None:
                 self._waiting.add(add)
@@ -170,7 +167,7 @@ class LogWriter(ClosedAtEnd):
     def _wait_for_room(self) -> None:
         """Wait while too much waits for a ledger to close; not in a callback: that closes it."""
         if self._callbacks.is_here or self._lock.wait_for(
-            lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._settings.wait_seconds_max
+            lambda: self._waiting_bytes < WAITING_BYTES_MAX, self._wait_seconds_max
         ):
             return
         raise NotEnoughBookiesError(
@@ -182,8 +179,8 @@ class LogWriter(ClosedAtEnd):
     def _wait_for_roll(self) -> None:
         """Wait for a roll under way if as much again was added: ledgers are at most twice full."""
         roll = self._roll_task
-        if roll is not None and self._segment.filling.reached(self._policy):
-            roll.join(self._settings.wait_seconds_max)
+        if roll is not None and self._segment.filling.reached():
+            roll.join(self._wait_seconds_max)
 
     def _send(self, add: Add) -> None:
         segment = self._segment
@@ -246,7 +243,7 @@ class LogWriter(ClosedAtEnd):
         try:
             old.handle.close()
             end = old.first_offset + old.handle.last_add_confirmed + 1
-            begun = self._tail.segment(self._settings, following.seen, following.begun, end)
+            begun = self._tail.segment(following.seen, following.begun, end)
             begun.faults_before = self.faults
             with self._lock:
                 self._segment = begun
@@ -288,9 +285,9 @@ class LogWriter(ClosedAtEnd):
 
     def _roll_if_due(self) -> None:
         is_rolling = self._roll_task is not None and self._roll_task.is_alive()
-        reason = "" if is_rolling else self._segment.filling.why_full(self._policy)
+        reason = "" if is_rolling else self._segment.filling.why_full()
         if reason:
-            self._segment.filling = Filling()
+            self._segment.filling = self._segment.filling.anew()
             name = f"roll-{self.log_name}"
             self._roll_task = environment.start(lambda: self._roll_in_background(reason), name)
 

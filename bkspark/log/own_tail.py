@@ -15,32 +15,39 @@ from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log.opening import drop_unlisted, next_ledger
-from bkspark.log.rolling import Segment
+from bkspark.log.rolling import Filling, RollPolicy, Segment
 from bkspark.log.truncation import retain_after_roll
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
 
 
 class OwnTail:
-    """What the writer of a log says of its ledgers in the log's record."""
+    """What the writer of a log says of its ledgers in the log's record.
 
-    def __init__(self, cluster: Cluster, log_name: str, password: Password) -> None:
+    Args:
+        policy, settings: how its ledgers are cut, and how they are written.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        log_name: str,
+        password: Password,
+        policy: RollPolicy,
+        settings: WriterSettings,
+    ) -> None:
         self.log_name = log_name
+        self._policy = policy
+        self._settings = settings
         self._cluster = cluster
         self._password = password
         self._next: CreatedLedger | None = None
 
-    def segment(
-        self,
-        settings: WriterSettings,
-        seen: Versioned[LedgerMetadata],
-        begun: Begun,
-        first_offset: int,
-    ) -> Segment:
+    def segment(self, seen: Versioned[LedgerMetadata], begun: Begun, first_offset: int) -> Segment:
         """A ledger of the tail, open to be written to."""
         digester = make_digester(seen.value.digest, self._password)
-        handle = WriteHandle(self._cluster, seen, digester, begun=begun, settings=settings)
-        return Segment(handle, first_offset)
+        handle = WriteHandle(self._cluster, seen, digester, begun=begun, settings=self._settings)
+        return Segment(handle, first_offset, Filling(self._policy))
 
     def make_next(self) -> CreatedLedger:
         """A ledger to go on in."""

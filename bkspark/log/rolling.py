@@ -69,8 +69,9 @@ NEVER = RollPolicy()
 
 @dataclass(slots=True)
 class Filling:
-    """How full a ledger is, as far as a policy asks."""
+    """How full a ledger is, as far as its policy asks."""
 
+    policy: RollPolicy
     byte_count: int = 0
     entry_count: int = 0
     record_count: int = 0
@@ -80,17 +81,22 @@ class Filling:
         self.entry_count += len(add.entries)
         self.byte_count += add.byte_count
 
-    def why_full(self, policy: RollPolicy) -> str:
-        """Why it is time to roll, in one line; empty if it is not."""
-        is_aged = policy.max_seconds is not None and self._age() >= policy.max_seconds
-        return self.reached(policy) or (f"it is {policy.max_seconds:g} s old" if is_aged else "")
+    def anew(self) -> "Filling":
+        """Empty, and begun now."""
+        return Filling(self.policy)
 
-    def reached(self, policy: RollPolicy) -> str:
+    def why_full(self) -> str:
+        """Why it is time to roll, in one line; empty if it is not."""
+        seconds = self.policy.max_seconds
+        is_aged = seconds is not None and self._age() >= seconds
+        return self.reached() or (f"it is {seconds:g} s old" if is_aged else "")
+
+    def reached(self) -> str:
         """The count that is as high as the policy takes, in one line; empty if none is."""
         for count, most, what in (
-            (self.record_count, policy.max_records, "records"),
-            (self.entry_count, policy.max_entries, "entries"),
-            (self.byte_count, policy.max_bytes, "bytes"),
+            (self.record_count, self.policy.max_records, "records"),
+            (self.entry_count, self.policy.max_entries, "entries"),
+            (self.byte_count, self.policy.max_bytes, "bytes"),
         ):
             if most is not None and count >= most:
                 return f"it has {count} {what}"
@@ -123,8 +129,8 @@ class Segment:
 
     handle: WriteHandle
     first_offset: int
+    filling: Filling
     faults_before: Mapping[str, str] = field(default_factory=dict)
-    filling: Filling = field(default_factory=Filling)
 
     @property
     def ledger_id(self) -> int:

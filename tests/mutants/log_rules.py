@@ -233,7 +233,7 @@ MUTANTS = (
     Mutant(
         "a ledger that was filled in mid-roll is added to before it is rolled",
         "log/log_writer.py",
-        "if self._segment.filling.reached(self._policy):  # while",
+        "if self._segment.filling.reached():  # while",
         "if False:  # while",
         (
             f"{HANDLES}::test_a_ledger_that_is_full_when_a_roll_ends_is_rolled_before_more_is_added"

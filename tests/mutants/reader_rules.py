@@ -340,7 +340,7 @@ MUTANTS = (
     Mutant(
         "what waits for a missing entry has no bound",
         ADV_FILE,
-        "has_room = self._waiting_bytes + byte_count <= self._waiting_bytes_max",
+        "has_room = self._waiting_bytes + byte_count <= self._limits.waiting_bytes",
         "has_room = byte_count >= 0",
         (f"{ADV}::test_what_waits_is_bounded_and_the_missing_entry_always_passes",),
     ),

@@ -8,6 +8,7 @@ behind it, and nothing of these is on any bookie.
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 from bkspark.cluster import arguments
 from bkspark.cluster.callback_guard import CallbackGuard
@@ -25,6 +26,13 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 WAITING_BYTES_MAX = 64 * 2**20
 GAP_TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    waiting_bytes: int
+    gap_seconds: float
+    ack_seconds: float
 
 
 class AdvWriteHandle(ClosedAtEnd):
@@ -52,9 +60,7 @@ class AdvWriteHandle(ClosedAtEnd):
     ) -> None:
         self.ledger_id = inner.ledger_id
         self._inner = inner
-        self._waiting_bytes_max = waiting_bytes_max
-        self._gap_timeout_seconds = gap_timeout_seconds
-        self._wait_seconds_max = wait_seconds_max
+        self._limits = _Limits(waiting_bytes_max, gap_timeout_seconds, wait_seconds_max)
         self._changed = threading.Condition()
         self._waiting: dict[int, tuple[bytes, Promise]] = {}
         self._waiting_bytes = 0
@@ -95,7 +101,7 @@ class AdvWriteHandle(ClosedAtEnd):
                 f"append in a callback of ledger {self.ledger_id} would wait for itself",
                 hint="use append_async there, or hand over to another thread",
             )
-        seconds = self._gap_timeout_seconds + self._wait_seconds_max
+        seconds = self._limits.gap_seconds + self._limits.ack_seconds
         try:
             return self.append_async(entry_id, value).result(seconds)
         except TimeoutError:
@@ -150,10 +156,10 @@ class AdvWriteHandle(ClosedAtEnd):
 
         def may_stay() -> bool:
             is_next = entry_id == self._next
-            has_room = self._waiting_bytes + byte_count <= self._waiting_bytes_max
+            has_room = self._waiting_bytes + byte_count <= self._limits.waiting_bytes
             return is_next or has_room or not self._waiting or self._is_refused(entry_id)
 
-        has_waited = self._changed.wait_for(may_stay, self._gap_timeout_seconds)
+        has_waited = self._changed.wait_for(may_stay, self._limits.gap_seconds)
         if self._end is not None:
             raise self._end
         if self._is_refused(entry_id):
@@ -203,7 +209,7 @@ class AdvWriteHandle(ClosedAtEnd):
         self.require_own_process()
         self._fail(LedgerClosedError(f"ledger {self.ledger_id} is closed", hint="make another"))
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_handing_over, self._gap_timeout_seconds)
+            self._changed.wait_for(lambda: not self._is_handing_over, self._limits.gap_seconds)
 
     def _fail(self, error: BookKeeperError) -> None:
         """Take no more entries, and give up those that wait for a missing one."""

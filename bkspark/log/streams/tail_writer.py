@@ -170,8 +170,10 @@ class TailWriter:
     def why_full(self, policy: RollPolicy) -> str:
         """Why the next batch should go to a new ledger, in one line; empty if it need not."""
         writer = self._writer
-        filling = Filling(writer.length_bytes, record_count=writer.record_count, began=self._began)
-        return filling.why_full(policy)
+        filling = Filling(
+            policy, writer.length_bytes, record_count=writer.record_count, began=self._began
+        )
+        return filling.why_full()
 
     def close_ledger(self, reason: str) -> None:
         """Close the ledger behind the last committed batch, for ``reason``.
