@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from bkspark.errors import InvalidRequestError, LedgerClosedError, NotEnoughBookiesError
-from bkspark.ledger.handles import backlog, settings
-from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles import backlog
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import log_writer
 from bkspark.log.log_writer import LogWriter
@@ -82,8 +81,7 @@ def test_who_waits_for_too_long_is_told_and_nothing_was_sent(
 ) -> None:
     writer, held, first = rolling
     taken = [writer.append_async(HALF) for _ in range(2)]
-    monkeypatch.setattr(settings, "GRACE_SECONDS", 0)
-    monkeypatch.setattr(writer, "_settings", WriterSettings(add_entry_quorum_timeout_seconds=0.1))
+    monkeypatch.setattr(writer, "_wait_seconds_max", 0.1)
     with pytest.raises(NotEnoughBookiesError, match="2200 bytes wait for ledger 0 to close"):
         writer.append_async(HALF)
     held.let_go()
