@@ -9,7 +9,8 @@ own clock, for a few renewals; what times the record has in it is for people.
 
 Rule 2. One whose holder has ended, or is a process of this system that is gone, is dead at once.
 
-Rule 3. A record that cannot be read holds nobody up: it is written over.
+Rule 3. A record that cannot be read holds nobody up: it is written over, and where it cannot be
+stored either, the run goes on without a lease.
 
 Rule 4. Verbs do not exclude each other. A run of named logs or ledgers takes no lease, and needs
 none: somebody wants these, now.
@@ -57,15 +58,18 @@ def alone(
 
     Args:
         is_wanted: whether a lease is taken at all.
-        tell: told a line if another run may be living, which takes a while to see.
-
-    Raises:
-        OutcomeUnknownError: the metadata store gave no sure answer.
+        tell: told a line if another run may be living, which takes a while to see, or cannot be.
     """
     if not is_wanted:
         return work()
     leases = Leases(cluster, verb)
-    other = leases.take(tell)
+    try:
+        other = leases.take(tell)
+    except BookKeeperError as error:
+        logger.warning("%s goes on without a lease: %s", verb, error.args[0])
+        if tell is not None:
+            tell(f"{verb}: no lease can be had, so another run may be at work as well")
+        return work()
     if other is not None:
         return _busy(other)
     renewing = _Renewing(leases)

@@ -7,7 +7,7 @@ takes to where the bookie is: threads of this process, or tasks of Spark. What c
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -101,9 +101,17 @@ def telling(run: Runner | None, tell: Tell | None) -> Runner:
     return run.telling(tell) if tell is not None and isinstance(run, TellingRunner) else run
 
 
-def note_run(cluster: Cluster, report: Report, began_ms: int) -> None:
-    """Note that a verb has ended just now, for ``status`` and ``metrics``."""
+def noted(cluster: Cluster, report: Report, began_ms: int) -> Report:
+    """Note that a verb has ended just now, for ``status`` and ``metrics``; its report.
+
+    What was done is done also where that could not be noted; then this is what is left.
+    """
     record = ReportRecord(
         report.verb, began_ms, environment.now_ms(), len(report.left), report.counters
     )
-    cluster.upkeep.reports.update(report.verb, lambda _before: record)
+    problem = cluster.upkeep.reports.try_to_note(report.verb, record)
+    if not problem:
+        return report
+    reason = f"that this was done could not be noted: {problem}"
+    left = Left(f"metadata record {cluster.upkeep.reports.key(report.verb)}", reason)
+    return replace(report, left=[*report.left, left], summary=report.summary or "but not noted")

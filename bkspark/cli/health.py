@@ -81,11 +81,18 @@ def unreadable_findings(cluster: Cluster) -> Iterator[Finding]:
             Level.FAIL,
             "metadata",
             f"record {key} cannot be read: {reason}",
-            "bring it back from a copy of the metadata store; until then what needs it fails",
+            _how_to_mend(key),
         )
     more = len(cluster.unreadable) - _PROBLEMS_SHOWN_MAX
     if more > 0:
         yield Finding(Level.FAIL, "metadata", f"and {plural(more, 'more record')}")
+
+
+def _how_to_mend(key: str) -> str:
+    verb = key.removeprefix(f"{layout.REPORTS_PREFIX}/")
+    if verb != key:
+        return f"`bkspark {verb}` writes it anew"
+    return "bring it back from a copy of the metadata store; until then what needs it fails"
 
 
 def _last_audit(cluster: Cluster) -> Iterator[Finding]:

@@ -76,6 +76,10 @@ class Records(Generic[T]):
             self.step_over(self._shown_key(name), error)
             return None
 
+    def key(self, name: str) -> str:
+        """Under which the store has it."""
+        return self._key(name)
+
     def _shown_key(self, name: str) -> str:
         """The key, also of a name that can have none."""
         try:
@@ -123,6 +127,11 @@ class Records(Generic[T]):
         raise MetadataVersionError(
             f"{self._key(name)} kept changing while it was updated", hint="try again later"
         )
+
+    def write_over(self, name: str, value: T) -> Versioned[T]:
+        """Put ``value`` in the place of whatever is there, read or not; raises as ``replace``."""
+        stored = self._store.get(self._key(name))
+        return self._put(name, value, None if stored is None else stored.version)
 
     def is_current(self, name: str, seen: Versioned[T]) -> bool:
         """The metadata check: whether ``seen`` is still the newest version (R4)."""

@@ -1,5 +1,6 @@
 """What upkeep writes down about a cluster, for whoever runs after it and for people who ask."""
 
+from bkspark.cluster.notes import Notes
 from bkspark.cluster.records import Records
 from bkspark.format import layout, report_record
 from bkspark.format import recovery as recovery_format
@@ -28,9 +29,9 @@ class UpkeepRecords:
         self.lost: Records[LostBookie] = Records(
             store, layout.lost_key, recovery_format.encode_lost, recovery_format.decode_lost
         )
-        self.away: Records[AwayBookie] = Records(
+        self.away: Notes[AwayBookie] = Notes(
             store, layout.away_key, recovery_format.encode_away, recovery_format.decode_away
         )
-        self.reports: Records[ReportRecord] = Records(
+        self.reports: Notes[ReportRecord] = Notes(
             store, layout.report_key, report_record.encode, report_record.decode
         )

@@ -28,6 +28,7 @@ from . import (
     logging_rules,
     message_rules,
     move_rules,
+    note_rules,
     output_rules,
     ownership_rules,
     page_rules,
@@ -100,5 +101,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *last_add_confirmed_rules.MUTANTS,
     *message_rules.MUTANTS,
     *move_rules.MUTANTS,
+    *note_rules.MUTANTS,
     *write_quorum_rules.MUTANTS,
 )

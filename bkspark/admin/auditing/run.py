@@ -12,7 +12,7 @@ from bkspark.admin.auditing.findings import VERB
 from bkspark.admin.auditing.plan import AuditPlan, plan_of_all, plan_of_some
 from bkspark.admin.auditing.words import in_words
 from bkspark.admin.listed_ledgers import gone_from_lists
-from bkspark.admin.maintenance import Progress, Report, Tell, note_run, planned, telling
+from bkspark.admin.maintenance import Progress, Report, Tell, noted, planned, telling
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery.running import Runner, in_threads
@@ -61,7 +61,7 @@ def audit(
     if report.left:
         logger.warning("audit: %s things are not well; the report names them", len(report.left))
     if plan.is_of_all:
-        note_run(cluster, report, began_ms)
+        report = noted(cluster, report, began_ms)
     return report
 
 

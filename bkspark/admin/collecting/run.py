@@ -8,7 +8,7 @@ from bkspark import environment
 from bkspark.admin.collecting.collection import Collector, Outcome
 from bkspark.admin.collecting.garbage import plan_collection
 from bkspark.admin.collecting.plan import CollectPlan
-from bkspark.admin.maintenance import Left, Progress, Report, Tell, note_run, telling
+from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, telling
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery.running import Runner
 
@@ -68,8 +68,7 @@ def collect(
     outcome = work.outcome
     report = _report(plan, outcome, {member.bookie_id for member in cluster.lost_members()})
     logger.info("collect: %d ledgers, %d bytes freed", outcome.freed, outcome.removed.bytes)
-    note_run(cluster, report, began_ms)
-    return report
+    return noted(cluster, report, began_ms)
 
 
 def _rows(plan: CollectPlan) -> dict[str, list[Mapping[str, Any]]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from bkspark import environment
 from bkspark.admin.compacting.plan import CompactPlan
 from bkspark.admin.compacting.task import Compacted, CompactRun
-from bkspark.admin.maintenance import Left, Progress, Report, note_run
+from bkspark.admin.maintenance import Left, Progress, Report, noted
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.protocol.log.compaction import TARGET_BYTES, runs_of
@@ -76,8 +76,7 @@ def compact(
     report = _report(plan, (compact_all or _in_threads(progress))(tasks))
     for left in report.left:
         logger.info("compact: %s: %s", left.subject, left.reason)
-    note_run(cluster, report, began_ms)
-    return report
+    return noted(cluster, report, began_ms)
 
 
 def _in_threads(progress: Progress) -> SideBySide:

@@ -64,7 +64,7 @@ def recover_many(
 
     Raises:
         NoSuchLedgerError: a ledger that was named is not there.
-        CorruptDataError: what was seen of open ledgers cannot be read.
+        OutcomeUnknownError: the metadata store gave no sure answer.
     """
     plan = _planned(cluster, wanted, telling(run, tell), is_noted=not dry_run)
     if dry_run:

@@ -1,4 +1,7 @@
-"""Looking at open ledgers: how much each bookie has of them, and since when that is so."""
+"""Looking at open ledgers: how much each bookie has of them, and since when that is so.
+
+What was seen before is a note (``cluster.notes``): where it cannot be read, that is so from now on.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +10,7 @@ from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
-from bkspark.cluster.records import Records
+from bkspark.cluster.notes import Notes
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout, open_ledgers
 from bkspark.format.open_ledgers import LEDGERS_MAX, Sightings
@@ -50,14 +53,14 @@ class OpenLedgers:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._records: Records[Sightings] = Records(
+        self._notes: Notes[Sightings] = Notes(
             cluster.store, lambda name: name, open_ledgers.encode, open_ledgers.decode
         )
 
     def look(self, ledgers: Sequence[LedgerMetadata], run: Runner, now_ms: int) -> Sightings:
         """How open ledgers are now, and since when; nothing is noted."""
         sizes = self._weighed(ledgers, run)
-        seen = self._records.get(layout.OPEN_LEDGERS_KEY)
+        seen = self._notes.get(layout.OPEN_LEDGERS_KEY)
         before = {} if seen is None else seen.value
         return {
             ledger.ledger_id: seen_again(
@@ -68,12 +71,16 @@ class OpenLedgers:
         }
 
     def note(self, seen: Sightings) -> None:
-        """Remember ``seen``, those that are unchanged for longest first if there is no room."""
+        """Remember ``seen``, those that are unchanged for longest first if there is no room.
+
+        Raises:
+            OutcomeUnknownError: it may not be remembered.
+        """
         kept = sorted(seen.values(), key=lambda one: (one.since_ms, one.ledger_id))[:LEDGERS_MAX]
         after = {one.ledger_id: one for one in sorted(kept, key=lambda one: one.ledger_id)}
-        known = self._records.get(layout.OPEN_LEDGERS_KEY)
-        if known is not None or after:
-            self._records.update(layout.OPEN_LEDGERS_KEY, lambda _before: after, seen=known)
+        known = self._notes.get(layout.OPEN_LEDGERS_KEY)
+        if after != ({} if known is None else known.value):
+            self._notes.note(layout.OPEN_LEDGERS_KEY, after)
 
     def _weighed(self, ledgers: Iterable[LedgerMetadata], run: Runner) -> dict[int, dict[str, int]]:
         addresses = self._cluster.addresses()

@@ -2,11 +2,11 @@
 
 Rule. How long a bookie was away decides nothing about what it has. It decides only, where an
 operator has named a limit, when copies are made elsewhere and take its place; a clock that is wrong
-makes that sooner or later, and a bookie that comes back was replaced by one that has the copies.
+makes that sooner or later, and a bookie that comes back was replaced by one that has the copies. So
+what was noted of it may be lost: then it is away from now on.
 """
 
 from collections.abc import Collection
-from functools import partial
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
@@ -21,7 +21,11 @@ def note_silent(cluster: Cluster, silent: Collection[str]) -> None:
     for member in cluster.addresses():
         if member.bookie_id in silent or member.bookie_id in known:
             since_ms = environment.now_ms() if member.bookie_id in silent else 0
-            cluster.upkeep.away.update(member.bookie_id, partial(_noted, member, since_ms))
+            seen = cluster.upkeep.away.get(member.bookie_id)
+            before = None if seen is None else seen.value
+            after = _noted(member, since_ms, before)
+            if after != before:
+                cluster.upkeep.away.try_to_note(member.bookie_id, after)
 
 
 def away_for(cluster: Cluster, silent: Collection[str], seconds: float) -> frozenset[Member]:

@@ -9,7 +9,7 @@ from bkspark import environment
 from bkspark.admin.auditing.audit import Audit
 from bkspark.admin.auditing.findings import Findings
 from bkspark.admin.auditing.run import audit, dropped_ledgers, plan_audit
-from bkspark.admin.maintenance import Left, Progress, Report, Tell, note_run, planned, telling
+from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, planned, telling
 from bkspark.admin.repairing import away
 from bkspark.admin.repairing.plan import Away, RepairPlan, plan_of, row
 from bkspark.admin.repairing.repair import Repair
@@ -95,7 +95,7 @@ def repair(
         if left not in work.left:  # which were told as they were left
             logger.info("repair: %s: %s", left.subject, left.reason)
     if wanted.is_of_all:
-        note_run(cluster, report, began_ms)
+        report = noted(cluster, report, began_ms)
         if work.repaired:  # what the last audit has found is not so any more
             audit(survey, run=run, tell=tell)
     return report

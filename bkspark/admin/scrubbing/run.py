@@ -11,7 +11,7 @@ from bkspark import environment
 from bkspark.admin.auditing.audit import LOOKS_MAX
 from bkspark.admin.auditing.look import slim
 from bkspark.admin.auditing.run import dropped_ledgers, plan_audit
-from bkspark.admin.maintenance import Progress, Report, Tell, note_run, planned, telling
+from bkspark.admin.maintenance import Progress, Report, Tell, noted, planned, telling
 from bkspark.admin.noted_damage import News, NotedDamage
 from bkspark.admin.scrubbing.findings import VERB, Findings
 from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
@@ -59,7 +59,7 @@ def scrub(
     for left in report.left:
         logger.warning("scrub: %s: %s", left.subject, left.reason)
     if looked_at.is_of_all:
-        note_run(cluster, report, began_ms)
+        report = noted(cluster, report, began_ms)
     return report
 
 

@@ -1,0 +1,176 @@
+"""What is noted for people and for manners: it may be damaged, or be no file, and stops nobody."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bkspark import environment, verbs
+from bkspark.admin.maintenance import Report
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.format import layout
+from bkspark.testing.faulty import Fault
+from bkspark.testing.faulty_cluster import METADATA, Operation
+from tests.integration.log_scenes import SILENT
+from tests.integration.rig import LOG, Rig
+
+from .garbage import deleted_ledger, files_of
+from .scenes import copies, members, take, written
+from .small_ledgers import filled
+from .test_repair import VALUES, values
+
+RUNS: dict[str, Callable[..., Report]] = {
+    "audit": verbs.audit,
+    "collect": verbs.collect,
+    "repair": verbs.repair,
+    "scrub": verbs.scrub,
+    "compact": lambda uri: verbs.compact(uri, log=LOG),
+}
+DAMAGE = [b"", b"what is this?", b"bkspark report v9 00000000 0\n"]
+
+
+@pytest.fixture
+def rig(make_rig: Callable[..., Rig]) -> Rig:
+    return make_rig(kind="memory", metadata="memory", bookie_count=5)
+
+
+def spoil(rig: Rig, key: str, data: bytes = DAMAGE[1]) -> None:
+    """Whatever that record is, it cannot be read any more."""
+    with Cluster(rig.uri) as cluster:
+        seen = cluster.store.get(key)
+        cluster.store.put(key, data, None if seen is None else seen.version)
+
+
+def no_answer(key: str) -> Callable[[int, Operation], Fault | None]:
+    """The store says nothing about one record, and takes nothing for it."""
+
+    def decide(_number: int, operation: Operation) -> Fault | None:
+        return Fault() if (operation.place, operation.name) == (METADATA, key) else None
+
+    return decide
+
+
+@pytest.mark.parametrize("verb", RUNS)
+def test_a_report_that_cannot_be_read_is_written_over(rig: Rig, verb: str) -> None:
+    filled(rig, 2)
+    for data in DAMAGE:
+        spoil(rig, layout.report_key(verb), data)
+        assert RUNS[verb](rig.uri).exit_status == 0
+        with Cluster(rig.uri) as cluster:
+            found = cluster.upkeep.reports.get(verb)
+        assert found is not None
+        assert found.value.left == 0
+
+
+def test_what_was_done_is_done_though_it_cannot_be_noted(rig: Rig) -> None:
+    ledger_id, garbage = written(rig), deleted_ledger(rig)
+    filled(rig, 2)
+    take(rig, members(rig, ledger_id)[0], "/journal/", ledger_id)
+    reports = {}
+    with rig.faults.installed():
+        for verb in ("scrub", "repair", "collect", "compact", "audit"):
+            rig.faults.decide = no_answer(layout.report_key(verb))
+            reports[verb] = RUNS[verb](rig.uri)
+        rig.faults.forget()
+    for verb, report in reports.items():
+        [left] = report.left
+        assert (report.exit_status, left.subject) == (1, f"metadata record reports/{verb}")
+        assert "could not be noted" in left.reason
+        assert "could not be noted" not in report.summary
+    assert reports["repair"].done["places"] == 1
+    assert reports["compact"].done["new ledgers"] == 1
+    assert files_of(rig, garbage) == []
+    assert copies(reports["audit"]) == []
+
+
+def test_a_lease_that_the_store_says_nothing_of_is_done_without(rig: Rig) -> None:
+    deleted_ledger(rig)
+    told: list[str] = []
+    with rig.faults.installed():
+        rig.faults.decide = no_answer(layout.lease_key("collect"))
+        report = verbs.collect(rig.uri, tell=told.append)
+        rig.faults.forget()
+    assert (report.exit_status, report.done["ledgers"]) == (0, 1)
+    assert told == ["collect: no lease can be had, so another run may be at work as well"]
+
+
+class Clock(environment.RealEnvironment):
+    hours = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.hours * 3_600_000
+
+
+@pytest.fixture
+def clock() -> Any:
+    clock = Clock()
+    with environment.use(clock):
+        yield clock
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+def test_since_when_a_bookie_is_away_may_be_forgotten_which_only_delays(
+    rig: Rig, clock: Clock, *, is_silent: bool
+) -> None:
+    away_one, filled_one = written(rig), written(rig)
+    away = members(rig, away_one)[0]
+    lacks = next(name for name in members(rig, filled_one) if name != away)
+    take(rig, lacks, "/journal/", filled_one)
+    disk = rig.lose(away)
+    assert verbs.repair(rig.uri, lost_after=7200, ledgers=[away_one]).exit_status == 1
+    key = layout.away_key(away)
+    with rig.faults.installed():
+        if is_silent:
+            rig.faults.decide = no_answer(key)
+        else:
+            spoil(rig, key)
+        clock.hours += 3
+        report = verbs.repair(rig.uri, lost_after=7200)
+        assert (away in members(rig, away_one), report.exit_status) == (True, 1)
+        assert report.done["places"] >= 1
+        rig.faults.forget()
+    clock.hours += 3
+    assert verbs.repair(rig.uri, lost_after=7200).left == []
+    assert away not in members(rig, away_one)
+    rig.bring_back(away, disk)
+    assert values(rig, away_one) == VALUES
+
+
+def test_since_when_a_ledger_is_unchanged_may_be_forgotten_which_only_delays(
+    rig: Rig, clock: Clock
+) -> None:
+    with BookKeeper(rig.uri) as keeper:
+        handle = keeper.create_ledger(settings=SILENT)
+        handle.append(b"0")
+        handle.release()
+    assert verbs.recover(rig.uri, open_grace=7200).done["ledgers"] == 0
+    spoil(rig, layout.OPEN_LEDGERS_KEY)
+    clock.hours += 3
+    assert verbs.recover(rig.uri, open_grace=7200).done["ledgers"] == 0
+    clock.hours += 3
+    assert verbs.recover(rig.uri, open_grace=7200).done["ledgers"] == 1
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_what_is_no_file_in_place_of_a_note_stops_nobody(
+    make_rig: Callable[..., Rig], kind: str
+) -> None:
+    """Nor does it hang whoever opens it."""
+    rig = make_rig(kind="memory", bookie_count=3)
+    verbs.collect(rig.uri)
+    put: dict[str, Callable[[Path], object]] = {
+        "pipe": os.mkfifo,
+        "link": lambda path: path.symlink_to(rig.folder),
+        "folder": Path.mkdir,
+    }
+    for key in (layout.lease_key("collect"), layout.report_key("collect")):
+        newest = max((rig.folder / "metadata" / key).iterdir())
+        newest.unlink()
+        put[kind](newest)
+    garbage = deleted_ledger(rig)
+    report = verbs.collect(rig.uri)
+    assert [left.subject for left in report.left] == ["metadata record reports/collect"]
+    assert (report.done["ledgers"], files_of(rig, garbage)) == (1, [])
