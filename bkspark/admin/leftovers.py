@@ -7,9 +7,7 @@ before anything counts it (R1). That error costs a living writer its bookie, tho
 folders of ledgers whose record says CLOSED or DELETING are swept: no live writer has work there,
 and a repair that is hit begins again. That a listing does not name something, or that it is old,
 proves nothing (H14, RB-29). Whole files that no record names are another matter (R12, "leaving");
-this never touches a file that has a name. Nor does anybody touch pages of logs that nothing names:
-of writers that lost a race or died, of truncations and of deleted logs. A page lists 64 ledgers, in
-a few kB, and a reader that holds an older record of its log may be about to look it up.
+this never touches a file that has a name.
 """
 
 from collections.abc import Callable, Collection

@@ -8,13 +8,13 @@ and no record that anybody reads names a page that is not there.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
 from bkspark import environment
 from bkspark.cluster.records import Records, Versioned
-from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryError
 from bkspark.format import layout, log_page, log_record
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.log.ledger_list import Page, PageContents
@@ -54,10 +54,15 @@ class PageMemory:
 
 
 class LogPages:
-    """The pages of one log: a ``PageSource``."""
+    """The pages of one log: a ``PageSource``.
+
+    A page that the log has let go of may be collected while somebody holds a record that names it.
+    The newest record tells that from one that is lost.
+    """
 
     def __init__(self, store: MetadataStore, log_name: str) -> None:
         self._log_name = log_name
+        self._store = store
         self._place = (store.uri, log_name)
         self._records: Records[NamedPage] = Records(
             store,
@@ -67,17 +72,38 @@ class LogPages:
         )
 
     def contents(self, page: Page) -> PageContents:
-        memory, key = environment.the_one(PageMemory), (*self._place, page.name)
-        known = memory.get(key)
-        if known is None:
-            known = self._read(page)
-            memory.note(key, known)
-        if known[0] != page:
-            raise CorruptDataError(
-                f"page {page.name} of log {self._log_name!r} does not hold what its record says",
-                hint=_BRING_BACK,
+        known = self._known(page)
+        if known is not None:
+            return known
+        if self._has_let_go_of(page):
+            raise NoSuchEntryError(
+                f"log {self._log_name!r} has let go of offsets {page.first_offset} to "
+                f"{page.end_offset - 1} since it was looked at, and they were collected",
+                hint="look at the log again",
             )
-        return known[1]
+        raise CorruptDataError(
+            f"page {page.name} of log {self._log_name!r} is missing, with the places of "
+            f"{page.ledger_count} ledgers",
+            hint=_BRING_BACK,
+        )
+
+    def names(self) -> list[str]:
+        """Of all pages that there are, whether anything names them or not."""
+        found = self._store.list(f"{layout.LOG_PAGES_PREFIX}/{self._log_name}")
+        return [name for name in found if layout.is_log_page(name)]
+
+    def found(self, name: str) -> PageContents | None:
+        """What is on a page that nobody has described; None if there surely is none.
+
+        Raises:
+            CorruptDataError: it is damaged.
+        """
+        seen = self._records.get(name)
+        return None if seen is None else seen.value[1]
+
+    def remove(self, name: str) -> None:
+        """Remove a page for ever, that no record can name any more."""
+        self._store.delete(layout.log_page_key(self._log_name, name))
 
     def make(self, made: NamedPage) -> None:
         """Store a new page, durably.
@@ -89,15 +115,46 @@ class LogPages:
         self._records.create(made[0].name, made)
         environment.the_one(PageMemory).note((*self._place, made[0].name), made)
 
-    def _read(self, page: Page) -> NamedPage:
-        seen = self._records.get(page.name)
-        if seen is None:
+    def _known(self, page: Page) -> PageContents | None:
+        memory, key = environment.the_one(PageMemory), (*self._place, page.name)
+        known = memory.get(key)
+        if known is None:
+            seen = self._records.get(page.name)
+            if seen is None:
+                return None
+            known = seen.value
+            memory.note(key, known)
+        if known[0] != page:
             raise CorruptDataError(
-                f"page {page.name} of log {self._log_name!r} is missing, with the places of "
-                f"{page.ledger_count} ledgers",
+                f"page {page.name} of log {self._log_name!r} does not hold what its record says",
                 hint=_BRING_BACK,
             )
-        return seen.value
+        return known[1]
+
+    def _has_let_go_of(self, page: Page) -> bool:
+        """Whether the log as it is now surely does not name a page that is missing."""
+        stored = self._store.get(layout.log_key(self._log_name))
+        if stored is None:
+            return False
+        record = log_record.decode(self._log_name, stored.value)
+        now = replace(record, source=_PagesAtHand(self._known))
+        try:
+            return page.name not in {one.name for one in now.every_page()}
+        except CorruptDataError:
+            return False
+
+
+@dataclass(frozen=True)
+class _PagesAtHand:
+    """A ``PageSource`` that says nothing about what is missing."""
+
+    known: Callable[[Page], PageContents | None]
+
+    def contents(self, page: Page) -> PageContents:
+        found = self.known(page)
+        if found is None:
+            raise CorruptDataError(f"page {page.name} is missing")
+        return found
 
 
 def _named(name: str, contents: PageContents) -> NamedPage:
@@ -118,6 +175,10 @@ class LogRecords(Records[LogRecord]):
     def __init__(self, store: MetadataStore) -> None:
         # No method of its own: a store that is dropped goes with its last user (``timed_store``).
         super().__init__(store, layout.log_key, log_record.encode, partial(_decoded, store))
+
+    def pages(self, name: str) -> LogPages:
+        """The pages of a log, by name."""
+        return LogPages(self._store, name)
 
     def page_maker(self, log: LogRecord) -> Callable[[PageContents], Page]:
         """Makes pages of ``log``, durably, each before anything can name it."""

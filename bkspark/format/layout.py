@@ -198,9 +198,13 @@ def log_page_name(generation: int, page_token: str) -> str:
 
 def log_page(name: str) -> str:
     """``name`` itself if it may name a page of a log."""
-    if not isinstance(name, str) or not _PAGE.fullmatch(name):
+    if not isinstance(name, str) or not is_log_page(name):
         raise InvalidRequestError(f"{str(name)[:40]!r} is not a page of a log")
     return name
+
+
+def is_log_page(name: str) -> bool:
+    return _PAGE.fullmatch(name) is not None
 
 
 def log_page_key(log: str, page: str) -> str:

@@ -38,9 +38,9 @@ MUTANTS = (
     Mutant(
         "a page that is missing is empty",
         RECORDS,
-        "        if seen is None:\n            raise CorruptDataError(\n",
-        "        if seen is None:\n            return page, PageContents.__new__(PageContents)\n"
-        "            raise CorruptDataError(\n",
+        "        if known is not None:\n            return known\n",
+        "        if known is None:\n            return PageContents.__new__(PageContents)\n"
+        "        if known:\n            return known\n",
         (f"{PAGES}::test_a_missing_page_is_no_end_of_the_log",),
     ),
     Mutant(

@@ -23,6 +23,7 @@ from bkspark.admin.collecting.freeing import Doomed, Free, Freed
 from bkspark.admin.collecting.garbage import LEDGERS_AT_ONCE, Metadata
 from bkspark.admin.collecting.letting_go import LettingGo
 from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
+from bkspark.admin.collecting.spent_pages import SpentPages
 from bkspark.admin.maintenance import Progress
 from bkspark.bookie.contract import Usage
 from bkspark.cluster.cluster import Cluster
@@ -45,6 +46,7 @@ class Outcome:
 
     Attributes:
         freed: how many ledgers of which nothing is left.
+        pages: how many pages of logs were removed.
         owed: by ledger id, the bookies that have to be cleaned of it before it is forgotten.
         silent: bookies that do not answer, and why.
         problems: by ledger id and bookie id, why something may be left.
@@ -52,6 +54,7 @@ class Outcome:
     """
 
     freed: int = 0
+    pages: int = 0
     removed: Usage = field(default_factory=Usage)
     owed: dict[int, list[str]] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
@@ -86,6 +89,8 @@ class Collector:
             progress(begin + len(step), total)
         self._let_go(unwanted)
         progress(total, total)
+        pages = SpentPages(self._cluster, self._gone)
+        self.outcome.pages = sum(pages.free(*one) for one in self._plan.pages.items())
         for name in self._cluster.log_names():
             self._forget(name)
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from bkspark.admin.collecting.freeing import ListLedgers, Weigh
 from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
+from bkspark.admin.collecting.spent_pages import SpentPages
 from bkspark.admin.collecting.unwanted import Unwantedness
 from bkspark.bookie.contract import BookieAddress, Usage
 from bkspark.cluster.cluster import Cluster
@@ -118,15 +119,7 @@ def plan_collection(
     Raises:
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    addresses = list(cluster.addresses().values())
-    answers = run([ListLedgers(address) for address in addresses])
-    listed = dict(zip(addresses, answers, strict=True))
-    silent = {
-        address.bookie_id: answer.reason
-        for address, answer in listed.items()
-        if isinstance(answer, Silence)
-    }
-    present = {a: ids for a, ids in listed.items() if isinstance(ids, frozenset)}
+    present, silent = _listed(cluster, run)
     metadata = Metadata(cluster, made_before_ms, replaced_before_ms)
     found = Unwantedness(cluster, run, present)
     garbage: dict[int, Garbage] = {}
@@ -147,16 +140,32 @@ def plan_collection(
     others = set().union(*present.values()) - garbage.keys()
     gone = GoneLedgers(cluster.store)
     garbage |= {i: Garbage(i, Kind.GONE) for i in gone.among(others)}
+    pages = SpentPages(cluster, gone)
+    spent = pages.found()
     where = {address: ids & garbage.keys() for address, ids in present.items()}
     usage = _weighed(run, where)
     return CollectPlan(
         tuple(replace(garbage[i], usage=usage.get(i, Usage())) for i in sorted(garbage)),
         {address.bookie_id: frozenset(ids) for address, ids in where.items()},
         silent,
-        metadata.doubts | {f"metadata record {k}": why for k, why in gone.unreadable.items()},
+        metadata.doubts
+        | pages.doubts
+        | {f"metadata record {k}": why for k, why in gone.unreadable.items()},
         made_before_ms,
         tuple(unwanted),
+        spent,
     )
+
+
+def _listed(
+    cluster: Cluster, run: Runner
+) -> tuple[dict[BookieAddress, frozenset[int]], dict[str, str]]:
+    """Of which ledgers bookies have something; and why some do not tell, by their ids."""
+    addresses = list(cluster.addresses().values())
+    answers = run([ListLedgers(address) for address in addresses])
+    listed = dict(zip(addresses, answers, strict=True))
+    silent = {a.bookie_id: one.reason for a, one in listed.items() if isinstance(one, Silence)}
+    return {a: ids for a, ids in listed.items() if isinstance(ids, frozenset)}, silent
 
 
 def _weighed(run: Runner, where: Mapping[BookieAddress, Collection[int]]) -> dict[int, Usage]:

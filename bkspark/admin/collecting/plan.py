@@ -91,6 +91,7 @@ class CollectPlan:
         doubts: by subject, why something stays that may be garbage.
         made_before_ms: ledgers that no log names are garbage if they were made before.
         unwanted: of ledgers that stay, by ledger id.
+        pages: by log, names of its pages that nothing needs any more.
     """
 
     garbage: tuple[Garbage, ...]
@@ -99,6 +100,7 @@ class CollectPlan:
     doubts: Mapping[str, str] = field(default_factory=dict)
     made_before_ms: int = 0
     unwanted: tuple[Unwanted, ...] = ()
+    pages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def usage(self) -> Usage:
@@ -115,6 +117,7 @@ class CollectPlan:
             **{kind.value: kinds[kind] for kind in Kind},
             "copies": sum(not one.names for one in self.unwanted),
             "strays": sum(len(one.names) for one in self.unwanted),
+            "pages": sum(map(len, self.pages.values())),
             "bookies": sorted(self.found),
             "silent": sorted(self.silent),
         }

@@ -39,7 +39,7 @@ def collect(
 ) -> Report:
     """Free what deleted ledgers, truncations, overwrites and aborted writes have left behind, and
     what nobody wants of closed ledgers: copies where they have no place any more, and entry logs
-    that no record names.
+    that no record names; then pages of logs that nothing names, of ledgers that are gone.
 
     May be killed at any point and run again, and at once with anything else.
 
@@ -81,7 +81,12 @@ def _report(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Repor
     return Report(
         VERB,
         plan.facts,
-        {"ledgers": outcome.freed, "files": removed.files, "bytes": removed.bytes},
+        {
+            "ledgers": outcome.freed,
+            "files": removed.files,
+            "bytes": removed.bytes,
+            "pages": outcome.pages,
+        },
         left,
         {
             DELETED: outcome.freed,

@@ -123,7 +123,7 @@ def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:
     subject = f"ledger {ledger.ledger_id}" + (f" of log {name}" if name else "")
     if ledger.ledger_id in dropped:
         reason = "its log has let go of it, so nothing of it is copied"
-        return Left(subject, reason, "`bkspark collect` frees it")
+        return Left(subject, reason, "`bkspark collect` frees it; what was compacted, a day later")
     if ledger.state is LedgerState.OPEN:
         reason = "it is OPEN: whoever writes to it goes on with the bookies that it has"
         hint = (

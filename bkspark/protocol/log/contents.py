@@ -153,6 +153,12 @@ class LogContents:
     def has_pages(self) -> bool:
         return bool(self.older or self.dropped_pages or self.pages_to_delete)
 
+    def every_page(self) -> Iterator[Page]:
+        """All pages that the record names, or that one of them does."""
+        of_places = ledger_list.pages_of(self.older)
+        pages = (*of_places, *self.dropped_pages, *self.pages_to_delete)
+        return ledger_list.every_page(pages, self.source)
+
     def ledgers_in(self, begin: int, end: int) -> Iterator[LoggedLedger]:
         """The closed ledgers that have some of the offsets ``[begin, end)``, in order."""
         return ledger_list.ledgers_in(self.stretches, begin, end, self.source)

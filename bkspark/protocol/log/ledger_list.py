@@ -255,6 +255,14 @@ def not_all_in(pages: Iterable[Page], ids: Collection[int], source: PageSource) 
     )
 
 
+def every_page(pages: Iterable[Page], source: PageSource) -> Iterator[Page]:
+    """``pages``, and all that are on them: costs as much as there are of those with pages."""
+    for page in pages:
+        yield page
+        if page.height > 1:
+            yield from every_page(source.contents(page).pages, source)
+
+
 def every_id(pages: Iterable[Page], source: PageSource) -> Iterator[int]:
     """The ids of all ledgers on ``pages``: costs as much as there are."""
     for page in pages:

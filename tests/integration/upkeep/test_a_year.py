@@ -45,7 +45,7 @@ def sunday(life: Life, number: int) -> None:
     assert (use.lacking, use.left_behind) == ([], [])
     assert use.excess <= EXCESS_MAX
     assert records["ledgers"][0] == len(use.copies)
-    size = sum(size for name, (_, size) in records.items() if name != "pages")
+    size = sum(size for _, size in records.values())
     counts = (len(use.copies), records["logs"][0], records["bookies"][0], 1)
     allowed = (LEDGER_BYTES, LOG_BYTES, BOOKIE_BYTES, OTHER_BYTES)
     assert size <= sum(count * one for count, one in zip(counts, allowed, strict=True))

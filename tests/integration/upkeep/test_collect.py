@@ -55,7 +55,7 @@ def test_a_deleted_ledger_goes_with_its_record_and_what_is_not_deleted_stays(
     assert ledger_id not in ids_in_metadata(rig)
     assert (gone(rig), kept in ids_in_metadata(rig)) == ({ledger_id}, True)
     assert rig.rows() == flat(PARTITIONS)
-    assert collected(rig).done == {"ledgers": 0, "files": 0, "bytes": 0}
+    assert collected(rig).done == {"ledgers": 0, "files": 0, "bytes": 0, "pages": 0}
 
 
 def test_what_truncation_overwriting_and_aborts_let_go_of_is_freed_and_forgotten(rig: Rig) -> None:
@@ -151,7 +151,7 @@ def test_a_listing_that_shows_too_little_deletes_nothing_more(rig: Rig) -> None:
     with rig.faults.installed(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(Cluster, "ledger_ids", lambda _self: [])
         patch.setattr(Cluster, "log_names", lambda _self: [])
-        assert collected(rig).done == {"ledgers": 0, "files": 0, "bytes": 0}
+        assert collected(rig).done == {"ledgers": 0, "files": 0, "bytes": 0, "pages": 0}
     assert files_of(rig, ledger_id)
     assert rig.rows() == flat(PARTITIONS)
 

@@ -29,7 +29,7 @@ def test_what_was_freed_is_a_row_and_status_says_when(run, ledger_id):
     [row] = [line.split("\t") for line in out.splitlines()[1:]]
     assert (status, row[:3]) == (0, [str(ledger_id), "", "6"])
     assert err.startswith("collect: 1 ledger, 6 files, ")
-    assert err.endswith(" bytes: all is well\n")
+    assert err.endswith(" bytes, 0 pages: all is well\n")
     [(level, message)] = last_collection(run)
     assert level == "ok"
     assert "Z, 1 ledger, " in message
