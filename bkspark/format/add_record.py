@@ -1,5 +1,6 @@
 """``AddRecord`` <-> the JSON values of its header."""
 
+from functools import lru_cache
 from typing import Any
 
 from bkspark.errors import CorruptDataError
@@ -70,10 +71,7 @@ def from_json(fields: Fields, ledger_id: int, version: int) -> AddRecord:
         CorruptDataError: it is not possible for a record of this ledger.
     """
     try:
-        sizes = fields.take("quorum", list)
-        if any(type(size) is not int for size in sizes):
-            raise ValueError("malformed quorum")
-        quorum = Quorum(*sizes)
+        quorum = _quorum(*fields.take("quorum", list))
         record = AddRecord(
             ledger_id=fields.take("ledger", int),
             term=fields.take("term", int),
@@ -86,14 +84,22 @@ def from_json(fields: Fields, ledger_id: int, version: int) -> AddRecord:
             fragment_first_entry_id=fields.take("fragment", int),
             transactions=fields.mapping("transactions", int),
             attempts=tuple(_attempt(item, quorum) for item in fields.objects("attempts")),
-            parts=tuple(_part(*item) for item in fields.take("parts", list)),
+            parts=tuple(part(*item) for item in fields.take("parts", list)),
             stored=_stored(fields, quorum, version),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what}: malformed record") from error
-    if record.ledger_id != ledger_id or not _is_coherent(record):
+    if record.ledger_id != ledger_id or not is_coherent(record):
         raise CorruptDataError(f"{fields.what}: the record contradicts itself or its place")
     return record
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _quorum(*sizes: object) -> Quorum:
+    """Few are different, and each record has one."""
+    if set(map(type, sizes)) != {int}:
+        raise ValueError("malformed quorum")
+    return Quorum(*sizes)  # type: ignore[arg-type]
 
 
 def _attempt(fields: Fields, quorum: Quorum) -> AttemptLogs:
@@ -112,7 +118,12 @@ def _attempt(fields: Fields, quorum: Quorum) -> AttemptLogs:
     return AttemptLogs(fields.take("first", int), row_count, tuple(logs))
 
 
-def _part(stripe: object, length: object, digest: object) -> InlinePart:
+def part(stripe: object, length: object, digest: object) -> InlinePart:
+    """One of a record's parts.
+
+    Raises:
+        ValueError: it is none.
+    """
     if type(stripe) is not int or type(length) is not int or not isinstance(digest, str):
         raise ValueError("malformed part")
     if not 1 <= length <= MESSAGE_BYTES_MAX or not digest.isascii():
@@ -126,15 +137,15 @@ def _stored(fields: Fields, quorum: Quorum, version: int) -> tuple[int, ...]:
         raise ValueError("another version than its frame says")
     if stored is None:
         return ()
-    if len(stored) != quorum.ensemble_size or any(type(first) is not int for first in stored):
+    if len(stored) != quorum.ensemble_size or set(map(type, stored)) != {int}:
         raise ValueError("malformed list of what was stored")
     return tuple(stored)
 
 
-def _is_coherent(record: AddRecord) -> bool:
+def is_coherent(record: AddRecord) -> bool:
     """Whether the parts, or the attempts in order, cover exactly the record's entries."""
     first, last = record.first_entry_id, record.last_entry_id
-    if not all(-1 <= stored < first for stored in record.stored):
+    if record.stored and not -1 <= min(record.stored) <= max(record.stored) < first:
         return False
     if record.is_confirmation:
         says_its_lac = first - 1 == last == record.last_add_confirmed >= -1

@@ -73,7 +73,10 @@ class Digester:
 
     def matches(self, expected: str, context: str, *parts: Buffer) -> bool:
         """Whether ``parts`` as ``context`` have digest ``expected``."""
-        return hmac.compare_digest(self.digest(context, *parts).encode(), expected.encode())
+        found = self.digest(context, *parts)
+        if not self._key:
+            return found == expected  # no secret that an answer in time could tell
+        return hmac.compare_digest(found.encode(), expected.encode())
 
 
 class TrustingDigester(Digester):

@@ -21,8 +21,9 @@ from enum import Enum
 from types import MappingProxyType
 
 from bkspark.errors import BookKeeperError, CorruptDataError
-from bkspark.format import add_record, strict_json
+from bkspark.format import add_record
 from bkspark.format.digest import Buffer, Digester, canonical_json, crc32c
+from bkspark.format.headers import Headers
 from bkspark.protocol.ledger.record import AddRecord
 
 HEADER_BYTES_MAX = 256 * 2**20
@@ -31,6 +32,9 @@ _MAGIC = b"BKAR"
 _VERSIONS = range(add_record.FIRST_VERSION, add_record.LAST_VERSION + 1)
 _PREFIX = struct.Struct("<4sBBHIQI")
 _TRAILER = struct.Struct("<QI")
+_POSITION = struct.Struct("<Q")
+_CHECKSUM = struct.Struct("<I")
+_LENGTH_AND_POSITION = struct.Struct("<QQ")
 
 PREFIX_BYTES = _PREFIX.size
 TRAILER_BYTES = _TRAILER.size
@@ -51,10 +55,12 @@ class Frame:
 
     Attributes:
         parts: by stripe, (offset in the decoded data, length) in bytes.
+        index: of the place in the ensemble whose parts they are.
     """
 
     record: AddRecord
     parts: Mapping[int, tuple[int, int]]
+    index: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +139,10 @@ def decode_journal(
         data: a journal from byte ``position`` on, where a frame begins.
     """
     frames: list[Frame] = []
-    begin = 0
+    begin, headers = 0, Headers(ledger_id)
     while begin < len(data):
         try:
-            frame, end = _decode_frame(data, begin, position, digester, ledger_id)
+            frame, end = _decode_frame(data, begin, position, digester, headers)
         except _CutError:
             return JournalContent(tuple(frames), Tail.INCOMPLETE, position + begin)
         except BookKeeperError:
@@ -146,10 +152,12 @@ def decode_journal(
     return JournalContent(tuple(frames), Tail.CLEAN, position + begin)
 
 
-def decode_frame(data: bytes, digester: Digester, *, ledger_id: int, position: int) -> Frame | None:
+def decode_frame(
+    data: bytes, digester: Digester, headers: Headers, *, position: int
+) -> Frame | None:
     """The frame that ``data`` is, at byte ``position`` of its journal; None if it is not good."""
     try:
-        return _decode_frame(data, 0, position, digester, ledger_id)[0]
+        return _decode_frame(data, 0, position, digester, headers)[0]
     except (_CutError, BookKeeperError):
         return None
 
@@ -206,7 +214,7 @@ def is_as_long_as_its_rows(data: bytes, record: AddRecord) -> bool:
 
 
 def decode_head(
-    data: bytes, begin: int, digester: Digester, *, ledger_id: int, position: int
+    data: bytes, begin: int, digester: Digester, headers: Headers, *, position: int
 ) -> AddRecord | None:
     """The record of the frame at ``data[begin:]`` from its header alone; None if that is bad.
 
@@ -218,13 +226,12 @@ def decode_head(
     digest_at = parts_at - _DIGEST_HEX[digester.spec.digest_type]
     if not body <= digest_at <= parts_at <= len(data):
         return None
-    header, what = data[body:digest_at], f"journal of ledger {ledger_id}"
+    header, ledger_id = data[body:digest_at], headers.ledger_id
     expected = data[digest_at:parts_at].decode("ascii", "replace")
     try:
         if not digester.matches(expected, _context(ledger_id, position), header):
             return None
-        version = _PREFIX.unpack_from(data, begin)[1]
-        return add_record.from_json(strict_json.loads(header, what), ledger_id, version)
+        return headers.decode(header, _PREFIX.unpack_from(data, begin)[1])
     except BookKeeperError:
         return None
 
@@ -252,20 +259,20 @@ class _CutError(Exception):
 
 
 def _decode_frame(
-    data: bytes, begin: int, offset: int, digester: Digester, ledger_id: int
+    data: bytes, begin: int, offset: int, digester: Digester, headers: Headers
 ) -> tuple[Frame, int]:
     """The frame at ``data[begin:]``, which is byte ``offset + begin`` of its journal."""
     rest = len(data) - begin
     if rest < _PREFIX.size or (not data[begin] and not any(data[begin:])):
         raise _CutError  # cut, or blocks that were allocated and never written
-    what, position = f"journal of ledger {ledger_id}", offset + begin
+    ledger_id, position = headers.ledger_id, offset + begin
     magic, version, _, index, header_length, parts_length, _ = _PREFIX.unpack_from(data, begin)
     body = begin + _PREFIX.size
     if magic != _MAGIC or data[body - 4 : body] != _checksum(data[begin : body - 4], position):
-        raise CorruptDataError(f"{what}: no record at byte {position}")
+        raise CorruptDataError(f"journal of ledger {ledger_id}: no record at byte {position}")
     if version not in _VERSIONS or header_length > HEADER_BYTES_MAX:
         raise CorruptDataError(
-            f"{what}: record format {version} is not known here",
+            f"journal of ledger {ledger_id}: record format {version} is not known here",
             hint="read it with a newer bkspark",
         )
     parts_at = body + header_length
@@ -273,20 +280,20 @@ def _decode_frame(
     trailer_at = parts_at + parts_length
     end = trailer_at + _TRAILER.size
     if digest_at < body:
-        raise CorruptDataError(f"{what}: no header at byte {position}")
+        raise CorruptDataError(f"journal of ledger {ledger_id}: no header at byte {position}")
     if end > len(data):
         raise _CutError
     header = data[body:digest_at]
     expected = data[digest_at:parts_at].decode("ascii", "replace")
     is_whole = digester.matches(expected, _context(ledger_id, position), header)
     if is_whole and data[trailer_at:end] == _trailer(end - begin, position):
-        record = add_record.from_json(strict_json.loads(header, what), ledger_id, version)
+        record = headers.decode(header, version)
         parts = _good_parts(data, parts_at, trailer_at, record, index, digester)
         if parts is not None:
-            return Frame(record, parts), end
+            return Frame(record, parts, index), end
     if end == len(data):
         raise _CutError
-    raise CorruptDataError(f"{what}: digest mismatch at byte {position}")
+    raise CorruptDataError(f"journal of ledger {ledger_id}: digest mismatch at byte {position}")
 
 
 def _good_parts(
@@ -310,8 +317,8 @@ def _context(ledger_id: int, position: int) -> str:
 
 def _checksum(prefix: bytes, position: int) -> bytes:
     """Of a frame's prefix and its position: a copy of a frame elsewhere is none."""
-    return struct.pack("<I", crc32c(prefix, crc32c(struct.pack("<Q", position), 0)))
+    return _CHECKSUM.pack(crc32c(prefix, crc32c(_POSITION.pack(position), 0)))
 
 
 def _trailer(length: int, position: int) -> bytes:
-    return _TRAILER.pack(length, crc32c(struct.pack("<QQ", length, position), 0))
+    return _TRAILER.pack(length, crc32c(_LENGTH_AND_POSITION.pack(length, position), 0))

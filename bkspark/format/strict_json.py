@@ -33,7 +33,7 @@ class Fields:
     def take(self, name: str, kind: type[T]) -> T:
         """The field ``name``; a bool is no int here, nor is what 64 bits cannot hold."""
         value = self._values.get(name)
-        if not isinstance(value, kind) or (kind is int and not _is_int64(value)):
+        if type(value) is not kind or (kind is int and not _is_int64(value)):
             raise CorruptDataError(f"{self.what}: field {name!r} is missing or malformed")
         return value
 
@@ -75,9 +75,7 @@ def loads(data: bytes, what: str) -> Fields:
             or nested too deep.
     """
     try:
-        value = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_without_doubles, parse_constant=_refuse
-        )
+        value = _DECODER.decode(data.decode("utf-8"))
         if b"\\u" in data:  # else no string can hold half a surrogate pair
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
@@ -101,6 +99,9 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_doubles, parse_constant=_refuse)
 
 
 def _is_deeper(value: object, depth: int) -> bool:

@@ -4,6 +4,7 @@ from .mutant import Mutant
 
 ENTRY_LOG = "tests/unit/format/test_entry_log.py"
 BLOCKS = "tests/unit/format/test_hostile_blocks.py"
+HEADERS = "tests/unit/format/test_headers.py"
 RECORDS = "tests/unit/format/test_hostile_records.py"
 SMALL = "tests/unit/format/test_small_records.py"
 DAMAGE = "tests/unit/format/test_damage.py"
@@ -68,8 +69,8 @@ MUTANTS = (
     Mutant(
         "a record says that it was stored before it was written",
         "format/add_record.py",
-        "if not all(-1 <= stored < first for stored in record.stored):",
-        "if not all(-1 <= stored <= first for stored in record.stored):",
+        "-1 <= min(record.stored) <= max(record.stored) < first",
+        "-1 <= min(record.stored) <= max(record.stored) <= first",
         (f"{RECORDS}::test_what_members_cannot_have_stored_is_refused[the record itself]",),
     ),
     # --- what is absurd --------------------------------------------------------------------------
@@ -194,7 +195,7 @@ MUTANTS = (
     Mutant(
         "a copy of a record elsewhere in its journal is a record",
         "format/journal.py",
-        'crc32c(prefix, crc32c(struct.pack("<Q", position), 0))',
+        "crc32c(prefix, crc32c(_POSITION.pack(position), 0))",
         "crc32c(prefix, 0)",
         (f"{RECORDS}::test_what_is_forged_without_a_lie_is_read",),
     ),
@@ -221,6 +222,55 @@ MUTANTS = (
         "is_next = attempt.row_count >= 1 and attempt.first_entry_id == expected",
         "is_next = attempt.row_count >= 1",
         (f"{RECORDS}::test_a_record_that_cannot_be_is_refused",),
+    ),
+    Mutant(
+        "a header that is like others but for numbers may say what cannot be",
+        "format/headers.py",
+        "return record if add_record.is_coherent(record) else None",
+        "return record",
+        (f"{HEADERS}::test_whatever_stands_in_their_places_is_judged_as_in_their_json",),
+    ),
+    Mutant(
+        "a header that is like those of another version is taken for one of them",
+        "format/headers.py",
+        "if found is None or model is None or version != add_record.version(model):",
+        "if found is None or model is None:",
+        (f"{HEADERS}::test_whatever_stands_in_their_places_is_judged_as_in_their_json",),
+    ),
+    Mutant(
+        "a number in a header that is like others may be spelt in any way",
+        "format/headers.py",
+        "(-1|0|[1-9][0-9]{0,17})",
+        "(-?[0-9]+)",
+        (f"{HEADERS}::test_what_is_spelt_in_another_way_is_judged_by_its_json",),
+    ),
+    Mutant(
+        "what only begins like other headers is taken for one of them",
+        "format/headers.py",
+        "self._pattern.fullmatch(header)",
+        "self._pattern.match(header)",
+        (f"{HEADERS}::test_what_is_spelt_in_another_way_is_judged_by_its_json",),
+    ),
+    Mutant(
+        "a pattern is made anew for every few headers that are not alike",
+        "format/headers.py",
+        "self._long_ways, self._patience = 0, 2 * self._patience",
+        "self._long_ways = 0",
+        (f"{HEADERS}::test_patterns_are_not_made_again_and_again",),
+    ),
+    Mutant(
+        "a pattern is made of a header that names transactions",
+        "format/headers.py",
+        "is_model = not record.attempts and not record.transactions",
+        "is_model = not record.attempts",
+        (f"{HEADERS}::test_others_are_decoded_all_the_same",),
+    ),
+    Mutant(
+        "headers that are alike are parsed each",
+        "format/headers.py",
+        "return self._like_the_model(header, version) or self._from_json(header, version)",
+        "return self._from_json(header, version)",
+        (f"{HEADERS}::test_those_that_are_alike_are_decoded_without_their_json",),
     ),
     # --- small records, names, digests -----------------------------------------------------------
     Mutant(

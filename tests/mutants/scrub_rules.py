@@ -24,8 +24,8 @@ MUTANTS = (
     Mutant(
         "a scrub goes by the heads of records",
         f"{FOLDER}/journals.py",
-        "            stored = reader.stored(begin, end)\n",
-        "            stored = reader.head(begin)\n",
+        "            return reader.stored(begin, end)\n",
+        "            return reader.head(begin)\n",
         (UNTIL_GOOD,),
     ),
     Mutant(
@@ -38,8 +38,8 @@ MUTANTS = (
     Mutant(
         "what is good behind damage does not count",
         f"{FOLDER}/journals.py",
-        "            yield from self._checked(reader, begin, end)\n            reached = begin\n",
-        "            list(self._checked(reader, begin, end))\n            reached = begin\n",
+        "                yield good\n            reached = begin\n",
+        "                pass\n            reached = begin\n",
         (f"{SCRUB}::test_good_records_behind_damage_are_not_marked",),
     ),
     Mutant(
@@ -52,8 +52,8 @@ MUTANTS = (
     Mutant(
         "the last record of who still writes is damage",
         f"{FOLDER}/journals.py",
-        "        elif self.is_closed or end < reader.size:\n",
-        "        else:\n",
+        "        if self.is_closed or end < reader.size:\n",
+        "        if True:\n",
         (OPEN,),
     ),
     Mutant(

@@ -16,6 +16,7 @@ from itertools import chain, combinations
 
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
+from bkspark.format.headers import Headers
 from bkspark.protocol.ledger.confirmed import confirmed
 from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
 from bkspark.protocol.ledger.record import AddRecord
@@ -135,7 +136,7 @@ def _end(data: bytes, ledger_id: int) -> AddRecord | None:
     if length is None:
         return None
     begin = len(data) - length
-    frame = journal.decode_frame(data[begin:], _DIGESTER, ledger_id=ledger_id, position=begin)
+    frame = journal.decode_frame(data[begin:], _DIGESTER, Headers(ledger_id), position=begin)
     return None if frame is None else frame.record
 
 

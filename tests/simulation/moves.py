@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from bkspark.format import journal
 from bkspark.format.digest import Digester
+from bkspark.format.headers import Headers
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from tests.simulation.damage import NAME
 from tests.simulation.known import Copy, Ledger, Place
@@ -110,9 +111,9 @@ def _held(place: Place, ledger_id: int, digester: Digester) -> Iterator[Copy]:
 
 def _in_journal(data: bytes, ledger_id: int, digester: Digester) -> Iterator[Copy]:
     """What its heads say, as far as an audit goes: rows are for who reads all."""
+    headers = Headers(ledger_id)
     for begin in journal.frame_begins(data, 0):
-        place = {"ledger_id": ledger_id, "position": begin}
-        record = journal.decode_head(data, begin, digester, **place)
+        record = journal.decode_head(data, begin, digester, headers, position=begin)
         end = begin + (journal.frame_length(data, begin, position=begin) or 0)
         if record is not None and end <= len(data):
             first = str(record.first_entry_id)

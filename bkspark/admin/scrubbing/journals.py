@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from bkspark.admin.pace import Pace
 from bkspark.admin.scrubbing.damage import Damage
 from bkspark.format.journal import Tail
-from bkspark.ledger.journals.journal_reader import CHUNK_BYTES_MAX, JournalReader
+from bkspark.ledger.journals.journal_reader import (
+    CHUNK_BYTES_MAX,
+    Head,
+    JournalReader,
+    StoredRecord,
+)
 from bkspark.protocol.ledger.record import AddRecord
 
 NO_FRAME = "no record of the journal begins here"
@@ -44,7 +49,9 @@ class JournalScrub:
         """All that are good, and of which place their rows are; behind damage the last first."""
         reader = self.reader()
         for begin, end in reader.frames():
-            yield from self._checked(reader, begin, end)
+            good = self._checked(reader, begin, end)
+            if good is not None:
+                yield good
         if reader.is_blocked:
             yield from self._behind(reader)
 
@@ -57,27 +64,27 @@ class JournalScrub:
                 break
             if end < reached:
                 self._tell(end, NO_FRAME)
-            yield from self._checked(reader, begin, end)
+            good = self._checked(reader, begin, end)
+            if good is not None:
+                yield good
             reached = begin
         if reached < blocked.size or blocked.tail(CHUNK_BYTES_MAX) is Tail.CORRUPT:
             self._tell(damage, NO_FRAME)
 
-    def _checked(
-        self, reader: JournalReader, begin: int, end: int
-    ) -> Iterator[tuple[AddRecord, int]]:
-        record = self._record(reader, begin, end)
+    def _checked(self, reader: JournalReader, begin: int, end: int) -> tuple[AddRecord, int] | None:
+        found = self._found(reader, begin, end)
         self.pace.passed(end - begin)
-        if record is not None:
-            yield record, reader.place(begin)
-        elif self.is_closed or end < reader.size:
+        if found is not None:
+            return found.record, found.index
+        if self.is_closed or end < reader.size:
             self._tell(begin, BAD_FRAME)
+        return None
 
-    def _record(self, reader: JournalReader, begin: int, end: int) -> AddRecord | None:
+    def _found(self, reader: JournalReader, begin: int, end: int) -> StoredRecord | Head | None:
         if self.is_digested:
-            stored = reader.stored(begin, end)
-            return None if stored is None else stored.record
+            return reader.stored(begin, end)
         head = reader.head(begin)
-        return head.record if head is not None and reader.is_framed(begin, end) else None
+        return head if head is not None and reader.is_framed(begin, end) else None
 
     def _tell(self, offset: int, reason: str) -> None:
         self.on_damage(Damage(self.name, offset, reason))

@@ -21,6 +21,7 @@ from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import InvalidRequestError
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
+from bkspark.format.headers import Headers
 from bkspark.format.journal import Tail
 from bkspark.ledger.journals.journal_folder import journal_size, read_journal
 from bkspark.protocol.ledger.metadata import Member
@@ -79,12 +80,14 @@ class StoredRecord:
 
     Attributes:
         begin, end: the bytes of the journal where it lies.
+        index: of the place in the ensemble whose parts are stored with it.
     """
 
     begin: int
     end: int
     record: AddRecord
     messages: Mapping[int, bytes]
+    index: int = 0
 
     @property
     def byte_count(self) -> int:
@@ -186,7 +189,7 @@ class JournalReader:
         self.is_blocked = False
         self._bytes = _Bytes(root, name, known, beat)
         self._digester = digester
-        self._ledger_id = ledger_id
+        self._headers = Headers(ledger_id)
 
     @property
     def size(self) -> int:
@@ -198,11 +201,13 @@ class JournalReader:
     def head(self, begin: int) -> Head | None:
         """The record that begins at byte ``begin``, all of which is there; by its head alone."""
         length = self._length(begin)
-        record = None if length is None else self._record(begin)
-        if not length or not record:
+        if length is None:
             return None
-        index = journal.ensemble_index(self._head_bytes(begin), 0)
-        return Head(begin, begin + length, record, index)
+        data = self._head_bytes(begin)
+        record = journal.decode_head(data, 0, self._digester, self._headers, position=begin)
+        if record is None:
+            return None
+        return Head(begin, begin + length, record, journal.ensemble_index(data, 0))
 
     def stored(self, begin: int, end: int | None = None) -> StoredRecord | None:
         """The record that begins at byte ``begin`` and its rows, if all of it is good.
@@ -214,16 +219,11 @@ class JournalReader:
         if length is None or (length > CHUNK_BYTES_MAX and not self._is_what_it_claims(begin)):
             return None
         data = self._bytes.read(begin, begin + length)
-        place = {"ledger_id": self._ledger_id, "position": begin}
-        frame = journal.decode_frame(data, self._digester, **place)
+        frame = journal.decode_frame(data, self._digester, self._headers, position=begin)
         if frame is None:
             return None
         messages = {stripe: data[at : at + size] for stripe, (at, size) in frame.parts.items()}
-        return StoredRecord(begin, begin + length, frame.record, messages)
-
-    def place(self, begin: int) -> int:
-        """Whose rows are stored with the good record at byte ``begin``: an ensemble index."""
-        return journal.ensemble_index(self._head_bytes(begin), 0)
+        return StoredRecord(begin, begin + length, frame.record, messages, frame.index)
 
     def is_framed(self, begin: int, end: int) -> bool:
         """Whether the trailer in front of ``end`` is that of the frame that begins at ``begin``."""
@@ -379,8 +379,8 @@ class JournalReader:
 
     def _record(self, begin: int) -> AddRecord | None:
         """The record of the frame that begins at byte ``begin``, by its head."""
-        place = {"ledger_id": self._ledger_id, "position": begin}
-        return journal.decode_head(self._head_bytes(begin), 0, self._digester, **place)
+        data = self._head_bytes(begin)
+        return journal.decode_head(data, 0, self._digester, self._headers, position=begin)
 
     def _is_what_it_claims(self, begin: int) -> bool:
         """Whether a long frame has a good head, and the room that its rows take."""
@@ -390,8 +390,8 @@ class JournalReader:
         )
 
     def _head_bytes(self, begin: int) -> bytes:
-        data = self._bytes.read(begin, begin + journal.PREFIX_BYTES)
-        return self._bytes.read(begin, min(self.size, begin + journal.head_length(data, 0)))
+        data, at = self._bytes.at(begin, journal.PREFIX_BYTES)
+        return self._bytes.read(begin, min(self.size, begin + journal.head_length(data, at)))
 
 
 def _is_empty(data: bytes) -> bool:

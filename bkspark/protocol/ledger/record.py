@@ -233,6 +233,8 @@ def later(one: AddRecord | None, other: AddRecord | None) -> AddRecord | None:
 
 def stripes_of_range(first_entry_id: int, last_entry_id: int, stripe_count: int) -> list[int]:
     """Stripes that the entries ``[first, last]`` fall on, ascending."""
+    if stripe_count == 1:
+        return [0]
     count = min(last_entry_id - first_entry_id + 1, stripe_count)
     return sorted((first_entry_id + number) % stripe_count for number in range(count))
 

@@ -4,6 +4,7 @@ import pytest
 
 from bkspark.format import journal
 from bkspark.format.digest import Digester, new_spec
+from bkspark.format.headers import Headers
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 
@@ -28,9 +29,10 @@ def framed(digester: Digester) -> bytes:
     return b"".join(bytes(piece) for piece in pieces)
 
 
-def head_of(data: bytes, digester: Digester, begin: int = 0, **place: int) -> AddRecord | None:
-    where = {"ledger_id": 7, "position": POSITION} | place
-    return journal.decode_head(data, begin, digester, **where)
+def head_of(
+    data: bytes, digester: Digester, begin: int = 0, *, ledger_id: int = 7, position: int = POSITION
+) -> AddRecord | None:
+    return journal.decode_head(data, begin, digester, Headers(ledger_id), position=position)
 
 
 @pytest.mark.parametrize("digester", [PLAIN, LOCKED], ids=repr)
