@@ -169,7 +169,7 @@ class BookKeeper(BoundToProcess):
             NotEnoughBookiesError: it cannot be recovered yet; says why.
         """
         number, secret = _ledger_id(ledger_id), Password(literal=password or "")
-        digester = make_digester(self._cluster.ledger(number).value.digest, secret)
+        digester = make_digester(self._cluster.ledger(number).value.settings.digest, secret)
         if recovery:
             recover(self._cluster, number, secret)
         return ReadHandle(self._cluster, number, digester, settings=settings)

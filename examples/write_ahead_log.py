@@ -44,7 +44,7 @@ class JournaledStore:
             found = bookkeeper.open_ledger(ledger_id, recovery=False)
         except bkspark.UnauthorizedError:  # another application's: these have no password
             return
-        if found.metadata.custom_metadata != APPLICATION:
+        if found.metadata.settings.custom_metadata != APPLICATION:
             return
         if ledger_id > self.ledger.ledger_id:
             raise bkspark.LedgerFencedError(f"ledger {ledger_id} is newer: another driver goes on")

@@ -75,8 +75,8 @@ def show(context: typer.Context, ledger_id: LedgerId) -> None:
         recovery = views.recovery_of(cluster, ledger)
     facts = {
         **row,
-        "columns": views.columns_of(ledger.schema),
-        "custom_metadata": dict(ledger.custom_metadata),
+        "columns": views.columns_of(ledger.settings.schema),
+        "custom_metadata": dict(ledger.settings.custom_metadata),
         "transactions": dict(ledger.transactions),
     }
     if session.as_json:

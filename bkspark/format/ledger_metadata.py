@@ -13,7 +13,6 @@ from bkspark.format.digest import checked_spec, encode_spec
 from bkspark.format.strict_json import Fields
 from bkspark.protocol.ledger.metadata import (
     INVALID_ENTRY_ID,
-    DigestSpec,
     Fragment,
     LedgerMetadata,
     LedgerState,
@@ -21,6 +20,7 @@ from bkspark.protocol.ledger.metadata import (
     Standing,
 )
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
 
 KIND = "ledger"
 
@@ -43,17 +43,17 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         "last": metadata.last_entry_id,
         "length": metadata.length_bytes,
         "fragments": [_encode_fragment(fragment) for fragment in metadata.fragments],
-        "schema": encode_bytes(metadata.schema),
-        "digest": encode_spec(metadata.digest),
-        "custom": dict(metadata.custom_metadata),
+        "schema": encode_bytes(metadata.settings.schema),
+        "digest": encode_spec(metadata.settings.digest),
+        "custom": dict(metadata.settings.custom_metadata),
         "transactions": dict(metadata.transactions),
-        "created_ms": metadata.created_ms,
+        "created_ms": metadata.settings.created_ms,
     }
     if metadata.laid_down is not None:  # came later: other records stay as they are
         value["laid_down"] = _encode_standing(metadata.laid_down)
     if metadata.left:
         value["left"] = sorted([one.bookie_id, one.incarnation] for one in metadata.left)
-    if metadata.guarantees_write_quorum:
+    if metadata.settings.guarantees_write_quorum:
         value["guarantees_write_quorum"] = True
     version = _version_of(metadata)
     return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value, version=version)
@@ -62,7 +62,7 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
 def _version_of(metadata: LedgerMetadata) -> int:
     if any(fragment.owner for fragment in metadata.fragments):
         return LAST_VERSION
-    if metadata.guarantees_write_quorum:
+    if metadata.settings.guarantees_write_quorum:
         return QUORUM_VERSION
     if metadata.left:
         return LEFT_VERSION
@@ -86,16 +86,12 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
             term=fields.take("term", int),
             token=layout.token(fields.take("token", str)),
             fragments=tuple(_decode_fragment(item) for item in fields.objects("fragments")),
-            schema=decode_bytes(fields, "schema"),
-            digest=decode_spec(fields),
+            settings=_decode_settings(fields),
             last_entry_id=fields.take_or_none("last", int),
             length_bytes=fields.take_or_none("length", int),
-            custom_metadata=fields.mapping("custom", str),
             transactions=fields.mapping("transactions", int),
-            created_ms=fields.take("created_ms", int),
             laid_down=_decode_standing(fields),
             left=_decode_left(fields),
-            guarantees_write_quorum=bool(fields.take_or_none("guarantees_write_quorum", bool)),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
@@ -172,6 +168,16 @@ def _decode_left(fields: Fields) -> frozenset[Member]:
 def _decode_member(value: Any) -> Member:
     bookie_id, incarnation = value
     return Member(layout.bookie_id(bookie_id), layout.token(incarnation))
+
+
+def _decode_settings(fields: Fields) -> LedgerSettings:
+    return LedgerSettings(
+        schema=decode_bytes(fields, "schema"),
+        digest=decode_spec(fields),
+        custom_metadata=fields.mapping("custom", str),
+        created_ms=fields.take("created_ms", int),
+        guarantees_write_quorum=bool(fields.take_or_none("guarantees_write_quorum", bool)),
+    )
 
 
 def _decode_fragment(fields: Fields) -> Fragment:

@@ -11,14 +11,9 @@ from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.records import Versioned
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger.metadata import (
-    FIRST_TERM,
-    DigestSpec,
-    Fragment,
-    LedgerMetadata,
-    LedgerState,
-)
+from bkspark.protocol.ledger.metadata import FIRST_TERM, Fragment, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
 
 LOG_KEY = "log"
 """Custom metadata in which a ledger notes the log it is meant for."""
@@ -41,7 +36,7 @@ def of_log(log_name: str, operation: str) -> dict[str, str]:
 
 def log_of(ledger: LedgerMetadata) -> str | None:
     """The log that ``ledger`` is in or was made for."""
-    return ledger.custom_metadata.get(LOG_KEY)
+    return ledger.settings.custom_metadata.get(LOG_KEY)
 
 
 def replacing(ledger_ids: Iterable[int]) -> dict[str, str]:
@@ -57,7 +52,7 @@ def replacing(ledger_ids: Iterable[int]) -> dict[str, str]:
 
 def replaced_by(ledger: LedgerMetadata) -> Iterator[int]:
     """The ledgers whose places ``ledger`` was made to take; what says nothing of the kind, none."""
-    for span in ledger.custom_metadata.get(REPLACES_KEY, "").split(","):
+    for span in ledger.settings.custom_metadata.get(REPLACES_KEY, "").split(","):
         first, _, last = span.partition("-")
         if first.isdecimal() and last.isdecimal():
             yield from range(int(first), int(last) + 1)
@@ -111,11 +106,13 @@ def create_ledger(
                 term=FIRST_TERM,
                 token=placed.token,
                 fragments=(fragment,),
-                schema=schema,
-                digest=digest,
-                custom_metadata=dict(custom_metadata),
-                created_ms=environment.now_ms(),
-                guarantees_write_quorum=guarantees_write_quorum,
+                settings=LedgerSettings(
+                    schema,
+                    digest,
+                    dict(custom_metadata),
+                    environment.now_ms(),
+                    guarantees_write_quorum,
+                ),
             ),
         )
         if not any(map(cluster.is_going, members)):

@@ -111,7 +111,7 @@ def _alike(
         look_up, places, at_once=LOOK_UPS_AT_ONCE, name="look-up-ledgers"
     )
     pairs = zip(ledgers, places, strict=True)
-    for schema, part in groupby(pairs, key=lambda pair: pair[0].schema):
+    for schema, part in groupby(pairs, key=lambda pair: pair[0].settings.schema):
         yield schema, tuple(place for _, place in part)
 
 

@@ -6,8 +6,8 @@ from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
 from bkspark.format import arrow_schema, layout
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 

@@ -45,7 +45,7 @@ class OwnTail:
 
     def segment(self, seen: Versioned[LedgerMetadata], begun: Begun, first_offset: int) -> Segment:
         """A ledger of the tail, open to be written to."""
-        digester = make_digester(seen.value.digest, self._password)
+        digester = make_digester(seen.value.settings.digest, self._password)
         handle = WriteHandle(self._cluster, seen, digester, begun=begun, settings=self._settings)
         return Segment(handle, first_offset, Filling(self._policy))
 

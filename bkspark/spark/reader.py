@@ -136,7 +136,7 @@ def schema_there(options: Options) -> StructType:
 
 def _stored_schema(cluster: Cluster, options: Options) -> bytes:
     if options.ledger_id is not None:
-        return cluster.ledger(options.ledger_id).value.schema
+        return cluster.ledger(options.ledger_id).value.settings.schema
     name = layout.log_name(options.log_name)
     with telling_deleted(cluster, name):
         return cluster.log(name).value.schema

@@ -13,8 +13,8 @@ from bkspark.cluster.log_records import LogRecords, PageMemory
 from bkspark.errors import BookKeeperError, MetadataVersionError
 from bkspark.format import layout, log_record
 from bkspark.metadata.contract import MetadataStore
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import paging
 from bkspark.protocol.log.ledger_list import LoggedLedger, Page
 from bkspark.protocol.log.record import LogRecord

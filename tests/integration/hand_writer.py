@@ -27,10 +27,11 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.ledger.recovery.recover import RecoveryReport, recover
 from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.protocol.ledger.adding import PendingAdds
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 from bkspark.protocol.ledger.recovery_steps import Failure
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.testing.faulty_cluster import Operation, StorageFaults
 
 from .rig import Rig
@@ -321,7 +322,7 @@ def _missing_copies(
     deadline = time.monotonic() + patience_seconds
     while True:
         copies, unseen = _copies(rig, ledger)
-        quorum = ledger.quorum.full if ledger.guarantees_write_quorum else ledger.quorum
+        quorum = ledger.quorum.full if ledger.settings.guarantees_write_quorum else ledger.quorum
         short = [n for n in range(last_entry_id + 1) if copies.get(n, 0) < quorum.ack_quorum_size]
         if not short or not unseen or time.monotonic() >= deadline:
             break
@@ -334,7 +335,7 @@ def _copies(rig: Rig, ledger: LedgerMetadata) -> tuple[dict[int, int], list[str]
     """How many good copies of each entry are seen, and why some bookies gave no answer."""
     copies: dict[int, int] = {}
     unseen: list[str] = []
-    digester = make_digester(ledger.digest, Password())
+    digester = make_digester(ledger.settings.digest, Password())
     with Cluster(rig.uri) as cluster:
         addresses = cluster.addresses()
     for member in {m for fragment in ledger.fragments for m in fragment.ensemble}:

@@ -12,8 +12,8 @@ from bkspark.log.log_writer import LogWriter
 from bkspark.log.reading.log_view import LogView, look_at
 from bkspark.log.reading.plan import OffsetRange, plan_view
 from bkspark.log.reading.slice_reader import SliceReader
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
 
 from .rig import LOG, SCHEMA, rows_from
@@ -57,5 +57,5 @@ def opened(cluster: Cluster, settings: WriterSettings = SILENT) -> LogWriter:
 
 
 def by_hand(cluster: Cluster, created: CreatedLedger) -> WriteHandle:
-    digester = make_digester(created.seen.value.digest, NO_PASSWORD)
+    digester = make_digester(created.seen.value.settings.digest, NO_PASSWORD)
     return WriteHandle(cluster, created.seen, digester, begun=created.begun, settings=SILENT)

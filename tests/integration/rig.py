@@ -168,7 +168,7 @@ class Rig:
     def good_copies(self, ledger_id: int, password: Password | None = None) -> dict[str, set[str]]:
         """Entry log -> members of its own window that hold it, every block checked."""
         ledger, key = self.ledger(ledger_id), password or Password()
-        digester = make_digester(ledger.digest, key)
+        digester = make_digester(ledger.settings.digest, key)
         copies: dict[str, set[str]] = {}
         if ledger.last_entry_id == -1:
             return copies

@@ -144,8 +144,8 @@ MUTANTS = (
     Mutant(
         "ledgers of different columns are put together",
         DOING,
-        "key=lambda pair: pair[0].schema",
-        "key=lambda pair: ledgers[0].schema",
+        "key=lambda pair: pair[0].settings.schema",
+        "key=lambda pair: ledgers[0].settings.schema",
         (f"{COMPACT}::test_where_the_columns_change_a_ledger_ends",),
     ),
     Mutant(

@@ -75,7 +75,7 @@ MUTANTS = (
     Mutant(
         "a wrong password takes a tail up",
         "log/streams/handing_over.py",
-        "    digester = make_digester(ledger.value.digest, password)\n",
+        "    digester = make_digester(ledger.value.settings.digest, password)\n",
         "    digester = make_digester(DigestSpec(), Password())\n",
         (f"{HANDING}::test_a_wrong_password_takes_nothing_up",),
     ),

@@ -124,7 +124,7 @@ MUTANTS = (
     Mutant(
         "a recovery writes back to Qa",
         "protocol/ledger/replication.py",
-        "        return quorum.full if self.ledger.guarantees_write_quorum else quorum\n",
+        "        return quorum.full if self.ledger.settings.guarantees_write_quorum else quorum\n",
         "        return quorum\n",
         (f"{PAPER}::test_recovery_writes_reach_the_write_quorum",),
     ),
@@ -199,7 +199,7 @@ MUTANTS = (
         "ledgers that guarantee less join a log",
         "protocol/log/record.py",
         '            ("guaranteed copies", self.guarantees_write_quorum, '
-        "ledger.guarantees_write_quorum),\n",
+        "given.guarantees_write_quorum),\n",
         "",
         (
             "tests/unit/protocol/test_log_generations.py::"
@@ -217,7 +217,7 @@ MUTANTS = (
     Mutant(
         "a record that guarantees the write quorum is of an older version",
         "format/ledger_metadata.py",
-        "    if metadata.guarantees_write_quorum:\n        return QUORUM_VERSION\n",
+        "    if metadata.settings.guarantees_write_quorum:\n        return QUORUM_VERSION\n",
         "",
         (
             "tests/unit/format/test_small_records.py::"

@@ -53,6 +53,7 @@ from bkspark.protocol.ledger.recovery_steps import (
     WrittenBack,
 )
 from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from bkspark.protocol.ledger.settings import LedgerSettings
 
 WRITER, OWN, OTHER = "a" * 32, "b" * 32, "c" * 32
 _DOUBTS = {doubt.name.lower(): doubt for doubt in Doubt}
@@ -121,7 +122,7 @@ class RecoveryScene:
             beside = words[words.index("beside") + 1 :]
         self.ledger = LedgerMetadata(
             *(7, quorum, LedgerState.OPEN, 1, WRITER, fragments),
-            guarantees_write_quorum="guaranteed" in words,
+            settings=LedgerSettings(guarantees_write_quorum="guaranteed" in words),
         )
         self.recovery = LedgerRecovery(Looking(writer_token=writer))
         self._known = tuple(map(member, dict.fromkeys([*names, *behind, *beside])))
@@ -209,7 +210,7 @@ class RecoveryScene:
     def _tail(self, name: str, shown: list[str]) -> MemberTail:
         doubt = _DOUBTS.get(shown[-1])
         records = [self._record(text) for text in shown if text[0].isdigit()]
-        is_full = self.ledger.guarantees_write_quorum
+        is_full = self.ledger.settings.guarantees_write_quorum
         return tail_of(self._index_of(name), records, doubt, is_full=is_full)
 
     def _record(self, text: str) -> tuple[AddRecord, bool]:

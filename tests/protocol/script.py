@@ -32,6 +32,7 @@ from bkspark.protocol.ledger.metadata import (
     Member,
 )
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.protocol.ledger.writing import LedgerWriter
 from bkspark.protocol.ledger.writing_steps import (
     Acknowledge,
@@ -77,7 +78,7 @@ def ledger_of(
     fragments = (Fragment(0, FIRST_TERM, ensemble, TOKEN),)
     return LedgerMetadata(
         *(7, quorum, LedgerState.OPEN, FIRST_TERM, TOKEN, fragments),
-        guarantees_write_quorum=guarantees_write_quorum,
+        settings=LedgerSettings(guarantees_write_quorum=guarantees_write_quorum),
     )
 
 
@@ -130,7 +131,8 @@ class Scene:
             case ["checked", number]:
                 return Checked(self._checks[int(number)])
             case ["changed", number, "by", "a", "job"]:
-                self.ledger = replace(self.ledger, custom_metadata={"job": "1"})
+                noted = LedgerSettings(custom_metadata={"job": "1"})
+                self.ledger = replace(self.ledger, settings=noted)
                 return Checked(self._checks[int(number)], self.ledger)
             case ["changed", number, "by", "a", "recovery"]:
                 return Checked(self._checks[int(number)], self.ledger.in_recovery("d" * 32))

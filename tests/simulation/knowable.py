@@ -18,8 +18,9 @@ from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.headers import Headers
 from bkspark.protocol.ledger.confirmed import confirmed
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.settings import DigestSpec
 from tests.simulation.known import Ledger
 
 _DIGESTER = Digester(DigestSpec(), None)

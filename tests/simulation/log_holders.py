@@ -19,8 +19,8 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.creating import create_log
 from bkspark.log.reading.log_view import LogView, LogWatch
 from bkspark.log.reading.ordered_read import read_view_in_order
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import stream_position
 from bkspark.protocol.log.stream_position import Extent, Position
 from tests.simulation.log_clients import LOG, LeaderPlan, LogClients

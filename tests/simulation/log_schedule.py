@@ -22,8 +22,9 @@ from bkspark.ledger import deleting
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.creating import create_log
 from bkspark.log.log_handle import LogHandle
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import paging
 from tests.simulation import log_merges
 from tests.simulation.damage import NAME

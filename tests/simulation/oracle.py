@@ -16,8 +16,9 @@ from bkspark.format import journal, layout, ledger_metadata
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.metadata.memory import MemoryMetadataStore
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.settings import DigestSpec
 from tests.simulation.damage import NAME, damage
 from tests.simulation.fence_watch import FenceWatch
 from tests.simulation.knowable import is_knowable, who_must_be_silent
@@ -317,7 +318,7 @@ class Oracle:
         require_fragments(before, after)
         require_left(before, after)
         self._require_copies(ledger, 0, ledger.acked, "acked", "I2")
-        if after.guarantees_write_quorum and before.last_fragment != after.last_fragment:
+        if after.settings.guarantees_write_quorum and before.last_fragment != after.last_fragment:
             end = after.last_fragment.first_entry_id - 1
             self._require_copies(ledger, 0, end, f"in front of {end + 1}", "I3", is_full=True)
         if before.state is CLOSED and after.state is CLOSED:
@@ -337,7 +338,7 @@ class Oracle:
             raise Violation(
                 f"laid down at {end}: {sent} sent, {ledger.acked} acked, {ledger.shown} shown (I6)"
             )
-        is_full = ledger.metadata.guarantees_write_quorum
+        is_full = ledger.metadata.settings.guarantees_write_quorum
         self._require_copies(ledger, 0, end, "in what is laid down", "I2", is_full=is_full)
 
     def _require_end(self, process: str, ledger: Ledger, *, was_open: bool) -> None:
@@ -347,7 +348,7 @@ class Oracle:
             raise Violation(f"closed at {end}, but entry {ledger.acked} was acked (I1)")
         if end < ledger.shown:
             raise Violation(f"closed at {end}, but LAC {ledger.shown} was given out (J3)")
-        is_full = metadata.guarantees_write_quorum
+        is_full = metadata.settings.guarantees_write_quorum
         self._require_copies(ledger, 0, end, f"in front of the end {end}", "I3", is_full=is_full)
         if was_open:
             self._require_reasons(process, ledger, ledger.acked + 1, end)

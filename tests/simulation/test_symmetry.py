@@ -9,13 +9,13 @@ import pytest
 
 from bkspark.protocol.ledger.metadata import (
     FIRST_TERM,
-    DigestSpec,
     Fragment,
     LedgerMetadata,
     LedgerState,
     Member,
 )
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.testing.faulty_cluster import METADATA
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.exhaustive.symmetry import Turns, is_too_early
@@ -86,8 +86,7 @@ FRESH = LedgerMetadata(
     term=FIRST_TERM,
     token="01",
     fragments=(Fragment(0, FIRST_TERM, (Member("b1", "01"),)),),
-    schema=b"",
-    digest=DigestSpec(),
+    settings=LedgerSettings(),
 )
 TAKEN = FRESH.in_recovery("02")
 CLOSED = FRESH.closed(last_entry_id=-1, length_bytes=0, term=FIRST_TERM, token="01")

@@ -81,7 +81,7 @@ class NameFiles:
         return named
 
     def _named(self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat) -> list[PlacedLog]:
-        digester = for_showing(ledger.digest)
+        digester = for_showing(ledger.settings.digest)
         shown = journals_shown.show(root, self.address.member, ledger, digester, beat)
         return named_logs(ledger, shown.records.values())
 

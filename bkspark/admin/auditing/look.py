@@ -94,7 +94,8 @@ class Look:
 
 def slim(ledger: LedgerMetadata) -> LedgerMetadata:
     """``ledger`` without what an audit does not look at: less to send."""
-    return replace(ledger, schema=b"", custom_metadata={}, transactions={}, laid_down=None)
+    settings = replace(ledger.settings, schema=b"", custom_metadata={})
+    return replace(ledger, settings=settings, transactions={}, laid_down=None)
 
 
 def holding_of(
@@ -113,7 +114,9 @@ def holding_of(
             is_unmarked = bool(Writer.of(ledger).taken.missing_in(root))
         if not roles:
             return Holding(ledger_id, is_unmarked=is_unmarked)
-        shown = journals_shown.show(root, member, ledger, for_showing(ledger.digest), beat, mark)
+        shown = journals_shown.show(
+            root, member, ledger, for_showing(ledger.settings.digest), beat, mark
+        )
         files, strays = _files(root, member, ledger, shown, mark)
     except (BookieUnavailableError, InvalidRequestError) as error:
         return Holding(ledger_id, unknown=str(error))

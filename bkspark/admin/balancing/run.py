@@ -155,7 +155,7 @@ def _movable(ledgers: Iterable[LedgerMetadata], weights: Weights) -> Iterator[Mo
 
 def _is_readable(ledger: LedgerMetadata, password: Password) -> bool:
     try:
-        make_digester(ledger.digest, password)
+        make_digester(ledger.settings.digest, password)
     except UnauthorizedError:
         return False
     return True

@@ -67,7 +67,7 @@ class Metadata:
         except (CorruptDataError, InvalidRequestError) as error:
             self.doubts[f"ledger {ledger_id}"] = str(error.args[0])
             return None
-        if seen is not None and seen.value.created_ms > self._replaced_before_ms:
+        if seen is not None and seen.value.settings.created_ms > self._replaced_before_ms:
             self.spared.update(replaced_by(seen.value))
         return None if seen is None else seen.value
 
@@ -92,7 +92,7 @@ class Metadata:
             return Garbage(ledger_id, Kind.DELETED, name)
         if log is not None and log.has_dropped(ledger_id):
             return Garbage(ledger_id, Kind.DROPPED, name)
-        if name and ledger.created_ms < self._made_before_ms:
+        if name and ledger.settings.created_ms < self._made_before_ms:
             return Garbage(ledger_id, Kind.UNNAMED, name)
         return None
 

@@ -83,7 +83,9 @@ class ShowEntryLogs:
         self, root: BookieRoot, ledger: LedgerMetadata, beat: Heartbeat
     ) -> tuple[set[str], bool]:
         member, mark = self.address.member, self.marks.get(ledger.ledger_id)
-        shown = journals_shown.show(root, member, ledger, for_showing(ledger.digest), beat, mark)
+        shown = journals_shown.show(
+            root, member, ledger, for_showing(ledger.settings.digest), beat, mark
+        )
         names = {name_of(ledger, log) for log in named_logs(ledger, shown.records.values())}
         # Records that hold their rows are not read one by one, so they may hide others.
         is_sure = not (shown.problem or shown.damage or shown.is_inline)

@@ -129,7 +129,7 @@ class Fill:
         role = self.role
         if role is None:
             return Filled(0, 0)
-        digester = make_digester(self.ledger.digest, self.password)
+        digester = make_digester(self.ledger.settings.digest, self.password)
         work = _Work(self, role, digester, beat, Pace(self.bytes_per_second, beat))
         try:
             return work.carry_out()

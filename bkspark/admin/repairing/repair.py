@@ -156,7 +156,7 @@ class Repair:
         if fragment is None:
             return  # somebody else has replaced the member: the next look says what is missing
         try:
-            make_digester(seen.value.digest, self._password)
+            make_digester(seen.value.settings.digest, self._password)
         except UnauthorizedError as error:
             self._leave(task, f"its records cannot be copied: {error.args[0]}")
             return

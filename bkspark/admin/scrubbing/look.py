@@ -131,10 +131,10 @@ class _Work:
 
     def _digester(self) -> Digester:
         try:
-            return make_digester(self.ledger.digest, self.to.password)
+            return make_digester(self.ledger.settings.digest, self.to.password)
         except UnauthorizedError:
             self.is_digested = False
-            return for_showing(self.ledger.digest)
+            return for_showing(self.ledger.settings.digest)
 
     def _is_drawn(self) -> bool:
         """Whether a file is in the sample."""
@@ -237,7 +237,7 @@ class _Work:
         """What an audit takes for there and is not good."""
         seen: list[Range] = []
         if lacks and self.journals:
-            digester = for_showing(self.ledger.digest)
+            digester = for_showing(self.ledger.settings.digest)
             member, beat = self.to.address.member, lambda: self.pace.passed(0)
             shown = journals_shown.show(self.root, member, self.ledger, digester, beat)
             for role, lack in lacks:

@@ -90,8 +90,8 @@ def ledger_rows(cluster: Cluster, found: Iterable[LedgerMetadata]) -> list[Row]:
             "term": ledger.term,
             "fragments": len(ledger.fragments),
             **quorum_of(ledger),
-            "digest_type": ledger.digest.digest_type,
-            "created": timestamp(ledger.created_ms),
+            "digest_type": ledger.settings.digest.digest_type,
+            "created": timestamp(ledger.settings.created_ms),
         }
         for ledger in found
     ]

@@ -145,7 +145,7 @@ def _write(
 ) -> Row:
     seen = cluster.ledgers.get(str(ledger_id))
     ledger = None if seen is None else seen.value
-    began_ms = ledger.created_ms if ledger else 0
+    began_ms = ledger.settings.created_ms if ledger else 0
     return {
         "log": log.name,
         "generation": log.generation,
@@ -162,7 +162,7 @@ def _write(
 
 def _operation(ledger: LedgerMetadata) -> str | None:
     """What wrote the ledger; None for one from before that was noted."""
-    noted = ledger.custom_metadata.get(OPERATION_KEY)
+    noted = ledger.settings.custom_metadata.get(OPERATION_KEY)
     return noted or (STREAM if queries_of({}, ledger.transactions) else None)
 
 

@@ -80,7 +80,7 @@ class ReadHandle(BoundToProcess):
         self.ledger_id = ledger_id
         self._cluster = cluster
         self._metadata = cluster.ledger(ledger_id).value
-        self._schema = arrow_schema.decode(self._metadata.schema)
+        self._schema = arrow_schema.decode(self._metadata.settings.schema)
         self._confirmed = INVALID_ENTRY_ID if confirmed is None else confirmed
         self._entry_reader = EntryReader(
             cluster,

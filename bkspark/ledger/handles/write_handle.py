@@ -66,7 +66,7 @@ class WriteHandle(ClosedAtEnd):
         self.ledger_id = seen.value.ledger_id
         self._cluster = cluster
         self._settings = settings
-        self._schema = arrow_schema.decode(seen.value.schema)
+        self._schema = arrow_schema.decode(seen.value.settings.schema)
         members = Membership(cluster, seen, digester, begun)
         self._writer = Writer(members, digester, self._schema, settings)
         self._is_of_bytes = self._schema == VALUE_SCHEMA

@@ -28,13 +28,14 @@ from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.losses import not_shown
 from bkspark.protocol.ledger.member_tail import MemberTail
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, DigestSpec, Fragment
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, Piece, later
 from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
 from bkspark.protocol.ledger.recovery_steps import (
     Failure,
     Shown,
 )
+from bkspark.protocol.ledger.settings import DigestSpec
 
 logger = logging.getLogger(__name__)
 

@@ -111,7 +111,7 @@ class Recoverer:
     def take_over(self) -> steps.Event:
         """Step 1: one CAS, with a token that nobody else has."""
         make_digester(
-            self._ledger.digest, self._password
+            self._ledger.settings.digest, self._password
         )  # a wrong password must not fence anybody
         update, token = self._cluster.ledgers.update, environment.token()
         try:
@@ -154,11 +154,11 @@ class Recoverer:
         """The picklable form of an instruction about a member."""
         ledger, address = self._ledger, self._known[instruction.member]
         writer = Writer.of(ledger)
-        on_it = (address, ledger.digest, self._password)
+        on_it = (address, ledger.settings.digest, self._password)
         known = (ledger.fragments, journals_of(ledger, instruction.member))
         match instruction:
             case steps.Fence(index, _, after):
-                since = Since(after, ledger.last_confirmed, ledger.guarantees_write_quorum)
+                since = Since(after, ledger.last_confirmed, ledger.settings.guarantees_write_quorum)
                 return fencing.FenceAndRead(ledger.ledger_id, writer, index, *on_it, since, *known)
             case steps.LookUp(_, entry_id):
                 return fencing.LookUp(ledger.ledger_id, *on_it, entry_id, *known)

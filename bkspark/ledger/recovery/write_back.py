@@ -18,7 +18,7 @@ from bkspark.ledger.copying import DamagedInPlaceError, have_entry_log, new_jour
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.journals.journal_folder import find_journals
 from bkspark.ledger.recovery.writer import Writer
-from bkspark.protocol.ledger.metadata import DigestSpec, Member
+from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.record import Piece
 from bkspark.protocol.ledger.recovery_steps import (
     Displaced,
@@ -27,6 +27,7 @@ from bkspark.protocol.ledger.recovery_steps import (
     Unreadable,
     WrittenBack,
 )
+from bkspark.protocol.ledger.settings import DigestSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,9 @@ from bkspark.format import arrow_schema, digest, layout
 from bkspark.ledger.creating import APPEND, OVERWRITE, create_ledger, of_log
 from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.schema import schema_after
-from bkspark.protocol.ledger.metadata import (
-    FIRST_TERM,
-    DigestSpec,
-    LedgerMetadata,
-)
+from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
 
 DEFAULT_DIGEST_TYPE = digest.CRC32C
@@ -69,8 +66,8 @@ def target_of(
         term=ledger.term,
         token=ledger.token,
         quorum=ledger.quorum,
-        schema=ledger.schema,
-        digest=ledger.digest,
+        schema=ledger.settings.schema,
+        digest=ledger.settings.digest,
         ensemble=tuple(ensemble),
         spares=tuple(spares),
     )

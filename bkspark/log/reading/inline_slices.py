@@ -57,7 +57,7 @@ def find_index(cluster: Cluster, ledger: LedgerMetadata, end: int, password: Pas
     """Where pages begin in the ledger's journals, up to entry ``end``, on bookies that answer."""
     from bkspark.ledger.handles.entry_reader import EntryReader
 
-    digester = make_digester(ledger.digest, password)
+    digester = make_digester(ledger.settings.digest, password)
     return EntryReader(cluster, ledger.ledger_id, digester).index(ledger, end)
 
 

@@ -130,7 +130,7 @@ def readable(
     ends = known or JournalEnds()
 
     def ask(ledger: LedgerMetadata, _is_enough: IsEnough) -> Answers:
-        digester = make_digester(ledger.digest, password)
+        digester = make_digester(ledger.settings.digest, password)
 
         def question(root: ReadableRoot, member: Member) -> MemberEnd:
             return member_end(root, member, ledger, digester, ends)
@@ -214,7 +214,7 @@ def _journals(
     Who was given a place when the ledger was closed has other journals than the one that is asked
     for first: where it shows any, nobody is told that this one is not there.
     """
-    digester = make_digester(ledger.digest, password)
+    digester = make_digester(ledger.settings.digest, password)
     for member in members_of(ledger):
         known = len(problems)
         absent: str | None = None

@@ -136,12 +136,12 @@ def read_ledger_in_order(
         enough = None if end is None else end - 1
         found = readable(bookies, cluster, ledger.ledger_id, password, enough=enough)
     if is_inline:
-        digester = make_digester(ledger.digest, password)
+        digester = make_digester(ledger.settings.digest, password)
         last = found.last_entry_id
         handle = ReadHandle(cluster, ledger.ledger_id, digester, confirmed=last)
         return InlineRead(
             _bounded(begin, end, 0, last + 1, what),
-            arrow_schema.decode(ledger.schema),
+            arrow_schema.decode(ledger.settings.schema),
             ledger.ledger_id,
             handle,
         )
@@ -154,7 +154,7 @@ def read_ledger_in_order(
     return OrderedRead(
         _bounded(begin, end, 0, found.last_entry_id + 1, what),
         ENTRY_COLUMN,
-        arrow_schema.decode(ledger.schema),
+        arrow_schema.decode(ledger.settings.schema),
         password,
         lambda window: plan_ledger(cluster, found.ledger, window, password, _TASK_BYTES),
     )

@@ -22,8 +22,9 @@ from bkspark.log.reading.data_loss import explain_data_loss
 from bkspark.log.reading.inline_slices import InlineSlice, cut_inline, find_index, with_index
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.log.reading.log_view import LogView, view_of
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import EntryLog
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.data_loss import truncated
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
@@ -242,7 +243,11 @@ class _Planner:
         """
         stripe_count = ledger.quorum.stripe_count
         shared = LedgerToRead(
-            ledger.ledger_id, ledger.schema, ledger.digest, first_offset, stripe_count
+            ledger.ledger_id,
+            ledger.settings.schema,
+            ledger.settings.digest,
+            first_offset,
+            stripe_count,
         )
         self.ledgers[ledger.ledger_id] = shared
         if end <= begin:

@@ -54,7 +54,7 @@ def take_up(
     ledger = _laid_down(cluster, log.value, ledger_id)
     if ledger is None or ledger.value.laid_down is None:
         return None
-    digester = make_digester(ledger.value.digest, password)
+    digester = make_digester(ledger.value.settings.digest, password)
     ensemble = ensemble_of(cluster, ledger.value)
     if ensemble is None or not _is_registered(cluster, log, run):
         return None
@@ -73,7 +73,7 @@ def take_up(
     if newest.value.tail != (ledger_id,):
         begun.close()
         return None
-    age_ms = environment.now_ms() - taken.value.created_ms
+    age_ms = environment.now_ms() - taken.value.settings.created_ms
     return TakenUp(OpenTail(taken, newest, begun), ledger.value.laid_down, max(0, age_ms) / 1000)
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from bkspark.bookie.contract import BookieAddress
 from bkspark.errors import InvalidRequestError
 from bkspark.log.batch.target import BatchTarget
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.stream_run import StreamRun, app_id
 

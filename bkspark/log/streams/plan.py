@@ -56,4 +56,4 @@ def _open_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
 
 
 def _takes(tail: LedgerMetadata, request: WriteRequest) -> bool:
-    return arrow_schema.are_alike(arrow_schema.decode(tail.schema), request.schema)
+    return arrow_schema.are_alike(arrow_schema.decode(tail.settings.schema), request.schema)

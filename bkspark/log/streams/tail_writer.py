@@ -125,7 +125,7 @@ class TailWriter:
         self, tail: OpenTail, token: str, standing: Standing | None, *, must_begin: bool = False
     ) -> RecordWriter:
         ledger = tail.ledger.value
-        digester = make_digester(ledger.digest, self._request.password)
+        digester = make_digester(ledger.settings.digest, self._request.password)
         ensemble = _located(self._cluster, ledger)
         if must_begin:
             tail = self._with_journals(tail, token, ensemble, digester)

@@ -30,6 +30,7 @@ from enum import Enum
 
 from bkspark.errors import InvalidRequestError, LedgerClosedError, LedgerFencedError
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import LedgerSettings
 
 INVALID_ENTRY_ID = -1
 """LAC or last entry of a ledger without entries."""
@@ -117,33 +118,16 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class DigestSpec:
-    """How a ledger's bytes are protected.
-
-    Attributes:
-        digest_type: "CRC32C" (accidents) or "MAC" (HMAC-SHA256, forgery too).
-        salt: hex, with the password it gives the key; empty for CRC32C.
-        check: hex, shows whether a password is the right one; empty for CRC32C.
-    """
-
-    digest_type: str = "CRC32C"
-    salt: str = ""
-    check: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class LedgerMetadata:
     """One version of a ledger's record.
 
     Attributes:
         token: of the writer or recoverer in whose name ``term`` runs.
-        schema: Arrow schema of the entries as an IPC schema message; opaque here.
         last_entry_id: last readable entry, -1 if none; None unless CLOSED.
         length_bytes: sum of the payload bytes up to ``last_entry_id``; None unless CLOSED.
         transactions: last committed version per application among the ledger's records.
         laid_down: where an OPEN ledger stands that nobody writes to; None if somebody may.
         left: members that never get a place in it again ("leaving").
-        guarantees_write_quorum: whether each entry of it is to have Qw copies (rule 6).
     """
 
     ledger_id: int
@@ -152,16 +136,12 @@ class LedgerMetadata:
     term: int
     token: str
     fragments: tuple[Fragment, ...]
-    schema: bytes = b""
-    digest: DigestSpec = DigestSpec()
+    settings: LedgerSettings = field(default_factory=LedgerSettings)
     last_entry_id: int | None = None
     length_bytes: int | None = None
-    custom_metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
     transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
-    created_ms: int = 0
     laid_down: Standing | None = None
     left: frozenset[Member] = frozenset()
-    guarantees_write_quorum: bool = False
 
     def __post_init__(self) -> None:
         if self.ledger_id < 0 or self.term < FIRST_TERM:

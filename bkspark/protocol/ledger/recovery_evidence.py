@@ -122,7 +122,7 @@ class Evidence:
         Returns the records that are shown with all their rows, in order, and the entries of which
         nobody shows any.
         """
-        if not self.term.ledger.guarantees_write_quorum:
+        if not self.term.ledger.settings.guarantees_write_quorum:
             return (), ()
         answers, quorum = self.answers()[0], self.term.ledger.quorum
         said = (tail.last_add_fully_replicated for tail in self.tails.values())

@@ -166,7 +166,7 @@ class Replication:
     def _needed(self) -> Quorum:
         """How many must have it (rule 1)."""
         quorum = self.ledger.quorum
-        return quorum.full if self.ledger.guarantees_write_quorum else quorum
+        return quorum.full if self.ledger.settings.guarantees_write_quorum else quorum
 
     def _first_short(self) -> AddRecord | None:
         """The first group of whose record, or of one of whose entry logs, there are too few."""

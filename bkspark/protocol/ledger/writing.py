@@ -81,9 +81,9 @@ class LedgerWriter:
             metadata.quorum,
             last_add_confirmed=last_add_confirmed,
             length_bytes=length_bytes,
-            guarantees_write_quorum=metadata.guarantees_write_quorum,
+            guarantees_write_quorum=metadata.settings.guarantees_write_quorum,
         )
-        is_delayed = is_change_delayed and not metadata.guarantees_write_quorum
+        is_delayed = is_change_delayed and not metadata.settings.guarantees_write_quorum
         self.changes = EnsembleChanges(metadata.quorum, is_delayed=is_delayed)
         self.has_ended = False
         self.is_stopping = False

@@ -130,7 +130,7 @@ def _require_same(log: LogRecord, ledger: LedgerMetadata, entry_count: int) -> N
             f"ledger {ledger.ledger_id} is {ledger.state.value}, and only a CLOSED one can take "
             f"the place of others in log {log.name}"
         )
-    if (ledger.quorum, ledger.digest.digest_type) != (log.quorum, log.digest.digest_type):
+    if (ledger.quorum, ledger.settings.digest.digest_type) != (log.quorum, log.digest.digest_type):
         raise InvalidRequestError(
             f"ledger {ledger.ledger_id} has other settings than log {log.name}"
         )

@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.ledger_list import (
     NO_PAGES,

@@ -33,14 +33,10 @@ from bkspark.errors import (
     MetadataVersionError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.ledger.metadata import (
-    INVALID_ENTRY_ID,
-    DigestSpec,
-    LedgerMetadata,
-    LedgerState,
-)
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.contents import LogContents
 from bkspark.protocol.log.ledger_list import LoggedLedger
@@ -340,10 +336,11 @@ class LogRecord(LogContents):
 
     def _require_settings_of(self, ledger: LedgerMetadata) -> None:
         """The ledger was made for this log, not for one of its name that was deleted since."""
+        given = ledger.settings
         settings = (
-            ("digestType", self.digest.digest_type, ledger.digest.digest_type),
+            ("digestType", self.digest.digest_type, given.digest.digest_type),
             ("quorum sizes", astuple(self.quorum), astuple(ledger.quorum)),
-            ("guaranteed copies", self.guarantees_write_quorum, ledger.guarantees_write_quorum),
+            ("guaranteed copies", self.guarantees_write_quorum, given.guarantees_write_quorum),
         )
         for what, own, other in settings:
             if own != other:
@@ -355,8 +352,8 @@ class LogRecord(LogContents):
 
     def _base_for(self, ledger: LedgerMetadata, *, overwrite: bool) -> "LogRecord":
         if self.is_tombstone:
-            like = (ledger.quorum, ledger.digest, self.schema)
-            return self.created(*like, is_guaranteed=ledger.guarantees_write_quorum)
+            like = (ledger.quorum, ledger.settings.digest, self.schema)
+            return self.created(*like, is_guaranteed=ledger.settings.guarantees_write_quorum)
         self._require_settings_of(ledger)
         if overwrite:
             return replace(self._emptied(), generation=self.generation + 1)

@@ -45,7 +45,7 @@ MESSAGES = {
 def forge(rig: Rig, handle: WriteHandle, ensemble_index: int, message: bytes) -> str:
     """Put a record with ``message`` for its rows on one bookie; returns which."""
     ledger = handle.metadata
-    digester = make_digester(ledger.digest, Password())
+    digester = make_digester(ledger.settings.digest, Password())
     bookie_id = ledger.last_fragment.ensemble[ensemble_index].bookie_id
     [name] = [name for name in rig.names(bookie_id) if "/journal/" in name]
     content = journal.decode_journal(

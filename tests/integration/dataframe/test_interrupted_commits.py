@@ -242,7 +242,8 @@ def change_ledger(
 
 def to_recovery(metadata: LedgerMetadata) -> LedgerMetadata:
     if metadata.state is LedgerState.CLOSED:
-        return replace(metadata, custom_metadata={"late": "1"})
+        settings = replace(metadata.settings, custom_metadata={"late": "1"})
+        return replace(metadata, settings=settings)
     return replace(metadata, state=LedgerState.IN_RECOVERY, term=2, token="f" * 32)
 
 
@@ -316,14 +317,15 @@ def test_a_deleted_ledger_stops_the_commit(scene: Scene) -> None:
 
 def test_a_change_that_leaves_the_writer_alone_is_adopted(scene: Scene) -> None:
     def note(metadata: LedgerMetadata) -> LedgerMetadata:
-        return replace(metadata, custom_metadata={**metadata.custom_metadata, "note": "hello"})
+        custom = {**metadata.settings.custom_metadata, "note": "hello"}
+        return replace(metadata, settings=replace(metadata.settings, custom_metadata=custom))
 
     for _operation, _number, raised, target in interrupted(
         scene, lambda target: change_ledger(scene.rig, target, note)
     ):
         assert raised is None
         assert scene.is_visible()
-        assert scene.rig.ledger(target.ledger_id).custom_metadata["note"] == "hello"
+        assert scene.rig.ledger(target.ledger_id).settings.custom_metadata["note"] == "hello"
 
 
 def test_the_order_of_a_commit(scene: Scene) -> None:

@@ -120,7 +120,7 @@ def files(rig: Rig, bookie_id: str) -> dict[str, bytes]:
 
 def records(rig: Rig, bookie_id: str, writer: HandWriter) -> list[AddRecord]:
     """All records of groups on a bookie, whoever wrote them there."""
-    digester = make_digester(writer.metadata.digest, Password())
+    digester = make_digester(writer.metadata.settings.digest, Password())
     folder = layout.journal_folder(writer.ledger_id)
     found = []
     for path, data in files(rig, bookie_id).items():

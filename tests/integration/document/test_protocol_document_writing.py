@@ -46,10 +46,15 @@ def test_ledgers_metadata_changes_by_compare_and_set_only(keeper: BookKeeper) ->
     handle = keeper.create_ledger()
     ledgers, name = keeper._cluster.ledgers, str(handle.ledger_id)
     seen = keeper._cluster.ledger(handle.ledger_id)
-    first = replace(seen.value, custom_metadata={"by": "first"})
+
+    def by(name: str) -> LedgerMetadata:
+        settings = replace(seen.value.settings, custom_metadata={"by": name})
+        return replace(seen.value, settings=settings)
+
+    first = by("first")
     ledgers.replace(name, first, seen)
     with pytest.raises(MetadataVersionError):
-        ledgers.replace(name, replace(seen.value, custom_metadata={"by": "second"}), seen)
+        ledgers.replace(name, by("second"), seen)
     assert keeper._cluster.ledger(handle.ledger_id).value == first
     handle.release()
 
@@ -151,7 +156,9 @@ def test_writing_replaces_again_if_the_ledger_changed_and_is_still_open(
         if is_change and (turn := next(turns, None)) is not None:
             keeper._cluster.ledgers.update(
                 str(handle.ledger_id),
-                lambda ledger: replace(ledger, custom_metadata={"turn": str(turn)}),
+                lambda ledger: replace(
+                    ledger, settings=replace(ledger.settings, custom_metadata={"turn": str(turn)})
+                ),
             )
         return Fault() if operation.place == broken else None
 
@@ -162,7 +169,7 @@ def test_writing_replaces_again_if_the_ledger_changed_and_is_still_open(
     handle.close()
     ledger = memory_rig.ledger(handle.ledger_id)
     assert broken not in {m.bookie_id for m in ledger.last_fragment.ensemble}
-    assert dict(ledger.custom_metadata) == {"turn": "0"}
+    assert dict(ledger.settings.custom_metadata) == {"turn": "0"}
 
 
 def test_closing_as_a_writer_is_tried_again_while_the_ledger_is_open(
@@ -176,14 +183,17 @@ def test_closing_as_a_writer_is_tried_again_while_the_ledger_is_open(
     def decide(_number: int, operation: Operation) -> None:
         if operation.call == "put" and next(turns, None) is not None:
             keeper._cluster.ledgers.update(
-                str(handle.ledger_id), lambda ledger: replace(ledger, custom_metadata={"a": "b"})
+                str(handle.ledger_id),
+                lambda ledger: replace(
+                    ledger, settings=replace(ledger.settings, custom_metadata={"a": "b"})
+                ),
             )
 
     memory_rig.faults.decide = decide
     handle.close()
     ledger = memory_rig.ledger(handle.ledger_id)
     assert (ledger.state, ledger.last_entry_id) == (LedgerState.CLOSED, 0)
-    assert dict(ledger.custom_metadata) == {"a": "b"}
+    assert dict(ledger.settings.custom_metadata) == {"a": "b"}
 
 
 def test_closing_as_a_writer_leaves_no_way_to_add(keeper: BookKeeper) -> None:

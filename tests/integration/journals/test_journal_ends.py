@@ -105,7 +105,7 @@ def test_a_torn_end_is_read_from_where_the_last_look_ended(
     assert sum(sizes) - whole > whole
     with OpenBookies(cluster) as bookies:
         member = ledger.last_fragment.ensemble[0]
-        digester = make_digester(ledger.digest, NO_PASSWORD)
+        digester = make_digester(ledger.settings.digest, NO_PASSWORD)
         source = JournalName(ledger_id, member, name, digester)
         end = JournalEnds().look(bookies.root(member), source)
         assert end.record is not None
@@ -163,7 +163,7 @@ def test_a_journal_that_lacks_records_is_not_all_there_is(
     name = layout.journal(ledger_id, ledger.term, ledger.token)
     member = ledger.last_fragment.ensemble[0]
     data = memory_rig.file_bytes(member.bookie_id, name)
-    digester = make_digester(ledger.digest, NO_PASSWORD)
+    digester = make_digester(ledger.settings.digest, NO_PASSWORD)
     [first, *_] = journal.decode_journal(data, digester, ledger_id=ledger_id).frames
     length = next(
         size

@@ -18,9 +18,9 @@ from bkspark.ledger.recovery import fencing, running
 from bkspark.ledger.recovery.journal_tail import JournalTail, Since, newest_record, read_tail
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.ledger.recovery.write_back import WriteBack
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 from bkspark.protocol.ledger.recovery_steps import Silence
+from bkspark.protocol.ledger.settings import DigestSpec
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, stop_behind, violations
 from tests.integration.rig import Rig
 

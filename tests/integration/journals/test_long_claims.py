@@ -22,7 +22,7 @@ from bkspark.ledger.journals.journal_pages import JournalPages
 from bkspark.ledger.journals.journal_reader import JournalReader
 from bkspark.ledger.recovery import journal_tail
 from bkspark.ledger.recovery.journal_tail import JournalTail, Since, read_tail
-from bkspark.protocol.ledger.metadata import DigestSpec
+from bkspark.protocol.ledger.settings import DigestSpec
 from tests.integration.hand_writer import HandWriter
 from tests.integration.rig import Rig
 

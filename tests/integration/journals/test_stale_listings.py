@@ -116,7 +116,7 @@ def test_an_audit_finds_what_is_there(memory_rig: Rig) -> None:
         writer.add(0, 1, 2, acknowledges=True)
     ledger = writer.metadata
     member = ledger.last_fragment.ensemble[0]
-    digester = make_digester(ledger.digest, Password())
+    digester = make_digester(ledger.settings.digest, Password())
     with unlisted(), OpenBookies(writer.cluster) as bookies:
         shown = show(bookies.root(member), member, ledger, digester, lambda: None)
     assert shown.held == [((0, 2), 0)]

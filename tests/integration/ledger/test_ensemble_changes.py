@@ -206,7 +206,10 @@ def test_rb_18_a_change_by_somebody_else_is_kept(memory_rig: Rig, keeper: BookKe
         if is_change and not done:
             done.append(True)
             keeper._cluster.ledgers.update(
-                str(handle.ledger_id), lambda ledger: replace(ledger, custom_metadata={"a": "job"})
+                str(handle.ledger_id),
+                lambda ledger: replace(
+                    ledger, settings=replace(ledger.settings, custom_metadata={"a": "job"})
+                ),
             )
         return Fault() if operation.place == broken else None
 
@@ -216,7 +219,7 @@ def test_rb_18_a_change_by_somebody_else_is_kept(memory_rig: Rig, keeper: BookKe
     assert handle.append(b"2") == 2  # the others may have had entry 1 before the change
     handle.close()
     ledger = memory_rig.ledger(handle.ledger_id)
-    assert (dict(ledger.custom_metadata), len(ledger.fragments)) == ({"a": "job"}, 2)
+    assert (dict(ledger.settings.custom_metadata), len(ledger.fragments)) == ({"a": "job"}, 2)
     assert ledger.last_entry_id == 2
 
 

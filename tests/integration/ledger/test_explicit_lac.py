@@ -50,7 +50,7 @@ def names_of(handle: WriteHandle) -> list[str]:
 def stored(rig: Rig, handle: WriteHandle, bookie_id: str) -> list[AddRecord]:
     """Everything behind the header in the writer's journal on one bookie, in order."""
     name = layout.journal(handle.ledger_id, 1, handle.metadata.token)
-    digester = make_digester(handle.metadata.digest, Password())
+    digester = make_digester(handle.metadata.settings.digest, Password())
     data = rig.file_bytes(bookie_id, name) if name in rig.names(bookie_id) else b""
     content = journal.decode_journal(data, digester, ledger_id=handle.ledger_id)
     return [frame.record for frame in content.frames[1:]]
@@ -176,7 +176,7 @@ def test_the_end_of_a_journal_has_its_lac_and_no_group_for_it(
     handle.append(b"1")
     wait_for_confirmations(memory_rig, handle, 1)
     handle.release()
-    ledger, digester = handle.metadata, make_digester(handle.metadata.digest, Password())
+    ledger, digester = handle.metadata, make_digester(handle.metadata.settings.digest, Password())
     address = keeper._cluster.addresses()[ledger.last_fragment.ensemble[0]]
     name = layout.journal(handle.ledger_id, ledger.term, ledger.token)
     with open_bookie(address).open_root() as root:

@@ -241,7 +241,8 @@ def test_rb_19_closing_a_ledger_that_somebody_has_changed(
 
     def change(ledger: LedgerMetadata) -> LedgerMetadata:
         if state is LedgerState.OPEN:
-            return replace(ledger, custom_metadata={"by": "a job"})
+            settings = replace(ledger.settings, custom_metadata={"by": "a job"})
+            return replace(ledger, settings=settings)
         if state is LedgerState.IN_RECOVERY:
             return ledger.in_recovery("b" * 32)
         assert end is not None
@@ -257,7 +258,7 @@ def test_rb_19_closing_a_ledger_that_somebody_has_changed(
     handle.close()
     assert rig.ledger(handle.ledger_id).last_entry_id == 1
     if state is LedgerState.OPEN:
-        assert rig.ledger(handle.ledger_id).custom_metadata == {"by": "a job"}
+        assert rig.ledger(handle.ledger_id).settings.custom_metadata == {"by": "a job"}
 
 
 def test_a_writer_learns_that_it_was_fenced_with_its_next_entry(keeper: BookKeeper) -> None:

@@ -54,7 +54,9 @@ def test_what_handles_write_has_all_copies_in_each_ledger(
                 writer.roll()
     memory_rig.faults.forget()
     assert len(log.record.ledgers) == 3
-    assert all(memory_rig.ledger(one).guarantees_write_quorum for one in log.record.listed_ids)
+    assert all(
+        memory_rig.ledger(one).settings.guarantees_write_quorum for one in log.record.listed_ids
+    )
     assert least_copies(memory_rig, log.record) == 3
 
 
@@ -97,7 +99,7 @@ def test_a_micro_batch_is_committed_with_all_its_copies(rig: Rig) -> None:
     again.commit(again.planned(1))  # or finds that a recovery has kept it, with all its copies
     assert settled_rows(rig) == expected(0, 1)
     log = the_log(rig)
-    assert all(rig.ledger(one).guarantees_write_quorum for one in log.listed_ids)
+    assert all(rig.ledger(one).settings.guarantees_write_quorum for one in log.listed_ids)
     assert {rig.ledger(one).state for one in log.listed_ids} == {LedgerState.CLOSED}
     assert least_copies(rig, log) == 3
 
@@ -107,7 +109,7 @@ def test_an_overwritten_log_guarantees_what_it_did(rig: Rig) -> None:
     rig.write(partitions_of(4), is_overwrite=True)
     log = the_log(rig)
     assert log.guarantees_write_quorum
-    assert [rig.ledger(one).guarantees_write_quorum for one in log.listed_ids] == [True]
+    assert [rig.ledger(one).settings.guarantees_write_quorum for one in log.listed_ids] == [True]
 
 
 def test_what_a_compaction_writes_guarantees_as_much(rig: Rig) -> None:
@@ -116,5 +118,5 @@ def test_what_a_compaction_writes_guarantees_as_much(rig: Rig) -> None:
     verbs.compact(rig.uri, log=rig.log_name)
     log = the_log(rig)
     assert len(log.listed_ids) == 1
-    assert rig.ledger(log.listed_ids[0]).guarantees_write_quorum
+    assert rig.ledger(log.listed_ids[0]).settings.guarantees_write_quorum
     assert least_copies(rig, log) == 3

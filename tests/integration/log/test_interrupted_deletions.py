@@ -292,7 +292,7 @@ def test_who_opens_makes_its_ledger_for_the_log_as_it_is(rig: Rig, keeper: BookK
     for log, renewal, error in beside_a_renewal(rig, keeper, open_it, schema=SCHEMA):
         for ledger_id in log.record.tail if renewal.is_done else ():
             ledger = keeper._cluster.ledger(ledger_id).value
-            assert arrow_schema.decode(ledger.schema) == SCHEMA
+            assert arrow_schema.decode(ledger.settings.schema) == SCHEMA
             opened += error is None
     assert opened > 5
 

@@ -90,7 +90,7 @@ def test_rows_with_more_columns_widen_the_log_or_are_refused_before_any_fence(
         open_tail(cluster, NAME, secret, schema=arrow_schema.encode(wider))
     assert cluster.ledger(before).value.state is LedgerState.OPEN
     tail = open_tail(cluster, NAME, secret, schema=arrow_schema.encode(wider), merges_schema=True)
-    assert log.schema == wider == arrow_schema.decode(tail.ledger.value.schema)
+    assert log.schema == wider == arrow_schema.decode(tail.ledger.value.settings.schema)
     assert cluster.ledger(before).value.state is LedgerState.CLOSED
 
 

@@ -200,7 +200,7 @@ def test_entries_in_front_of_the_last_fragment_are_confirmed_by_it(
 
     addresses = cluster.addresses()
     ledger = cluster.ledger(ledger_id).value
-    joining = Joining.last_writer(ledger, make_digester(ledger.digest, NO_PASSWORD))
+    joining = Joining.last_writer(ledger, make_digester(ledger.settings.digest, NO_PASSWORD))
     places = {index: addresses[member] for index, member in enumerate(others[:3])}
     assert len(enlist(places, joining).bookie_ids) == 3
     cluster.ledgers.update(str(ledger_id), moved)

@@ -73,7 +73,7 @@ class Reopener(Recoverer):
     @property
     def _joining(self) -> Joining:
         ledger = self._ledger
-        digester = make_digester(ledger.digest, Password())
+        digester = make_digester(ledger.settings.digest, Password())
         how = {"term": ledger.term, "token": self._writer_token, "digester": digester}
         return Joining.of(ledger.ledger_id, ledger.quorum, **how)
 

@@ -157,7 +157,7 @@ def test_a_search_for_the_last_confirmed_record_passes_what_is_left_over(
     leave(first, 2, *ALL)
     ledger = second.metadata
     look = LookUp(
-        first.ledger_id, first._address(0), ledger.digest, Password(), 2, ledger.fragments
+        first.ledger_id, first._address(0), ledger.settings.digest, Password(), 2, ledger.fragments
     )
     found = look.run()
     assert isinstance(found, Shown)

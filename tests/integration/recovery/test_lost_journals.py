@@ -130,7 +130,9 @@ def test_a_header_is_no_record_of_what_was_confirmed(memory_rig: Rig) -> None:
     writer = HandWriter(memory_rig)
     address = writer._address(0)
     ledger = writer.metadata
-    look = LookUp(writer.ledger_id, address, ledger.digest, Password(), 5, ledger.fragments)
+    look = LookUp(
+        writer.ledger_id, address, ledger.settings.digest, Password(), 5, ledger.fragments
+    )
     assert look.run() == Shown(None)
     writer.add(0)
     found = look.run()
@@ -183,7 +185,7 @@ def headed(rig: Rig, ledger: LedgerMetadata) -> set[str]:
     for member in ledger.last_fragment.ensemble:
         if own_journal(ledger) in rig.names(member.bookie_id):
             data = rig.file_bytes(member.bookie_id, own_journal(ledger))
-            digester = make_digester(ledger.digest, Password(literal="secret"))
+            digester = make_digester(ledger.settings.digest, Password(literal="secret"))
             content = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id)
             if content.frames and content.frames[0].record.is_header:
                 found.add(member.bookie_id)

@@ -20,7 +20,8 @@ from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.testing.faulty import Moment
 from bkspark.testing.faulty_cluster import crash_at
 from bkspark.testing.faulty_os import Crash

@@ -69,7 +69,7 @@ def disk_use(rig: Rig) -> DiskUse:
     copies: Counter[int] = Counter()
     headers: Counter[int] = Counter()
     for one in live(rig):
-        digester = make_digester(one.digest, Password())
+        digester = make_digester(one.settings.digest, Password())
         records = _records(one, journals.get(one.ledger_id, ()), digester)
         copies[one.ledger_id] = sum(_copies(record, digester) for record in records)
         headers[one.ledger_id] = sum(_headers(one, which, digester) for which in one.fragments)

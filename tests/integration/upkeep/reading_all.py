@@ -77,7 +77,7 @@ def _missing_of(
     if ledger.state is not LedgerState.CLOSED or ledger.last_entry_id == -1:
         return
     try:
-        digester = make_digester(ledger.digest, password)
+        digester = make_digester(ledger.settings.digest, password)
     except UnauthorizedError:
         return
     yield from _missing_records(bookies, ledger, digester, away)

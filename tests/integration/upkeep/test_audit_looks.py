@@ -148,7 +148,7 @@ def test_a_journal_of_copies_is_read_record_by_record(
     rig = make_rig(kind="file")
     ledger_id = written(rig)
     member = rig.ledger(ledger_id).last_fragment.ensemble[0]
-    digester = Digester(rig.ledger(ledger_id).digest)
+    digester = Digester(rig.ledger(ledger_id).settings.digest)
     [name] = [n for n in rig.names(member.bookie_id) if "/journal/" in n]
     with Cluster(rig.uri) as cluster:
         address = cluster.addresses()[member]

@@ -66,14 +66,17 @@ def test_a_record_that_changed_meanwhile_is_looked_at_anew(rig: Rig) -> None:
     def touch() -> None:
         with Cluster(rig.uri) as other:
             other.ledgers.update(
-                str(ledger_id), lambda x: replace(x, custom_metadata={"who": "another"})
+                str(ledger_id),
+                lambda x: replace(
+                    x, settings=replace(x.settings, custom_metadata={"who": "another"})
+                ),
             )
 
     with rig.faults.installed():
         at(rig, naming(ledger_id), touch)
         assert repaired(rig).exit_status == 0
         rig.faults.forget()
-    assert rig.ledger(ledger_id).custom_metadata == {"who": "another"}
+    assert rig.ledger(ledger_id).settings.custom_metadata == {"who": "another"}
     assert gone not in members(rig, ledger_id)
     assert len(holders(rig, ledger_id, free)) == 1
     assert_whole(rig)

@@ -14,6 +14,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from tests.integration.rig import Rig
 
 from .flipping import flip, frames_of, journal_of, marks, places, scrubbed
@@ -243,14 +244,14 @@ def test_a_ledger_that_changes_each_time_is_named(
     flip(memory_rig, one, name, frames_of(memory_rig, one, name)[5] - 1)
     real = ReadAll.run
 
+    def noted(ledger: LedgerMetadata | None) -> LedgerMetadata:
+        assert ledger is not None
+        custom = {"n": ledger.settings.custom_metadata.get("n", "") + "1"}
+        return replace(ledger, settings=replace(ledger.settings, custom_metadata=custom))
+
     def run(self: ReadAll, *args: Any) -> Scrubbed | NotLooked:
         with Cluster(memory_rig.uri) as cluster:
-            cluster.ledgers.update(
-                str(ledger_id),
-                lambda ledger: replace(
-                    ledger, custom_metadata={"n": ledger.custom_metadata.get("n", "") + "1"}
-                ),
-            )
+            cluster.ledgers.update(str(ledger_id), noted)
         return real(self, *args)
 
     monkeypatch.setattr(ReadAll, "run", run)

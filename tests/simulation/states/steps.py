@@ -17,6 +17,7 @@ from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.recovering import Ended, Looking, State
 from bkspark.protocol.ledger.recovery_steps import Displaced, Shown, Silence, WrittenBack
+from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.protocol.ledger.writing import LedgerWriter
 from tests.protocol.recovery_scene import WRITER, record_of, tail_of
 from tests.simulation.states.world import (
@@ -63,7 +64,7 @@ class Steps:
         fragments = (Fragment(0, 1, ensemble, WRITER),)
         ledger = LedgerMetadata(
             *(7, self.scope.quorum, LedgerState.OPEN, 1, WRITER, fragments),
-            guarantees_write_quorum=self.scope.is_guaranteed,
+            settings=LedgerSettings(guarantees_write_quorum=self.scope.is_guaranteed),
         )
         return World(
             ledger=self.store(ledger),

@@ -198,6 +198,10 @@ def require(world: World, ledger: LedgerMetadata, numbers: dict[str, int]) -> No
         members = [numbers[member.bookie_id] for member in ledger.members_of(entry)]
         holders = [n for n in members if any(r[0] == entry for r in world.bookies[n].records)]
         is_full = is_closed or entry < ledger.last_fragment.first_entry_id
-        quorum = ledger.quorum.full if ledger.guarantees_write_quorum and is_full else ledger.quorum
+        quorum = (
+            ledger.quorum.full
+            if ledger.settings.guarantees_write_quorum and is_full
+            else ledger.quorum
+        )
         if len(holders) < quorum.ack_quorum_size:
             raise Violation(f"entry {entry} is on {len(holders)} of its bookies (I2, I3)")

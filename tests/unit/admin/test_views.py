@@ -138,8 +138,8 @@ def test_a_version_is_that_of_one_write_for_ever(written, numbers):
 
 def test_history_of_a_ledger_from_before_operations_were_noted(written):
     def older(ledger):
-        custom = {"log": ledger.custom_metadata["log"]}
-        return replace(ledger, custom_metadata=custom)
+        custom = {"log": ledger.settings.custom_metadata["log"]}
+        return replace(ledger, settings=replace(ledger.settings, custom_metadata=custom))
 
     with Cluster(written.uri) as cluster:
         cluster.ledgers.update("0", older)

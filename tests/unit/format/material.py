@@ -29,14 +29,7 @@ from bkspark.format.entry_log import (
 )
 from bkspark.format.recovery import LostBookie, StuckRecovery
 from bkspark.protocol.ledger.fullness import Marks
-from bkspark.protocol.ledger.metadata import (
-    DigestSpec,
-    Fragment,
-    LedgerMetadata,
-    LedgerState,
-    Member,
-    Standing,
-)
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member, Standing
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import (
     AddRecord,
@@ -46,6 +39,7 @@ from bkspark.protocol.ledger.record import (
     stripe_row_count,
     stripes_of_range,
 )
+from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents
 from bkspark.protocol.log.record import LogRecord
@@ -205,13 +199,15 @@ def metadata(ledger_id: int = LEDGER, digest_type: str = CRC32C) -> LedgerMetada
         term=2,
         token=TOKEN,
         fragments=(Fragment(0, 1, members), Fragment(4, 2, members[::-1])),
-        schema=arrow_schema.encode(SCHEMA),
-        digest=spec(digest_type),
+        settings=LedgerSettings(
+            schema=arrow_schema.encode(SCHEMA),
+            digest=spec(digest_type),
+            custom_metadata={"log": "events", "é": "ü"},
+            created_ms=1_700_000_000_000,
+        ),
         last_entry_id=9,
         length_bytes=123,
-        custom_metadata={"log": "events", "é": "ü"},
         transactions={"app": 4},
-        created_ms=1_700_000_000_000,
     )
 
 
@@ -283,7 +279,8 @@ def laid_down() -> LedgerMetadata:
 def guaranteeing() -> LedgerMetadata:
     """A ledger whose last fragment begins in front of entries that were acknowledged."""
     first, last = metadata().fragments
-    is_open = replace(laid_down(), laid_down=None, guarantees_write_quorum=True)
+    settings = replace(metadata().settings, guarantees_write_quorum=True)
+    is_open = replace(laid_down(), laid_down=None, settings=settings)
     last = replace(last, token=TOKEN, has_headers=True, confirmed=last.first_entry_id + 2)
     return replace(is_open, fragments=(first, last))
 

@@ -24,9 +24,9 @@ from bkspark.format import (
     strict_json,
 )
 from bkspark.format.digest import CRC32C, MAC, Digester, canonical_json, crc32c, new_spec
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, InlinePart, confirmation
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.ledger_list import PageContents
 
 from .material import (

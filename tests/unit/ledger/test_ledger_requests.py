@@ -101,7 +101,7 @@ def test_custom_metadata_does_not_say_which_log_a_ledger_is_of(keeper: BookKeepe
 def test_custom_metadata_is_kept(keeper: BookKeeper) -> None:
     for given in (None, {}, {"é": "ü", "": "", "🦜": "\\ud800"}):
         with keeper.create_ledger(custom_metadata=given) as handle:
-            assert handle.metadata.custom_metadata == (given or {})
+            assert handle.metadata.settings.custom_metadata == (given or {})
         keeper.open_ledger(handle.ledger_id)
         keeper.delete_ledger(handle.ledger_id)
 

@@ -6,8 +6,8 @@ import pytest
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
 from bkspark.log.schema import schema_after
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
 
 BASE = pa.schema([("id", pa.int64()), ("text", pa.string())])

@@ -4,8 +4,8 @@ from itertools import count
 
 from bkspark.format import log_record
 from bkspark.metadata.zookeeper import VALUE_BYTES_MAX
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.paging import paged
 from bkspark.protocol.log.record import LogRecord

@@ -6,15 +6,10 @@ from dataclasses import replace
 import pytest
 
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
-from bkspark.protocol.ledger.metadata import (
-    DigestSpec,
-    Fragment,
-    LedgerMetadata,
-    LedgerState,
-    Member,
-)
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 
@@ -35,7 +30,7 @@ def ledger(
         term=1,
         token="t",
         fragments=(Fragment(0, 1, (Member("a", "1"), Member("b", "1"))),),
-        digest=DigestSpec("MAC", "01", "02"),
+        settings=LedgerSettings(digest=DigestSpec("MAC", "01", "02")),
         last_entry_id=entry_count - 1 if is_closed else None,
         length_bytes=10 * entry_count if is_closed else None,
     )
@@ -136,7 +131,7 @@ def test_only_a_closed_ledger_joins(state: LedgerState) -> None:
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_ledger_of_another_digest_type_never_joins(overwrite: bool) -> None:
     """Two first writes may found one log; a forger could otherwise add to a log with a MAC."""
-    plain = replace(ledger(9), digest=DigestSpec())
+    plain = replace(ledger(9), settings=LedgerSettings())
     with pytest.raises(InvalidRequestError, match="digestType MAC, not CRC32C"):
         splice(LOG, plain, overwrite=overwrite)
 
@@ -228,7 +223,7 @@ def test_a_vacant_name_is_created_with_the_settings_of_the_first_ledger() -> Non
     assert LogRecord.of(vacant, "events", Quorum(1, 1, 1)) is vacant
     after = splice(vacant, ledger(4), 1, overwrite=True)
     assert (after.is_tombstone, after.generation) == (False, 1)
-    assert (after.quorum, after.digest) == (ledger(4).quorum, ledger(4).digest)
+    assert (after.quorum, after.digest) == (ledger(4).quorum, ledger(4).settings.digest)
     assert after.ledgers == (LoggedLedger(4, 0, 4, 40),)
 
 

@@ -28,7 +28,8 @@ def test_a_closed_ledger_of_other_quorum_sizes_never_joins(overwrite: bool) -> N
 def test_a_ledger_joins_only_a_log_that_guarantees_as_much(is_guaranteed: bool) -> None:
     log = replace(LOG, guarantees_write_quorum=not is_guaranteed)
     for one in (ledger(9), ledger(9, state=LedgerState.OPEN)):
-        other = replace(one, guarantees_write_quorum=is_guaranteed)
+        settings = replace(one.settings, guarantees_write_quorum=is_guaranteed)
+        other = replace(one, settings=settings)
         with pytest.raises(InvalidRequestError, match="guaranteed copies"):
             splice(log, other) if one.state is LedgerState.CLOSED else log.with_tail(other)
 

@@ -13,8 +13,9 @@ from bkspark.errors import (
     NoSuchLedgerError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, app_id, with_run
@@ -95,7 +96,7 @@ def test_a_dropped_ledger_is_never_listed() -> None:
 
 def test_a_ledger_of_another_digest_type_is_not_listed() -> None:
     with pytest.raises(InvalidRequestError, match="digestType"):
-        LOG.with_tail(replace(ledger(4, state=OPEN), digest=DigestSpec()))
+        LOG.with_tail(replace(ledger(4, state=OPEN), settings=LedgerSettings()))
 
 
 # --- settling --------------------------------------------------------------------------------

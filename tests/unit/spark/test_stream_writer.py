@@ -11,8 +11,8 @@ from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.creating import create_log
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.spark.options import parse
 from bkspark.spark.stream_writer import BookKeeperStreamWriter
 

@@ -13,8 +13,8 @@ from bkspark.log.creating import create_log
 from bkspark.log.reading import ordered_read
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_ledger_in_order, read_view_in_order
-from bkspark.protocol.ledger.metadata import DigestSpec
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import DigestSpec
 
 
 @pytest.fixture
