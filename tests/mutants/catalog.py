@@ -16,6 +16,7 @@ from . import (
     deletion_rules,
     durability_rules,
     evidence_rules,
+    failing_disk_rules,
     file_system_rules,
     format_rules,
     handle_rules,
@@ -104,5 +105,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *message_rules.MUTANTS,
     *move_rules.MUTANTS,
     *note_rules.MUTANTS,
+    *failing_disk_rules.MUTANTS,
     *write_quorum_rules.MUTANTS,
 )

@@ -1,0 +1,25 @@
+"""Mutants of copies that are made on disks that are full or fail."""
+
+from .mutant import Mutant
+
+TESTS = "tests/integration/upkeep/test_full_targets.py"
+
+MUTANTS = (
+    Mutant(
+        "a bookie that fails while it takes copies is stood in for by nobody",
+        "admin/repairing/repair.py",
+        '            return one.task.elsewhere(one.fill.address, f"{who}: {reason}")\n',
+        "            return self._leave(one.task, reason)\n",
+        (
+            f"{TESTS}::test_another_bookie_gets_the_place[replace-append]",
+            f"{TESTS}::test_another_bookie_gets_the_place[decommission-append]",
+        ),
+    ),
+    Mutant(
+        "a disk that is full is written to until it fails",
+        "admin/repairing/fill.py",
+        "            if problem:\n",
+        "            if problem is None:\n",
+        (f"{TESTS}::test_a_disk_that_is_full_is_asked_for_nothing",),
+    ),
+)
