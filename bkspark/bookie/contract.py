@@ -175,6 +175,10 @@ class BookieRoot(ReadableRoot, Protocol):
         """
         ...
 
+    def unfinished(self, folder: str) -> Usage:
+        """What ``sweep`` would remove right under ``folder``; nothing if it is absent."""
+        ...
+
     def usage(self, folder: str) -> Usage:
         """What lies right under ``folder``, unfinished files too; nothing if it is absent."""
         ...

@@ -159,6 +159,11 @@ class S3Root:
         self.list(folder)
         return 0
 
+    def unfinished(self, folder: str) -> Usage:
+        """None, as with ``sweep``, so nothing is asked."""
+        split_name(folder)
+        return Usage()
+
     def usage(self, folder: str) -> Usage:
         """A journal counts as one file for its head, and one for each record."""
         split_name(folder)

@@ -177,6 +177,16 @@ class PosixRoot:
                 self._confirm_cookie()
                 return 0
 
+    def unfinished(self, folder: str) -> Usage:
+        folders, last = split_name(folder)
+        with UnavailableOnOSError(self._who, "list", folder):
+            try:
+                with self._folder([*folders, last]) as found:
+                    return Usage(*posix_calls.usage(found, posix_calls.is_temp))
+            except FileNotFoundError:
+                self._confirm_cookie()
+                return Usage()
+
     def usage(self, folder: str) -> Usage:
         folders, last = split_name(folder)
         with UnavailableOnOSError(self._who, "list", folder):

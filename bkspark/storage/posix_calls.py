@@ -15,7 +15,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from bkspark import environment
@@ -159,7 +159,7 @@ def remove_temps(folder: int) -> int:
     """Unlink temporary files; how many. Not durable: one that comes back is swept again."""
     removed = 0
     with os.scandir(folder) as found:
-        temps = [entry.name for entry in found if entry.name.startswith(TEMP_PREFIX)]
+        temps = [entry.name for entry in found if is_temp(entry.name)]
     for name in temps:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=folder)
@@ -167,13 +167,22 @@ def remove_temps(folder: int) -> int:
     return removed
 
 
-def usage(folder: int) -> tuple[int, int]:
-    """How many files are right under ``folder``, temporary ones too, and their bytes."""
+def is_temp(name: str) -> bool:
+    """Whether a file has a name of ``new_temp``."""
+    return _TEMP.fullmatch(name) is not None
+
+
+def usage(folder: int, counts: Callable[[str], bool] = lambda _name: True) -> tuple[int, int]:
+    """How many files are right under ``folder``, temporary ones too, and their bytes.
+
+    Args:
+        counts: by name, whether a file is one of those that are meant.
+    """
     sizes: list[int] = []
     with os.scandir(folder) as found:
         for entry in found:
             with suppress(FileNotFoundError):
-                if not entry.is_dir(follow_symlinks=False):
+                if counts(entry.name) and not entry.is_dir(follow_symlinks=False):
                     sizes.append(entry.stat(follow_symlinks=False).st_size)
     return len(sizes), sum(sizes)
 
@@ -304,7 +313,7 @@ def names_in(folder: int) -> list[str]:
         return sorted(
             entry.name if entry.is_file(follow_symlinks=False) else f"{entry.name}/"
             for entry in found
-            if not _TEMP.fullmatch(entry.name)
+            if not is_temp(entry.name)
         )
 
 

@@ -169,7 +169,11 @@ class FileTests(BookieFixtures):
             journal.append([b"j"])
             file = root.create("f/unfinished")
             file.write(b"x")
+            assert root.unfinished("ledgers/34/none") == Usage()
+            found = root.unfinished("f")
             removed = root.sweep("f")
+            assert found.files == found.bytes == removed
+            assert root.unfinished("f") == Usage()
             assert root.sweep("f") == 0
             assert root.list("f") == ["a", "j"]
             assert (root.read("f/a"), root.read("f/j")) == (b"a", b"j")

@@ -169,6 +169,9 @@ class FaultyRoot:
     def sweep(self, folder: str) -> int:
         return self._run("sweep", folder, lambda: self._inner.sweep(folder))
 
+    def unfinished(self, folder: str) -> Usage:
+        return self._run("unfinished", folder, lambda: self._inner.unfinished(folder))
+
     def usage(self, folder: str) -> Usage:
         return self._run("usage", folder, lambda: self._inner.usage(folder))
 

@@ -14,6 +14,7 @@ LEAVING = "tests/unit/protocol/test_leaving.py"
 OVERTAKEN = f"{COPIES}::test_a_repair_that_copies_to_a_bookie_that_leaves_chooses_another"
 LAST = f"{COPIES}::test_the_last_bookie_that_is_free_keeps_what_it_has"
 KNOWS = f"{COPIES}::test_nothing_is_unnamed_while_a_member_may_know_of_more"
+UNFINISHED = "tests/integration/upkeep/test_collect_unfinished.py"
 DAMAGED_NOTE = f"{COLLECT}::test_a_damaged_note_of_gone_ledgers_stops_only_what_needs_it"
 AWAY = f"{COLLECT}::test_a_bookie_that_is_away_is_owed_the_deletion_and_the_record_waits_for_it"
 ANEW = f"{COLLECT}::test_the_plan_is_looked_at_anew"
@@ -335,5 +336,26 @@ MUTANTS = (
         "            try:\n                self._store.delete(layout.gone_key(page))\n"
         "                self._pages.update(str(page), with_own)\n",
         (DAMAGED_NOTE,),
+    ),
+    Mutant(
+        "files that are being written are taken from who writes them",
+        "admin/collecting/unfinished.py",
+        "is_same = root.unfinished(folder) == one.usage",
+        "is_same = True",
+        (f"{UNFINISHED}::test_one_that_grows_is_left_to_who_writes_it",),
+    ),
+    Mutant(
+        "a bookie with a file that was begun has no place in the ledger",
+        "admin/collecting/plan.py",
+        "return not (self.names or self.is_unfinished)",
+        "return not self.names",
+        (f"{UNFINISHED}::test_what_was_begun_goes_and_what_has_a_name_stays",),
+    ),
+    Mutant(
+        "hidden files of others are unfinished ones",
+        "storage/posix_calls.py",
+        "return _TEMP.fullmatch(name) is not None",
+        "return name.startswith(TEMP_PREFIX)",
+        (f"{UNFINISHED}::test_what_was_begun_goes_and_what_has_a_name_stays",),
     ),
 )

@@ -214,4 +214,11 @@ MUTANTS = (
         "        gap = source.level - target.level\n",
         (f"{EVEN}::test_what_gains_hardly_anything_stays",),
     ),
+    Mutant(
+        "places are given to who has a damaged copy in place",
+        "admin/balancing/run.py",
+        "ledger.left | marked[ledger.ledger_id],",
+        "ledger.left,",
+        (f"{EVENED}::test_who_has_a_damaged_copy_of_a_ledger_is_given_no_place_of_it",),
+    ),
 )

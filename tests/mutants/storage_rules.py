@@ -65,7 +65,7 @@ MUTANTS = (
     Mutant(
         "sweeping takes finished files too",
         "storage/posix_calls.py",
-        "        temps = [entry.name for entry in found if entry.name.startswith(TEMP_PREFIX)]",
+        "        temps = [entry.name for entry in found if is_temp(entry.name)]",
         "        temps = [entry.name for entry in found if entry.is_file()]",
         (
             f"{LEFTOVERS}::test_sealed_ledgers_are_swept_and_keep_every_file_that_has_a_name",

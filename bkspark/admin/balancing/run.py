@@ -16,6 +16,7 @@ from bkspark.admin.balancing.plan import BY_BYTES, BY_DISK, BalancePlan, moved_r
 from bkspark.admin.balancing.weighing import Weights, weigh
 from bkspark.admin.draining.plan import Records, read_records
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, planned, telling
+from bkspark.admin.noted_damage import Marks, NotedDamage
 from bkspark.admin.repairing.repair import Repair
 from bkspark.admin.repairing.run import counters_of
 from bkspark.cluster.bookie_status import BookieStatus
@@ -98,7 +99,8 @@ def plan_of(cluster: Cluster, records: Records, wanted: Wanted, run: Runner) -> 
     weights = weigh(closed, [cluster.address(status.record) for status in known], run)
     loads = _loads(known, closed, weights)
     locked = tuple(x.ledger_id for x in closed if not _is_readable(x, wanted.password))
-    fragments = _movable((x for x in closed if x.ledger_id not in locked), weights)
+    damaged = NotedDamage(cluster).marks(status.member for status in known)
+    fragments = _movable((x for x in closed if x.ledger_id not in locked), weights, damaged)
     is_by_disk = any(load.capacity != 1 for load in loads)
     moves = moves_of(loads, list(fragments), wanted.threshold)
     return BalancePlan(
@@ -139,7 +141,13 @@ def _loads(
     ]
 
 
-def _movable(ledgers: Iterable[LedgerMetadata], weights: Weights) -> Iterator[Movable]:
+def _movable(
+    ledgers: Iterable[LedgerMetadata], weights: Weights, damaged: Marks
+) -> Iterator[Movable]:
+    """Who has something damaged of a ledger gets no place of it: nothing is written over."""
+    marked: defaultdict[int, set[Member]] = defaultdict(set)
+    for member, ledger_id in damaged:
+        marked[ledger_id].add(member)
     for ledger in ledgers:
         for fragment, _ in known_fragments(ledger):
             first = fragment.first_entry_id
@@ -149,7 +157,7 @@ def _movable(ledgers: Iterable[LedgerMetadata], weights: Weights) -> Iterator[Mo
                 ledger.quorum,
                 fragment.ensemble,
                 weights[ledger.ledger_id, first],
-                ledger.left,
+                ledger.left | marked[ledger.ledger_id],
             )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from bkspark.admin.collecting.freeing import Doomed, Free, Freed
 from bkspark.admin.collecting.plan import Unwanted
+from bkspark.admin.collecting.unfinished import FreeUnfinished
 from bkspark.admin.collecting.unwanted import FreeEntryLogs, free_members, weighed
 from bkspark.bookie.contract import BookieAddress, Usage
 from bkspark.cluster.cluster import Cluster
@@ -63,22 +64,30 @@ class LettingGo:
             OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
         """
         here = [one for one in step if one.member in self._addresses]
-        copies = self._as_planned([one for one in here if not one.names])
+        copies = self._as_planned([one for one in here if one.is_copy])
         doomed: dict[Member, list[Doomed]] = {}
         for ledger_id in sorted({one.ledger_id for one in copies}):
             leaving = self._leave(ledger_id, copies)
             for member in (one for one in self._addresses if one in leaving):
                 doomed.setdefault(member, []).append(Doomed(ledger_id))
-        strays: dict[Member, list[Unwanted]] = {}
-        for one in here:
-            if one.names:
-                strays.setdefault(one.member, []).append(one)
+        strays = self._by_address(one for one in here if one.names)
+        begun = self._by_address(one for one in here if one.is_unfinished)
         orders: list[Instruction[object]] = [
             *(Free(self._addresses[member], tuple(own)) for member, own in doomed.items()),
-            *(FreeEntryLogs(self._addresses[member], tuple(own)) for member, own in strays.items()),
+            *(FreeEntryLogs(address, own) for address, own in strays.items()),
+            *(FreeUnfinished(address, own) for address, own in begun.items()),
         ]
         for order, answer in zip(orders, self._run(orders), strict=True):
             self._note(order.address.bookie_id, answer)
+
+    def _by_address(
+        self, unwanted: Iterable[Unwanted]
+    ) -> dict[BookieAddress, tuple[Unwanted, ...]]:
+        found: dict[BookieAddress, tuple[Unwanted, ...]] = {}
+        for one in unwanted:
+            address = self._addresses[one.member]
+            found[address] = (*found.get(address, ()), one)
+        return found
 
     def _as_planned(self, copies: Sequence[Unwanted]) -> list[Unwanted]:
         """Those of which there is as much as when the plan was made."""

@@ -60,16 +60,24 @@ class Unwanted:
     Attributes:
         names: entry logs that no record names; empty if the member is in no fragment, and nothing
             that it has is wanted.
+        is_unfinished: whether it is files that were begun, which have no names yet.
     """
 
     ledger_id: int
     member: Member
     usage: Usage
     names: tuple[str, ...] = ()
+    is_unfinished: bool = False
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is all that the bookie has of the ledger."""
+        return not (self.names or self.is_unfinished)
 
     @property
     def row(self) -> Facts:
         reason = "no record names these entry logs" if self.names else "it has no place in it"
+        reason = "these files were begun and never finished" if self.is_unfinished else reason
         return {
             "ledger_id": self.ledger_id,
             "log": "",
@@ -115,8 +123,9 @@ class CollectPlan:
             "files": self.usage.files,
             "bytes": self.usage.bytes,
             **{kind.value: kinds[kind] for kind in Kind},
-            "copies": sum(not one.names for one in self.unwanted),
+            "copies": sum(one.is_copy for one in self.unwanted),
             "strays": sum(len(one.names) for one in self.unwanted),
+            "unfinished": sum(one.usage.files for one in self.unwanted if one.is_unfinished),
             "pages": sum(map(len, self.pages.values())),
             "bookies": sorted(self.found),
             "silent": sorted(self.silent),

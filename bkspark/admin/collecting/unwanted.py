@@ -13,6 +13,7 @@ from bkspark.admin.auditing.holding import roles_of
 from bkspark.admin.auditing.look import lacking, slim
 from bkspark.admin.collecting.freeing import Weigh
 from bkspark.admin.collecting.plan import Unwanted
+from bkspark.admin.collecting.unfinished import FindUnfinished
 from bkspark.admin.noted_damage import NotedDamage, marks_of
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Usage
 from bkspark.bookie.uri import open_bookie
@@ -140,7 +141,7 @@ class Unwantedness:
     def found(self, ledgers: Sequence[LedgerMetadata]) -> list[Unwanted]:
         """What is unwanted of some closed ledgers; changes nothing."""
         slimmed = [slim(ledger) for ledger in ledgers]
-        return [*self._copies(slimmed), *self._strays(slimmed)]
+        return [*self._copies(slimmed), *self._strays(slimmed), *self._unfinished(slimmed)]
 
     def _copies(self, ledgers: Sequence[LedgerMetadata]) -> list[Unwanted]:
         orders: dict[BookieAddress, list[int]] = {}
@@ -163,15 +164,28 @@ class Unwantedness:
                 usage = Usage(len(strays), sum(sizes[name] for name in strays))
                 yield Unwanted(ledger_id, member, usage, tuple(sorted(strays)))
 
-    def _show(
-        self, ledgers: Sequence[LedgerMetadata], *, lists: bool
-    ) -> dict[tuple[Member, int], dict[str, int]]:
-        """What members say of their ledgers, as far as they give sure answers."""
+    def _unfinished(self, ledgers: Sequence[LedgerMetadata]) -> Iterator[Unwanted]:
+        looks = [
+            FindUnfinished(self._addresses[member], tuple(ledger.ledger_id for ledger in own))
+            for member, own in self._of_members(ledgers).items()
+        ]
+        for look, found in zip(looks, self._run(looks), strict=True):
+            for ledger_id, usage in found.items() if isinstance(found, Mapping) else ():
+                yield Unwanted(ledger_id, look.address.member, usage, is_unfinished=True)
+
+    def _of_members(self, ledgers: Sequence[LedgerMetadata]) -> dict[Member, list[LedgerMetadata]]:
+        """The ledgers of each member that may be asked."""
         of_member: dict[Member, list[LedgerMetadata]] = {}
         for ledger in ledgers:
             members = members_of(ledger)
             for member in (one for one in self._addresses if one in members):
                 of_member.setdefault(member, []).append(ledger)
+        return of_member
+
+    def _show(
+        self, ledgers: Sequence[LedgerMetadata], *, lists: bool
+    ) -> dict[tuple[Member, int], dict[str, int]]:
+        """What members say of their ledgers, as far as they give sure answers."""
         looks = [
             ShowEntryLogs(
                 self._addresses[member],
@@ -179,7 +193,7 @@ class Unwantedness:
                 lists,
                 {} if lists else marks_of(self._marks, member, own),
             )
-            for member, own in of_member.items()
+            for member, own in self._of_members(ledgers).items()
         ]
         found: dict[tuple[Member, int], dict[str, int]] = {}
         for look, answer in zip(looks, self._run(looks), strict=True):

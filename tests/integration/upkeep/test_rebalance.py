@@ -49,6 +49,24 @@ def places(rig: Rig, ledgers: list[int]) -> Counter[str]:
     return Counter(name for ledger_id in ledgers for name in members(rig, ledger_id))
 
 
+def test_who_has_a_damaged_copy_of_a_ledger_is_given_no_place_of_it(rig: Rig) -> None:
+    """Its places went to another bookie; what it has is there until it is collected."""
+    for _ in range(4):
+        rig.write(PARTITIONS, (3, 3, 2))
+    for name in (one for one in rig.names("bookie-1") if "/entries/" in one):
+        rig.replace_file("bookie-1", name, b"x" + rig.file_bytes("bookie-1", name)[1:])
+    added(rig)
+    verbs.scrub(rig.uri)
+    assert verbs.repair(rig.uri, no_lease=True).left == []
+    report = evened(rig)
+    assert (report.left, report.plan["steps"]) == ([], [])
+    added(rig)
+    report = evened(rig)
+    assert report.left == []
+    assert {row["to"] for row in report.details["moved"]} == {"bookie-5"}
+    assert rig.rows() == flat(PARTITIONS) * 4
+
+
 def test_a_new_bookie_gets_its_part_and_a_second_run_has_nothing_to_do(rig: Rig) -> None:
     rows = [rig.write(PARTITIONS, (3, 3, 2)).ledger_id for _ in range(2)]
     ledgers = filled(rig)
