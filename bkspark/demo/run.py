@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 LOG = "flights"
 BOOKIE_COUNT = 6
 _STEP_COUNT = 7
-_REMOVE_SECONDS_MAX = 10
 _NEEDED = ("pyspark", "pandas", flights.PACKAGE)
 
 
@@ -107,14 +106,6 @@ def _folder(directory: Path | None) -> Iterator[Path]:
     if not is_empty:
         raise InvalidRequestError(f"{directory} is not empty", hint="name an empty directory")
     yield directory.resolve()
-
-
-def _remove(folder: Path) -> None:
-    """Remove it, also if a process that is just ending still puts something into it."""
-    deadline = environment.monotonic() + _REMOVE_SECONDS_MAX
-    while folder.exists() and environment.monotonic() < deadline:
-        shutil.rmtree(folder, ignore_errors=True)
-        environment.sleep(0.1)
 
 
 @dataclass(frozen=True, slots=True)
