@@ -76,4 +76,18 @@ MUTANTS = (
         "        if True:\n",
         (f"{PAGES}::test_a_page_that_is_lost_is_still_told_from_one_that_was_collected",),
     ),
+    Mutant(
+        "what is no page ends a collection",
+        SPENT,
+        "            except UNSURE as error:\n                key",
+        "            except CorruptDataError as error:\n                key",
+        (f"{PAGES}::test_what_is_no_page_stops_nothing_else",),
+    ),
+    Mutant(
+        "a store that fails while pages go ends a collection",
+        SPENT,
+        "            return self._free(log_name, names)\n        except UNSURE as error:",
+        "            return self._free(log_name, names)\n        except CorruptDataError as error:",
+        (f"{PAGES}::test_a_store_that_fails_while_pages_go_is_told_and_the_next_run_goes_on",),
+    ),
 )

@@ -50,6 +50,7 @@ class Outcome:
         owed: by ledger id, the bookies that have to be cleaned of it before it is forgotten.
         silent: bookies that do not answer, and why.
         problems: by ledger id and bookie id, why something may be left.
+        doubts: by subject, why something stays that may be garbage.
         unreadable: by key, metadata records that some of it waits for, and what is wrong with them.
     """
 
@@ -59,6 +60,7 @@ class Outcome:
     owed: dict[int, list[str]] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
     problems: dict[tuple[int, str], str] = field(default_factory=dict)
+    doubts: dict[str, str] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
@@ -91,6 +93,7 @@ class Collector:
         progress(total, total)
         pages = SpentPages(self._cluster, self._gone)
         self.outcome.pages = sum(pages.free(*one) for one in self._plan.pages.items())
+        self.outcome.doubts = pages.doubts
         for name in self._cluster.log_names():
             self._forget(name)
 

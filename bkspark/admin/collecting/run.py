@@ -107,5 +107,5 @@ def _left(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Iterato
     for ledger_id, bookie_ids in sorted(outcome.owed.items()):
         yield Left(f"ledger {ledger_id}", f"to be freed on {', '.join(bookie_ids)}")
     waiting = {f"metadata record {key}": why for key, why in outcome.unreadable.items()}
-    for subject, reason in sorted({**plan.doubts, **waiting}.items()):
+    for subject, reason in sorted({**plan.doubts, **outcome.doubts, **waiting}.items()):
         yield Left(subject, reason)

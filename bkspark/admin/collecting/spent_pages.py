@@ -13,6 +13,7 @@ listing names a page nominates it, no more.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.gone_ledgers import GoneLedgers
@@ -23,11 +24,15 @@ from bkspark.errors import (
     InvalidRequestError,
     MetadataVersionError,
     NoSuchEntryError,
+    OutcomeUnknownError,
 )
 from bkspark.format import layout
 from bkspark.protocol.log.record import LogRecord
 
 PAGES_AT_ONCE = 100
+UNSURE = (CorruptDataError, InvalidRequestError, OutcomeUnknownError)
+"""What is told, and stops nothing but the pages that it is about."""
+
 TRIES_MAX = 20
 """Against those who change the log meanwhile; then its pages are left for the next time."""
 
@@ -52,7 +57,7 @@ class SpentPages:
                 names = tuple(sorted(self._spent(log_name)))
             except NoSuchEntryError:
                 continue  # another collection was quicker
-            except (CorruptDataError, InvalidRequestError) as error:
+            except UNSURE as error:
                 self.doubts[f"pages of log {log_name}"] = str(error.args[0])
                 continue
             if names:
@@ -60,11 +65,14 @@ class SpentPages:
         return spent
 
     def free(self, log_name: str, names: Iterable[str]) -> int:
-        """Remove those of ``names``, found before, that no record can name (rule 2); how many.
+        """Remove those of ``names``, found before, that no record can name (rule 2); how many."""
+        try:
+            return self._free(log_name, names)
+        except UNSURE as error:
+            self.doubts[f"pages of log {log_name}"] = str(error.args[0])
+            return 0
 
-        Raises:
-            OutcomeUnknownError: the metadata store gave no sure answer.
-        """
+    def _free(self, log_name: str, names: Iterable[str]) -> int:
         logs, pages = self._cluster.logs, self._cluster.logs.pages(log_name)
         for attempt in range(TRIES_MAX):
             try:
@@ -76,8 +84,6 @@ class SpentPages:
             except (MetadataVersionError, NoSuchEntryError):
                 back_off(attempt)
                 continue
-            except CorruptDataError:
-                return 0  # the next plan tells of it
             for name in sorted(spent):
                 pages.remove(name)
             return len(spent)
@@ -110,7 +116,7 @@ class SpentPages:
         for name in names:
             try:
                 found = pages.found(name)
-            except CorruptDataError as error:
+            except UNSURE as error:
                 key = layout.log_page_key(log_name, name)
                 self.doubts[f"metadata record {key}"] = str(error.args[0])
                 continue
@@ -141,4 +147,6 @@ def _with_those_above(
 
 def _went(pages: LogPages, name: str, names: Collection[str]) -> bool:
     """Whether a page is surely not there: that a listing has it not is no proof."""
-    return name not in names and pages.found(name) is None
+    with suppress(*UNSURE):
+        return name not in names and pages.found(name) is None
+    return False

@@ -3,6 +3,7 @@
 Pages have room for two ledgers here, and a record for four.
 """
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -19,6 +20,8 @@ from bkspark.format import layout
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.log import paging
 from bkspark.protocol.log.ledger_list import Page, PageContents
+from bkspark.testing.faulty import Fault
+from bkspark.testing.faulty_cluster import Operation
 from tests.integration.log.paged_log import forget_pages
 from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
@@ -267,3 +270,49 @@ def test_a_damaged_page_that_nothing_names_stays_and_is_told(rig: Rig, log: LogH
     assert [one.subject for one in report.left] == [f"metadata record {key}"]
     assert report.done["pages"] > 3
     assert made.name in pages(rig)
+
+
+def test_what_is_no_page_stops_nothing_else(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(kind="memory", bookie_count=3)
+    with BookKeeper(rig.uri) as keeper:
+        log = keeper.create_log(NAME)
+        fill(log, *COUNTS)
+        log.truncate(15)
+    collected(rig)
+    folder = rig.folder / "metadata" / layout.LOG_PAGES_PREFIX / NAME
+    os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to("/")
+    odd = [layout.log_page_name(1, letter * 32) for letter in "abc"]
+    os.mkfifo(folder / odd[0])
+    for name, make in ((odd[1], os.mkfifo), (odd[2], os.mkdir)):
+        (folder / name).mkdir(mode=0o700)
+        make(folder / name / f"{1:016x}")
+    report = verbs.collect(rig.uri, no_lease=True)
+    told = {one.subject.rpartition("/")[2] for one in report.left}
+    assert told <= set(odd)
+    assert odd[1] in told
+    assert report.done["pages"] > 3
+
+
+def test_a_store_that_fails_while_pages_go_is_told_and_the_next_run_goes_on(
+    rig: Rig, log: LogHandle
+) -> None:
+    log.truncate(15)
+    kept = values(log)
+    collected(rig)
+    calls = []
+
+    def decide(_number: int, operation: Operation) -> Fault | None:
+        is_page = operation.name.startswith(layout.LOG_PAGES_PREFIX)
+        if operation.call == "delete" and is_page:
+            calls.append(operation.name)
+        return Fault() if is_page and operation.call == "delete" and len(calls) > 2 else None
+
+    with rig.faults.installed():
+        rig.faults.decide = decide
+        report = verbs.collect(rig.uri)
+    rig.faults.forget()
+    assert [one.subject for one in report.left] == [f"pages of log {NAME}"]
+    assert collected(rig).done["pages"] == report.plan["pages"] - 2
+    forget_pages()
+    assert values(log) == kept
