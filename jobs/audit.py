@@ -7,7 +7,6 @@ Executors look at the bookies, and read no rows. The exit status is 1 if somethi
 2 if the call has to be changed.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from bkspark import verbs
 from bkspark.cli.output import note
-from bkspark.spark.job import run_job
+from bkspark.spark.job import OF_SOME, parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -24,11 +23,7 @@ def main(argv: list[str]) -> int:
 
 
 def _audit(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
-    parser.add_argument("--log", action="append", default=[], help="only this log")
-    parser.add_argument("--ledger", action="append", default=[], type=int, help="only this ledger")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan, look at nothing")
+    parser = parser_of(__doc__, *OF_SOME)
     arguments = parser.parse_args(argv)
 
     report = verbs.audit(

@@ -7,7 +7,6 @@ Executors work on the bookies. It can be killed at any point and run again. The 
 something is left, and 2 if the call has to be changed.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 from bkspark import verbs
 from bkspark.admin.collecting.run import UNNAMED_GRACE_SECONDS
 from bkspark.cli.output import note
-from bkspark.spark.job import run_job
+from bkspark.spark.job import NO_LEASE, parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -25,8 +24,7 @@ def main(argv: list[str]) -> int:
 
 
 def _collect(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
+    parser = parser_of(__doc__, NO_LEASE)
     parser.add_argument(
         "--open-grace",
         type=float,
@@ -34,8 +32,6 @@ def _collect(argv: Sequence[str]) -> int:
         metavar="SECONDS",
         help="leave what killed writes have made so long; a write that takes longer is refused",
     )
-    parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
-    parser.add_argument("--no-lease", action="store_true", help="also beside another run")
     arguments = parser.parse_args(argv)
 
     report = verbs.collect(

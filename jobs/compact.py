@@ -7,7 +7,6 @@ Each row of small neighbours is a task. It can be killed at any point and run ag
 is 1 if something is left, and 2 if the call has to be changed.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 from bkspark import verbs
 from bkspark.cli.output import note
 from bkspark.protocol.log.compaction import TARGET_BYTES
-from bkspark.spark.job import run_job
+from bkspark.spark.job import PASSWORD, RATE, parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -25,15 +24,9 @@ def main(argv: list[str]) -> int:
 
 
 def _compact(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__, RATE, *PASSWORD)
     parser.add_argument("log", help="the log's name")
-    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
     parser.add_argument("--target-bytes", type=int, default=TARGET_BYTES, help="of a ledger")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
-    parser.add_argument("--max-bytes-per-second", type=float, help="read no more than that")
-    parser.add_argument("--password-file", default="", help="holds the log's password")
-    parser.add_argument("--password-env", default="", help="environment variable that holds it")
-    parser.add_argument("--yes", action="store_true", help="it never asks")
     arguments = parser.parse_args(argv)
 
     report = verbs.compact(

@@ -7,7 +7,6 @@ Executors copy from bookie to bookie. It can be killed at any point and run agai
 is 1 if something is left, and 2 if the call has to be changed.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from bkspark import verbs
 from bkspark.cli.output import note
-from bkspark.spark.job import run_job
+from bkspark.spark.job import PASSWORD, RATE, parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -24,15 +23,9 @@ def main(argv: list[str]) -> int:
 
 
 def _decommission(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
+    parser = parser_of(__doc__, RATE, *PASSWORD)
     parser.add_argument("bookies", nargs="+", metavar="ID", help="which bookies")
     parser.add_argument("--force", action="store_true", help="where others have what is left")
-    parser.add_argument("--yes", action="store_true", help="nobody is asked")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
-    parser.add_argument("--max-bytes-per-second", type=float, help="of each bookie")
-    parser.add_argument("--password-file", default="", help="holds the ledger password")
-    parser.add_argument("--password-env", default="", help="environment variable that holds it")
     arguments = parser.parse_args(argv)
     if not (arguments.yes or arguments.dry_run):
         parser.error("bookies are removed for ever: give --yes")

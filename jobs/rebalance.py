@@ -7,7 +7,6 @@ Executors copy from bookie to bookie. It can be killed at any point and run agai
 is 1 if something is left, and 2 if the call has to be changed.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 from bkspark import verbs
 from bkspark.cli.output import note
 from bkspark.protocol.ledger.balancing import THRESHOLD
-from bkspark.spark.job import run_job
+from bkspark.spark.job import NO_LEASE, PASSWORD, RATE, parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -25,15 +24,8 @@ def main(argv: list[str]) -> int:
 
 
 def _rebalance(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
+    parser = parser_of(__doc__, RATE, *PASSWORD, NO_LEASE)
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="fraction of the mean")
-    parser.add_argument("--yes", action="store_true", help="it never asks")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan, change nothing")
-    parser.add_argument("--max-bytes-per-second", type=float, help="of each bookie")
-    parser.add_argument("--password-file", default="", help="holds the ledger password")
-    parser.add_argument("--password-env", default="", help="environment variable that holds it")
-    parser.add_argument("--no-lease", action="store_true", help="also beside another run of it")
     arguments = parser.parse_args(argv)
 
     report = verbs.rebalance(

@@ -24,7 +24,7 @@ import bkspark
 from bkspark import verbs
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.cli.output import note
-from bkspark.spark.job import run_job
+from bkspark.spark.job import NO_LEASE, PASSWORD, parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -32,22 +32,17 @@ def main(argv: list[str]) -> int:
 
 
 def _recover(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
+    parser = parser_of(__doc__, *PASSWORD, NO_LEASE)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--ledger", type=int)
     which.add_argument("--all", action="store_true", help="every ledger whose writer is gone")
     parser.add_argument("--open-grace", type=float, default=OPEN_GRACE_SECONDS, help="in seconds")
-    parser.add_argument("--dry-run", action="store_true", help="with --all: print the plan")
-    parser.add_argument("--password-file", default="", help="holds the ledger password")
-    parser.add_argument("--password-env", default="", help="environment variable that holds it")
     parser.add_argument(
         "--accept-loss",
         action="store_true",
         help="close the ledger even if entries are lost, which are named; only where all that "
         "could prevent it is declared lost or damaged",
     )
-    parser.add_argument("--no-lease", action="store_true", help="--all beside another run")
     arguments = parser.parse_args(argv)
 
     one_only, all_only = arguments.accept_loss, arguments.dry_run

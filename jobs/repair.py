@@ -19,7 +19,7 @@ from bkspark import verbs
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.cli import watching
 from bkspark.cli.output import note
-from bkspark.spark.job import parser_of, run_job
+from bkspark.spark.job import NO_LEASE, OF_SOME, PASSWORD, RATE, parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -27,7 +27,7 @@ def main(argv: list[str]) -> int:
 
 
 def _repair(argv: Sequence[str]) -> int:
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, *OF_SOME, RATE, *PASSWORD, NO_LEASE)
     parser.add_argument("--watch", type=float, nargs="?", const=watching.SECONDS)
     parser.add_argument("--open-grace", type=float, default=OPEN_GRACE_SECONDS, help="in seconds")
     parser.add_argument("--lost-after", type=float, help="seconds; replace who is silent so long")

@@ -8,7 +8,6 @@ needs none is checked of it. The exit status is 1 if something is damaged or cou
 2 if the call has to be changed.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from bkspark import verbs
 from bkspark.cli.output import note
-from bkspark.spark.job import run_job
+from bkspark.spark.job import NO_LEASE, OF_SOME, PASSWORD, RATE, parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -25,16 +24,8 @@ def main(argv: list[str]) -> int:
 
 
 def _scrub(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
-    parser.add_argument("--log", action="append", default=[], help="only this log")
-    parser.add_argument("--ledger", action="append", default=[], type=int, help="only this ledger")
+    parser = parser_of(__doc__, *OF_SOME, RATE, *PASSWORD, NO_LEASE)
     parser.add_argument("--sample", type=float, default=1.0, help="so much of the files, by chance")
-    parser.add_argument("--max-bytes-per-second", type=float, help="of each bookie")
-    parser.add_argument("--password-file", default="", help="holds the password of ledgers")
-    parser.add_argument("--password-env", default="", help="environment variable that holds it")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan, read nothing")
-    parser.add_argument("--no-lease", action="store_true", help="also beside another run")
     arguments = parser.parse_args(argv)
 
     report = verbs.scrub(

@@ -44,6 +44,7 @@ RateOption = Annotated[
 NoLeaseOption = Annotated[
     bool, typer.Option("--no-lease", help="Run also beside another run of this command.")
 ]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="It never asks.")]
 OpenGraceOption = Annotated[
     float, typer.Option(metavar="SECONDS", help="How long an open ledger must be seen unchanged.")
 ]
@@ -114,12 +115,14 @@ def audit(
     ledger: LedgersOption = None,
     dry_run: DryRunOption = False,
     spark: SparkOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Missing copies, and ledgers that wait for recovery.
 
     Says which, on which bookies, and why. Reads records and looks at files, and no rows. Exit
     status 1 if something is not well.
     """
+    del yes
     session = session_of(context)
     with progress_bar("ledgers") as progress:
         report = verbs.audit(
@@ -148,6 +151,7 @@ def collect(
     dry_run: DryRunOption = False,
     no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Free the space of what was deleted, and of what nobody wants.
 
@@ -156,6 +160,7 @@ def collect(
     no record names a file. Can be killed at any point and run again, beside anything
     else. A bookie that is away is owed it until it is back. Exit status 1 if something is left.
     """
+    del yes
     session = session_of(context)
     with progress_bar("ledgers") as progress:
         report = verbs.collect(
@@ -185,7 +190,7 @@ def compact(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
     spark: SparkOption = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="It never asks.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Make large ledgers of a log's small ones.
 
@@ -226,6 +231,7 @@ def recover(
     dry_run: DryRunOption = False,
     no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Close many ledgers in one run.
 
@@ -233,6 +239,7 @@ def recover(
     were seen unchanged for --open-grace; what is seen is remembered from run to run. What cannot
     be decided yet is left with the reason, and holds up no other. Exit status 1 if something is.
     """
+    del yes
     if bool(ledger) is is_all:
         raise InvalidRequestError(
             "neither ledgers nor --all were given" if not ledger else "--all goes without ledgers",
@@ -269,6 +276,7 @@ def scrub(
     dry_run: DryRunOption = False,
     no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Read every copy and check every byte.
 
@@ -276,6 +284,7 @@ def scrub(
     Without a ledger's password only what needs none is checked of it. Exit status 1 if something
     is damaged or could not be read.
     """
+    del yes
     session = session_of(context)
     with progress_bar("ledgers") as progress:
         report = verbs.scrub(

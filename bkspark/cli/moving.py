@@ -14,6 +14,7 @@ from bkspark.cli.maintenance import (
     NoLeaseOption,
     RateOption,
     SparkOption,
+    YesOption,
     show,
     spark_session,
 )
@@ -64,7 +65,7 @@ def rebalance(
     password_env: PasswordEnvOption = "",
     no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="It never asks.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Even out how much is on each bookie, after some were added.
 

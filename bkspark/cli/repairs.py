@@ -19,6 +19,7 @@ from bkspark.cli.maintenance import (
     OpenGraceOption,
     RateOption,
     SparkOption,
+    YesOption,
     show,
     spark_session,
 )
@@ -66,7 +67,7 @@ def repair(
     password_env: PasswordEnvOption = "",
     no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="It never asks.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Make missing copies of closed ledgers again, the worst first.
 

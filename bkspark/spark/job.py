@@ -14,24 +14,28 @@ from pyspark.errors import PySparkException
 from bkspark import errors
 from bkspark.errors import USERS_MISTAKES, BookKeeperError
 
+OF_SOME = ("--log", "--ledger")
+PASSWORD = ("--password-file", "--password-env")
+RATE = "--max-bytes-per-second"
+NO_LEASE = "--no-lease"
 _OPTIONS: dict[str, dict[str, Any]] = {
+    "--metadata": {"required": True, "help": "URI of the cluster's metadata"},
     "--log": {"action": "append", "default": [], "help": "only this log"},
     "--ledger": {"action": "append", "default": [], "type": int, "help": "only this ledger"},
     "--dry-run": {"action": "store_true", "help": "print the plan, change nothing"},
-    "--max-bytes-per-second": {"type": float, "help": "of each bookie"},
+    RATE: {"type": float, "help": "of each bookie"},
     "--password-file": {"default": "", "help": "holds the ledger password"},
     "--password-env": {"default": "", "help": "environment variable that holds it"},
-    "--no-lease": {"action": "store_true", "help": "also beside another run"},
+    NO_LEASE: {"action": "store_true", "help": "also beside another run"},
     "--yes": {"action": "store_true", "help": "it never asks"},
 }
 
 
-def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """A job's command line, with the options that maintenance verbs have in common."""
+def parser_of(description: str | None, *options: str) -> argparse.ArgumentParser:
+    """A job's command line, with what all maintenance verbs take, and those of ``options``."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--metadata", required=True, help="URI of the cluster's metadata")
-    for name, options in _OPTIONS.items():
-        parser.add_argument(name, **options)
+    for name in ("--metadata", "--dry-run", "--yes", *options):
+        parser.add_argument(name, **_OPTIONS[name])
     return parser
 
 

@@ -1,10 +1,14 @@
 """What scripts rely on: data on stdout, one line of error on stderr, exit status 0, 1 or 2."""
 
+import importlib.util
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,6 +17,9 @@ from bkspark.admin.survey import Survey
 from bkspark.cli import main
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
+
+REPOSITORY = Path(__file__).parents[3]
+VERBS = ["audit", "collect", "compact", "rebalance", "recover", "repair", "scrub"]
 
 
 @pytest.fixture(autouse=True)
@@ -270,6 +277,22 @@ def test_the_help_says_how_bytes_are_shown(run, command):
 @pytest.mark.parametrize("command", [["init"], ["bookie", "add"]])
 def test_the_help_names_every_kind_of_place(run, command):
     assert "s3://bucket/prefix" in run(*command, "--help")[1]
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "bookie decommission"])
+def test_each_maintenance_verb_and_its_job_say_what_they_would_do_and_ask_nobody(run, verb):
+    _, out, _ = run(*verb.split(), "--help")
+    name = verb.split()[-1]
+    spec = importlib.util.spec_from_file_location("job_x", REPOSITORY / f"jobs/{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    job = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(job)
+    with redirect_stdout(io.StringIO()) as shown, suppress(SystemExit):
+        job.main(["--help"])
+    for option in ("--dry-run", "--yes"):
+        assert option in out
+        assert option in shown.getvalue()
 
 
 def test_a_cluster_without_bookies_and_one_that_is_there_both_name_bookie_add(run, tmp_path):
