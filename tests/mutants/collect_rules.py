@@ -23,6 +23,16 @@ LATE = f"{COMERS}::test_files_that_a_late_task_makes_are_freed_by_the_next_colle
 
 MUTANTS = (
     Mutant(
+        "who recovers a ledger that was deleted meanwhile is told of another client",
+        "ledger/recovery/recoverer.py",
+        "            if metadata is None or metadata.state is LedgerState.DELETING:\n",
+        "            if metadata is None:\n",
+        (
+            f"{COMERS}::test_a_recovery_beside_a_deletion_and_its_collection_says_that_there_is_no_ledger"
+            "[close-False]",
+        ),
+    ),
+    Mutant(
         "a member leaves that a fragment names",
         "protocol/ledger/leaving.py",
         " and member not in members_of(ledger)",

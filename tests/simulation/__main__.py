@@ -8,6 +8,7 @@
     python -m tests.simulation --upkeep --losses --seconds 3600 --jobs 2
     python -m tests.simulation --exhaust 3/3/2 --recoverers 1 --crashes 1
     python -m tests.simulation --exhaust 3/3/2 --recoverers 2 --states
+    python -m tests.simulation --exhaust 2/2/2 --states --upkeep
 
 Exits 1 if a schedule breaks a promise, and prints it step by step; its seed alone brings it back.
 SIGINT and SIGTERM end it: it says what was run until then and exits with 130 or 143, as shells do.
@@ -26,8 +27,7 @@ from tests.simulation.frame import Outcome
 from tests.simulation.log_schedule import run_log_schedule
 from tests.simulation.many import run_many, told_by_signals
 from tests.simulation.schedule import run_schedule
-from tests.simulation.states import world
-from tests.simulation.states.search import search
+from tests.simulation.states import upkeep
 from tests.simulation.story import told
 
 
@@ -79,16 +79,17 @@ def _exhaust(options: argparse.Namespace) -> int:
 def _look_at_states(options: argparse.Namespace) -> int:
     if options.close or options.all_names:
         _parser().error("--states knows neither --close nor --all-names")
-    scope = world.Scope(
+    scope = upkeep.Scope(
         options.exhaust,
         recoverers=options.recoverers,
         entries=options.entries,
         failures=int(options.change),
-        spares=int(options.change),
+        spares=int(options.change or options.upkeep),
         dies=options.crashes > 0,
+        jobs=("repair", "collect") if options.upkeep else (),
     )
     began = time.perf_counter()
-    found = search(scope, options.limit)
+    found = upkeep.search(scope, options.limit)
     print(f"{found}, {time.perf_counter() - began:.1f} s")
     return 1 if found.violation else 0
 

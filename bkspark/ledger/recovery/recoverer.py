@@ -134,10 +134,10 @@ class Recoverer:
     def _of_one(
         self, change: Callable[[LedgerMetadata], LedgerMetadata]
     ) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
-        """``change`` of a record that may be gone: its ledger was deleted and collected since."""
+        """``change`` of a record that may be gone: its ledger was deleted, or collected, since."""
 
         def changed(metadata: LedgerMetadata | None) -> LedgerMetadata:
-            if metadata is None:
+            if metadata is None or metadata.state is LedgerState.DELETING:
                 raise NoSuchLedgerError(f"there is no ledger {self._ledger_id} any more")
             return change(metadata)
 

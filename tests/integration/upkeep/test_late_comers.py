@@ -95,9 +95,10 @@ def test_an_id_is_noted_before_its_record_goes(rig: Rig) -> None:
     assert changes[:2] == [layout.gone_key(0), layout.ledger_key(ledger_id)]
 
 
+@pytest.mark.parametrize("is_collected", [True, False])
 @pytest.mark.parametrize("change", ["takeover", "close"])
 def test_a_recovery_beside_a_deletion_and_its_collection_says_that_there_is_no_ledger(
-    rig: Rig, change: str
+    rig: Rig, change: str, is_collected: bool
 ) -> None:
     """They come between its look at the record and its compare-and-set."""
     with BookKeeper(rig.uri) as keeper:
@@ -113,10 +114,12 @@ def test_a_recovery_beside_a_deletion_and_its_collection_says_that_there_is_no_l
                 if puts == (1 if change == "takeover" else 2):
                     rig.faults.decide = no_fault
                     keeper.delete_ledger(handle.ledger_id)
-                    collected(rig)
+                    if is_collected:
+                        collected(rig)
 
         with rig.faults.installed(), BookKeeper(rig.uri) as other:
             rig.faults.decide = decide
             with pytest.raises(NoSuchLedgerError, match="any more"):
                 other.recover_ledger(handle.ledger_id)
+    collected(rig)
     assert files_of(rig, handle.ledger_id) == []

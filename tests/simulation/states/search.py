@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from bkspark.protocol.ledger.metadata import LedgerState
 from tests.simulation.scheduler import Violation
 from tests.simulation.states.steps import Steps
-from tests.simulation.states.world import NOBODY, Scope, World, require
+from tests.simulation.states.world import NOBODY, Scope, World
 
 Shape = tuple[LedgerState, int, int | None, tuple[tuple[bool, bool], ...]]
 """State, term and end of the ledger; of each bookie, whether it is fenced and has records."""
@@ -51,12 +51,14 @@ class Found:
 
 def search(scope: Scope, limit: int | None = None) -> Found:
     """Look at every state of ``scope``, or at the first ``limit``; ends at the first violation."""
-    return _Search(scope).run(limit)
+    return Search(scope, Steps(scope)).run(limit)
 
 
-class _Search:
-    def __init__(self, scope: Scope) -> None:
-        self._steps = Steps(scope)
+class Search:
+    """Goes through ``steps`` from the first world on."""
+
+    def __init__(self, scope: Scope, steps: Steps) -> None:
+        self._steps = steps
         self._found = Found(scope)
         self._numbers: dict[World, int] = {}
         self._came: list[tuple[int, str]] = []
@@ -101,16 +103,17 @@ class _Search:
 
     def _require(self, world: World, number: int, what: str) -> None:
         try:
-            require(world, self._steps.ledgers[world.ledger], self._steps.numbers)
+            self._steps.require(world)
         except Violation:
             self._tell(number, what)
             raise
 
     def _require_kept(self, world: World, after: World, number: int, what: str) -> None:
-        before = self._steps.ledgers[world.ledger]
-        if before.state is LedgerState.CLOSED and world.ledger != after.ledger:
+        try:
+            self._steps.require_step(world, after)
+        except Violation:
             self._tell(number, what)
-            raise Violation("what is CLOSED was changed (I6)")
+            raise
 
     def _finish(self, world: World, number: int) -> None:
         """One more recovery, and nothing fails."""
@@ -118,7 +121,8 @@ class _Search:
         while following := next(self._steps.after(alone), None):
             what, alone = following
             self._require(alone, number, f"at last, {what}")
-        if self._steps.ledgers[alone.ledger].state is not LedgerState.CLOSED:
+        done = {LedgerState.CLOSED, LedgerState.DELETING}
+        if self._steps.ledgers[alone.ledger].state not in done:
             self._tell(number, "at last")
             raise Violation("a last recovery cannot close the ledger (I9)")
 

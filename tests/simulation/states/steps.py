@@ -20,6 +20,7 @@ from bkspark.protocol.ledger.recovery_steps import Displaced, Shown, Silence, Wr
 from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.protocol.ledger.writing import LedgerWriter
 from tests.protocol.recovery_scene import WRITER, record_of, tail_of
+from tests.simulation.scheduler import Violation
 from tests.simulation.states.world import (
     DEAD,
     NOBODY,
@@ -32,6 +33,7 @@ from tests.simulation.states.world import (
     Said,
     Scope,
     World,
+    require,
 )
 
 Step = tuple[str, World]
@@ -85,8 +87,19 @@ class Steps:
         return Recovery(self._states.number(Looking()), (self._asked(ask.ReadLedger()),))
 
     def store(self, ledger: LedgerMetadata) -> int:
-        key = (ledger.state, ledger.term, ledger.token, ledger.last_entry_id, ledger.fragments)
+        who = (ledger.state, ledger.term, ledger.token)
+        key = (*who, ledger.last_entry_id, ledger.fragments, ledger.left)
         return self.ledgers.number(ledger, key)
+
+    def require(self, world: World) -> None:
+        """What must hold in every state; a ``Violation`` says that it does not."""
+        require(world, self.ledgers[world.ledger], self.numbers)
+
+    def require_step(self, before: World, after: World) -> None:
+        """What must hold of every step, likewise."""
+        is_closed = self.ledgers[before.ledger].state is LedgerState.CLOSED
+        if is_closed and before.ledger != after.ledger:
+            raise Violation("what is CLOSED was changed (I6)")
 
     def after(self, world: World) -> Iterator[Step]:
         """Everything that may come next."""

@@ -107,6 +107,7 @@ class World(NamedTuple):
         left: how many entries it has yet to add.
         acked: the last entry that was acknowledged.
         failures: how many bookies may still give no answer, once.
+        jobs: of upkeep, which is said in ``upkeep``.
     """
 
     ledger: int
@@ -120,6 +121,7 @@ class World(NamedTuple):
     recoveries: tuple[Recovery, ...]
     failures: int
     may_die: bool
+    jobs: tuple[Any, ...] = ()
 
     def with_bookie(self, number: int, bookie: Bookie) -> "World":
         return self._replace(bookies=(*self.bookies[:number], bookie, *self.bookies[number + 1 :]))
