@@ -17,10 +17,10 @@ from bkspark.protocol.ledger.metadata import (
     LedgerMetadata,
     LedgerState,
     Member,
-    Standing,
 )
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
+from bkspark.protocol.ledger.standing import Standing
 
 KIND = "ledger"
 

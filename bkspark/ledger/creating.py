@@ -81,11 +81,13 @@ def create_ledger(
     custom_metadata: Mapping[str, str],
     digester: Digester | None = None,
     guarantees_write_quorum: bool = False,
+    goes_on: bool = False,
 ) -> CreatedLedger:
     """A new OPEN ledger whose one writer is the caller: it knows the token.
 
     Args:
         digester: of the ledger; None if another process will write, which gets the token.
+        goes_on: whether others may go on in it in later terms.
 
     Raises:
         InvalidRequestError: rows of such a schema could not be read back.
@@ -96,7 +98,14 @@ def create_ledger(
         ledger_id = cluster.new_ledger_id()
         placed = ensembles.choose(cluster, ledger_id, quorum, digester)
         members = tuple(address.member for address in placed.ensemble)
-        fragment = Fragment(0, FIRST_TERM, members, placed.token, has_headers=digester is not None)
+        fragment = Fragment(
+            0,
+            FIRST_TERM,
+            members,
+            placed.token,
+            has_headers=digester is not None,
+            owner=FIRST_TERM if goes_on else 0,
+        )
         seen = cluster.ledgers.create(
             str(ledger_id),
             LedgerMetadata(

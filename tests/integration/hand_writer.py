@@ -46,6 +46,7 @@ class HandWriter:
         checks: whether it looks at a bookie after it wrote to it (the post-check).
         looks: whether it looks at the metadata before it acknowledges.
         begins: whether bookies begin its journals, or it makes them with their first records.
+        goes_on: whether others may go on in its ledger.
 
     Attributes:
         sent: entry id -> value, whatever became of it.
@@ -64,6 +65,7 @@ class HandWriter:
         looks: bool = True,
         begins: bool = True,
         guarantees_write_quorum: bool = False,
+        goes_on: bool = False,
     ) -> None:
         self.sent: dict[int, bytes] = {}
         self.acked: list[int] = []
@@ -79,6 +81,7 @@ class HandWriter:
             custom_metadata={},
             digester=self._digester if begins else None,
             guarantees_write_quorum=guarantees_write_quorum,
+            goes_on=goes_on,
         )
         self.seen, self._begun = created.seen, created.begun
         self.ledger_id = self.metadata.ledger_id

@@ -13,6 +13,7 @@ what the records say that another member had (``and saw 1 on b``).
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from bkspark.protocol.ledger.member_tail import MemberTail
@@ -110,13 +111,14 @@ class RecoveryScene:
         quorum = Quorum(*map(int, words[1].split("/")))
         size = quorum.ensemble_size
         names, behind, beside = words[3 : 3 + size], list[str](), list[str]()
-        fragments: tuple[Fragment, ...] = (Fragment(0, 1, tuple(map(member, names)), WRITER),)
+        writer = "d" * 32 if words[-3:] == ["for", "a", "writer"] else ""
+        made = partial(Fragment, term=1, token=WRITER, owner=1 if writer else 0)
+        fragments: tuple[Fragment, ...] = (made(0, ensemble=tuple(map(member, names))),)
         if "from" in words:
             at = words.index("from")
             behind = words[at + 3 : at + 3 + size]
-            older = Fragment(0, 1, tuple(map(member, behind)), WRITER)
-            fragments = (older, Fragment(int(words[at + 1]), 1, fragments[0].ensemble, WRITER))
-        writer = "d" * 32 if words[-3:] == ["for", "a", "writer"] else ""
+            older = made(0, ensemble=tuple(map(member, behind)))
+            fragments = (older, replace(fragments[0], first_entry_id=int(words[at + 1])))
         words = words[:-3] if writer else words
         if "beside" in words:
             beside = words[words.index("beside") + 1 :]
@@ -276,7 +278,9 @@ class RecoveryScene:
                 return f"fail with {type(error).__name__}"
             case End(last, kept, lost_from):
                 lost = "" if lost_from is None else f", lost from {lost_from} on"
-                return f"end at {last}, kept {kept}{lost}"
+                unjoined = " ".join(sorted(step.unjoined))
+                hint = f", nobody may ask {unjoined}" if unjoined else ""
+                return f"end at {last}, kept {kept}{lost}{hint}"
 
 
 def _list(members: tuple[Member, ...]) -> str:

@@ -4,10 +4,8 @@ Rule: each is a process that runs the real client code and tells the oracle what
 know, at the moment he would know it. Errors that the client may raise end it; any other is a find.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from functools import partial
-from random import Random
 
 import pyarrow as pa
 
@@ -24,128 +22,24 @@ from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookieUnavailableError, BookKeeperError, CorruptDataError
-from bkspark.format.digest import Digester
 from bkspark.ledger import deleting
-from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.read_handle import ReadHandle
-from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.repairing import Need, Place, Standing, Way
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.batch import AttemptReport
 from tests.simulation.environment import run_all
-from tests.simulation.exhaustive.dependence import Access
-from tests.simulation.known import payload
-from tests.simulation.oracle import Oracle
-from tests.simulation.scheduler import Process, Scheduler, Task, Violation
+from tests.simulation.scheduler import Task, Violation
+from tests.simulation.writers import DELAYS, Writers, digester
 
 RECOVERY_TRIES = 4
 _LOOKS = 3
-_REST_SECONDS = 0.15
-"""Longer than a writer is idle before it tells of its last entries."""
-_DELAYS = (0, 15, 30, 45, 60, 90, 120, 200)
 
 
-class Clients:
+class Clients(Writers):
     """Starts clients; ``random`` decides what each of them does."""
-
-    def __init__(self, scheduler: Scheduler, oracle: Oracle, random: Random, uri: str) -> None:
-        self._scheduler = scheduler
-        self._oracle = oracle
-        self._random = random
-        self._uri = uri
-
-    def start(
-        self,
-        name: str,
-        work: Callable[[], None],
-        delays: Sequence[int] = (0,),
-        *,
-        works_alone: bool = False,
-    ) -> Task:
-        """A process of its own that does ``work``, at once or some steps later.
-
-        Args:
-            works_alone: see ``Process``; of one that waits for all it starts, in any case.
-        """
-        process = Process(name, works_alone=works_alone)
-        process.paused_until = self._scheduler.step + self._random.choice(delays)
-
-        def contained() -> None:
-            try:
-                work()
-            except BookKeeperError as error:
-                self._scheduler.note(f"ends: {type(error).__name__}: {error.args[0]}")
-            except Exception as error:
-                raise Violation(f"{name} fails with {error!r}") from error
-
-        return self._scheduler.spawn(process, "main", contained)
-
-    def write(
-        self, name: str, created: CreatedLedger, count: int, *, one_by_one: bool = False
-    ) -> Task:
-        """Append ``count`` entries, in bursts, then close the ledger or leave it open."""
-        bursts = _cut(count, self._random)
-        patience = self._random.choice((0.0, 0.2, 0.6))
-        if one_by_one:
-            bursts, patience = [range(number, number + 1) for number in range(count)], 1.0
-        waits = [self._random.random() < patience for _ in bursts]
-        rest = self._random.choice((0.0, 0.0, _REST_SECONDS))
-        closes = self._random.random() < 0.7
-        return self.start(name, lambda: self._write(name, created, bursts, waits, closes, rest))
-
-    def _write(
-        self,
-        name: str,
-        created: CreatedLedger,
-        bursts: Sequence[range],
-        waits: Sequence[bool],
-        closes: bool,
-        rest: float = 0.0,
-    ) -> None:
-        ledger_id = created.seen.value.ledger_id
-        with Cluster(self._uri) as cluster:
-            handle = WriteHandle(cluster, created.seen, _digester(), begun=created.begun)
-            try:
-                for burst, must_wait in zip(bursts, waits):
-                    futures = [handle.append_async(payload(number)) for number in burst]
-                    for number, future in zip(burst, futures):
-                        future.add_done_callback(self._on_ack(name, ledger_id, number))
-                    last = futures[-1]
-                    self._scheduler.pause(last.done if must_wait else None)
-                    if must_wait:
-                        self._scheduler.touch(f"news for {name}", Access.WAIT)
-                        last.result()
-                        self._scheduler.sleep(rest)
-                if closes:
-                    handle.close()
-                    self._scheduler.note(f"has closed ledger {ledger_id}")
-            finally:
-                handle.release()
-
-    def _on_ack(self, name: str, ledger_id: int, number: int) -> "Callable[[Future[int]], None]":
-        def told(future: "Future[int]") -> None:
-            self._scheduler.touch(f"news for {name}", Access.WRITE)
-            if future.exception() is None:
-                self._scheduler.note(f"entry {future.result()} is acknowledged")
-                if future.result() != number:
-                    raise Violation(f"entry {number} is acked as {future.result()} (I4)")
-                self._scheduler.touch(f"life of {name}", Access.READ)
-                self._oracle.acknowledged(name, ledger_id, number)
-
-        return told
-
-    def write_one(self, name: str, created: CreatedLedger, *, closes: bool, count: int = 1) -> Task:
-        """Append ``count`` entries one by one, wait, then close the ledger or leave it open."""
-        bursts = [range(number, number + 1) for number in range(count)]
-        waits = [number == count - 1 for number in range(count)]
-        return self.start(
-            name,
-            lambda: self._write(name, created, bursts, waits, closes),
-        )
 
     def recover(
         self,
@@ -154,7 +48,7 @@ class Clients:
         *,
         must_succeed: bool = False,
         tries: int = RECOVERY_TRIES,
-        delays: Sequence[int] = _DELAYS,
+        delays: Sequence[int] = DELAYS,
     ) -> Task:
         return self.start(
             name,
@@ -191,7 +85,7 @@ class Clients:
         *,
         must_succeed: bool = False,
         looks: int = _LOOKS,
-        delays: Sequence[int] = _DELAYS,
+        delays: Sequence[int] = DELAYS,
     ) -> Task:
         """Look for news a few times and read everything that is confirmed."""
         return self.start(
@@ -214,7 +108,7 @@ class Clients:
                 before = self._oracle.shown_by_now(ledger_id)
                 try:
                     if handle is None:
-                        handle = ReadHandle(cluster, ledger_id, _digester())
+                        handle = ReadHandle(cluster, ledger_id, digester())
                     else:
                         handle.read_last_add_confirmed()
                 except BookieUnavailableError as error:
@@ -235,7 +129,7 @@ class Clients:
         for number, entry in enumerate(entries):
             if number != entry.entry_id:
                 raise Violation(f"{name} reads entry {entry.entry_id} at {number} (I4)")
-            self._oracle.has_read(name, entry.entry_id, entry.value)
+            self._oracle.has_read(name, handle.ledger_id, entry.entry_id, entry.value)
         self._scheduler.note(f"has read {len(entries)} entries")
 
     def commit(self, name: str, target: BatchTarget, row_counts: Sequence[int]) -> Task:
@@ -263,10 +157,10 @@ class Clients:
             with Cluster(self._uri) as cluster:
                 deleting.delete_ledger(cluster, ledger_id)
 
-        return self.start(name, work, _DELAYS, works_alone=True)
+        return self.start(name, work, DELAYS, works_alone=True)
 
     def repair(
-        self, name: str, ledger_id: int, *, is_last: bool = False, delays: Sequence[int] = _DELAYS
+        self, name: str, ledger_id: int, *, is_last: bool = False, delays: Sequence[int] = DELAYS
     ) -> Task:
         """Make missing copies again; bookies that are silent are given up at once.
 
@@ -285,7 +179,7 @@ class Clients:
 
         return self.start(name, work, delays)
 
-    def move(self, name: str, ledger_id: int, *, delays: Sequence[int] = _DELAYS) -> Task:
+    def move(self, name: str, ledger_id: int, *, delays: Sequence[int] = DELAYS) -> Task:
         """Give a place to a bookie that a plan names, as a rebalance does: chance has made it."""
         index, to = self._random.randrange(5), self._random.randrange(7)
 
@@ -305,7 +199,7 @@ class Clients:
         return self.start(name, work, delays)
 
     def decommission(
-        self, name: str, bookie_id: str, *, delays: Sequence[int] = _DELAYS, is_last: bool = False
+        self, name: str, bookie_id: str, *, delays: Sequence[int] = DELAYS, is_last: bool = False
     ) -> Task:
         """Empty a bookie, and remove it if nothing is in the way.
 
@@ -325,7 +219,7 @@ class Clients:
 
         return self.start(name, work, delays)
 
-    def collect(self, name: str, *, delays: Sequence[int] = _DELAYS) -> Task:
+    def collect(self, name: str, *, delays: Sequence[int] = DELAYS) -> Task:
         """Free what nobody wants, as far as bookies answer."""
 
         def work() -> None:
@@ -335,7 +229,7 @@ class Clients:
 
         return self.start(name, work, delays)
 
-    def scrub(self, name: str, *, delays: Sequence[int] = _DELAYS) -> Task:
+    def scrub(self, name: str, *, delays: Sequence[int] = DELAYS) -> Task:
         """Read every byte, and mark what is damaged."""
 
         def work() -> None:
@@ -346,19 +240,4 @@ class Clients:
         return self.start(name, work, delays)
 
     def abort(self, name: str, target: BatchTarget) -> Task:
-        return self.start(name, lambda: batch_commit.abort(target), _DELAYS, works_alone=True)
-
-
-def _cut(count: int, random: Random) -> list[range]:
-    """Neighbouring entries in bursts of one to three."""
-    bursts: list[range] = []
-    begin = 0
-    while begin < count:
-        end = min(count, begin + random.choice((1, 1, 2, 3)))
-        bursts.append(range(begin, end))
-        begin = end
-    return bursts
-
-
-def _digester() -> Digester:
-    return Digester(DigestSpec(), None)
+        return self.start(name, lambda: batch_commit.abort(target), DELAYS, works_alone=True)

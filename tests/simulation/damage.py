@@ -8,7 +8,7 @@ import re
 
 from bkspark.format import journal
 from bkspark.format.digest import Digester
-from tests.simulation.known import Copy, Ledger
+from tests.simulation.known import Copy, Ledger, label
 
 NAME = re.compile(r"ledgers/[0-9a-f]{2}/([0-9a-f]{16})/(terms|journal|entries)/(.+)")
 """Of a file of a ledger: its id, folder and last part."""
@@ -41,8 +41,6 @@ def damage(
 
 
 def _groups(data: bytes, digester: Digester, ledger_id: int) -> set[str]:
-    """First entries of the groups in a journal that begins with ``data``."""
+    """Labels of the groups in a journal that begins with ``data``."""
     frames = journal.decode_journal(data, digester, ledger_id=ledger_id).frames
-    return {
-        str(frame.record.first_entry_id) for frame in frames if not frame.record.is_confirmation
-    }
+    return {label(frame.record) for frame in frames if not frame.record.is_confirmation}

@@ -21,7 +21,7 @@ from bkspark.protocol.ledger.confirmed import confirmed
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.ledger.settings import DigestSpec
-from tests.simulation.known import Ledger
+from tests.simulation.known import Ledger, label, labelled
 
 _DIGESTER = Digester(DigestSpec(), None)
 _SETTLED = (LedgerState.CLOSED, LedgerState.DELETING)
@@ -103,19 +103,21 @@ def _member(ledger: Ledger, index: int, files: Files) -> _Member:
     own = layout.journal(ledger_id, fragment.term, fragment.token)
     shown = journal.decode_journal(files.get(own, b""), _DIGESTER, ledger_id=ledger_id)
     journals = [data for n, data in files.items() if layout.journal_folder(ledger_id) in n]
-    present = {number for data in journals for number in _firsts(data, ledger_id)}
-    ever = {
-        int(copy[1])
+    owner = fragment.owner
+    present = {number for data in journals for number in _firsts(data, ledger_id, owner)}
+    had = [
+        labelled(copy[1])
         for copy, *place in ledger.copies
         if copy[0] == "record" and place == [member.bookie_id, member.incarnation]
-    }
+    ]
+    ever = {number for number, term in had if owner in (0, term)}
     end = _end(files.get(own, b""), ledger_id)
     is_behind_damage = end is not None and not end.is_confirmation and end not in shown.records
     records = (*shown.records, end) if end and is_behind_damage else shown.records
     sure = [
         record
         for record in records
-        if (step := ledger.checked.get((record.first_entry_id, member.bookie_id))) is not None
+        if (step := ledger.checked.get((label(record), member.bookie_id))) is not None
         and (ledger.left_open is None or step < ledger.left_open)
     ]
     is_begun = bool(shown.frames) or not fragment.has_headers
@@ -141,9 +143,10 @@ def _end(data: bytes, ledger_id: int) -> AddRecord | None:
     return None if frame is None else frame.record
 
 
-def _firsts(data: bytes, ledger_id: int) -> Iterator[int]:
+def _firsts(data: bytes, ledger_id: int, owner: int) -> Iterator[int]:
     for record in journal.decode_journal(data, _DIGESTER, ledger_id=ledger_id).records:
-        yield record.first_entry_id
+        if owner in (0, record.term):
+            yield record.first_entry_id
 
 
 def _is_misled(

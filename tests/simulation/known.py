@@ -12,12 +12,23 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord
 
 Copy = tuple[str, ...]
-"""What is copied: ("part", first entry, stripe), ("record", first), ("log", attempt, stripe)."""
+"""What is copied: ("part", label, stripe), ("record", label), ("log", attempt, stripe)."""
 
 
-def payload(entry_id: int) -> bytes:
-    """What simulated writers submit as entry ``entry_id``."""
-    return b"entry %d" % entry_id
+def payload(entry_id: int, term: int = 1) -> bytes:
+    """What simulated writers submit as entry ``entry_id``, each in the term that is his own."""
+    return b"entry %d" % entry_id if term == 1 else b"entry %d of term %d" % (entry_id, term)
+
+
+def label(record: AddRecord) -> str:
+    """How its copies are called: a record of each term may begin at one entry."""
+    return f"{record.first_entry_id}/{record.term}"
+
+
+def labelled(text: str) -> tuple[int, int]:
+    """First entry and term of the record that ``text`` names."""
+    first, term = text.split("/")
+    return int(first), int(term)
 
 
 @dataclass
@@ -53,43 +64,70 @@ class Ledger:
     Attributes:
         copies: (copy, bookie id, incarnation) of everything good that was ever written.
         cut: those of them that were damaged since.
-        checked: (first entry, bookie id) -> the step of the post-check that makes it count.
-        acked: the last acknowledged entry.
+        records: by term and first entry; of a ledger that others may not go on in, by term 0.
+        checked: (label, bookie id) -> the step of the post-check that makes it count.
+        acked: the last entry that is acknowledged, or that was found when it was set open again.
+        told: by term, the last entry that its writer was told to be acknowledged.
+        owners: entry -> the term that it was acknowledged in, where that may be any.
         shown: the highest LAC that a reader was given.
-        left_open: the step in which it was taken over or closed; None if it was not.
+        left_open: the step in which its last writer was overtaken, or it was closed; None if not.
         replaced: (first entry of a fragment, member) of places that were given to others.
     """
 
     metadata: LedgerMetadata
-    groups: dict[int, AddRecord] = field(default_factory=dict)
-    parts: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    records: dict[tuple[int, int], AddRecord] = field(default_factory=dict)
+    parts: dict[tuple[str, int], bytes] = field(default_factory=dict)
     copies: set[tuple[Copy, str, str]] = field(default_factory=set)
     cut: set[tuple[Copy, str, str]] = field(default_factory=set)
-    checked: dict[tuple[int, str], int] = field(default_factory=dict)
+    checked: dict[tuple[str, str], int] = field(default_factory=dict)
     acked: int = -1
+    told: dict[int, int] = field(default_factory=dict)
+    owners: dict[int, int] = field(default_factory=dict)
     shown: int = -1
     left_open: int | None = None
     replaced: set[tuple[int, Member]] = field(default_factory=set)
 
     def note_state(self, step: int) -> None:
         """The metadata was changed in this step."""
-        if self.left_open is None and self.metadata.state is not LedgerState.OPEN:
+        if self.metadata.goes_on and self.metadata.state is LedgerState.OPEN:
+            self.left_open = None
+        elif self.left_open is None and self.metadata.state is not LedgerState.OPEN:
             self.left_open = step
 
+    def key_of(self, record: AddRecord) -> tuple[int, int]:
+        """Of ``records``."""
+        return record.term if self.metadata.goes_on else 0, record.first_entry_id
+
+    def owner_of(self, entry_id: int) -> int:
+        """The term whose record of an entry is the ledger's, as the metadata say now."""
+        fragments = self.metadata.fragments
+        return next(f.owner for f in reversed(fragments) if f.first_entry_id <= entry_id)
+
+    @property
+    def groups(self) -> dict[int, AddRecord]:
+        """The records that make up the ledger, by first entry."""
+        return {
+            first: record
+            for (term, first), record in self.records.items()
+            if term == self.owner_of(first) == self.owner_of(record.last_entry_id)
+        }
+
     def group_of(self, entry_id: int) -> AddRecord | None:
-        found = self.groups.get(entry_id)
+        term = self.owner_of(entry_id)
+        found = self.records.get((term, entry_id))
         if found is not None:
             return found
         around = (
             record
-            for record in self.groups.values()
-            if record.first_entry_id <= entry_id <= record.last_entry_id
+            for (one, _), record in self.records.items()
+            if one == term and record.first_entry_id <= entry_id <= record.last_entry_id
         )
         return next(around, None)
 
     def placed(self, record: AddRecord) -> list[tuple[Copy, list[tuple[str, str]]]]:
         """Everything that makes up a group, and the members that must have it."""
         quorum, first = self.metadata.quorum, record.first_entry_id
+        name = label(record)
         ensemble = next(
             fragment.ensemble
             for fragment in reversed(self.metadata.fragments)
@@ -104,12 +142,12 @@ class Ledger:
             return [(member.bookie_id, member.incarnation) for member in chosen]
 
         placed: list[tuple[Copy, list[tuple[str, str]]]] = [
-            (("part", str(first), str(part.stripe)), members(part.stripe)) for part in record.parts
+            (("part", name, str(part.stripe)), members(part.stripe)) for part in record.parts
         ]
         for attempt in record.attempts:
             for log in attempt.entry_logs:
                 placed.append((("log", log.attempt_id, str(log.stripe)), members(log.stripe)))
-                placed.append((("record", str(first)), members(log.stripe)))
+                placed.append((("record", name), members(log.stripe)))
         return placed
 
     def good_and_lost(

@@ -334,10 +334,10 @@ class LogOracle(Oracle):
             if self._values.setdefault((record.ledger_id, number), value) != value:
                 raise Violation(f"entry {number} of {record.ledger_id} has two values (I4)")
 
-    def acknowledged(self, process: str, ledger_id: int, entry_id: int) -> None:
+    def acknowledged(self, process: str, ledger_id: int, entry_id: int, term: int = 1) -> None:
         if ledger_id not in self.private:
             self._require_there(process, self.logs.generation_of(ledger_id))
-        super().acknowledged(process, ledger_id, entry_id)
+        super().acknowledged(process, ledger_id, entry_id, term)
         if ledger_id not in self.private:
             self._offset_of(ledger_id, entry_id)
 

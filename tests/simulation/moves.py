@@ -7,13 +7,14 @@ from bkspark.format.digest import Digester
 from bkspark.format.headers import Headers
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from tests.simulation.damage import NAME
-from tests.simulation.known import Copy, Ledger, Place
+from tests.simulation.known import Copy, Ledger, Place, label
 from tests.simulation.scheduler import Violation
 
 OPEN, IN_RECOVERY, CLOSED = LedgerState.OPEN, LedgerState.IN_RECOVERY, LedgerState.CLOSED
 _MOVES = {(OPEN, OPEN), (OPEN, IN_RECOVERY), (OPEN, CLOSED)} | {
     (IN_RECOVERY, IN_RECOVERY),
     (IN_RECOVERY, CLOSED),
+    (IN_RECOVERY, OPEN),
     (CLOSED, CLOSED),
     *((state, LedgerState.DELETING) for state in (OPEN, IN_RECOVERY, CLOSED)),
 }
@@ -25,6 +26,12 @@ def require_legal_move(before: LedgerMetadata, after: LedgerMetadata) -> None:
     is_taken_up = before.laid_down is not None and after.state is OPEN
     is_takeover = after.state is IN_RECOVERY or is_taken_up
     has_same_owner = (before.term, before.token) == (after.term, after.token)
+    if (before.state, after.state) == (IN_RECOVERY, OPEN):
+        has_same_owner = before.term == after.term and before.token != after.token
+        opened = after.last_fragment
+        whose = (opened.term, opened.owner, opened.token)
+        if not before.goes_on or whose != (after.term, after.term, after.token):
+            raise Violation(f"{before} is set open as {after} (I6)")
     if moves not in _MOVES or (not is_takeover and not has_same_owner):
         raise Violation(f"{before.state} of term {before.term} becomes {after} (I6)")
     if is_takeover and (after.term != before.term + 1 or after.token == before.token):
@@ -43,6 +50,23 @@ def require_fragments(before: LedgerMetadata, after: LedgerMetadata) -> None:
     kept = len(before.fragments) - 1
     if after.state is not CLOSED and after.fragments[:kept] != before.fragments[:kept]:
         raise Violation(f"old fragments change: {before.fragments} to {after.fragments} (I5)")
+
+
+def require_owners(ledger: Ledger) -> None:
+    """What was acknowledged in a term stays that term's (I4, H43)."""
+    for entry_id, term in ledger.owners.items():
+        if ledger.owner_of(entry_id) != term:
+            owner = ledger.owner_of(entry_id)
+            raise Violation(f"entry {entry_id} is acked in term {term}, and is {owner}'s (I4)")
+
+
+def require_standing(ledger: Ledger, end: int) -> None:
+    """Nothing is undecided in a ledger that is laid down at ``end`` (H43)."""
+    sent = max((record.last_entry_id for record in ledger.groups.values()), default=-1)
+    if sent != end or end < max(ledger.acked, ledger.shown):
+        raise Violation(
+            f"laid down at {end}: {sent} sent, {ledger.acked} acked, {ledger.shown} shown (I6)"
+        )
 
 
 def require_repair(
@@ -116,10 +140,10 @@ def _in_journal(data: bytes, ledger_id: int, digester: Digester) -> Iterator[Cop
         record = journal.decode_head(data, begin, digester, headers, position=begin)
         end = begin + (journal.frame_length(data, begin, position=begin) or 0)
         if record is not None and end <= len(data):
-            first = str(record.first_entry_id)
-            yield ("record", first)
+            name = label(record)
+            yield ("record", name)
             for part in record.parts_of(journal.ensemble_index(data, begin)):
-                yield ("part", first, str(part.stripe))
+                yield ("part", name, str(part.stripe))
 
 
 def _pairs(one: Fragment, other: Fragment) -> list[tuple[Member, Member]]:

@@ -22,12 +22,14 @@ from bkspark.protocol.ledger.settings import DigestSpec
 from tests.simulation.damage import NAME, damage
 from tests.simulation.fence_watch import FenceWatch
 from tests.simulation.knowable import is_knowable, who_must_be_silent
-from tests.simulation.known import Copy, Ledger, Place, payload, stripe_count
+from tests.simulation.known import Copy, Ledger, Place, label, payload, stripe_count
 from tests.simulation.log_watch import LogWatch
 from tests.simulation.moves import (
     require_fragments,
     require_legal_move,
+    require_owners,
     require_repair,
+    require_standing,
     require_whole,
 )
 from tests.simulation.scheduler import Violation
@@ -54,7 +56,7 @@ class Oracle:
         self._places: dict[str, Place] = {}
         self._lost: set[tuple[str, str]] = set()
         self._digester = Digester(DigestSpec(), None)
-        self._appended: dict[tuple[str, str, int], list[tuple[int, int]]] = {}
+        self._appended: dict[tuple[str, str, int], list[tuple[str, int]]] = {}
         self._unfenced: dict[tuple[str, str, int], tuple[int, int]] = {}
         self._current: dict[tuple[str, int], int] = {}
         self._fences = FenceWatch()
@@ -134,13 +136,17 @@ class Oracle:
         if call == "put_new":
             self._fences.failed(process, place, name)
 
-    def acknowledged(self, process: str, ledger_id: int, entry_id: int) -> None:
-        """The client learns that ``entry_id`` is durable for ever."""
+    def acknowledged(self, process: str, ledger_id: int, entry_id: int, term: int = 1) -> None:
+        """The client learns that ``entry_id`` is durable for ever, late perhaps: others go on."""
         ledger = self.ledgers[ledger_id]
         self.acks += 1
-        if entry_id <= ledger.acked:
+        if entry_id <= ledger.told.get(term, -1 if ledger.metadata.goes_on else ledger.acked):
             raise Violation(f"entry {entry_id} of ledger {ledger_id} is acked out of order (I1)")
-        first, ledger.acked = ledger.acked + 1, entry_id
+        ledger.told[term] = entry_id
+        if ledger.metadata.goes_on:
+            ledger.owners[entry_id] = term
+            require_owners(ledger)
+        first, ledger.acked = ledger.acked + 1, max(ledger.acked, entry_id)
         end = ledger.metadata.last_entry_id
         if self.is_deleted(ledger_id):
             raise Violation(f"entry {entry_id} of ledger {ledger_id} is acked, it is deleted (R13)")
@@ -172,8 +178,8 @@ class Oracle:
             raise Violation(f"{reader} is shown LAC {confirmed}, acked is {ledger.acked} (I7)")
         ledger.shown = max(ledger.shown, confirmed)
 
-    def has_read(self, reader: str, entry_id: int, value: bytes) -> None:
-        if value != payload(entry_id):
+    def has_read(self, reader: str, ledger_id: int, entry_id: int, value: bytes) -> None:
+        if value != payload(entry_id, self.ledgers[ledger_id].owner_of(entry_id) or 1):
             raise Violation(f"{reader} reads {value!r} as entry {entry_id} (I4)")
 
     def require_fences(self, process: str, ledger_id: int, term: int) -> None:
@@ -233,18 +239,19 @@ class Oracle:
             )
         if record.is_confirmation:
             return []
-        if ledger.groups.setdefault(first, record) != record:
+        if ledger.records.setdefault(ledger.key_of(record), record) != record:
             raise Violation(f"two records begin at entry {first}: {record} (I4)")
-        copies: list[Copy] = [("record", str(first))]
+        name = label(record)
+        copies: list[Copy] = [("record", name)]
         for stripe, (at, length) in frame.parts.items():
             message = data[at : at + length]
-            if ledger.parts.setdefault((first, stripe), message) is message:
+            if ledger.parts.setdefault((name, stripe), message) is message:
                 self._require_payloads(record, stripe, message)
-            elif ledger.parts[first, stripe] != message:
+            elif ledger.parts[name, stripe] != message:
                 raise Violation(f"copies of entry {first}, stripe {stripe} differ (I4)")
-            copies.append(("part", str(first), str(stripe)))
+            copies.append(("part", name, str(stripe)))
         key = (process, bookie_id, record.ledger_id)
-        self._appended.setdefault(key, []).append((first, step))
+        self._appended.setdefault(key, []).append((name, step))
         return copies
 
     def _count_durable(self, bookie_id: str, name: str) -> None:
@@ -260,7 +267,7 @@ class Oracle:
     def _require_payloads(self, record: AddRecord, stripe: int, message: bytes) -> None:
         count = stripe_count(record.quorum.ensemble_size, record.quorum.write_quorum_size)
         ids = range(record.first_entry_id, record.last_entry_id + 1)
-        expected = [payload(number) for number in ids if number % count == stripe]
+        expected = [payload(number, record.term) for number in ids if number % count == stripe]
         batch = pa.ipc.read_record_batch(pa.py_buffer(message), VALUE_SCHEMA)
         if batch.column(0).to_pylist() != expected:
             raise Violation(f"group {ids} holds other entries than were submitted (I4)")
@@ -278,9 +285,9 @@ class Oracle:
             return
         own_term, since = self._unfenced.pop(key, (0, 0))
         if own_term == term:
-            for first, appended in self._appended.get(key, []):
+            for name_of, appended in self._appended.get(key, []):
                 if appended < since:
-                    self.ledgers[ledger_id].checked.setdefault((first, bookie_id), since)
+                    self.ledgers[ledger_id].checked.setdefault((name_of, bookie_id), since)
 
     # --- what appears in the metadata store ------------------------------------------------
 
@@ -325,25 +332,23 @@ class Oracle:
             require_repair(ledger, before, self._lost)
             return
         if after.laid_down is not None:
-            self._require_standing(ledger, after.laid_down.last_entry_id)
+            end, is_full = after.laid_down.last_entry_id, after.settings.guarantees_write_quorum
+            require_standing(ledger, end)
+            self._require_copies(ledger, 0, end, "in what is laid down", "I2", is_full=is_full)
         if after.state is LedgerState.DELETING:
             self.logs.require_hidden(ledger_id)
         if after.state is CLOSED:
             self._require_end(process, ledger, was_open=before.state is OPEN)
-
-    def _require_standing(self, ledger: Ledger, end: int) -> None:
-        """Nothing is undecided in a ledger that is laid down at ``end`` (H43)."""
-        sent = max((record.last_entry_id for record in ledger.groups.values()), default=-1)
-        if sent != end or end < max(ledger.acked, ledger.shown):
-            raise Violation(
-                f"laid down at {end}: {sent} sent, {ledger.acked} acked, {ledger.shown} shown (I6)"
-            )
-        is_full = ledger.metadata.settings.guarantees_write_quorum
-        self._require_copies(ledger, 0, end, "in what is laid down", "I2", is_full=is_full)
+        if (before.state, after.state) == (LedgerState.IN_RECOVERY, OPEN):
+            self._require_end(process, ledger, was_open=False)
+            ledger.acked = after.last_fragment.first_entry_id - 1
+        require_owners(ledger)
 
     def _require_end(self, process: str, ledger: Ledger, *, was_open: bool) -> None:
+        """Where it is closed, or set open behind."""
         metadata = ledger.metadata
-        end = -1 if metadata.last_entry_id is None else metadata.last_entry_id
+        end = metadata.last_entry_id
+        end = metadata.last_fragment.first_entry_id - 1 if end is None else end
         if end < ledger.acked:
             raise Violation(f"closed at {end}, but entry {ledger.acked} was acked (I1)")
         if end < ledger.shown:
@@ -354,8 +359,6 @@ class Oracle:
             self._require_reasons(process, ledger, ledger.acked + 1, end)
         else:
             self.require_fences(process, metadata.ledger_id, metadata.term)
-
-    # --- copies ----------------------------------------------------------------------------
 
     def _require_copies(
         self, ledger: Ledger, first: int, last: int, why: str, rule: str, *, is_full: bool = False
@@ -387,10 +390,7 @@ class Oracle:
             record = ledger.group_of(entry_id)
             assert record is not None
             for _, members in ledger.placed(record):
-                steps = [
-                    ledger.checked.get((record.first_entry_id, bookie_id))
-                    for bookie_id, _ in members
-                ]
+                steps = [ledger.checked.get((label(record), bookie_id)) for bookie_id, _ in members]
                 counted = sum(step is not None and step < looked for step in steps)
                 if counted < metadata.quorum.ack_quorum_size:
                     raise Violation(

@@ -40,6 +40,7 @@ _UPKEEP_DELAYS = (100, 200, 250, 300, 400, 500, 700)
 _REPAIR_DELAYS = (100, 200, 300, 500)
 _EMPTIED_SHARE = 0.6
 _ENTRY_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8)
+_SUCCESSOR_COUNTS = (1, 1, 2, 3)
 _MISFORTUNE_SHARE = 0.3
 _WIDE_QUORUMS = ((3, 3, 2), (3, 3, 2), (4, 3, 2), (4, 4, 2), (5, 5, 3))
 """Where one bookie alone proves no absence."""
@@ -62,6 +63,7 @@ def run_schedule(
     repairs: bool = False,
     moves: bool = False,
     upkeep: bool = False,
+    terms: bool = False,
     **losses: bool,
 ) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised.
@@ -71,11 +73,13 @@ def run_schedule(
         moves: whether places are given to other bookies, and bookies are emptied.
         upkeep: whether both are, and there are scrubs and collections too, meanwhile and at the
             end.
+        terms: whether the ledger goes on in later terms, with writers one behind the other; there
+            are no DataFrames then.
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = Oracle(URI, checks_reasons=checks_reasons)
     kinds = {"repairs": repairs or upkeep, "moves": moves or upkeep, "upkeep": upkeep}
-    return outcome_of(_Run(seed, oracle, **kinds, **losses))
+    return outcome_of(_Run(seed, oracle, terms=terms, **kinds, **losses))
 
 
 class _Run(Run[Oracle]):
@@ -89,10 +93,12 @@ class _Run(Run[Oracle]):
         repairs: bool,
         moves: bool,
         upkeep: bool,
+        terms: bool = False,
         **losses: bool,
     ) -> None:
         random = Random(seed)
         self._repairs, self._moves, self._upkeep = repairs, moves, upkeep
+        self._terms = terms
         quorum = Quorum(*random.choice(_QUORUMS))
         shape = Shape(quorum, _LENGTHS, _CHANGES_MAX, steps_max=_STEPS_MAX, **losses)
         if upkeep:
@@ -105,14 +111,20 @@ class _Run(Run[Oracle]):
         self._clients = Clients(self.scheduler, oracle, random, URI)
 
     def play(self) -> None:
-        if self.random.random() < _BATCH_SHARE and not self._has_misfortune:
+        is_batch = self.random.random() < _BATCH_SHARE and not self._has_misfortune
+        if is_batch and not self._terms:
             self._play_batch()
         else:
             self._play_appends()
 
     def _play_appends(self) -> None:
         is_guaranteed = guarantees_write_quorum(self.seed)
-        created = make_ledger(self.quorum, self.oracle, guarantees_write_quorum=is_guaranteed)
+        created = make_ledger(
+            self.quorum,
+            self.oracle,
+            guarantees_write_quorum=is_guaranteed,
+            goes_on=self._terms,
+        )
         ledger_id = created.seen.value.ledger_id
         clients = self._clients
         numbers = count(1)
@@ -129,6 +141,7 @@ class _Run(Run[Oracle]):
             clients.read(f"reader-{number + 1}", ledger_id)
         if self.random.random() < _DELETED_SHARE:
             clients.delete("deleter", ledger_id)
+        self._start_successors(ledger_id)
         self._start_crowd(ledger_id)
         self._start_repairs(ledger_id)
         if self._has_misfortune:
@@ -139,6 +152,12 @@ class _Run(Run[Oracle]):
         has_all = self._finish(ledger_id)
         clients.read("last-reader", ledger_id, must_succeed=has_all, looks=1)
         self.scheduler.run()
+
+    def _start_successors(self, ledger_id: int) -> None:
+        """One behind the other, or two at once."""
+        for number in range(self.random.choice((1, 2, 2, 3)) if self._terms else 0):
+            count = self.random.choice(_SUCCESSOR_COUNTS)
+            self._clients.take_over(f"successor-{number + 1}", ledger_id, count)
 
     def _start_crowd(self, ledger_id: int) -> None:
         """Readers that look all the time: each must be shown what another was shown before."""
@@ -252,7 +271,11 @@ def guarantees_write_quorum(seed: int) -> bool:
 
 
 def make_ledger(
-    quorum: Quorum, oracle: Oracle, *, guarantees_write_quorum: bool = False
+    quorum: Quorum,
+    oracle: Oracle,
+    *,
+    guarantees_write_quorum: bool = False,
+    goes_on: bool = False,
 ) -> CreatedLedger:
     """A new ledger of the cluster, open for its first writer."""
     with Cluster(URI) as cluster:
@@ -264,6 +287,7 @@ def make_ledger(
             custom_metadata={},
             digester=Digester(DigestSpec(), None),
             guarantees_write_quorum=guarantees_write_quorum,
+            goes_on=goes_on,
         )
     oracle.see("-", created.seen.value.ledger_id)
     return created

@@ -21,6 +21,7 @@ from bkspark.protocol.ledger.settings import DigestSpec
 from tests.integration.waiting import wait_for_all_copies
 from tests.simulation.disks import URI, Disks
 from tests.simulation.faults import PARTIAL, Chance, Kind
+from tests.simulation.known import labelled
 from tests.simulation.many import run_many
 from tests.simulation.oracle import Oracle
 from tests.simulation.schedule import run_schedule
@@ -86,7 +87,8 @@ class Damaged:
     @property
     def lost(self) -> set[int]:
         """Entries whose copy on the bookie the oracle knows to be gone."""
-        return {int(copy[1]) for copy, bookie_id, _ in self.ledger.cut if bookie_id == BOOKIE}
+        cut = (copy for copy, bookie_id, _ in self.ledger.cut if bookie_id == BOOKIE)
+        return {labelled(copy[1])[0] for copy in cut}
 
 
 @pytest.fixture(scope="module")
@@ -161,9 +163,9 @@ def test_what_cannot_be_known_is_not_lost(
     whole, closed = bytes(lagging.data), ledger.metadata
     counts = {BOOKIE: ENTRIES, others[0]: ENTRIES, others[1]: records_left}
     ledger.metadata = replace(closed, state=LedgerState.OPEN, last_entry_id=None, length_bytes=None)
-    ledger.checked = {(n, one): n for one, count in counts.items() for n in range(count)}
+    ledger.checked = {(f"{n}/1", one): n for one, count in counts.items() for n in range(count)}
     incarnations = {member.bookie_id: member.incarnation for member in members}
-    ledger.copies |= {(("record", str(n)), one, incarnations[one]) for n, one in ledger.checked}
+    ledger.copies |= {(("record", name), one, incarnations[one]) for name, one in ledger.checked}
     for member in members:
         disk = damaged.disks.at(member.bookie_id)
         damaged.oracle.place(member.bookie_id, member.incarnation, disk)

@@ -1,8 +1,18 @@
-"""Every state of a small ledger that goes on in later terms, and proof that it would notice."""
+"""Ledgers that go on in later terms: every state of a small one, schedules, and what is noticed."""
+
+from functools import partial
+from typing import Any
 
 import pytest
 
+from bkspark.ledger.recovery.taking_over import TakenOver, take_over
+from tests.simulation.many import run_many
+from tests.simulation.schedule import run_schedule
 from tests.simulation.states.terms import Scope, search
+from tests.simulation.term_mutants import MUTANTS
+
+from ..thorough import always  # noqa: TID252
+from . import mutants
 
 
 def test_no_state_behind_one_takeover_breaks_a_promise() -> None:
@@ -43,3 +53,46 @@ def test_that_the_highest_term_counts_is_noticed() -> None:
     found = search(Scope(takes="highest"))
     assert "(I2)" in found.violation
     assert len(found.story) == 17
+
+
+SCHEDULES = 6
+FIRST_SEEDS = range(4_000_000, 4_000_018, SCHEDULES)
+LOSING: tuple[dict[str, bool], ...] = (
+    {"loses_files": True, "repairs": True, "moves": True},
+    {},
+    {"loses_power": True},
+)
+
+
+@pytest.mark.parametrize("first", always([4_000_000], FIRST_SEEDS))
+@pytest.mark.parametrize("losing", always(LOSING[:1], LOSING), ids=str)
+def test_writers_one_behind_the_other_break_no_promise(first: int, losing: dict[str, bool]) -> None:
+    """Beside readers, recoveries, repairs, moves, and bookies that lose what they had."""
+    run = partial(run_schedule, terms=True, **losing)
+    total = run_many(first, count=SCHEDULES, run=run)
+    assert total.failed is None, total.failed
+    assert total.schedules == SCHEDULES
+
+
+@pytest.mark.thorough
+def test_they_go_on_where_others_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = list[int]()
+
+    def noting(*args: Any, **options: Any) -> TakenOver:
+        taken = take_over(*args, **options)
+        terms.append(taken.seen.value.term)
+        return taken
+
+    monkeypatch.setattr("tests.simulation.writers.take_over", noting)
+    for seed in range(30):
+        assert not run_schedule(seed, terms=True).violation
+    assert len(terms) > 10
+    assert max(terms) > 3
+
+
+@pytest.mark.parametrize("name", always(list(MUTANTS)[:1], MUTANTS))
+def test_a_broken_rule_is_noticed(name: str) -> None:
+    changes, soon = MUTANTS[name]
+    run = partial(run_schedule, terms=True, checks_reasons=False)
+    with mutants.changed(*changes):
+        assert any(run(seed).violation for seed in range(soon, soon + 400))

@@ -1,6 +1,7 @@
 """What may be removed from disks, by whomever, and what a ledger's record may say of who has left.
 
-Rule: of a ledger that is not closed nothing goes; of one that is closed all that a bookie has goes
+Rule: of a ledger that is not closed nothing goes, but for markers of writers behind whom another
+goes on; of one that is closed all that a bookie has goes
 once the record says that it has left, and entry logs that no group of it names (R12, RB-30).
 Who has left stays so, and has no place.
 """
@@ -11,7 +12,7 @@ from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from tests.simulation.damage import NAME
-from tests.simulation.known import Copy, Ledger, Place
+from tests.simulation.known import Copy, Ledger, Place, label
 from tests.simulation.scheduler import Violation
 
 
@@ -39,10 +40,23 @@ def removed(
         ledger = ledgers.get(int(match[1], 16))
         if ledger is None:
             raise Violation(f"{name} is removed from {bookie_id}, of a ledger never made (R11)")
-        if ledger.metadata.state is not LedgerState.DELETING and name not in place.damaged:
+        is_gone = ledger.metadata.state is LedgerState.DELETING or name in place.damaged
+        if not is_gone and not _is_overtaken(ledger.metadata, place, match[2], match[3]):
             _require_unwanted(ledger, member, name, match[2], match[3])
         gone = _copies(ledger, digester, match[2], match[3], data)
         ledger.copies -= {(copy, bookie_id, place.incarnation) for copy in gone}
+
+
+def _is_overtaken(ledger: LedgerMetadata, place: Place, folder: str, last: str) -> bool:
+    """Whether it is a marker of a writer behind whom another goes on; the fence goes last (R20)."""
+    if folder != "terms" or not ledger.goes_on:
+        return False
+    term, _, token = last.partition("-")
+    if token:
+        return int(term, 16) < ledger.last_fragment.term
+    his = f"{layout.term_marker(ledger.ledger_id, int(term, 16) - 1)}-"
+    is_last = not any(name.startswith(his) for name in place.names)
+    return is_last and int(term, 16) <= ledger.last_fragment.term
 
 
 def require_tidy(ledger: LedgerMetadata, places: Mapping[str, Place], registered: Set[str]) -> None:
@@ -80,5 +94,5 @@ def _copies(ledger: Ledger, digester: Digester, folder: str, last: str, data: by
     if folder != "journal":
         return set()
     frames = journal.decode_journal(data, digester, ledger_id=ledger.metadata.ledger_id).frames
-    firsts = {str(one.record.first_entry_id) for one in frames if not one.record.is_confirmation}
+    firsts = {label(one.record) for one in frames if not one.record.is_confirmation}
     return {copy for copy, *_ in ledger.copies if copy[0] != "log" and copy[1] in firsts}

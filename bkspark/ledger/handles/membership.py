@@ -5,6 +5,7 @@ Each of these may take long. They change nothing of the writer: what came of the
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from bkspark.bookie.contract import BookieAddress, Journal
@@ -13,7 +14,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, journal_on
 from bkspark.cluster.ensembles import Vacancy
 from bkspark.cluster.records import Versioned
-from bkspark.errors import NotEnoughBookiesError
+from bkspark.errors import BookKeeperError, LedgerFencedError, NotEnoughBookiesError
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import CheckTicket
@@ -126,6 +127,19 @@ class Membership:
             if self._cluster.is_going(member):
                 self._addresses[member] = replace(self._addresses[member], incarnation=_GONE)
         return steps.Swapped(stored.value), stored
+
+    def explained(self, error: BookKeeperError) -> BookKeeperError:
+        """``error``, or what the metadata say of it where a bookie shows only that he is fenced.
+
+        His permission is pruned there, where others go on in later terms, or it is lost.
+        """
+        mine = self.seen.value
+        if type(error) is LedgerFencedError:
+            with suppress(BookKeeperError):
+                newest = self._cluster.ledger(mine.ledger_id).value
+                if newest.term > mine.term:
+                    return newest.fenced(mine.term, hint=error.hint)
+        return error
 
     # --- what is told --------------------------------------------------------------------------
 

@@ -22,14 +22,21 @@ class RecordEncoder:
 
     Args:
         schema: of rows that are submitted.
+        transactions: the last version of each application that the writers before committed, which
+            records of rows say too: the last one tells of all (``record``).
     """
 
     def __init__(
-        self, ledger: LedgerMetadata, digester: Digester, schema: pa.Schema = NO_ROWS
+        self,
+        ledger: LedgerMetadata,
+        digester: Digester,
+        schema: pa.Schema = NO_ROWS,
+        transactions: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._ledger = ledger
         self._digester = digester
         self._schema = schema
+        self._transactions = transactions
 
     def encode(self, add: PendingAdd, taken: Sequence[Submitted]) -> journal.EncodedRecord:
         """The record of ``add``, with the rows that were submitted."""
@@ -40,7 +47,8 @@ class RecordEncoder:
             first_entry_id=add.first_entry_id,
             quorum=self._ledger.quorum,
         )
-        return journal.encode(self._record(add, parts=parts), self._digester, messages)
+        record = self._record(add, parts=parts, transactions=self._transactions)
+        return journal.encode(record, self._digester, messages)
 
     def name(
         self,
@@ -76,9 +84,13 @@ class RecordEncoder:
         pending: PendingAdds,
         *,
         fragment_first_entry_id: int,
-        transactions: Mapping[str, int] = MappingProxyType({}),
+        transactions: Mapping[str, int] | None = None,
     ) -> journal.EncodedRecord:
-        """A confirmation of all that is acknowledged."""
+        """A confirmation of all that is acknowledged.
+
+        Args:
+            transactions: as in ``name``; None if this writer commits none.
+        """
         record = confirmation(
             ledger_id=self._ledger.ledger_id,
             term=self._ledger.term,
@@ -87,7 +99,7 @@ class RecordEncoder:
             length_bytes=pending.length_bytes,
             quorum=self._ledger.quorum,
             fragment_first_entry_id=fragment_first_entry_id,
-            transactions=transactions,
+            transactions=self._transactions if transactions is None else transactions,
             stored=pending.stored,
         )
         return journal.encode(record, self._digester)

@@ -4,8 +4,9 @@ While one group of entries is being stored, the next one gathers (group commit).
 and when, is in ``writing``; ``writer`` carries it out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future
+from functools import partial
 
 import pyarrow as pa
 
@@ -21,11 +22,14 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA, count_of
 from bkspark.ledger.handles.grouping import Submitted
 from bkspark.ledger.handles.membership import Membership
 from bkspark.ledger.handles.promise import Promise, kept
+from bkspark.ledger.handles.record_encoder import RecordEncoder
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.ledger.handles.writer import Writer
 from bkspark.protocol.ledger.last_copies import gap
 from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.standing import FIRST, Standing
+from bkspark.protocol.ledger.writing import LedgerWriter
 
 
 class WriteHandle(ClosedAtEnd):
@@ -47,6 +51,11 @@ class WriteHandle(ClosedAtEnd):
     One that is dropped without having been closed is released behind the back of who dropped it,
     with a ``ResourceWarning``.
 
+    Args:
+        begun: the journals of the members.
+        standing: where it begins; of a ledger that was taken over behind another writer.
+        unjoined: ids of bookies that it must not ask to join (R19).
+
     This is not quite BookKeeper's DEFERRED_SYNC: there entries lie on the bookies, without a sync,
     and mostly outlive their writer; here no bookie ever has bytes that are not durable, and only
     ``force`` makes entries outlive the writer.
@@ -62,13 +71,24 @@ class WriteHandle(ClosedAtEnd):
         *,
         begun: Begun,
         settings: WriterSettings = USUAL,
+        standing: Standing = FIRST,
+        unjoined: Collection[str] = (),
     ) -> None:
         self.ledger_id = seen.value.ledger_id
         self._cluster = cluster
         self._settings = settings
         self._schema = arrow_schema.decode(seen.value.settings.schema)
         members = Membership(cluster, seen, digester, begun)
-        self._writer = Writer(members, digester, self._schema, settings)
+        machine = LedgerWriter(
+            seen.value,
+            is_change_delayed=settings.is_change_delayed,
+            last_add_confirmed=standing.last_entry_id,
+            length_bytes=standing.length_bytes,
+            unjoined=unjoined,
+        )
+        self._transactions = standing.transactions
+        encoder = RecordEncoder(seen.value, digester, self._schema, standing.transactions)
+        self._writer = Writer(machine, members, encoder, settings)
         self._is_of_bytes = self._schema == VALUE_SCHEMA
         self._is_sealed = False
         self._task = environment.start(self._writer.run, f"ledger-{self.ledger_id}")
@@ -261,7 +281,8 @@ class WriteHandle(ClosedAtEnd):
         )
 
     def _seal(self) -> None:
-        self._cluster.ledgers.update(str(self.ledger_id), self._writer.machine.closed)
+        closed = partial(self._writer.machine.closed, transactions=self._transactions)
+        self._cluster.ledgers.update(str(self.ledger_id), closed)
 
     def _require_bytes(self, *, is_bytes: bool) -> None:
         if not self._is_of_bytes:

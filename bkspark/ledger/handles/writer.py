@@ -17,14 +17,11 @@ from collections.abc import Callable
 from functools import partial
 from itertools import chain
 
-import pyarrow as pa
-
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, LedgerClosedError, OutcomeUnknownError
-from bkspark.format.digest import Digester
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.backlog import Backlog
@@ -62,26 +59,26 @@ class Writer:
 
     def __init__(
         self,
+        machine: LedgerWriter,
         members: Membership,
-        digester: Digester,
-        schema: pa.Schema,
+        encoder: RecordEncoder,
         settings: WriterSettings = USUAL,
     ) -> None:
-        ledger = members.seen.value
-        self.machine = LedgerWriter(ledger, is_change_delayed=settings.is_change_delayed)
-        self.backlog = Backlog(last_taken=-1, is_held=settings.is_sync_deferred)
+        self.machine = machine
+        begin = machine.pending.last_add_confirmed
+        self.backlog = Backlog(last_taken=begin, is_held=settings.is_sync_deferred)
         self.error: BookKeeperError | None = None
         self._own_work: environment.Inbox[Callable[[], None]] = environment.inbox()
         self._lock = environment.lock()
         self._turns = _Turns()
         self._members = members
-        self._encoder = RecordEncoder(ledger, digester, schema)
+        self._encoder = encoder
         self._teller = Teller(self._lock, self._own_work.put)
         with self._lock:
             self._turns.is_amid = True  # lanes may report before all of them are there
             self._lanes = Lanes(self._open_lane)
             self._deadlines = Deadlines(settings, self.machine, self.backlog, self._lanes)
-            for index, member in enumerate(ledger.last_fragment.ensemble):
+            for index, member in enumerate(machine.ensemble):
                 self._lanes.join(index, self._members.address(member))
             self._turns.is_amid = False
             self._leave(self._turn())
@@ -358,6 +355,8 @@ class Writer:
         """Release everything; whoever still waits learns that the outcome is unknown."""
         self._lanes.stop(LANES_END_SECONDS)
         self._members.close()
+        if self.error is not None:
+            self.error = self._members.explained(self.error)
         sent = chain.from_iterable(group.submitted for group in self.backlog.groups.values())
         error = self._never_sent()
         self._teller.fail((left.promise, error) for left in (*sent, *self.backlog.gathered))

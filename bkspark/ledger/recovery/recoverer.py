@@ -21,11 +21,13 @@ from bkspark.ledger.recovery import fencing, write_back
 from bkspark.ledger.recovery.displacement import wait_for_others
 from bkspark.ledger.recovery.journal_tail import Since
 from bkspark.ledger.recovery.notes import Notes
+from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.running import Runner
 from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.recovering import LedgerRecovery
+from bkspark.protocol.ledger.recovering import LedgerRecovery, Looking
+from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Prune, Take
 
 Consent = Callable[[str], bool]
 """Asked with a sentence that says what is lost; whether the operator accepts it."""
@@ -34,7 +36,11 @@ _ON_BOOKIES = (steps.Fence, steps.LookUp, steps.WriteBack)
 
 
 class Recoverer:
-    """Carries out the recovery of one ledger."""
+    """Carries out the recovery of one ledger.
+
+    Attributes:
+        opener: where it ends with the ledger OPEN for a new writer; None where it is closed.
+    """
 
     def __init__(
         self,
@@ -44,6 +50,8 @@ class Recoverer:
         run: Runner,
         note: Notes,
         accepts_loss: Consent,
+        *,
+        opens: bool = False,
     ) -> None:
         self.note = note
         self._cluster = cluster
@@ -53,6 +61,10 @@ class Recoverer:
         self._accepts_loss = accepts_loss
         self._known: dict[Member, BookieAddress] = {}
         self._ledger = cluster.ledger(ledger_id).value
+        self.opener: Opener | None = None
+        if opens:
+            digester = make_digester(self._ledger.settings.digest, password)
+            self.opener = Opener(cluster, digester, self._address)
 
     def recover(self) -> steps.End:
         """Let the machine go on until it ends.
@@ -60,7 +72,8 @@ class Recoverer:
         Raises:
             BookKeeperError: what it ends with, or what the metadata store answers.
         """
-        machine = LedgerRecovery()
+        token = "" if self.opener is None else self.opener.writer_token
+        machine = LedgerRecovery(Looking(writer_token=token))
         happened: deque[steps.Event] = deque([steps.LedgerSeen(self._ledger)])
         while True:
             asked: list[Any] = []
@@ -73,6 +86,7 @@ class Recoverer:
                     case steps.Fail(error):
                         raise error
                     case steps.End():
+                        self._carry_out(asked)
                         return instruction
                     case _:
                         asked.append(instruction)
@@ -83,6 +97,16 @@ class Recoverer:
         if asked and isinstance(asked[0], _ON_BOOKIES):
             results = self._run([self._located(instruction) for instruction in asked])
             return [steps.Answer(to, result) for to, result in zip(asked, results, strict=True)]
+        if asked and self.opener is not None:
+            match asked[0]:
+                case Take():
+                    others = len(self._known) - self._ledger.quorum.ensemble_size
+                    return self.opener.take(asked, self._ledger, others)
+                case LookAgain():
+                    return self.opener.look_again(asked, self._ledger)
+                case Prune():
+                    self.opener.prune(asked, self._ledger_id)
+                    return []
         return [self._answer(instruction) for instruction in asked]
 
     def _answer(self, instruction: steps.Instruction) -> steps.Event:
@@ -102,6 +126,8 @@ class Recoverer:
                 return self._spares(instruction)
             case steps.Close():
                 return self.close(instruction)
+            case Open() if self.opener is not None:
+                return self.opener.open(instruction, self._ledger_id)
         raise AssertionError(f"{instruction} is carried out by nobody")
 
     def _look(self) -> steps.Event:
@@ -120,6 +146,8 @@ class Recoverer:
         except LedgerClosedError:
             return self._look()
         self._known = self._cluster.addresses()
+        if self.opener is not None:
+            self.opener.begin_anew()
         return steps.TakenOver(self._ledger, tuple(self._known))
 
     def close(self, close: steps.Close) -> steps.Event:
@@ -150,9 +178,12 @@ class Recoverer:
         )
         return steps.Spares(tuple(address.member for address in found))
 
+    def _address(self, member: Member) -> BookieAddress:
+        return self._known[member]
+
     def _located(self, instruction: Any) -> Any:
         """The picklable form of an instruction about a member."""
-        ledger, address = self._ledger, self._known[instruction.member]
+        ledger, address = self._ledger, self._address(instruction.member)
         writer = Writer.of(ledger)
         on_it = (address, ledger.settings.digest, self._password)
         known = (ledger.fragments, journals_of(ledger, instruction.member))

@@ -35,8 +35,9 @@ from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.record_encoder import RecordEncoder
 from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import PendingAdd
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member, Standing
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.ledger.writing import LedgerWriter
 from bkspark.protocol.log.batch import AttemptReport, CommitPlan, Holders, plan_commit
 
@@ -100,7 +101,7 @@ class RecordWriter:
     ) -> None:
         if not seen.value.is_writable_by(term=term, token=token):
             raise seen.value.fenced(term, hint=_IS_NOT_VISIBLE)
-        begin = standing or Standing(INVALID_ENTRY_ID, 0, 0)
+        begin = standing or Standing()
         self._noted: dict[str, str] = {}
         self.transactions: dict[str, int] = dict(begin.transactions)
         self.record_count = begin.record_count
@@ -245,7 +246,7 @@ class RecordWriter:
                         self._members.seen = seen
         except BookKeeperError as error:
             self._machine.receive(steps.Stop(error))
-            raise self._told(error) from error
+            raise self._told(self._members.explained(error)) from error
         except BaseException:
             self._machine.has_ended = True  # what it asked for was not carried out
             raise

@@ -18,7 +18,8 @@ from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
 from bkspark.errors import MetadataVersionError, NoSuchLedgerError, OutcomeUnknownError
 from bkspark.log.opening import OpenTail
-from bkspark.protocol.ledger.metadata import LedgerMetadata, Standing
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 

@@ -31,7 +31,8 @@ from bkspark.log.streams.handing_over import take_up
 from bkspark.log.streams.micro_batch import MicroBatch, StagingLedger
 from bkspark.log.streams.rewriting import rewrite_into
 from bkspark.log.truncation import retain_after_roll
-from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState, Standing
+from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.record import LogRecord
 
 logger = logging.getLogger(__name__)

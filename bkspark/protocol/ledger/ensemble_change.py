@@ -8,7 +8,7 @@ have fewer than Qw copies until they are repaired, and not one fewer than Qa.
 
 Rule 3. A bookie that failed is not chosen, so that two bad ones are not swapped for each other. A
 writer of entry logs has minutes between its adds: with each of them it tries anew who has failed,
-but never who did not surely take its permission (R19).
+but never who did not surely take its permission, be it when the ledger was set open for it (R19).
 
 Rule 4. Of a ledger that guarantees its write quorum, nobody is replaced before all others have what
 the new fragment does not cover. So the one that lacks most goes first, whomever a bookie was looked
@@ -56,18 +56,21 @@ class _Change:
 class EnsembleChanges:
     """Who failed, and who takes whose place.
 
+    Args:
+        unjoined: bookie ids that may have been asked for the writer before, and are no members.
+
     Attributes:
         failed: members that failed and were not replaced: ensemble index -> reason.
         failures: every bookie that failed, with the reason.
     """
 
-    def __init__(self, quorum: Quorum, *, is_delayed: bool) -> None:
+    def __init__(self, quorum: Quorum, *, is_delayed: bool, unjoined: Collection[str] = ()) -> None:
         self.failed: dict[int, str] = {}
         self.failures: dict[str, str] = {}
         self._quorum = quorum
         self._is_delayed = is_delayed
-        self._excluded: frozenset[str] = frozenset()
-        self._unjoined: frozenset[str] = frozenset()
+        self._excluded = frozenset(unjoined)
+        self._unjoined = self._excluded
         self._to_fill: dict[int, str] = {}
         self._change: _Change | None = None
         self._count = 0

@@ -22,6 +22,10 @@ may come first, as at any writer's ledger; that ends it.
 Rule 6. A ledger that guarantees its write quorum is closed only when each entry is on its Qw
 members, and only its last fragment holds others. So that one may begin in front of entries that are
 acknowledged, on Qa; it says up to where, and nobody closes the ledger, or reads less, before that.
+
+Rule 7. A ledger that *goes on in later terms* says so from the start: its fragments name their
+owners (``ownership``). Only there may a takeover end OPEN again, for a writer of that term
+(``reopening_steps``); and no version that knows of no owners ever writes to it.
 """
 
 from collections.abc import Mapping
@@ -31,6 +35,7 @@ from enum import Enum
 from bkspark.errors import InvalidRequestError, LedgerClosedError, LedgerFencedError
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import LedgerSettings
+from bkspark.protocol.ledger.standing import Standing
 
 INVALID_ENTRY_ID = -1
 """LAC or last entry of a ledger without entries."""
@@ -98,23 +103,6 @@ class Fragment:
             raise InvalidRequestError("no fragment is older than its records")
         if self.has_headers and not self.token:
             raise InvalidRequestError("only a journal of a writer can have been begun")
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Where an open ledger stands that its writer has laid down (rule 5).
-
-    Attributes:
-        last_entry_id: the last entry, which is acknowledged; -1 if there is none.
-        length_bytes: sum of the payload bytes up to there.
-        record_count: add records up to there.
-        transactions: last committed version per application among them.
-    """
-
-    last_entry_id: int
-    length_bytes: int
-    record_count: int
-    transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +188,11 @@ class LedgerMetadata:
         return is_open_to_it and self.laid_down is None
 
     @property
+    def goes_on(self) -> bool:
+        """Whether whoever takes it over may go on in it (rule 7)."""
+        return self.last_fragment.owner > 0
+
+    @property
     def may_be_taken_up(self) -> bool:
         """Whether its writer has laid it down, and there is a term for another one (rule 5)."""
         return self.laid_down is not None and self.term < TAKEN_UP_TERM_MAX
@@ -255,7 +248,7 @@ class LedgerMetadata:
             LedgerClosedError, LedgerFencedError: it is not this writer's any more.
         """
         self._require_writer(term=term, token=token)
-        if self.last_fragment.owner:
+        if self.goes_on:
             raise self.refused("one that goes on in later terms is not laid down")
         return replace(self, laid_down=standing)
 

@@ -296,7 +296,8 @@ class WritingBack:
             case Replicated(ensemble):
                 return replace(closing, ensemble=ensemble).close(instructions)
             case Opened(metadata):
-                ends = told_of(metadata, closing.decision)
+                assert isinstance(self.work, Reopening)
+                ends = told_of(metadata, closing.decision, self.work.unjoined)
                 return Ended(), (*instructions, *ends)
         return self, tuple(instructions)
 

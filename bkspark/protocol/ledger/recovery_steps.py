@@ -345,6 +345,7 @@ class End:
         kept: how many groups beyond the LAC were written back.
         lost_from: first entry lost on the operator's word; None if nothing is.
         losses: what is, or may be, lost of the confirmed entries.
+        unjoined: ids of bookies that the writer must not ask, as the recovery may have.
     """
 
     last_entry_id: int
@@ -353,6 +354,7 @@ class End:
     losses: tuple[str, ...] = ()
     opened: LedgerMetadata | None = None
     last: AddRecord | None = None
+    unjoined: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

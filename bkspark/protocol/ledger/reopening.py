@@ -17,7 +17,9 @@ same be stored again; nobody is asked to take anything once it was sent.
 
 Rule 5. Only when that has been read back are the markers of the writer before pruned, ascending:
 his permission, durably, and then his fence. In this order he finds the fence, or no permission
-(R20). Nothing depends on it; so no answer is awaited.
+(R20). Nothing depends on it: no answer is awaited, and who was silent before is not asked.
+
+Rule 6. Who was asked and is no member is told to the writer, who asks it for nothing either (R19).
 """
 
 from collections.abc import Collection, Iterable
@@ -41,7 +43,7 @@ class Reopening:
         taken: ensemble indexes of members that took it.
         shown: those of them that have shown it again.
         awaited: ensemble indexes that have not answered.
-        asked: bookie ids that were ever asked, or are not to be.
+        asked: bookie ids that were ever asked.
         problems: bookie ids, and why they are no members.
         outcome: how it ends; None while it goes on.
     """
@@ -79,8 +81,7 @@ class Reopening:
         names = [member.bookie_id for member in ensemble if member in unfit]
         problems = tuple((name, f"bookie {name} gave no sure answer") for name in names)
         turn = [index for index, member in enumerate(ensemble) if member not in unfit]
-        left = frozenset(member.bookie_id for member in self.ledger.left)
-        return replace(self, problems=problems, asked=left | frozenset(names))._take(turn, ())
+        return replace(self, problems=problems)._take(turn, ())
 
     def receive(self, event: steps.Event) -> "Step":
         """What an answer to one of its instructions leads to."""
@@ -119,13 +120,19 @@ class Reopening:
         every = frozenset(range(len(self.plan.ensemble)))
         if self.taken != every:
             good = frozenset(self.plan.ensemble[index] for index in self.taken)
-            names = self.asked | {member.bookie_id for member in self.plan.ensemble}
-            chosen = steps.ChooseSpares(len(every - self.taken), names, good)
+            chosen = steps.ChooseSpares(len(every - self.taken), self._unwanted, good)
             return self, (*instructions, chosen)
         if self.shown != every:
             looks = (LookAgain(i, member) for i, member in enumerate(self.plan.ensemble))
             return replace(self, awaited=every, shown=frozenset()), (*instructions, *looks)
         return self, (*instructions, self.plan)
+
+    @property
+    def _unwanted(self) -> frozenset[str]:
+        """Ids of bookies that must not be chosen any more (rule 2), or never."""
+        members = (*self.plan.ensemble, *self.ledger.left)
+        names = [*dict(self.problems), *(member.bookie_id for member in members)]
+        return self.asked.union(names)
 
     def _stand_in(self, spares: Collection[Member]) -> "Step":
         """Each of ``spares`` in the place of one that has not taken it."""
@@ -146,17 +153,27 @@ class Reopening:
         """Rule 5."""
         before = self.ledger.last_fragment
         permission, fence = (before.term, before.token), before.term + 1
-        prunes = tuple(Prune(member, permission, fence) for member in before.ensemble)
+        silent = dict(self.problems)
+        there = (member for member in before.ensemble if member.bookie_id not in silent)
+        prunes = tuple(Prune(member, permission, fence) for member in there)
         return replace(self, outcome=Opened(metadata)), prunes if before.token else ()
 
+    @property
+    def unjoined(self) -> frozenset[str]:
+        """Ids of bookies that may have taken something, and are no members (rule 2)."""
+        return self.asked - {member.bookie_id for member in self.plan.ensemble}
 
-def told_of(opened: LedgerMetadata, decision: Decision) -> tuple[steps.Instruction, ...]:
+
+def told_of(
+    opened: LedgerMetadata, decision: Decision, unjoined: frozenset[str]
+) -> tuple[steps.Instruction, ...]:
     """The end of a recovery behind which the ledger is OPEN."""
     begin = opened.last_fragment.first_entry_id
     line = f"ledger {opened.ledger_id} is OPEN in term {opened.term}, from entry {begin} on"
     lost = (Note(f"DATA LOSS: {loss}", is_warning=True) for loss in decision.given_up)
     told = (len(decision.kept), decision.lost_from, decision.losses)
-    return (Note(line), *lost, steps.End(decision.end, *told, opened, decision.last))
+    end = steps.End(decision.end, *told, opened, decision.last, unjoined)
+    return (Note(line), *lost, end)
 
 
 Step = tuple[Reopening, tuple[steps.Instruction, ...]]

@@ -54,13 +54,16 @@ class Open:
 
         Raises:
             LedgerFencedError: another client has taken the ledger over.
-            InvalidRequestError: the end would cut off acknowledged entries.
+            InvalidRequestError: the end would cut off acknowledged entries, or the ledger does not
+                go on in later terms.
         """
         if (ledger.state, ledger.token) == (LedgerState.OPEN, self.writer_token):
             return ledger
         owner = (LedgerState.IN_RECOVERY, self.term, self.token)
         if (ledger.state, ledger.term, ledger.token) != owner:
             raise ledger.fenced(self.term)
+        if not ledger.goes_on:
+            raise ledger.refused("nobody goes on in it but its first writer")
         if self.last_entry_id < ledger.last_confirmed:
             raise ledger.refused(f"it cannot go on behind entry {self.last_entry_id}")
         fragments = self._kept(ledger)
@@ -78,8 +81,7 @@ class Open:
         writers = ledger.last_fragment
         if self.kept_by:
             ledger = ledger.with_recovered_ensemble(self.first_kept, self.kept_by)
-            owner = writers.owner or writers.term
-            moved = replace(ledger.last_fragment, token=self.token, owner=owner)
+            moved = replace(ledger.last_fragment, token=self.token, owner=writers.owner)
             ledger = replace(ledger, fragments=(*ledger.fragments[:-1], moved))
         return tuple(f for f in ledger.fragments if f.first_entry_id <= self.last_entry_id)
 

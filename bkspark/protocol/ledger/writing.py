@@ -34,7 +34,7 @@ place, wherever they were written, and then the record, when all of them have th
 A member that turns out to have no good copy has failed, and what it had counted is taken back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import chain
 
 from bkspark.errors import (
@@ -47,7 +47,8 @@ from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
 from bkspark.protocol.ledger.ensemble_change import EnsembleChanges
 from bkspark.protocol.ledger.last_copies import no_bookie, nobody_takes_them
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member, Standing
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
+from bkspark.protocol.ledger.standing import Standing
 
 ADDS_IN_FLIGHT_MAX = 4
 
@@ -61,6 +62,7 @@ class LedgerWriter:
         metadata: of a ledger that is OPEN for this writer.
         last_add_confirmed: the last entry of the writer before, which is acknowledged.
         length_bytes: up to there.
+        unjoined: bookie ids that must not be asked to join (R19).
 
     Attributes:
         changes: who failed, and who takes whose place.
@@ -75,6 +77,7 @@ class LedgerWriter:
         is_change_delayed: bool = False,
         last_add_confirmed: int = INVALID_ENTRY_ID,
         length_bytes: int = 0,
+        unjoined: Collection[str] = (),
     ) -> None:
         self.metadata = metadata
         self.pending = PendingAdds(
@@ -84,7 +87,7 @@ class LedgerWriter:
             guarantees_write_quorum=metadata.settings.guarantees_write_quorum,
         )
         is_delayed = is_change_delayed and not metadata.settings.guarantees_write_quorum
-        self.changes = EnsembleChanges(metadata.quorum, is_delayed=is_delayed)
+        self.changes = EnsembleChanges(metadata.quorum, is_delayed=is_delayed, unjoined=unjoined)
         self.has_ended = False
         self.is_stopping = False
         self._checking: CheckTicket | None = None

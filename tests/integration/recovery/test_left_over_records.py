@@ -25,7 +25,7 @@ ALL = (0, 1, 2)
 @pytest.fixture
 def first(memory_rig: Rig) -> HandWriter:
     """The writer of term 1: entry 0 is acknowledged, and all bookies know that."""
-    writer = HandWriter(memory_rig)
+    writer = HandWriter(memory_rig, goes_on=True)
     writer.add(*ALL, acknowledges=True)
     writer.confirm(*ALL)
     return writer

@@ -142,7 +142,7 @@ class Steps:
         self._states, self._instructions = Kept[State](), Kept[Any]()
 
     def first(self) -> World:
-        fragment = Fragment(0, 1, self.members, _token(1), has_headers=True)
+        fragment = Fragment(0, 1, self.members, _token(1), has_headers=True, owner=1)
         ledger = LedgerMetadata(
             7, self.scope.quorum, LedgerState.OPEN, 1, fragment.token, (fragment,)
         )

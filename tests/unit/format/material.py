@@ -29,7 +29,7 @@ from bkspark.format.entry_log import (
 )
 from bkspark.format.recovery import LostBookie, StuckRecovery
 from bkspark.protocol.ledger.fullness import Marks
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member, Standing
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import (
     AddRecord,
@@ -40,6 +40,7 @@ from bkspark.protocol.ledger.record import (
     stripes_of_range,
 )
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
+from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents
 from bkspark.protocol.log.record import LogRecord

@@ -9,8 +9,8 @@ from bkspark.protocol.ledger.metadata import (
     TAKEN_UP_TERM_MAX,
     LedgerMetadata,
     LedgerState,
-    Standing,
 )
+from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.ledger.writing import LedgerWriter
 
 from .test_ledger import CLOSED, fragment, ledger

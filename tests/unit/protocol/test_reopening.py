@@ -12,15 +12,16 @@ from bkspark.protocol.ledger.metadata import (
     Fragment,
     LedgerMetadata,
     LedgerState,
-    Standing,
 )
 from bkspark.protocol.ledger.ownership import owners
 from bkspark.protocol.ledger.reopening_steps import Open
+from bkspark.protocol.ledger.standing import Standing
 
 from .test_ledger import CLOSED, ensemble, fragment, ledger
 
 ABC, ABD, ABE = ensemble("abc"), ensemble("abd"), ensemble("abe")
-FIRST = ledger(LedgerState.OPEN, fragment(0, "abc", 1, "w1", has_headers=True), term=1)
+OWNED = replace(fragment(0, "abc", 1, "w1", has_headers=True), owner=1)
+FIRST = ledger(LedgerState.OPEN, OWNED, term=1)
 
 
 def taken(before: LedgerMetadata) -> LedgerMetadata:
@@ -108,6 +109,12 @@ def test_only_the_recovery_that_took_it_over_sets_it_open() -> None:
             plan(recovered, 4).applied_to(other)
 
 
+def test_one_that_does_not_say_so_from_the_start_is_not_set_open_again() -> None:
+    bounded = taken(replace(FIRST, fragments=(replace(FIRST.last_fragment, owner=0),)))
+    with pytest.raises(InvalidRequestError, match="nobody goes on in it"):
+        plan(bounded, 4).applied_to(bounded)
+
+
 def test_nothing_that_is_acknowledged_is_cut_off() -> None:
     recovered = taken(reopened(FIRST, 4))
     with pytest.raises(InvalidRequestError, match="cannot go on behind entry 3"):
@@ -125,7 +132,7 @@ def test_a_record_that_says_whose_entries_count_is_of_a_version_of_its_own() -> 
     assert ledger_metadata.decode(7, data) == second
     assert b'"owner":2' in data.replace(b" ", b"")
     assert ledger_metadata._version_of(second) == 5
-    bounded = replace(second, fragments=fragments[:1])
+    bounded = replace(second, fragments=(replace(fragments[0], owner=0),))
     assert ledger_metadata._version_of(bounded) == 2
 
 

@@ -1,0 +1,144 @@
+"""Carries out how a recovered ledger is set OPEN for a new writer (``reopening``).
+
+Bookies are asked here, all that stand together at once, and not by a runner elsewhere: what they
+begin are the open journals of a writer of this process.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from bkspark import environment
+from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster import bookie_client
+from bkspark.cluster.bookie_client import BookieClient
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.enlisting import Begun, Joining, enlist
+from bkspark.cluster.fan_out import Timeouts, ask_all
+from bkspark.cluster.records import Versioned
+from bkspark.errors import BookieUnavailableError, LedgerFencedError
+from bkspark.format import layout
+from bkspark.format.digest import Digester
+from bkspark.ledger.journals.member_loss import Taken
+from bkspark.protocol.ledger import recovery_steps as steps
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+
+logger = logging.getLogger(__name__)
+
+_Located: TypeAlias = Callable[[Member], BookieAddress]
+
+
+class Opener:
+    """Makes a ledger ready for one writer, whose token it draws.
+
+    Attributes:
+        writer_token: of the writer.
+        begun: his journals, to be closed by whoever does not write.
+        seen: the ledger as it is OPEN for him; None before.
+    """
+
+    def __init__(self, cluster: Cluster, digester: Digester, located: _Located) -> None:
+        self.writer_token = environment.token()
+        self.begun = Begun()
+        self.seen: Versioned[LedgerMetadata] | None = None
+        self._cluster = cluster
+        self._digester = digester
+        self._located = located
+
+    def begin_anew(self) -> None:
+        """The ledger was taken over, perhaps once more: what was begun in another term is of no
+        use."""
+        self.begun.close()
+        self.begun = Begun()
+
+    def take(self, asked: Sequence[Take], ledger: LedgerMetadata, others: int) -> list[steps.Event]:
+        """Have bookies take the writer's permission and begin his journal; each is asked once.
+
+        Args:
+            ledger: as the recovery has taken it over.
+            others: how many bookies there are that might step in.
+        """
+        joining = Joining.of(
+            ledger.ledger_id,
+            ledger.quorum,
+            term=ledger.term,
+            token=self.writer_token,
+            digester=self._digester,
+        )
+        places = {take.index: self._located(take.member) for take in asked}
+        begun = enlist(places, joining, needed=len(places) - others)
+        self.begun.add(begun)
+        found: list[steps.Event] = []
+        for take in asked:
+            name, problem = take.member.bookie_id, ""
+            if name not in begun.bookie_ids:
+                self._cluster.note_failure(take.member)
+                problem = f"bookie {name} cannot be written to"
+            found.append(Took(take, problem))
+        return found
+
+    def look_again(self, asked: Sequence[LookAgain], ledger: LedgerMetadata) -> list[steps.Event]:
+        """Whether bookies still have what they took."""
+        whose = (ledger.ledger_id, ledger.term, self.writer_token)
+        taken = Taken(layout.permission(*whose), layout.journal(*whose))
+        clients = [BookieClient(self._located(look.member)) for look in asked]
+        answers = ask_all(
+            {client: partial(_missing, client.address, taken) for client in clients},
+            Timeouts(bookie_client.ANSWER_SECONDS),
+            is_usable=_is_told,
+            needed=len(clients),
+        )
+        return [
+            Took(look, str(answers[client])) for look, client in zip(asked, clients, strict=True)
+        ]
+
+    def open(self, plan: Open, ledger_id: int) -> steps.Event:
+        """One CAS."""
+        update = self._cluster.ledgers.update
+        try:
+            self.seen = update(str(ledger_id), partial(_applied, plan))
+        except LedgerFencedError as error:
+            return steps.Displaced(str(error.args[0]))
+        return Opened(self.seen.value)
+
+    def prune(self, asked: Sequence[Prune], ledger_id: int) -> None:
+        """Remove markers that nobody needs; what cannot be removed stays."""
+        questions = {
+            BookieClient(self._located(prune.member)): partial(
+                _prune, self._located(prune.member), ledger_id, prune
+            )
+            for prune in asked
+        }
+        answers = ask_all(questions, Timeouts(bookie_client.ANSWER_SECONDS), is_usable=_is_told)
+        for client, answer in answers.items():
+            if isinstance(answer, BookieUnavailableError):
+                who, why = client.address.bookie_id, answer.args[0]
+                said = "ledger %d: markers of its writer before stay on bookie %s: %s"
+                logger.info(said, ledger_id, who, why)
+
+
+def _is_told(_answer: object) -> bool:
+    return True
+
+
+def _missing(address: BookieAddress, taken: Taken) -> str:
+    """What a bookie lacks of what it took, in one line; empty if it has all."""
+    with open_bookie(address).open_root() as root:
+        missing = taken.missing_in(root)
+    return f"bookie {address.bookie_id} lacks {missing}" if missing else ""
+
+
+def _prune(address: BookieAddress, ledger_id: int, prune: Prune) -> None:
+    """The permission first, so that who looks for the fence and then for it never finds neither
+    fence nor loss (R20)."""
+    with open_bookie(address).open_root() as root:
+        root.delete(layout.permission(ledger_id, *prune.permission))
+        root.delete(layout.term_marker(ledger_id, prune.fence))
+
+
+def _applied(plan: Open, ledger: LedgerMetadata | None) -> LedgerMetadata:
+    assert ledger is not None
+    return plan.applied_to(ledger)

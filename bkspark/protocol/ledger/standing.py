@@ -1,0 +1,25 @@
+"""Where a writer begins that is not the first one of its ledger."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a ledger stands that its next writer goes on in: nothing up to there is undecided.
+
+    Attributes:
+        last_entry_id: the last entry, which is acknowledged; -1 if there is none.
+        length_bytes: sum of the payload bytes up to there.
+        record_count: add records up to there, as far as whoever says it knows.
+        transactions: last committed version per application among them.
+    """
+
+    last_entry_id: int = -1
+    length_bytes: int = 0
+    record_count: int = 0
+    transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+
+FIRST = Standing()
+"""Of a ledger's first writer."""
