@@ -10,7 +10,15 @@ DOCUMENT = "tests/integration/document/test_unbounded_ledgers.py"
 REOPENING = "tests/unit/protocol/test_reopening.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 OWNERSHIP = "protocol/ledger/ownership.py"
+TAKING = "tests/integration/recovery/test_taking_over.py"
+EACH = f"{TAKING}::test_each_goes_on_behind_the_one_before"
+COMMITTED = f"{TAKING}::test_what_was_committed_before_is_said_by_all_later_records"
+UNJOINED = f"{TAKING}::test_who_may_have_taken_it_and_is_no_member_is_not_asked_by_the_writer"
 MACHINE = "protocol/ledger/reopening.py"
+OPENER = "ledger/recovery/opener.py"
+PERMISSION = "        root.delete(layout.permission(ledger_id, *prune.permission))\n"
+FENCE = "        root.delete(layout.term_marker(ledger_id, prune.fence))\n"
+HANDLE = "ledger/handles/write_handle.py"
 STEPS = "protocol/ledger/reopening_steps.py"
 
 TWENTY = f"{LEFT}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is"
@@ -134,8 +142,8 @@ MUTANTS = (
     Mutant(
         "what a recovery moved is of its own term",
         STEPS,
-        "            owner = writers.owner or writers.term\n",
-        "            owner = self.term\n",
+        "token=self.token, owner=writers.owner)\n",
+        "token=self.token, owner=self.term)\n",
         (f"{REOPENING}::test_what_was_moved_stays_its_writers_also_when_it_replaces_his_fragment",),
     ),
     Mutant(
@@ -170,7 +178,7 @@ MUTANTS = (
     Mutant(
         "a ledger that goes on is laid down",
         "protocol/ledger/metadata.py",
-        "        if self.last_fragment.owner:\n",
+        "        if self.goes_on:\n",
         "        if not self.fragments:\n",
         (f"{REOPENING}::test_it_is_not_laid_down",),
     ),
@@ -191,8 +199,8 @@ MUTANTS = (
     Mutant(
         "who did not surely take it may be asked again",
         MACHINE,
-        "            names = self.asked | {member.bookie_id for member in self.plan.ensemble}\n",
-        "            names = frozenset(member.bookie_id for member in self.plan.ensemble)\n",
+        "        return frozenset(dict(self.problems)).union(names)\n",
+        "        return frozenset(names)\n",
         (f"{SCRIPTS}[recovery_reopening]",),
     ),
     Mutant(
@@ -201,5 +209,106 @@ MUTANTS = (
         "        return self, (*instructions, self.plan)\n",
         "        return self, (*instructions, *self._prune(self.ledger)[1], self.plan)\n",
         (f"{SCRIPTS}[recovery_reopening]",),
+    ),
+    Mutant(
+        "a ledger is set open that says nothing of later terms",
+        STEPS,
+        "        if not ledger.goes_on:\n",
+        "        if not ledger.fragments:\n",
+        (f"{REOPENING}::test_one_that_does_not_say_so_from_the_start_is_not_set_open_again",),
+    ),
+    Mutant(
+        "one who never may go on fences the writer",
+        "ledger/recovery/taking_over.py",
+        "    if not ledger.goes_on:\n",
+        "    if not ledger.fragments:\n",
+        (f"{TAKING}::test_one_that_says_nothing_of_later_terms_has_one_writer",),
+    ),
+    Mutant(
+        "a ledger does not say from the start that it goes on",
+        "ledger/creating.py",
+        "owner=FIRST_TERM if goes_on else 0",
+        "owner=0",
+        (EACH,),
+    ),
+    Mutant(
+        "the fence is pruned before the permission",
+        OPENER,
+        PERMISSION + FENCE,
+        FENCE + PERMISSION,
+        (f"{TAKING}::test_the_permission_goes_before_the_fence",),
+    ),
+    Mutant(
+        "fences of writers long gone stay",
+        OPENER,
+        "        root.delete(layout.term_marker(ledger_id, prune.fence))\n",
+        "",
+        (f"{TAKING}::test_who_never_wrote_leaves_nothing_behind",),
+    ),
+    Mutant(
+        "who lost what it took at once gets a place",
+        OPENER,
+        '    return f"bookie {address.bookie_id} lacks {missing}" if missing else ""\n',
+        '    return ""\n',
+        (f"{TAKING}::test_who_loses_at_once_what_it_took_gets_no_place",),
+    ),
+    Mutant(
+        "journals of one who does not write stay open",
+        "ledger/recovery/taking_over.py",
+        "    except BaseException:\n        opener.begun.close()\n",
+        "    except BaseException:\n",
+        (f"{TAKING}::test_journals_of_one_that_does_not_open_it_are_closed",),
+    ),
+    Mutant(
+        "a writer begins at the first entry of the ledger",
+        HANDLE,
+        "last_add_confirmed=standing.last_entry_id,",
+        "last_add_confirmed=-1,",
+        (EACH,),
+    ),
+    Mutant(
+        "a writer forgets the length of what was there",
+        HANDLE,
+        "length_bytes=standing.length_bytes,",
+        "length_bytes=0,",
+        (EACH,),
+    ),
+    Mutant(
+        "records forget what was committed in earlier terms",
+        "ledger/handles/record_encoder.py",
+        "parts=parts, transactions=self._transactions)",
+        "parts=parts)",
+        (COMMITTED,),
+    ),
+    Mutant(
+        "a writer forgets at its end what was committed in earlier terms",
+        HANDLE,
+        "machine.closed, transactions=self._transactions)",
+        "machine.closed)",
+        (COMMITTED,),
+    ),
+    Mutant(
+        "who may have been asked before is asked by the writer",
+        "protocol/ledger/ensemble_change.py",
+        "        self._unjoined = self._excluded\n",
+        "        self._unjoined = frozenset()\n",
+        (UNJOINED,),
+    ),
+    Mutant(
+        "nobody is told who was asked",
+        MACHINE,
+        "        return self.asked - {member.bookie_id for member in self.plan.ensemble}\n",
+        "        return frozenset()\n",
+        (
+            UNJOINED,
+            f"{SCRIPTS}[recovery_reopening]",
+        ),
+    ),
+    Mutant(
+        "a writer whose permission is pruned does not learn of the term",
+        "ledger/handles/membership.py",
+        "        if type(error) is LedgerFencedError:\n",
+        "        if not mine.fragments:\n",
+        (EACH,),
     ),
 )

@@ -221,8 +221,8 @@ MUTANTS = (
     Mutant(
         "who takes a ledger up forgets what it has",
         "log/batch/record_writer.py",
-        "begin = standing or Standing(INVALID_ENTRY_ID, 0, 0)",
-        "begin = Standing(INVALID_ENTRY_ID, 0, 0)",
+        "begin = standing or FIRST",
+        "begin = FIRST",
         (f"{HANDING}::test_batches_far_apart_share_a_ledger",),
     ),
     Mutant(

@@ -18,7 +18,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, enlist
 from bkspark.cluster.fan_out import Timeouts, ask_all
 from bkspark.cluster.records import Versioned
-from bkspark.errors import BookieUnavailableError, LedgerFencedError
+from bkspark.errors import BookieUnavailableError, LedgerFencedError, NoSuchLedgerError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.journals.member_loss import Taken
@@ -140,5 +140,6 @@ def _prune(address: BookieAddress, ledger_id: int, prune: Prune) -> None:
 
 
 def _applied(plan: Open, ledger: LedgerMetadata | None) -> LedgerMetadata:
-    assert ledger is not None
+    if ledger is None:
+        raise NoSuchLedgerError("the ledger was deleted meanwhile, and collected")
     return plan.applied_to(ledger)

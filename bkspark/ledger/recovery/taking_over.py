@@ -11,7 +11,7 @@ from functools import partial
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
-from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.password import Password
 from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError, LedgerClosedError
 from bkspark.ledger.recovery.notes import Notes
@@ -65,7 +65,6 @@ def take_over(
         NoSuchLedgerError, UnauthorizedError: as in ``recover``.
     """
     ledger = cluster.ledger(ledger_id).value
-    make_digester(ledger.settings.digest, password)  # before anything else is told of it
     if not ledger.goes_on:
         raise InvalidRequestError(
             f"ledger {ledger_id} has one writer, who made it", hint="write to a new one"

@@ -37,7 +37,7 @@ from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import PendingAdd
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.ledger.standing import FIRST, Standing
 from bkspark.protocol.ledger.writing import LedgerWriter
 from bkspark.protocol.log.batch import AttemptReport, CommitPlan, Holders, plan_commit
 
@@ -101,7 +101,7 @@ class RecordWriter:
     ) -> None:
         if not seen.value.is_writable_by(term=term, token=token):
             raise seen.value.fenced(term, hint=_IS_NOT_VISIBLE)
-        begin = standing or Standing()
+        begin = standing or FIRST
         self._noted: dict[str, str] = {}
         self.transactions: dict[str, int] = dict(begin.transactions)
         self.record_count = begin.record_count

@@ -131,8 +131,8 @@ class Reopening:
     def _unwanted(self) -> frozenset[str]:
         """Ids of bookies that must not be chosen any more (rule 2), or never."""
         members = (*self.plan.ensemble, *self.ledger.left)
-        names = [*dict(self.problems), *(member.bookie_id for member in members)]
-        return self.asked.union(names)
+        names = (member.bookie_id for member in members)
+        return frozenset(dict(self.problems)).union(names)
 
     def _stand_in(self, spares: Collection[Member]) -> "Step":
         """Each of ``spares`` in the place of one that has not taken it."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
@@ -12,17 +13,19 @@ from bkspark.errors import (
     InvalidRequestError,
     InvalidTermError,
     LedgerClosedError,
+    NoSuchLedgerError,
     NotEnoughBookiesError,
     UnauthorizedError,
 )
-from bkspark.format import arrow_schema, digest
+from bkspark.format import arrow_schema, digest, layout
 from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.taking_over import TakenOver, take_over
-from bkspark.protocol.ledger.metadata import DigestSpec, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
+from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.ledger.standing import Standing
 from tests.integration.hand_writer import one_by_one, violations
 from tests.integration.rig import Rig
@@ -274,3 +277,61 @@ def test_a_ledger_that_guarantees_its_write_quorum_goes_on_with_all_copies(
     sent = {0: b"a", 1: b"b"}
     assert not violations(memory_rig, scene.ledger_id, sent, sent)
     first.release()
+
+
+def test_the_permission_goes_before_the_fence(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R20: in the other order the writer before would look between both, and see neither gone."""
+    scene.first().release()
+    gone = list[str]()
+    real = MemoryRoot.delete
+
+    def delete(self: MemoryRoot, name: str) -> bool:
+        gone.append(name)
+        return real(self, name)
+
+    before = scene.ledger
+    monkeypatch.setattr(MemoryRoot, "delete", delete)
+    scene.take()
+    permission = layout.permission(scene.ledger_id, 1, before.token)
+    fence = layout.term_marker(scene.ledger_id, 2)
+    assert len(gone) == 6
+    assert all(gone[: n + 1].count(permission) >= gone[: n + 1].count(fence) for n in range(6))
+
+
+def test_who_loses_at_once_what_it_took_gets_no_place(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 3 of ``reopening``: the loss would count against the fragment from the start."""
+    scene.first().release()
+    victim = scene.ledger.last_fragment.ensemble[1].bookie_id
+    real = Opener.take
+
+    def take(self: Opener, *args: object) -> list:  # type: ignore[type-arg]
+        found = real(self, *args)  # type: ignore[arg-type]
+        mine = layout.permission(scene.ledger_id, 2, self.writer_token)
+        if mine in scene.rig.names(victim):
+            scene.rig.replace_file(victim, mine, None)
+        return found
+
+    monkeypatch.setattr(Opener, "take", take)
+    taken = scene.take()
+    members = {member.bookie_id for member in taken.seen.value.last_fragment.ensemble}
+    assert (victim in members, taken.unjoined) == (False, {victim})
+    assert scene.next(taken).append(b"a") == 0
+
+
+def test_one_that_is_deleted_and_collected_meanwhile_is_no_more(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.first().release()
+    real = Opener.open
+
+    def late(self: Opener, *args: object) -> object:
+        scene.cluster.store.delete(layout.ledger_key(scene.ledger_id))
+        return real(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Opener, "open", late)
+    with pytest.raises(NoSuchLedgerError):
+        scene.take()
