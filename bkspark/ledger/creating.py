@@ -8,10 +8,16 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
+from bkspark.cluster.ensembles import Placed
 from bkspark.cluster.records import Versioned
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger.metadata import FIRST_TERM, Fragment, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import (
+    FIRST_TERM,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+)
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
 
@@ -97,15 +103,7 @@ def create_ledger(
     while True:
         ledger_id = cluster.new_ledger_id()
         placed = ensembles.choose(cluster, ledger_id, quorum, digester)
-        members = tuple(address.member for address in placed.ensemble)
-        fragment = Fragment(
-            0,
-            FIRST_TERM,
-            members,
-            placed.token,
-            has_headers=digester is not None,
-            owner=FIRST_TERM if goes_on else 0,
-        )
+        fragment = _first_fragment(placed, has_headers=digester is not None, goes_on=goes_on)
         seen = cluster.ledgers.create(
             str(ledger_id),
             LedgerMetadata(
@@ -124,8 +122,14 @@ def create_ledger(
                 ),
             ),
         )
-        if not any(map(cluster.is_going, members)):
+        if not any(map(cluster.is_going, fragment.ensemble)):
             return CreatedLedger(seen, placed.ensemble, placed.spares, placed.begun)
         placed.begun.close()
         # Chosen before that was said; nobody knows of this ledger, and the next one has others.
         cluster.ledgers.replace(str(ledger_id), seen.value.deleting(), seen)
+
+
+def _first_fragment(placed: Placed, *, has_headers: bool, goes_on: bool) -> Fragment:
+    members, token = tuple(address.member for address in placed.ensemble), placed.token
+    owner = FIRST_TERM if goes_on else 0
+    return Fragment(0, FIRST_TERM, members, token, has_headers=has_headers, owner=owner)

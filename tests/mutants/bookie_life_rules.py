@@ -313,7 +313,7 @@ MUTANTS = (
     Mutant(
         "a new ledger goes on with a bookie that is being removed",
         "ledger/creating.py",
-        "        if not any(map(cluster.is_going, members)):",
+        "        if not any(map(cluster.is_going, fragment.ensemble)):",
         "        if members:",
         (f"{REMOVED}::test_a_ledger_that_is_made_at_that_moment_does_not_name_it",),
     ),

@@ -149,7 +149,7 @@ MUTANTS = (
     Mutant(
         "a new ledger forgets whose marker its members took",
         "ledger/creating.py",
-        "            placed.token,\n            has_headers=digester is not None,\n",
+        "Fragment(0, FIRST_TERM, members, token, has_headers=has_headers, owner=owner)",
         "Fragment(0, FIRST_TERM, members)",
         (f"{BUGS}::test_rb_37_two_of_two_with_one_dead_is_enough_to_see_that_nothing_was_added",),
     ),

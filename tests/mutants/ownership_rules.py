@@ -227,8 +227,8 @@ MUTANTS = (
     Mutant(
         "a ledger does not say from the start that it goes on",
         "ledger/creating.py",
-        "owner=FIRST_TERM if goes_on else 0",
-        "owner=0",
+        "owner = FIRST_TERM if goes_on else 0",
+        "owner = 0",
         (EACH,),
     ),
     Mutant(
