@@ -26,7 +26,7 @@ from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import paging
-from tests.simulation import log_merges
+from tests.simulation import log_merges, log_pages
 from tests.simulation.damage import NAME
 from tests.simulation.disks import URI
 from tests.simulation.environment import replaced
@@ -63,20 +63,23 @@ _TASKS = 2
 CURSOR = "reader"
 
 
-def run_log_schedule(seed: int, *, checks_reasons: bool = True, **losses: bool) -> Outcome:
+def run_log_schedule(
+    seed: int, *, checks_reasons: bool = True, frees_pages: bool = False, **losses: bool
+) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised.
 
     Args:
+        frees_pages: whether pages that nothing names are collected meanwhile.
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = LogOracle(URI, LOG, checks_reasons=checks_reasons)
-    return outcome_of(_Run(seed, oracle, **losses))
+    return outcome_of(_Run(seed, oracle, frees_pages=frees_pages, **losses))
 
 
 class _Run(Run[LogOracle]):
     """A cluster with one log and its clients."""
 
-    def __init__(self, seed: int, oracle: LogOracle, **losses: bool) -> None:
+    def __init__(self, seed: int, oracle: LogOracle, *, frees_pages: bool, **losses: bool) -> None:
         random = Random(f"log {seed}")
         quorum = Quorum(*random.choice(_QUORUMS))
         self._page_length = 1 + seed % 2
@@ -104,6 +107,7 @@ class _Run(Run[LogOracle]):
         if self._rots:
             self.storage.dies_in_front_of = self._rots_behind
         self._holders = Holders(self._clients)
+        self._frees_pages = frees_pages
 
     def surroundings(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().surroundings()
@@ -172,6 +176,9 @@ class _Run(Run[LogOracle]):
             for number in (1, 2):
                 chance = Random(f"compactor {number} {self.seed}")
                 log_merges.compact(clients, chance, f"compactor-{number}")
+        if self._frees_pages:
+            for number in (1, 2):
+                log_pages.collect(clients, f"page-collector-{number}")
         if random.random() < (0.5 if self._holders.deletions else 0.1):
             self._holders.query("query", fails_on_loss=random.random() < 0.5)
 
