@@ -1,8 +1,8 @@
 """Maintenance verbs that are killed at random moments, beside a log's writer and a stream.
 
-Each round something is lost and something is to do; every verb is begun, by some two at once and by
-clocks that are hours off, and killed. Then all of them are run until nothing is left, and every
-entry and every row is compared.
+Each round something is lost and something is to do, and mostly a bookie is away meanwhile; every
+verb is begun, by some two at once and by clocks that are hours off, and killed. Then the bookie
+comes back, all of them are run until nothing is left, and every entry and every row is compared.
 
     BKSPARK_SOAK_KILLS=500 pytest -s -n0 -m soak tests/integration/upkeep/test_kill_loops.py
 """
@@ -59,6 +59,7 @@ class Life:
         batches: of the stream, how many were committed.
         seconds: how long a verb took when nobody killed it.
         leaving: the bookie that is to be emptied.
+        victim: the one that loses folders.
     """
 
     rig: Rig
@@ -68,6 +69,7 @@ class Life:
     batches: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     leaving: str = ""
+    victim: str = ""
     kills: int = 0
 
     # --- who is not to be disturbed -------------------------------------------------------------
@@ -119,18 +121,18 @@ class Life:
             left.append(b"left")
             left.release()
             keeper.delete_ledger(ledger.ledger_id)
-        self.leaving, victim = self.chance.sample(sorted(self.rig.urls), 2)
+        self.leaving, self.victim = self.chance.sample(sorted(self.rig.urls), 2)
         with Cluster(self.rig.uri) as cluster:
             url = (self.rig.folder / f"disk-{self.kills}").as_uri()
             record = cluster.add_bookie("", url, accepts_risk=True)
         self.rig.urls[record.bookie_id] = url
-        names = [name for name in self.rig.names(victim) if name.startswith("ledgers/")]
+        names = [name for name in self.rig.names(self.victim) if name.startswith("ledgers/")]
         folders = sorted({"/".join(name.split("/")[:3]) for name in names})
         lost = set(self.chance.sample(folders, min(2, len(folders))))
         for name in names:
             if "/".join(name.split("/")[:3]) in lost:
                 with suppress(FileNotFoundError):  # somebody collects it
-                    self.rig.replace_file(victim, name, None)
+                    self.rig.replace_file(self.victim, name, None)
 
     def words(self, verb: str) -> tuple[str, ...]:
         return (*VERBS[verb], self.leaving) if verb == "decommission" else VERBS[verb]
@@ -140,6 +142,8 @@ class Life:
     def kill(self, verb: str) -> None:
         """Begin it, once or twice, and kill it within the time that it may take."""
         words = self.words(verb)
+        if verb == "repair" and self.chance.random() < 0.5:
+            words += ("--watch", "0.1")
         count = self.chance.choice((1, 1, 2))
         if count == 2 and verb in HAVE_LEASES:
             words += ("--no-lease",)
@@ -171,8 +175,12 @@ class Life:
     def round(self) -> None:
         with self.going_on():
             self.make_work()
+            # Who has lost something already is away: what both lack is no more than one can.
+            away = self.rig.lose(self.victim) if self.chance.random() < 0.7 else None
             for verb in self.chance.sample(sorted(VERBS), len(VERBS)):
                 self.kill(verb)
+            if away is not None:
+                self.rig.bring_back(self.victim, away)
         for verb in VERBS:
             self.finish(verb)
         del self.rig.urls[self.leaving]
