@@ -6,6 +6,7 @@ FOLDER = "admin/auditing"
 AUDIT = "tests/integration/upkeep/test_audit.py"
 LOOKS = "tests/integration/upkeep/test_audit_looks.py"
 HANGS = "tests/integration/upkeep/test_audit_with_hangs.py"
+BUGS = "tests/integration/upkeep/test_bugs_of_repairs.py"
 SUMS = "tests/unit/admin/test_audit_arithmetic.py"
 SILENT = f"{AUDIT}::test_what_does_not_answer_is_unknown_and_never_missing"
 NOTED = f"{LOOKS}::test_the_last_audit_of_all_is_noted_and_a_dry_run_is_none"
@@ -85,6 +86,15 @@ MUTANTS = (
         "if ledger.state is not LedgerState.DELETING and ledger_id not in self._dropped",
         "if ledger.state is not LedgerState.DELETING",
         (DROPPED,),
+    ),
+    Mutant(
+        "an open ledger misses no bookie of which nothing is known",
+        f"{FOLDER}/audit.py",
+        "            if isinstance(answer, Absent):\n                yield member",
+        "            if answer is None:\n                yield member",
+        (
+            f"{BUGS}::test_rb_25_an_open_ledger_that_lost_a_bookie_with_nothing_of_it_is_recovered_at_once",
+        ),
     ),
     Mutant(
         "a member without its writer's marker is not waited for",

@@ -199,9 +199,12 @@ REQUIRED: dict[int, tuple[str, tuple[Killer, ...]]] = {
     41: (
         "a collection reads the metadata before it looks at the bookie",
         (
+            ("mutant", "copies go by the plan, whatever the record says by now"),
+            ("mutant", "what a plan takes for garbage is deleted unseen"),
             (
-                "none",
-                "sweeping takes ledgers that were sealed before it began, and sealed they stay",
+                "test",
+                "tests/simulation/test_upkeep_states.py"
+                "::test_records_may_be_read_before_bookies_are_looked_at",
             ),
         ),
     ),

@@ -37,6 +37,11 @@ AUDITS = "integration/upkeep/test_audit.py"
 REPAIRS = "integration/upkeep/test_repair.py"
 COPIES = "integration/upkeep/test_collect_copies.py"
 MOVES = "integration/upkeep/test_readers_beside_moves.py"
+REPAIRED = "integration/upkeep/test_bugs_of_repairs.py"
+BETWEEN = "integration/upkeep/test_repairs_between.py"
+COLLECTS = "integration/upkeep/test_collect.py"
+COMERS = "integration/upkeep/test_late_comers.py"
+STATES = "simulation/test_upkeep_states.py"
 DELETIONS = "integration/log/test_interrupted_deletions.py"
 
 INDEX: dict[str, tuple[str, ...]] = {
@@ -119,8 +124,16 @@ INDEX: dict[str, tuple[str, ...]] = {
     "RB-40": (f"{HANDLES}::test_rb_40_an_empty_ledger_and_one_with_a_single_entry",),
     "RB-41": (f"{HANDLES}::test_rb_41_a_last_add_confirmed_counts_whichever_bookie_knows_it",),
     # --- compare-and-set of metadata
-    "RB-24": (f"{REPAIRS}::test_a_ledger_that_is_not_closed_is_left_as_it_is",),
-    "RB-25": (f"{AUDITS}::test_a_ledger_that_waits_for_recovery_is_named_with_the_reason",),
+    "RB-24": (
+        f"{REPAIRS}::test_a_ledger_that_is_not_closed_is_left_as_it_is",
+        f"{STATES}::test_no_state_of_upkeep_breaks_a_promise",
+        f"{STATES}::test_a_decision_that_is_broken_is_noticed",
+    ),
+    "RB-25": (
+        f"{AUDITS}::test_a_ledger_that_waits_for_recovery_is_named_with_the_reason",
+        f"{REPAIRED}::test_rb_25_an_open_ledger_that_lost_a_bookie_with_nothing_of_it"
+        "_is_recovered_at_once",
+    ),
     "RB-27": (
         f"{CHANGES}::test_rb_27_a_lost_answer_of_the_metadata_store_is_recognised_as_ones_own",
     ),
@@ -152,13 +165,22 @@ INDEX: dict[str, tuple[str, ...]] = {
         f"{TAKEOVERS}::test_rb_44_the_tail_of_the_one_before_is_recovered_whole",
     ),
     # --- copies, deletion, collection
-    "RB-26": (f"{SPARES}::test_a_member_that_was_silent_gets_its_markers_with_its_copies",),
+    "RB-26": (
+        f"{SPARES}::test_a_member_that_was_silent_gets_its_markers_with_its_copies",
+        f"{REPAIRED}::test_rb_26_copies_are_made_where_a_fence_is",
+    ),
     "RB-28": (
         f"{DELETIONS}::test_a_writer_of_the_log_as_it_was_gets_no_ack_behind_its_deletion",
         f"{DELETIONS}::test_a_writer_held_over_a_deletion_ends",
         f"{COMMITS}::test_a_deleted_ledger_stops_the_commit",
+        f"{COMERS}::test_a_writer_of_a_collected_ledger_is_told_and_gets_no_acknowledgement",
+        f"{COMERS}::test_the_writer_is_fenced_on_a_bookie_before_anything_is_removed_there",
+        f"{STATES}::test_no_state_of_upkeep_breaks_a_promise",
     ),
     "RB-29": (
+        f"{COLLECTS}::test_a_listing_that_shows_too_little_deletes_nothing_more",
+        f"{COLLECTS}::test_files_without_a_record_stay",
+        f"{COLLECTS}::test_a_bookie_with_another_cookie_is_not_touched_and_is_owed_the_deletion",
         "integration/faults/test_leftovers.py::test_h14_what_no_listing_names_is_left_alone",
         "integration/faults/test_leftovers.py::test_a_bookie_that_is_away_is_reported_and_stops_no_other",
     ),
@@ -166,9 +188,14 @@ INDEX: dict[str, tuple[str, ...]] = {
         f"{COPIES}::test_a_repair_that_copies_to_a_bookie_that_leaves_chooses_another",
         "integration/upkeep/test_collect_beside_repairs.py::"
         "test_a_bookie_that_is_named_meanwhile_keeps_what_it_has",
+        f"{STATES}::test_no_state_of_upkeep_breaks_a_promise",
+        f"{STATES}::test_an_order_that_is_broken_is_noticed",
     ),
     "RB-42": (
         f"{CHANGING}::test_h33_a_reader_of_a_ledger_that_is_deleted_says_so_and_skips_nothing",
+        f"{BETWEEN}::test_a_ledger_that_is_deleted_meanwhile_is_let_go",
+        "integration/upkeep/test_compact_meanwhile.py"
+        "::test_who_takes_longer_is_told_and_reads_again",
     ),
     # --- one id, several writers
     "RB-34": (

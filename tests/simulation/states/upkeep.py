@@ -50,8 +50,13 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Order:
-    """What upkeep does one behind the other, each of which may be broken to see it noticed."""
+    """What upkeep does one behind the other, each of which may be broken to see it noticed.
 
+    Attributes:
+        lists_first: whether bookies are looked at before the record is read.
+    """
+
+    lists_first: bool = True
     leaves_before_removing: bool = True
     compares_leaving: bool = True
     compares_swaps: bool = True
@@ -241,25 +246,32 @@ class UpkeepSteps(Steps):
         if job.phase == "begins":
             holders = tuple(n for n, one in enumerate(world.bookies) if one != Bookie())
             listed = job._replace(phase="listed", todo=holders)
-            if self.ledgers[world.ledger].state is LedgerState.CLOSED or holders:
+            if self._scope.order.lists_first:
                 yield f"lists {holders}", _with_job(world, number, listed)
+            else:
+                read = job._replace(phase="read", seen=world.ledger)
+                yield "reads the record", _with_job(world, number, read)
         elif job.phase == "listed":
-            yield "reads the record", self._read(world, number, job)
+            seen = job._replace(seen=world.ledger)
+            yield "reads the record", self._judge(world, number, seen)
+        elif job.phase == "read":
+            holders = tuple(n for n, one in enumerate(world.bookies) if one != Bookie())
+            yield f"lists {holders}", self._judge(world, number, job._replace(todo=holders))
         elif job.phase == "leaves":
             yield "stores who has left", self._store_left(world, number, job)
         elif job.phase == "removes":
             yield from self._remove(world, number, job)
 
-    def _read(self, world: World, number: int, job: Job) -> World:
-        ledger = self.ledgers[world.ledger]
+    def _judge(self, world: World, number: int, job: Job) -> World:
+        ledger = self.ledgers[job.seen]
         free = self.members if self._scope.free else ()
         holders = [self._member(n) for n in job.todo]
         left = {self.numbers[m.bookie_id] for m in leaving.leavers(ledger, holders, free)}
         if not left:
             return self._again(world, number, job)
         phase = "leaves" if self._scope.order.leaves_before_removing else "removes"
-        read = job._replace(phase=phase, seen=world.ledger, todo=tuple(sorted(left)))
-        return _with_job(world, number, read)
+        judged = job._replace(phase=phase, todo=tuple(sorted(left)))
+        return _with_job(world, number, judged)
 
     def _store_left(self, world: World, number: int, job: Job) -> World:
         ledger = self.ledgers[job.seen]
