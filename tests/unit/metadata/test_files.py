@@ -370,9 +370,21 @@ def test_versions_are_removed_behind_a_tombstone_that_is_durable_whoever_made_it
     store: FileMetadataStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_until(store, 1)
-    (root / "ledgers" / "~1").write_bytes(b"deleted\n")
+    (root / "ledgers" / "~1").write_bytes(b"deleted\n")  # as older versions did
     system = FaultyOs()
     monkeypatch.setattr(directory, "os", system)
     store.delete(KEY)
     names = [("fsync", "ledgers"), ("unlink", f"{KEY}/{1:016x}")]
     assert [call for call in changes(system) if call in names] == names
+
+
+def test_a_deleted_record_leaves_a_name_and_nothing_in_it(
+    store: FileMetadataStore, root: Path
+) -> None:
+    put_until(store, 40)
+    store.delete(KEY)
+    files = [path for path in root.rglob("*") if path.is_file() and path.parent != root]
+    assert [(path.name, path.stat().st_size) for path in files] == [("~1", 0)]
+    assert store.get(KEY) is None
+    with pytest.raises(MetadataVersionError):
+        store.put(KEY, b"again", None)
