@@ -31,7 +31,7 @@ def test_all_of_them_are_run_here() -> None:
     assert {path.name for path in (REPOSITORY / "examples").glob("*.py")} == {*EXPECTED, DELTA}
 
 
-@pytest.mark.parametrize("name", always(["quickstart.py"], EXPECTED))
+@pytest.mark.parametrize("name", always(["write_ahead_log.py"], EXPECTED))
 def test_it_runs_and_leaves_nothing_where_it_was_started(name: str, tmp_path: Path) -> None:
     uri = new_cluster(tmp_path)
     assert EXPECTED[name] in printed(tmp_path, name, uri)

@@ -34,8 +34,9 @@ DIGESTER = Digester(DigestSpec(), None)
 ENTRIES = 4
 BOOKIE = "bookie-1"
 
-SCHEDULES = 400
-FIRST_SEEDS = range(2_000_000, 2_004_000, SCHEDULES)
+BATCHES = [(2_000_000, 200), (2_000_200, 200)]
+BATCHES += [(first_seed, 400) for first_seed in range(2_000_400, 2_004_000, 400)]
+"""First seeds, and how many."""
 SEEDS_MAX = 10_000
 
 
@@ -228,16 +229,16 @@ def test_files_are_not_lost_without_end() -> None:
 losing = partial(run_schedule, loses_files=True)
 
 
-@pytest.mark.parametrize("first_seed", always(FIRST_SEEDS[:1], FIRST_SEEDS))
+@pytest.mark.parametrize(("first_seed", "count"), always(BATCHES[:1], BATCHES, are_rows=True))
 def test_no_schedule_with_losses_breaks_a_promise(
-    first_seed: int, capsys: pytest.CaptureFixture[str]
+    first_seed: int, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     began = time.perf_counter()
-    total = run_many(first_seed, count=SCHEDULES, jobs=os.cpu_count() or 1, run=losing)
+    total = run_many(first_seed, count=count, jobs=os.cpu_count() or 1, run=losing)
     with capsys.disabled():
         print(f"\n{total.shown(time.perf_counter() - began)}")
     assert total.failed is None, told(total.failed)
-    assert total.schedules == SCHEDULES
+    assert total.schedules == count
     assert total.acks
     assert all(total.faults[kind] for kind in PARTIAL)
 

@@ -4,6 +4,7 @@ import json
 import pickle
 import shutil
 
+import pytest
 from test_jobs import submit
 
 import bkspark
@@ -28,6 +29,7 @@ def test_tasks_find_what_threads_find(spark, wide_place):
     assert pickle.loads(pickle.dumps(by_tasks)) == by_tasks
 
 
+@pytest.mark.thorough
 def test_the_job_prints_one_line_and_ends_with_1_if_something_is_missing(spark, place, tmp_path):
     place.write(spark.range(10))
     shutil.rmtree(next(place.bookies[0].rglob("journal")))

@@ -8,6 +8,8 @@ import time
 import pytest
 from local_session import REPOSITORY
 
+pytestmark = pytest.mark.thorough
+
 COMMAND = [sys.executable, "-c", "import sys; from bkspark.cli import main; sys.exit(main())"]
 
 

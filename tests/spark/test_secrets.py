@@ -1,7 +1,8 @@
 """Ledger passwords: they protect, and they are nowhere to be found.
 
 A script without any registration call is submitted with everything on that could give a password
-away: event log, INFO messages, plans, error texts.
+away: event log, INFO messages, plans, error texts. That takes a driver of its own; what is stored
+and what is said of an error is looked at in the session of all tests as well.
 """
 
 from functools import partial
@@ -91,12 +92,14 @@ def submitted(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return run(command, folder, {**ENVIRONMENT, "BKSPARK_METADATA_URI": place.uri})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["literal", "env", "file"])
 def test_a_submitted_script_writes_and_reads_with_a_password(submitted, way):
     """Without a registration call, and with the cluster named by the environment."""
     assert submitted["rows"][way] == list(range(10))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("action", ["read", "write"])
 @pytest.mark.parametrize(
     ("given", "message"),
@@ -119,6 +122,7 @@ def _found_in(folder: Path) -> list[str]:
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("canary", CANARIES)
 def test_no_password_is_said(submitted, canary):
     assert submitted["errors"]["failed task"]
@@ -126,15 +130,34 @@ def test_no_password_is_said(submitted, canary):
     assert canary not in submitted["output"]
 
 
+@pytest.mark.thorough
 def test_no_password_is_in_the_event_log(submitted, folder: Path):
     files = [file for file in (folder / "events").rglob("*") if file.is_file()]
     assert sum(file.stat().st_size for file in files) > 10_000
     assert _found_in(folder / "events") == []
 
 
+@pytest.mark.thorough
 def test_no_password_is_in_metadata_or_on_bookies(submitted, folder: Path):
     assert len(list((folder / "cluster").rglob("*"))) > 20
     assert _found_in(folder / "cluster") == []
+
+
+def test_a_password_protects_and_is_neither_stored_nor_said(spark, place: Place, tmp_path, capfd):
+    (tmp_path / "password").write_text(BY_FILE)
+    place.write(spark.range(3), digestType="MAC", passwordFile=tmp_path / "password")
+    assert place.ids(password=BY_FILE) == [0, 1, 2]
+    for action in (
+        lambda: place.ids(password=WRONG),
+        lambda: place.write(spark.range(1), password=WRONG),
+    ):
+        text = refusal(UnauthorizedError, action)
+        assert "the ledger password is wrong" in text
+        assert WRONG not in text
+    (tmp_path / "password").unlink()
+    assert len(list(tmp_path.rglob("*"))) > 20
+    assert _found_in(tmp_path) == []
+    assert not [canary for canary in CANARIES for said in capfd.readouterr() if canary in said]
 
 
 def test_mac_needs_a_password(spark, place: Place):

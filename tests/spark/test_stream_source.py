@@ -170,6 +170,7 @@ def test_a_new_column_under_a_running_query_needs_a_restart(spark, place, tmp_pa
 # --- following a writer --------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_writer_in_another_process_is_followed_over_rolls_kills_and_recoveries(
     spark, place, follower
 ):
@@ -257,6 +258,7 @@ def test_a_killed_driver_reads_every_row_once(spark, place, tmp_path):
 # --- through several logs ------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_rows_go_through_a_chain_of_logs_once(spark, place, tmp_path):
     """Source, sink, source: two queries, both run again and again while the first log grows."""
 

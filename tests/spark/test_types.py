@@ -196,6 +196,7 @@ def test_a_thousand_columns(spark: SparkSession, place: Place):
     assert sorted(place.read().collect()) == rows.collect()
 
 
+@pytest.mark.thorough
 def test_a_value_of_64_mib(spark: SparkSession, place: Place):
     place.write(spark.range(1).selectExpr("id", f"repeat('0123456789abcdef', {2**22}) as text"))
     found = place.read().selectExpr("id", "length(text)", "md5(text)").first()

@@ -9,7 +9,7 @@ import pytest
 from bkspark.admin import bookies
 from bkspark.bookie import memory
 from bkspark.bookkeeper import BookKeeper
-from bkspark.cluster import ensembles
+from bkspark.cluster import ensembles, records
 from bkspark.cluster.bookie_status import note_fullness
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, MetadataVersionError, NotEnoughBookiesError
@@ -138,8 +138,9 @@ def test_both_changes_are_noted_and_told_once(
 
 
 def test_nobody_fails_where_it_cannot_be_noted(
-    full_rig: Rig, said: Callable[..., list[str]]
+    full_rig: Rig, said: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(records, "UPDATE_TRIES_MAX", 5)
     full_rig.faults.decide = lambda _number, operation: (
         Fault(error=MetadataVersionError)
         if operation.name.startswith("bookies/") and operation.call == "put"

@@ -88,7 +88,7 @@ def test_a_hanging_bookie_in_no_ensemble_costs_the_planning_of_a_batch_nothing(
     rig: Rig, gates: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bookie_client, "ANSWER_SECONDS", patience(5.0))
-    monkeypatch.setattr(fan_out, "GRACE_SECONDS", patience(0.5))
+    monkeypatch.setattr(fan_out, "GRACE_SECONDS", patience(0.25))
     driver = Driver(rig)
     driver.run(0)
     with Cluster(rig.uri) as cluster:

@@ -43,7 +43,7 @@ def test_a_bookie_that_hangs_is_unknown(
     hanging = members(rig, ledger_ids[0])[0]
     gates.closed = {(hanging, call)}
     told: list[str] = []
-    run: Any = partial(in_threads, tell=told.append, tell_seconds=patience(1.0))
+    run: Any = partial(in_threads, tell=told.append, tell_seconds=patience(0.5))
     with Survey(rig.uri) as cluster:
         report = audit(cluster, run=run)
     assert copies(report) == [(hanging, 0, 11, "unknown", True)] * 3
