@@ -311,4 +311,25 @@ MUTANTS = (
         "        if not mine.fragments:\n",
         (EACH,),
     ),
+    Mutant(
+        "a takeover reads the journals of all writers before",
+        "ledger/recovery/fencing.py",
+        "        return not is_owned or layout.journal_term(name) >= self.writer.term\n",
+        "        return True\n",
+        (f"{TAKING}::test_it_reads_no_more_behind_many_others_than_behind_few",),
+    ),
+    Mutant(
+        "a look-up goes on behind the record that it is for",
+        "ledger/recovery/fencing.py",
+        "            if newest is not None and newest.last_entry_id == self.entry_id:\n",
+        "            if newest is not None and newest.last_entry_id > self.entry_id:\n",
+        (f"{TAKING}::test_it_reads_no_more_behind_many_others_than_behind_few",),
+    ),
+    Mutant(
+        "a look-up begins with any journal",
+        "ledger/recovery/fencing.py",
+        "key=lambda name: layout.journal_term(name) not in terms)\n",
+        "reverse=True)\n",
+        (f"{TAKING}::test_it_reads_no_more_behind_many_others_than_behind_few",),
+    ),
 )

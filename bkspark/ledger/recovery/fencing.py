@@ -29,6 +29,7 @@ from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.losses import not_shown
 from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment
+from bkspark.protocol.ledger.ownership import owners
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, Piece, later
 from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
 from bkspark.protocol.ledger.recovery_steps import (
@@ -110,7 +111,7 @@ class FenceAndRead:
         unclear = [found.problem] if found.problem else []
         tails: dict[str, JournalTail] = {}
         records: dict[int, tuple[AddRecord, frozenset[Piece]]] = {}
-        for name in found.names:
+        for name in filter(self._matters, found.names):
             try:
                 tails[name] = read_tail(
                     root,
@@ -129,6 +130,12 @@ class FenceAndRead:
                 records[stored.record.first_entry_id] = (stored.record, good)
         doubt, problem = self._doubt(tails, unclear)
         return self._together(tails, MemberAnswer(records, doubt), problem)
+
+    def _matters(self, name: str) -> bool:
+        """Whether a journal may tell of the last fragment: not those of earlier terms, where the
+        fragments name their owners. So it costs the same however many writers came before."""
+        is_owned = self.fragments[-1].owner > 0
+        return not is_owned or layout.journal_term(name) >= self.writer.term
 
     def _doubt(
         self, tails: Mapping[str, JournalTail], unclear: Sequence[str]
@@ -227,7 +234,7 @@ class LookUp:
         found = find_journals(root, self.address.bookie_id, self.ledger_id, self.journals)
         newest: AddRecord | None = None
         problems = [found.problem] if found.problem else []
-        for name in found.names:
+        for name in self._likely_first(found.names):
             try:
                 record = newest_record(
                     root,
@@ -241,7 +248,14 @@ class LookUp:
                 newest = later(newest, record)
             except CorruptDataError as error:
                 problems.append(f"bookie {self.address.bookie_id}: {error.args[0]}")
+            if newest is not None and newest.last_entry_id == self.entry_id:
+                return Shown(newest)  # nothing is newer, wherever it may be
         return Shown(newest, "; ".join(problems))
+
+    def _likely_first(self, names: Sequence[str]) -> list[str]:
+        """The journals of the term that owns the entry, and then all others."""
+        terms = owners(self.fragments, self.entry_id)
+        return sorted(names, key=lambda name: layout.journal_term(name) not in terms)
 
 
 _DOUBTS = {Tail.INCOMPLETE: Doubt.TORN, Tail.CORRUPT: Doubt.DAMAGED}

@@ -335,3 +335,28 @@ def test_one_that_is_deleted_and_collected_meanwhile_is_no_more(
     monkeypatch.setattr(Opener, "open", late)
     with pytest.raises(NoSuchLedgerError):
         scene.take()
+
+
+def test_it_reads_no_more_behind_many_others_than_behind_few(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nothing was written for long, so that the last record is an older writer's."""
+    first = scene.first()
+    first.append(b"a")
+    first.release()
+    reads = list[str]()
+    real = MemoryRoot.read
+
+    def read(
+        self: MemoryRoot, name: str, begin: int = 0, length: int | None = None
+    ) -> bytes | None:
+        reads.append(name)
+        return real(self, name, begin, length)
+
+    monkeypatch.setattr(MemoryRoot, "read", read)
+    counts = list[int]()
+    for _ in range(12):
+        reads.clear()
+        assert scene.take().standing.length_bytes == 1
+        counts.append(len(reads))
+    assert len(set(counts[1:])) == 1, counts
