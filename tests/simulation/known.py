@@ -99,9 +99,10 @@ class Ledger:
         return record.term if self.metadata.goes_on else 0, record.first_entry_id
 
     def owner_of(self, entry_id: int) -> int:
-        """The term whose record of an entry is the ledger's, as the metadata say now."""
+        """The term whose record of an entry is the ledger's, as the metadata say now; 0 of none."""
         fragments = self.metadata.fragments
-        return next(f.owner for f in reversed(fragments) if f.first_entry_id <= entry_id)
+        owners = (f.owner for f in reversed(fragments) if f.first_entry_id <= entry_id)
+        return next(owners, 0)
 
     @property
     def groups(self) -> dict[int, AddRecord]:
