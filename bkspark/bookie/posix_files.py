@@ -142,7 +142,9 @@ class PosixJournal(GrowingJournal):
         length = sum(len(view) for view in views)
         written = os.writev(self._fd, views)
         if written != length:
-            raise OSError(errno.ENOSPC, f"only {written} of {length} bytes were written")
+            raise OSError(
+                errno.ENOSPC, f"only {written} of {length} bytes were written: is it full?"
+            )
 
 
 def own_journal(journal: Journal) -> PosixJournal:
