@@ -10,6 +10,7 @@ MOVED = "tests/integration/bookies/test_moved_bookies.py"
 ANEW = "tests/integration/bookies/test_reinitialised_bookies.py"
 S3_CLUSTER = "tests/conformance/test_s3_cluster.py"
 REMOVED = "tests/integration/bookies/test_removed_bookies.py"
+BUGS = "tests/integration/upkeep/test_bugs_of_repairs.py"
 SPARES = "tests/integration/recovery/test_recovery_spares.py"
 
 MUTANTS = (
@@ -267,6 +268,13 @@ MUTANTS = (
         "    if recovering:\n        hint",
         "    if named and recovering:\n        hint",
         (f"{REMOVED}::test_nothing_is_removed_while_a_recovery_may_be_about_to_name_it",),
+    ),
+    Mutant(
+        "a bookie is removed that may get a place back from one that is being removed",
+        "admin/bookies/removing.py",
+        "    for other, ledger_id in _may_give_back(cluster, bookie_id):\n",
+        "    for other, ledger_id in _may_give_back(cluster, bookie_id)[:0]:\n",
+        (f"{BUGS}::test_a_removal_on_either_side_of_a_move_does_not_take_both_copies[remove]",),
     ),
     Mutant(
         "nobody looks for ledgers again behind what says that a bookie leaves",

@@ -3,6 +3,7 @@
 from .mutant import Mutant
 
 FOLDER = "admin/collecting"
+BUGS = "tests/integration/upkeep/test_bugs_of_repairs.py"
 COLLECT = "tests/integration/upkeep/test_collect.py"
 KILLED = "tests/integration/upkeep/test_killed_drivers.py"
 COMERS = "tests/integration/upkeep/test_late_comers.py"
@@ -22,6 +23,13 @@ FENCED = f"{COMERS}::test_the_writer_is_fenced_on_a_bookie_before_anything_is_re
 LATE = f"{COMERS}::test_files_that_a_late_task_makes_are_freed_by_the_next_collection"
 
 MUTANTS = (
+    Mutant(
+        "copies go that may be wanted back, as who has the place is being removed",
+        f"{FOLDER}/letting_go.py",
+        "            if self._may_be_given_back(ledger):\n",
+        "            if self._may_be_given_back(ledger) is None:\n",
+        (f"{BUGS}::test_a_removal_on_either_side_of_a_move_does_not_take_both_copies[collect]",),
+    ),
     Mutant(
         "who recovers a ledger that was deleted meanwhile is told of another client",
         "ledger/recovery/recoverer.py",

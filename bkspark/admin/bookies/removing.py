@@ -17,6 +17,11 @@ name bookies in the instant in which they close a ledger, when it is too late to
 choose them after they have taken their ledger over, so one that chose before the bookie was to
 leave is seen by the state of its ledger: while any ledger is being recovered, nothing is removed.
 
+A repair that finds that who got a place is going gives it back to who had it, so that one must not
+go in between. Whoever removes it looks behind the compare-and-set that gave the place away, and the
+other was leaving before that. So while a closed ledger names a bookie that is going, and was not
+declared lost, no other is removed.
+
 A record that cannot be read may name anything, and stops this with an error. A bookie whose record
 was changed by anybody between the first step and the last is not removed.
 """
@@ -32,6 +37,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError, MetadataVersionError
 from bkspark.format.cluster import BookieRecord
+from bkspark.protocol.ledger.deletion import members_of
 from bkspark.protocol.ledger.metadata import LedgerState, Member
 
 _SHOWN_MAX = 5
@@ -105,6 +111,10 @@ def _in_the_way(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
         if ledger.state is LedgerState.IN_RECOVERY and str(ledger.ledger_id) not in named
     ]
     left = []
+    for other, ledger_id in _may_give_back(cluster, bookie_id):
+        hint = f"`bkspark bookie remove {other}` ends that, or a repair; then try again"
+        reason = f"{other} is being removed, and may give it back its place in ledger {ledger_id}"
+        left.append(Left("repairs", reason, hint))
     if named:
         hint = "it can go when their copies are elsewhere, or they are deleted"
         left.append(Left("ledgers", f"{_counted(named)} it: {_some(named)}", hint))
@@ -113,6 +123,18 @@ def _in_the_way(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
         reason = f"a recovery may be about to name it: {_some(recovering)}"
         left.append(Left("recoveries", reason, hint))
     return tuple(left)
+
+
+def _may_give_back(cluster: Cluster, bookie_id: str) -> list[tuple[str, int]]:
+    """Other bookies that are going, each with a closed ledger that names it."""
+    named = dict[Member, int]()
+    for ledger in all_ledgers(cluster, None):
+        if ledger.state is LedgerState.CLOSED:
+            named |= dict.fromkeys(members_of(ledger), ledger.ledger_id)
+    # Behind all ledgers: who got a place of one and is going was leaving by then.
+    others = [one for one in named.keys() - cluster.lost_members() if one.bookie_id != bookie_id]
+    going = sorted((one.bookie_id, named[one]) for one in others if cluster.is_going(one))
+    return going[:_SHOWN_MAX]
 
 
 def _require_lost(cluster: Cluster, record: BookieRecord) -> None:

@@ -18,9 +18,11 @@ from bkspark.bookie.contract import BookieAddress, Usage
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError, MetadataVersionError
 from bkspark.ledger.recovery.running import Instruction, Runner
+from bkspark.protocol.ledger.deletion import members_of
 from bkspark.protocol.ledger.leaving import leavers, left_by
-from bkspark.protocol.ledger.metadata import Member
+from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 
+GIVEN_BACK = "a bookie that has a place is being removed: who had it before may get it back"
 IN_USE = "it changes there: somebody may be making copies"
 
 
@@ -55,6 +57,7 @@ class LettingGo:
         self._cluster = cluster
         self._run = run
         self._addresses = addresses
+        self._lost = cluster.lost_members()
         self._free = {m for m in free_members(cluster) if m.bookie_id not in silent}
 
     def take(self, step: Sequence[Unwanted]) -> None:
@@ -113,11 +116,22 @@ class LettingGo:
         members = leavers(ledger, holders, self._free)
         after = left_by(ledger, members)
         if after != ledger:
+            if self._may_be_given_back(ledger):
+                names = [member.bookie_id for member in members]
+                self.outcome.problems |= dict.fromkeys(((ledger_id, n) for n in names), GIVEN_BACK)
+                return set()
             try:
                 self._cluster.ledgers.replace(str(ledger_id), after, seen)
             except MetadataVersionError:
                 return set()  # the next time: what it says now may name them
         return members
+
+    def _may_be_given_back(self, ledger: LedgerMetadata) -> bool:
+        """Whether somebody may want a place back that is another's now, who is going.
+
+        Looked up behind the record (``admin.bookies.removing``).
+        """
+        return any(map(self._cluster.is_going, members_of(ledger) - self._lost))
 
     def _note(self, bookie_id: str, answer: object) -> None:
         if isinstance(answer, Freed):

@@ -1,15 +1,35 @@
 """What repairs elsewhere got wrong about ledgers that are open, or were fenced."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from bkspark import verbs
+from bkspark.admin.bookies.removing import remove
+from bkspark.admin.maintenance import Report
+from bkspark.admin.repairing.plan import RepairPlan, Step
+from bkspark.admin.repairing.repair import Repair
+from bkspark.admin.survey import Survey
 from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.format import layout
+from bkspark.ledger.recovery.running import in_threads
+from bkspark.protocol.ledger.repairing import Need, Place, Standing, Way
+from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies
 
-from .scenes import audited, copies, members, take
+from .scenes import audited, copies, members, take, written
+from .test_repair import VALUES, values
+from .test_repairs_between import naming
+
+
+def record_of(bookie_id: str) -> Callable[[Operation], bool]:
+    """Whether it reads the record of a bookie."""
+    key = layout.bookie_key(bookie_id)
+    return lambda op: (op.place, op.call, op.name) == (METADATA, "get", key)
 
 
 @pytest.mark.parametrize("lost", [2, 1])
@@ -47,3 +67,52 @@ def test_rb_26_copies_are_made_where_a_fence_is(make_rig: Callable[..., Rig]) ->
         assert verbs.repair(rig.uri, no_lease=True).done["places"] == 1
         assert copies(audited(rig)) == []
         assert members(rig, handle.ledger_id)[0] == one
+
+
+@pytest.mark.parametrize("verb", ["remove", "collect"])
+def test_a_removal_on_either_side_of_a_move_does_not_take_both_copies(
+    make_rig: Callable[..., Rig], verb: str
+) -> None:
+    """The one looked before the move named its bookie, the other one behind that."""
+    rig = make_rig(kind="memory", metadata="memory", bookie_count=4)
+    ledger_id = written(rig, (1, 1, 1))
+    [old] = members(rig, ledger_id)
+    new = next(name for name in rig.urls if name != old)
+    went: list[Report] = []
+
+    def look_before() -> None:
+        with Cluster(rig.uri) as other:
+            other.registrations.update(
+                new, lambda x: replace(x, is_read_only=True, is_leaving=True) if x else x
+            )
+
+    def remove_both() -> None:
+        with Cluster(rig.uri) as other:
+            collect = verb == "collect"
+            went.append(verbs.collect(rig.uri) if collect else remove(other, old))
+            other.registrations.update(
+                new, lambda x: replace(x, is_leaving=False, is_removed=True) if x else x
+            )
+
+    steps = [(naming(ledger_id), look_before), (record_of(new), remove_both)]
+    is_between = False
+
+    def decide(_number: int, operation: Operation) -> None:
+        nonlocal is_between
+        if not is_between and steps and steps[0][0](operation):
+            is_between = True
+            steps.pop(0)[1]()
+            is_between = False
+
+    with rig.faults.installed(), Survey(rig.uri) as cluster:
+        rig.faults.decide = decide
+        member = rig.ledger(ledger_id).last_fragment.ensemble[0]
+        place = Place(ledger_id, 0, 0, member)
+        need = Need(place, Standing.ANSWERS, 0, "it is to be emptied")
+        step = Step(need, Way.REPLACE, to=new, is_move=True)
+        work = Repair(cluster, Password(), in_threads, None)
+        work.carry_out(RepairPlan((step,)), lambda _done, _total: None)
+        rig.faults.forget()
+    assert values(rig, ledger_id) == VALUES
+    [report] = went
+    assert "is being removed" in report.left[0].reason
