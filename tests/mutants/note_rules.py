@@ -61,4 +61,11 @@ MUTANTS = (
         "    return AwayBookie(member.bookie_id, member.incarnation, min(since_ms, 1))\n",
         (f"{AWAY}[False]",),
     ),
+    Mutant(
+        "what a scrub has found is lost with its marks",
+        "admin/scrubbing/run.py",
+        "        except (CorruptDataError, MetadataVersionError, OutcomeUnknownError) as error:\n",
+        "        except (CorruptDataError, MetadataVersionError) as error:\n",
+        (f"{TESTS}::test_damage_that_cannot_be_marked_is_told_all_the_same",),
+    ),
 )

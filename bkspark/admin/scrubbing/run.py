@@ -18,7 +18,7 @@ from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
 from bkspark.admin.scrubbing.plan import LEDGERS_AT_ONCE, ScrubPlan, Wanted
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import CorruptDataError
+from bkspark.errors import CorruptDataError, MetadataVersionError, OutcomeUnknownError
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
@@ -176,7 +176,8 @@ class Scrub:
     def _bring(self, news: News) -> None:
         try:
             left_out = self._noted.note(news)
-        except CorruptDataError as error:
+        except (CorruptDataError, MetadataVersionError, OutcomeUnknownError) as error:
+            # What was found is told all the same: it took hours.
             self.findings.unnoted[news.member.bookie_id] = f"nothing is marked: {error.args[0]}"
             return
         if left_out:

@@ -17,6 +17,7 @@ from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import LOG, Rig
 
+from .flipping import flip, frames_of, journal_of, marks
 from .garbage import deleted_ledger, files_of
 from .scenes import copies, members, take, written
 from .small_ledgers import filled
@@ -152,6 +153,25 @@ def test_since_when_a_ledger_is_unchanged_may_be_forgotten_which_only_delays(
     assert verbs.recover(rig.uri, open_grace=7200).done["ledgers"] == 0
     clock.hours += 3
     assert verbs.recover(rig.uri, open_grace=7200).done["ledgers"] == 1
+
+
+def test_damage_that_cannot_be_marked_is_told_all_the_same(rig: Rig) -> None:
+    ledger_id = written(rig)
+    bad, other = members(rig, ledger_id)[:2]
+    for who in (bad, other):
+        name = journal_of(rig, who, ledger_id)
+        flip(rig, who, name, frames_of(rig, who, name)[3] + 20)
+    with rig.faults.installed():
+        rig.faults.decide = no_answer(layout.damaged_key(bad))
+        report = verbs.scrub(rig.uri)
+        rig.faults.forget()
+    assert report.exit_status == 1
+    assert {row["bookie_id"] for row in report.details["damage"]} == {bad, other}
+    told = [left.reason for left in report.left if "nothing is marked" in left.reason]
+    assert [left.subject for left in report.left if left.reason in told] == [f"bookie {bad}"]
+    assert set(marks(rig)) == {(other, ledger_id)}
+    verbs.scrub(rig.uri)
+    assert set(marks(rig)) == {(bad, ledger_id), (other, ledger_id)}
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
