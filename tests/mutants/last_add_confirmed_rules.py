@@ -171,7 +171,7 @@ MUTANTS = (
     Mutant(
         "a reader takes a long record by its word",
         "ledger/journals/journal_reader.py",
-        "        if length > CLAIMED_BYTES_MAX and self._record(begin) is None:\n",
+        "        if length > CLAIMED_BYTES_MAX and self._record(begin)[1] is None:\n",
         "        if length < 0:\n",
         (f"{CLAIMS}::test_a_reader_reads_no_record_that_only_claims_to_be_long[not passed]",),
     ),

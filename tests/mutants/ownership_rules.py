@@ -105,8 +105,8 @@ MUTANTS = (
     Mutant(
         "a plan takes the record that is met last",
         "log/reading/ledger_files.py",
-        "    if is_one and counts(ledger.fragments, record):\n",
-        "    if is_one:\n",
+        "    return is_one and counts(ledger.fragments, record)\n",
+        "    return is_one\n",
         (f"{LEFT}::test_a_plan_takes_the_owners_record_wherever_it_is_met",),
     ),
     Mutant(

@@ -24,7 +24,7 @@ MUTANTS = (
     Mutant(
         "a scrub goes by the heads of records",
         f"{FOLDER}/journals.py",
-        "            return reader.stored(begin, end)\n",
+        "            return reader.checked(begin, end)\n",
         "            return reader.head(begin)\n",
         (UNTIL_GOOD,),
     ),

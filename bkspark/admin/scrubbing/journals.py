@@ -14,12 +14,7 @@ from dataclasses import dataclass
 from bkspark.admin.pace import Pace
 from bkspark.admin.scrubbing.damage import Damage
 from bkspark.format.journal import Tail
-from bkspark.ledger.journals.journal_reader import (
-    CHUNK_BYTES_MAX,
-    Head,
-    JournalReader,
-    StoredRecord,
-)
+from bkspark.ledger.journals.journal_reader import CHUNK_BYTES_MAX, Head, JournalReader
 from bkspark.protocol.ledger.record import AddRecord
 
 NO_FRAME = "no record of the journal begins here"
@@ -80,9 +75,9 @@ class JournalScrub:
             self._tell(begin, BAD_FRAME)
         return None
 
-    def _found(self, reader: JournalReader, begin: int, end: int) -> StoredRecord | Head | None:
+    def _found(self, reader: JournalReader, begin: int, end: int) -> Head | None:
         if self.is_digested:
-            return reader.stored(begin, end)
+            return reader.checked(begin, end)
         head = reader.head(begin)
         return head if head is not None and reader.is_framed(begin, end) else None
 

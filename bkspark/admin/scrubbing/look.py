@@ -33,7 +33,7 @@ from bkspark.format.digest import Digester, for_showing
 from bkspark.ledger.entry_log_reader import EntryLogFile
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_reader import JournalReader
-from bkspark.log.reading.ledger_files import PlacedLog, keep_owned
+from bkspark.log.reading.ledger_files import PlacedLog, is_owned
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.record import AddRecord
 
@@ -171,9 +171,7 @@ class _Work:
 
     def _keep(self, record: AddRecord, place: int) -> None:
         """Count a good record, if it is one of the ledger's, as what a place has of it."""
-        kept: dict[int, AddRecord] = {}
-        keep_owned(kept, record, self.ledger)
-        if not kept:
+        if not is_owned(record, self.ledger):
             return
 
         def is_skipped(between: Range) -> bool:
@@ -183,7 +181,7 @@ class _Work:
         joined(self.shown.held, entries, place, is_skipped)
         self.shown.is_inline = bool(record.parts)
         if record.attempts:
-            keep_owned(self.shown.records, record, self.ledger)
+            self.shown.records[record.first_entry_id] = record
 
     # --- entry logs -----------------------------------------------------------------------------
 

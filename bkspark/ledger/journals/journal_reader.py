@@ -80,14 +80,12 @@ class StoredRecord:
 
     Attributes:
         begin, end: the bytes of the journal where it lies.
-        index: of the place in the ensemble whose parts are stored with it.
     """
 
     begin: int
     end: int
     record: AddRecord
     messages: Mapping[int, bytes]
-    index: int = 0
 
     @property
     def byte_count(self) -> int:
@@ -201,11 +199,8 @@ class JournalReader:
     def head(self, begin: int) -> Head | None:
         """The record that begins at byte ``begin``, all of which is there; by its head alone."""
         length = self._length(begin)
-        if length is None:
-            return None
-        data = self._head_bytes(begin)
-        record = journal.decode_head(data, 0, self._digester, self._headers, position=begin)
-        if record is None:
+        data, record = (b"", None) if length is None else self._record(begin)
+        if length is None or record is None:
             return None
         return Head(begin, begin + length, record, journal.ensemble_index(data, 0))
 
@@ -215,15 +210,24 @@ class JournalReader:
         Args:
             end: of its frame, where that is known.
         """
-        length = self._length(begin) if end is None else end - begin
-        if length is None or (length > CHUNK_BYTES_MAX and not self._is_what_it_claims(begin)):
-            return None
-        data = self._bytes.read(begin, begin + length)
-        frame = journal.decode_frame(data, self._digester, self._headers, position=begin)
+        data, frame = self._frame(begin, end)
         if frame is None:
             return None
         messages = {stripe: data[at : at + size] for stripe, (at, size) in frame.parts.items()}
-        return StoredRecord(begin, begin + length, frame.record, messages, frame.index)
+        return StoredRecord(begin, begin + len(data), frame.record, messages)
+
+    def checked(self, begin: int, end: int) -> Head | None:
+        """The same, for who wants no rows."""
+        _, frame = self._frame(begin, end)
+        return None if frame is None else Head(begin, end, frame.record, frame.index)
+
+    def _frame(self, begin: int, end: int | None) -> tuple[bytes, journal.Frame | None]:
+        """The bytes of the frame at byte ``begin``, and what they are if they are good."""
+        length = self._length(begin) if end is None else end - begin
+        if length is None or (length > CHUNK_BYTES_MAX and not self._is_what_it_claims(begin)):
+            return b"", None
+        data = self._bytes.read(begin, begin + length)
+        return data, journal.decode_frame(data, self._digester, self._headers, position=begin)
 
     def is_framed(self, begin: int, end: int) -> bool:
         """Whether the trailer in front of ``end`` is that of the frame that begins at ``begin``."""
@@ -369,7 +373,7 @@ class JournalReader:
         length = self._frame_length(begin)
         if length is None or begin + length > self.size:
             return None
-        if length > CLAIMED_BYTES_MAX and self._record(begin) is None:
+        if length > CLAIMED_BYTES_MAX and self._record(begin)[1] is None:
             return None
         return length
 
@@ -377,17 +381,15 @@ class JournalReader:
         data, at = self._bytes.at(begin, journal.PREFIX_BYTES)
         return journal.frame_length(data, at, position=begin)
 
-    def _record(self, begin: int) -> AddRecord | None:
-        """The record of the frame that begins at byte ``begin``, by its head."""
+    def _record(self, begin: int) -> tuple[bytes, AddRecord | None]:
+        """The head of the frame that begins at byte ``begin``, and the record that it tells."""
         data = self._head_bytes(begin)
-        return journal.decode_head(data, 0, self._digester, self._headers, position=begin)
+        return data, journal.decode_head(data, 0, self._digester, self._headers, position=begin)
 
     def _is_what_it_claims(self, begin: int) -> bool:
         """Whether a long frame has a good head, and the room that its rows take."""
-        record = self._record(begin)
-        return record is not None and journal.is_as_long_as_its_rows(
-            self._head_bytes(begin), record
-        )
+        data, record = self._record(begin)
+        return record is not None and journal.is_as_long_as_its_rows(data, record)
 
     def _head_bytes(self, begin: int) -> bytes:
         data, at = self._bytes.at(begin, journal.PREFIX_BYTES)

@@ -262,10 +262,15 @@ def _journal_names(
 
 def keep_owned(found: dict[int, AddRecord], record: AddRecord, ledger: LedgerMetadata) -> None:
     """Add ``record`` if it is the one that counts in ``ledger``, whatever else has its id."""
+    if is_owned(record, ledger):
+        found[record.first_entry_id] = record
+
+
+def is_owned(record: AddRecord, ledger: LedgerMetadata) -> bool:
+    """Whether ``record`` is the one that counts of its entries."""
     is_by_a_writer = record.term != ledger.term or record.token == ledger.token
     is_one = is_by_a_writer and record.quorum == ledger.quorum and not record.is_confirmation
-    if is_one and counts(ledger.fragments, record):
-        found[record.first_entry_id] = record
+    return is_one and counts(ledger.fragments, record)
 
 
 def _chain(found: Mapping[int, AddRecord], begin: int, end: int) -> list[AddRecord] | None:
