@@ -34,7 +34,7 @@ MUTANTS: dict[str, tuple[tuple[Change, ...], int]] = {
         LOSSES["post-check and metadata check skipped"],
         10,
     ),
-    "a record of any term counts": (((journal_tail, "counts", always),), 190),
+    "a record of any term counts": (((journal_tail, "counts", always),), 10),
     "a fence is pruned before the permission, metadata check skipped": (
         ((opener, "_prune", fence_first), *NO_METADATA_CHECK),
         190,

@@ -52,11 +52,13 @@ def _is_overtaken(ledger: LedgerMetadata, place: Place, folder: str, last: str) 
     if folder != "terms" or not ledger.goes_on:
         return False
     term, _, token = last.partition("-")
+    is_closed = ledger.state is LedgerState.CLOSED  # behind a fragment without entries, perhaps
+    newest = ledger.term if is_closed else ledger.last_fragment.term
     if token:
-        return int(term, 16) < ledger.last_fragment.term
+        return int(term, 16) < newest
     his = f"{layout.term_marker(ledger.ledger_id, int(term, 16) - 1)}-"
     is_last = not any(name.startswith(his) for name in place.names)
-    return is_last and int(term, 16) <= ledger.last_fragment.term
+    return is_last and int(term, 16) <= newest
 
 
 def require_tidy(ledger: LedgerMetadata, places: Mapping[str, Place], registered: Set[str]) -> None:
