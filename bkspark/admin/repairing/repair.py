@@ -210,7 +210,8 @@ class Repair:
         if target is None:
             said = f"; {task.problem}" if task.problem else ""
             said += f"; for ever left it has {', '.join(sorted(barred))}" if barred else ""
-            who, how = "no other bookie can", " (bookie add URL)"
+            how = " (bookie add URL; `bkspark bookies` shows who is full or closed)"
+            who = "no other bookie can"
             if task.step.to:
                 who, how = f"bookie {task.step.to} cannot", ""
             self._leave(task, f"{need.reason}; {who} take its place{how}{said}")
