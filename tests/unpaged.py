@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from bkspark.format import layout, log_page
 from bkspark.metadata.contract import MetadataStore
+from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import Page, PageContents
 from bkspark.protocol.log.record import LogRecord
 
@@ -31,8 +32,7 @@ def unpaged(record: LogRecord) -> LogRecord:
         record,
         older=(),
         ledgers=tuple(record.every_ledger()),
-        dropped=tuple(record.every_dropped_id()),
-        to_delete=tuple(record.every_id_to_delete()),
-        dropped_pages=(),
-        pages_to_delete=(),
+        dropped=DroppedLedgers(
+            tuple(record.every_dropped_id()), tuple(record.every_id_to_delete())
+        ),
     )

@@ -18,6 +18,7 @@ from bkspark.format.ledger_metadata import (
     encode_quorum,
 )
 from bkspark.format.strict_json import Fields, integers
+from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import Page
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import Streams
@@ -40,7 +41,7 @@ def encode(record: LogRecord, nonce: str) -> bytes:
         "ledgers": [log_page.encode_place(ledger) for ledger in record.ledgers],
         "first_offset": record.first_offset,
         "transactions": dict(record.transactions),
-        "dropped": list(record.dropped),
+        "dropped": list(record.dropped.ids),
         "created_ms": record.created_ms,
         "changed_ms": record.changed_ms,
     }
@@ -52,7 +53,7 @@ def _version(record: LogRecord) -> int:
     """The first that knows all that is in the record."""
     if record.guarantees_write_quorum:
         return VERSION
-    stretches = (*record.stretches, *record.dropped_pages, *record.pages_to_delete)
+    stretches = (*record.stretches, *record.dropped.all_pages)
     if log_page.is_merged(stretches):
         return _MERGED
     return _WITH_PAGES if record.has_pages else envelope.VERSION
@@ -76,7 +77,7 @@ def decode(name: str, data: bytes) -> LogRecord:
             ledgers=tuple(log_page.place(item) for item in fields.take("ledgers", list)),
             first_offset=fields.take("first_offset", int),
             transactions=fields.mapping("transactions", int),
-            dropped=tuple(integers(fields.take("dropped", list))),
+            dropped=_decode_dropped(fields),
             created_ms=fields.take("created_ms", int),
             changed_ms=fields.take("changed_ms", int),
             tail=tuple(integers(fields.take_or_none("tail", list) or [])),
@@ -84,15 +85,12 @@ def decode(name: str, data: bytes) -> LogRecord:
             streams=_decode_streams(fields),
             retention_bytes=fields.take_or_none("retention_bytes", int),
             retention_ms=fields.take_or_none("retention_ms", int),
-            to_delete=tuple(integers(fields.take_or_none("to_delete", list) or [])),
             orphaned_queries=tuple(_texts(fields.take_or_none("bereft", list) or [])),
             first_version=fields.take_or_none("first_version", int) or 0,
             truncated_ms=fields.take_or_none("truncated_ms", int),
             older=tuple(
                 log_page.stretch(item) for item in fields.take_or_none("older", list) or []
             ),
-            dropped_pages=_pages(fields, "dropped_pages"),
-            pages_to_delete=_pages(fields, "pages_to_delete"),
             guarantees_write_quorum=bool(fields.take_or_none("guarantees_write_quorum", bool)),
         )
     except (TypeError, ValueError) as error:
@@ -102,8 +100,18 @@ def decode(name: str, data: bytes) -> LogRecord:
     return record
 
 
+def _decode_dropped(fields: Fields) -> DroppedLedgers:
+    return DroppedLedgers(
+        tuple(integers(fields.take("dropped", list))),
+        tuple(integers(fields.take_or_none("to_delete", list) or [])),
+        _pages(fields, "dropped_pages"),
+        _pages(fields, "pages_to_delete"),
+    )
+
+
 def _optional(record: LogRecord) -> dict[str, Any]:
     """Fields that came later: left out where they say nothing, so that old records stay as is."""
+    dropped = record.dropped
     fields = {
         "tail": list(record.tail) or None,
         "sealed": record.is_sealed or None,
@@ -111,13 +119,13 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "streams_order": _order(record.streams),
         "retention_bytes": record.retention_bytes,
         "retention_ms": record.retention_ms,
-        "to_delete": list(record.to_delete) or None,
+        "to_delete": list(dropped.to_delete) or None,
         "bereft": list(record.orphaned_queries) or None,
         "first_version": record.first_version or None,
         "truncated_ms": record.truncated_ms,
         "older": [log_page.encode_stretch(one) for one in record.older] or None,
-        "dropped_pages": [log_page.encode_page(one) for one in record.dropped_pages] or None,
-        "pages_to_delete": [log_page.encode_page(one) for one in record.pages_to_delete] or None,
+        "dropped_pages": [log_page.encode_page(one) for one in dropped.pages] or None,
+        "pages_to_delete": [log_page.encode_page(one) for one in dropped.pages_to_delete] or None,
         "guarantees_write_quorum": record.guarantees_write_quorum or None,
     }
     return {name: value for name, value in fields.items() if value is not None}

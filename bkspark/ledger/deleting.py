@@ -37,7 +37,7 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
         if record is None:
             raise _no_log(name)
         record.still_of(before.value.generation)
-        if record.is_tombstone and not record.dropped_pages:
+        if record.is_tombstone and not record.dropped.pages:
             return record
         # Before an acknowledgement a writer looks at its ledger alone (R4). So it loses that before
         # the log is gone, and nothing is acknowledged that no log has.
@@ -47,13 +47,13 @@ def delete_log(cluster: Cluster, name: str) -> list[int]:
 
     after = cluster.logs.update(name, vacated, seen=before).value
     gone: list[int] = []
-    left: tuple[int, ...] = after.dropped
+    left: tuple[int, ...] = after.dropped.ids
     while True:
         gone += [ledger_id for ledger_id in left if make_tombstone(cluster, ledger_id)]
-        if not after.pages_to_delete:
+        if not after.dropped.pages_to_delete:
             break
         after = _forgotten(cluster, after, left)
-        left = after.to_delete
+        left = after.dropped.to_delete
     if not gone and before.value.is_tombstone:
         raise _no_log(name)
     _forgotten(cluster, after, left)

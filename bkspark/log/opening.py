@@ -264,7 +264,7 @@ def drop_unlisted(cluster: Cluster, log_name: str, created: CreatedLedger) -> No
     created.begun.close()
     with suppress(BookKeeperError):
         log = cluster.logs.update(log_name, lambda record: _without(record, log_name, ledger)).value
-        if ledger_id in log.to_delete:
+        if ledger_id in log.dropped.to_delete:
             make_tombstone(cluster, ledger_id)
             cluster.logs.update(log_name, lambda record: (record or log).forgetting([ledger_id]))
 
@@ -274,7 +274,7 @@ def _without(
 ) -> LogRecord:
     """The log without the ledger, to be deleted; who has dropped it before sees to that already."""
     log = LogRecord.of(record, log_name, ledger.value.quorum)
-    after = log.without(ledger.value.ledger_id)
-    if after is log:
+    ledger_id = ledger.value.ledger_id
+    if log.without(ledger_id) is log:
         return log
-    return replace(after, to_delete=(*after.to_delete, ledger.value.ledger_id))
+    return replace(log, dropped=log.dropped.with_more_to_delete([ledger_id]))

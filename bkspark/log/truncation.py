@@ -112,14 +112,14 @@ def _truncate(
     log = cluster.logs.update(log_name, truncated, seen=cluster.log(log_name)).value
     all_gone: tuple[int, ...] = ()
     while True:
-        if log.pages_to_delete and len(log.to_delete) < LEDGERS_PER_ROLL_MAX:
+        if log.dropped.pages_to_delete and len(log.dropped.to_delete) < LEDGERS_PER_ROLL_MAX:
             log = _changed(cluster, log, LogRecord.with_more_to_delete)
-        gone = _deleted(cluster, log.to_delete[:delete_count_max])
+        gone = _deleted(cluster, log.dropped.to_delete[:delete_count_max])
         if gone:
             log = _changed(cluster, log, partial(LogRecord.forgetting, deleted=gone))
         all_gone += gone
-        if not (gone and log.pages_to_delete) or delete_count_max is not None:
-            return Truncation(log.first_offset, all_gone, log.to_delete)
+        if not (gone and log.dropped.pages_to_delete) or delete_count_max is not None:
+            return Truncation(log.first_offset, all_gone, log.dropped.to_delete)
 
 
 def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:

@@ -43,8 +43,8 @@ MUTANTS = (
     Mutant(
         "what is replaced is not dropped",
         PURE,
-        "        dropped=(*log.dropped, *ledger_list.ids_of(gone)),\n",
-        "",
+        "log.dropped.with_more(ledger_list.ids_of(gone), ",
+        "log.dropped.with_more((), ",
         (
             f"{UNIT}::test_what_was_replaced_never_joins_again",
             f"{UNIT}::test_on_pages_every_run_is_replaced_as_on_a_plain_list",
@@ -53,8 +53,8 @@ MUTANTS = (
     Mutant(
         "pages of what is replaced are forgotten",
         PURE,
-        "        dropped_pages=(*log.dropped_pages, *ledger_list.pages_of(gone)),\n",
-        "",
+        "ledger_list.ids_of(gone), ledger_list.pages_of(gone)",
+        "ledger_list.ids_of(gone)",
         (
             f"{UNIT}::test_a_run_of_many_pages_leaves_one_and_costs_a_page_a_level",
             f"{COMPACT}::test_a_log_with_pages_stays_short",

@@ -250,8 +250,8 @@ MUTANTS = (
     Mutant(
         "what stayed empty is dropped and never deleted",
         "protocol/log/record.py",
-        "to_delete=(*log.to_delete, empty)",
-        "to_delete=log.to_delete",
+        "log.dropped.with_more_to_delete([ledger.ledger_id])",
+        "log.dropped.with_more([ledger.ledger_id])",
         (
             f"{EMPTY}::test_openings_that_add_nothing_leave_nothing",
             f"{EMPTY}::test_appends_without_rows_leave_nothing",

@@ -154,8 +154,8 @@ MUTANTS = (
     Mutant(
         "an overwrite does not drop what was there",
         "protocol/log/record.py",
-        "dropped=(*self.dropped, *self.ids_at_hand),",
-        "dropped=self.dropped,",
+        "self.dropped.with_more(self.ids_at_hand, ",
+        "self.dropped.with_more((), ",
         (f"{LOG}::test_a_ledger_that_was_overwritten_does_not_come_back",),
     ),
     Mutant(

@@ -15,22 +15,22 @@ MUTANTS = (
     Mutant(
         "what truncation hides is not noted",
         "protocol/log/record.py",
-        "            to_delete=(*self.to_delete, *ids),\n            pages_to_delete=(*self",
-        "            to_delete=self.to_delete,\n            pages_to_delete=(*self",
+        "self.dropped.with_more_to_delete(ids, ledger_list",
+        "self.dropped.with_more(ids, ledger_list",
         (f"{TAIL}::test_what_truncation_hides_is_to_be_deleted_until_it_is",),
     ),
     Mutant(
         "what a deleted log had is not noted",
-        "protocol/log/record.py",
-        "to_delete=emptied.dropped,",
-        "to_delete=(),",
+        "protocol/log/dropped.py",
+        "return DroppedLedgers(self.ids, self.ids, pages_to_delete=pages)",
+        "return DroppedLedgers(self.ids, pages_to_delete=pages)",
         (f"{TAIL}::test_what_a_deleted_log_had_is_to_be_deleted_also_under_its_next_owner",),
     ),
     Mutant(
         "a roll deletes all that is left",
         "log/truncation.py",
-        "log.to_delete[:delete_count_max]",
-        "log.to_delete",
+        "log.dropped.to_delete[:delete_count_max]",
+        "log.dropped.to_delete",
         (f"{DELETION}::test_a_roll_deletes_a_few_at_a_time",),
     ),
     Mutant(
@@ -178,8 +178,8 @@ MUTANTS = (
     Mutant(
         "a ledger made for nothing is not noted",
         "log/opening.py",
-        "to_delete=(*after.to_delete, ledger.value.ledger_id)",
-        "to_delete=after.to_delete",
+        "log.dropped.with_more_to_delete([ledger_id])",
+        "log.dropped.with_more([ledger_id])",
         (
             f"{DELETION}::test_a_ledger_made_for_nothing_is_noted_until_it_is_deleted",
             f"{TAKEOVERS}::test_rb_20b_who_gives_up_leaves_no_orphan_either",

@@ -16,8 +16,10 @@ from .mutants import Change, nothing
 def deleted_at_once(*given: Any) -> LogRecord:
     """What was replaced is gone for those who are about to read it."""
     after = REAL_COMPACTED(*given)
-    new = set(after.dropped) - set(given[0].dropped)
-    return replace(after, to_delete=(*after.to_delete, *sorted(new)))
+    new = set(after.dropped.ids) - set(given[0].dropped)
+    dropped = after.dropped
+    noted = (*dropped.to_delete, *sorted(new))
+    return replace(after, dropped=replace(dropped, to_delete=noted))
 
 
 def not_let_go_of(*given: Any) -> LogRecord:

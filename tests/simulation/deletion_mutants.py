@@ -10,6 +10,7 @@ from bkspark.ledger import deleting
 from bkspark.log.cursors import Cursor
 from bkspark.log.log_handle import LogEntry, LogHandle
 from bkspark.protocol.log import stream_position
+from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.record import LogRecord
 from tests.simulation.log_clients import FOLLOW_SECONDS
 
@@ -33,7 +34,7 @@ def created_as_the_same(self: LogRecord, *settings: Any, **more: Any) -> LogReco
 
 
 def vacated_and_forgotten(self: LogRecord) -> LogRecord:
-    return replace(REAL_VACATED(self), dropped=(), to_delete=())
+    return replace(REAL_VACATED(self), dropped=DroppedLedgers())
 
 
 def resumed_by_offset(start: Any, extent: Any, *, fails_on_loss: bool) -> Any:

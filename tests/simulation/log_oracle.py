@@ -23,6 +23,7 @@ from bkspark.format import cursor_record, journal, layout
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.record import LogRecord
 from tests.simulation.known import Copy, stripe_count
 from tests.simulation.log_told import Contents, Reading
@@ -160,7 +161,7 @@ class LogOracle(Oracle):
     def _is_forgetting(self, record: LogRecord) -> bool:
         """Whether nothing changes but that ledgers which were let go of are not named any more."""
         versions = (self._record or record, record)
-        before, after = (replace(one, dropped=(), to_delete=()) for one in versions)
+        before, after = (replace(one, dropped=DroppedLedgers()) for one in versions)
         return before == after
 
     @contextmanager
@@ -373,4 +374,4 @@ class LogOracle(Oracle):
 
     def _is_accounted_for(self, ledger_id: int) -> bool:
         record = self.history.record
-        return self.is_deleted(ledger_id) or ledger_id in (*record.listed_ids, *record.dropped)
+        return self.is_deleted(ledger_id) or ledger_id in (*record.listed_ids, *record.dropped.ids)

@@ -96,7 +96,7 @@ class LogWatch:
         history.tail = history.tail if record.is_tombstone else record.tail
         for ledger_id in record.listed_ids:
             self._listed.setdefault(ledger_id, record.generation)
-        self._dropped |= set(record.dropped)
+        self._dropped |= set(record.dropped.ids)
 
     def _whole(self, record: LogRecord) -> LogRecord:
         """With all that it has on pages, which must be there by now, as they will be for ever."""
@@ -139,7 +139,7 @@ class LogWatch:
         if history is None:
             return
         before = history.record
-        left = set(before.listed_ids) - set(after.dropped)
+        left = set(before.listed_ids) - set(after.dropped.ids)
         if after.generation != before.generation + 1 or left:
             raise Violation(
                 f"log {after.name} goes from generation {before.generation} to {after.generation} "
@@ -193,7 +193,7 @@ class LogWatch:
 
     def _is_given_up(self, ledger_id: int, record: LogRecord) -> bool:
         state = self._ledgers[ledger_id].metadata.state
-        return ledger_id in record.dropped or state is LedgerState.DELETING
+        return ledger_id in record.dropped.ids or state is LedgerState.DELETING
 
     def _require_place(self, history: History, place: Place) -> None:
         ledger_id, first_offset, count = place
@@ -255,7 +255,7 @@ class LogWatch:
     def _require_kept(self, before: LogRecord, after: LogRecord) -> None:
         """What only goes forward within one generation does."""
         name = after.name
-        for ledger_id in set(before.dropped) - set(after.dropped):
+        for ledger_id in set(before.dropped.ids) - set(after.dropped.ids):
             if self._ledgers[ledger_id].metadata.state is not LedgerState.DELETING:
                 raise Violation(f"log {name} forgets ledger {ledger_id}, not deleted (RB-20b)")
         if after.is_tombstone and not before.is_tombstone:

@@ -18,7 +18,7 @@ def merge_fault(
     """What is wrong with ``place`` in those of ``run``; empty if nothing is."""
     if not run or sum(one.entry_count for one in run) != place.entry_count:
         return "has not as many entries"
-    if not {one.ledger_id for one in run} <= set(after.dropped) - set(after.to_delete):
+    if not {one.ledger_id for one in run} <= set(after.dropped.ids) - set(after.dropped.to_delete):
         return "lets not go of them, or does not leave them to readers"
     if place.closed_ms < max(one.closed_ms for one in run):
         return f"is as old as {place.closed_ms}"

@@ -42,12 +42,14 @@ def listed_at_hand(self: LogRecord, ledger_id: int) -> bool:
 
 
 def dropped_at_hand(self: LogRecord, ledger_id: int) -> bool:
-    return ledger_id in self.dropped
+    return ledger_id in self.dropped.ids
 
 
 def truncated_by_what_is_at_hand(self: LogRecord, before_offset: int) -> LogRecord:
     """Pages that a truncation hides are let go of, and nothing remembers what was on them."""
-    return replace(REAL_TRUNCATED(self, before_offset), pages_to_delete=())
+    after = REAL_TRUNCATED(self, before_offset)
+    dropped = replace(after.dropped, pages_to_delete=())
+    return replace(after, dropped=dropped)
 
 
 REAL_TRUNCATED = LogRecord.truncated

@@ -119,8 +119,7 @@ def compacted(
         log,
         older=older,
         ledgers=ledgers,
-        dropped=(*log.dropped, *ledger_list.ids_of(gone)),
-        dropped_pages=(*log.dropped_pages, *ledger_list.pages_of(gone)),
+        dropped=log.dropped.with_more(ledger_list.ids_of(gone), ledger_list.pages_of(gone)),
     )
 
 

@@ -29,6 +29,7 @@ from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import ledger_list
+from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import (
     NO_PAGES,
     LoggedLedger,
@@ -56,7 +57,7 @@ class LogContents:
         schema: Arrow schema of the log as an IPC schema message; opaque here.
         quorum, digest, guarantees_write_quorum: settings the log was created with.
         transactions: last committed version per application.
-        dropped: ledgers that must never join the list (again), until they are deleted.
+        dropped: those that must never join the list (again), until they are deleted.
         tail: ids of the ledgers behind ``ledgers``; the first of them begins at ``end_offset``.
         is_sealed: nothing joins any more.
         streams: per streaming query the runs that have written, the current one last.
@@ -64,9 +65,6 @@ class LogContents:
         orphaned_queries: whose rows went with a deleted log of this name ("stream_run", rule 3).
         first_version: of the first ledger, or of the next one to join (rule 4).
         truncated_ms: when entries were last truncated; None if none are.
-        to_delete: those of the dropped ledgers that are not needed and not deleted yet (rule 3).
-        dropped_pages: more dropped ledgers, none of them to be deleted.
-        pages_to_delete: more dropped ledgers, all of them to be deleted.
         source: fetches pages.
     """
 
@@ -79,7 +77,7 @@ class LogContents:
     ledgers: tuple[LoggedLedger, ...] = ()
     first_offset: int = 0
     transactions: Mapping[str, int] = field(default_factory=dict)
-    dropped: tuple[int, ...] = ()
+    dropped: DroppedLedgers = field(default_factory=DroppedLedgers)
     created_ms: int = 0
     changed_ms: int = 0
     tail: tuple[int, ...] = ()
@@ -87,13 +85,10 @@ class LogContents:
     streams: Streams = field(default_factory=dict)
     retention_bytes: int | None = None
     retention_ms: int | None = None
-    to_delete: tuple[int, ...] = ()
     orphaned_queries: tuple[str, ...] = ()
     first_version: int = 0
     truncated_ms: int | None = None
     older: tuple[Stretch, ...] = ()
-    dropped_pages: tuple[Page, ...] = ()
-    pages_to_delete: tuple[Page, ...] = ()
     guarantees_write_quorum: bool = False
     source: PageSource = field(default=NO_PAGES, compare=False, repr=False)
 
@@ -111,12 +106,12 @@ class LogContents:
                 f"log {self.name}: first offset {self.first_offset} is outside of its ledgers, "
                 f"{begin} to {self.end_offset}"
             )
-        known = [*self.ids_at_hand, *self.dropped]
+        known = [*self.ids_at_hand, *self.dropped.ids]
         if len(set(known)) != len(known):
             raise InvalidRequestError(f"log {self.name}: a ledger is listed or dropped twice")
         if min(known, default=0) < 0:
             raise InvalidRequestError(f"log {self.name}: there is no ledger {min(known)}")
-        if not set(self.to_delete) <= set(self.dropped):
+        if not set(self.dropped.to_delete) <= set(self.dropped.ids):
             raise InvalidRequestError(f"log {self.name}: a ledger is to be deleted, not dropped")
         if self.first_version < 0:
             raise InvalidRequestError(f"log {self.name}: there is no version {self.first_version}")
@@ -151,13 +146,12 @@ class LogContents:
 
     @property
     def has_pages(self) -> bool:
-        return bool(self.older or self.dropped_pages or self.pages_to_delete)
+        return bool(self.older or self.dropped.all_pages)
 
     def every_page(self) -> Iterator[Page]:
         """All pages that the record names, or that one of them does."""
         of_places = ledger_list.pages_of(self.older)
-        pages = (*of_places, *self.dropped_pages, *self.pages_to_delete)
-        return ledger_list.every_page(pages, self.source)
+        return ledger_list.every_page((*of_places, *self.dropped.all_pages), self.source)
 
     def ledgers_in(self, begin: int, end: int) -> Iterator[LoggedLedger]:
         """The closed ledgers that have some of the offsets ``[begin, end)``, in order."""
@@ -178,8 +172,7 @@ class LogContents:
 
     def has_dropped(self, ledger_id: int) -> bool:
         """Whether a ledger was dropped, and is not known to be deleted."""
-        pages = (*self.dropped_pages, *self.pages_to_delete)
-        return ledger_id in self.dropped or ledger_list.have(pages, ledger_id, self.source)
+        return self.dropped.has(ledger_id, self.source)
 
     @property
     def listed_ids(self) -> tuple[int, ...]:
@@ -188,22 +181,22 @@ class LogContents:
 
     @property
     def has_any_dropped(self) -> bool:
-        return bool(self.dropped or self.dropped_pages or self.pages_to_delete)
+        return bool(self.dropped.ids or self.dropped.all_pages)
 
     def every_dropped_id(self) -> Iterator[int]:
         """All dropped ledgers; costs as much as there are."""
-        yield from self.dropped
-        yield from ledger_list.every_id((*self.dropped_pages, *self.pages_to_delete), self.source)
+        yield from self.dropped.ids
+        yield from ledger_list.every_id(self.dropped.all_pages, self.source)
 
     @property
     def to_delete_count(self) -> int:
         """How many dropped ledgers are not needed and not deleted yet."""
-        return len(self.to_delete) + ledger_list.count_of(self.pages_to_delete)
+        return len(self.dropped.to_delete) + ledger_list.count_of(self.dropped.pages_to_delete)
 
     def every_id_to_delete(self) -> Iterator[int]:
         """Those ledgers; costs as much as there are."""
-        yield from self.to_delete
-        yield from ledger_list.every_id(self.pages_to_delete, self.source)
+        yield from self.dropped.to_delete
+        yield from ledger_list.every_id(self.dropped.pages_to_delete, self.source)
 
     @property
     def ids_at_hand(self) -> tuple[int, ...]:

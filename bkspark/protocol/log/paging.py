@@ -14,6 +14,7 @@ again with other contents, under another name. What names a page is therefore ne
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import Page, PageContents, Stretch, pages_of
 from bkspark.protocol.log.record import LogRecord
 
@@ -99,18 +100,18 @@ def _height(stretch: Stretch) -> int:
 
 
 def _page_dropped(result: Paged) -> None:
-    record = result.record
-    noted = set(record.to_delete)
-    kept = tuple(one for one in record.dropped if one not in noted)
+    dropped = result.record.dropped
+    noted = set(dropped.to_delete)
+    kept = tuple(one for one in dropped.ids if one not in noted)
     kept, kept_pages = _with_pages_of_ids(result, kept)
-    left, left_pages = _with_pages_of_ids(result, record.to_delete)
-    result.record = replace(
-        record,
-        dropped=(*kept, *left) if kept_pages or left_pages else record.dropped,
-        to_delete=left,
-        dropped_pages=_sorted(result, (*record.dropped_pages, *kept_pages)),
-        pages_to_delete=_sorted(result, (*record.pages_to_delete, *left_pages)),
+    left, left_pages = _with_pages_of_ids(result, dropped.to_delete)
+    shortened = DroppedLedgers(
+        (*kept, *left) if kept_pages or left_pages else dropped.ids,
+        left,
+        _sorted(result, (*dropped.pages, *kept_pages)),
+        _sorted(result, (*dropped.pages_to_delete, *left_pages)),
     )
+    result.record = replace(result.record, dropped=shortened)
 
 
 def _with_pages_of_ids(

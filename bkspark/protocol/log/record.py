@@ -91,7 +91,7 @@ class LogRecord(LogContents):
     def without(self, ledger_id: int) -> "LogRecord":
         """Return the log with ``ledger_id`` dropped for ever, unless it has joined already."""
         is_known = self.has_dropped(ledger_id) or self.lists(ledger_id)
-        return self if is_known else replace(self, dropped=(*self.dropped, ledger_id))
+        return self if is_known else replace(self, dropped=self.dropped.with_more([ledger_id]))
 
     # --- the tail ------------------------------------------------------------------------------
 
@@ -204,9 +204,7 @@ class LogRecord(LogContents):
             first_offset=before_offset,
             first_version=self.first_version + ledger_list.versions_of(gone),
             truncated_ms=UNSTAMPED,
-            dropped=(*self.dropped, *ids),
-            to_delete=(*self.to_delete, *ids),
-            pages_to_delete=(*self.pages_to_delete, *ledger_list.pages_of(gone)),
+            dropped=self.dropped.with_more_to_delete(ids, ledger_list.pages_of(gone)),
         )
 
     def sealed(self) -> "LogRecord":
@@ -241,32 +239,16 @@ class LogRecord(LogContents):
 
     def forgetting(self, deleted: Iterable[int]) -> "LogRecord":
         """Return the record without dropped ledgers that are DELETING: those cannot join anyway."""
-        gone = set(deleted)
-        return replace(
-            self,
-            dropped=tuple(x for x in self.dropped if x not in gone),
-            to_delete=tuple(x for x in self.to_delete if x not in gone),
-            dropped_pages=ledger_list.not_all_in(self.dropped_pages, gone, self.source),
-            pages_to_delete=ledger_list.not_all_in(self.pages_to_delete, gone, self.source),
-        )
+        left = self.dropped.forgetting(set(deleted), self.source)
+        return replace(self, dropped=left)
 
     def with_more_to_delete(self) -> "LogRecord":
         """Return the record with one of its pages of ledgers to be deleted opened, if it has any.
 
         For whoever has worked off ``to_delete``.
         """
-        if not self.pages_to_delete:
-            return self
-        *others, page = self.pages_to_delete
-        found = self.source.contents(page)
-        ids = found.ids or ledger_list.ids_of(found.ledgers)
-        opened = replace(
-            self,
-            dropped=(*self.dropped, *ids),
-            to_delete=(*self.to_delete, *ids),
-            pages_to_delete=(*others, *found.pages),
-        )
-        return opened if ids else opened.with_more_to_delete()
+        opened = self.dropped.with_page_opened(self.source)
+        return self if opened is self.dropped else replace(self, dropped=opened)
 
     def stamped(self, changed_ms: int) -> "LogRecord":
         """Return the record with the time of its change, for people and for retention by age.
@@ -296,9 +278,7 @@ class LogRecord(LogContents):
         orphaned_queries = (*self.orphaned_queries, *queries_of(self.streams, self.transactions))
         return replace(
             emptied,
-            to_delete=emptied.dropped,
-            dropped_pages=(),
-            pages_to_delete=(*emptied.pages_to_delete, *emptied.dropped_pages),
+            dropped=emptied.dropped.all_to_delete(),
             orphaned_queries=orphaned_queries,
             is_tombstone=True,
             schema=b"",
@@ -368,8 +348,8 @@ class LogRecord(LogContents):
         merged |= {name: max(done[name], merged.get(name, done[name])) for name in done}
         log = replace(self, transactions=merged)
         if ledger.last_entry_id is None or ledger.last_entry_id == INVALID_ENTRY_ID:
-            empty = ledger.ledger_id
-            return replace(log, dropped=(*log.dropped, empty), to_delete=(*log.to_delete, empty))
+            dropped = log.dropped.with_more_to_delete([ledger.ledger_id])
+            return replace(log, dropped=dropped)
         place = LoggedLedger(
             ledger.ledger_id, self.end_offset, ledger.last_entry_id + 1, ledger.length_bytes or 0
         )
@@ -383,8 +363,7 @@ class LogRecord(LogContents):
             tail=(),
             first_offset=0,
             first_version=self.first_version + ledger_list.versions_of(self.stretches),
-            dropped=(*self.dropped, *self.ids_at_hand),
-            dropped_pages=(*self.dropped_pages, *ledger_list.pages_of(self.older)),
+            dropped=self.dropped.with_more(self.ids_at_hand, ledger_list.pages_of(self.older)),
             truncated_ms=None,
         )
 

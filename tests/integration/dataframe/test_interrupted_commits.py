@@ -212,7 +212,7 @@ def test_a_commit_that_hung_and_wakes_after_abort_changes_nothing(scene: Scene) 
             with Cluster(scene.rig.uri) as cluster:
                 record = cluster.logs.get(scene.rig.log_name)
             assert record is not None
-            assert target.ledger_id in record.value.dropped
+            assert target.ledger_id in record.value.dropped.ids
         else:
             assert raised is None
             assert scene.is_visible()

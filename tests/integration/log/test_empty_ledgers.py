@@ -25,7 +25,7 @@ def left(keeper: BookKeeper) -> set[int]:
 
 def assert_clean(keeper: BookKeeper) -> None:
     record = keeper.open_log(NAME).record
-    assert (record.dropped, record.to_delete) == ((), ())
+    assert (record.dropped.ids, record.dropped.to_delete) == ((), ())
     assert left(keeper) == set(record.listed_ids)
 
 
@@ -65,7 +65,7 @@ def test_appends_without_rows_leave_nothing(memory_rig: Rig) -> None:
         memory_rig.write([[]])
     record = memory_rig.log()
     assert record is not None
-    assert (len(record.ledgers), record.dropped) == (1, ())
+    assert (len(record.ledgers), record.dropped.ids) == (1, ())
 
 
 @pytest.mark.parametrize("way", ["opener", "settler"])

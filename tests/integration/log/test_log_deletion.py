@@ -60,7 +60,7 @@ def left(memory_rig: Rig, keeper: BookKeeper) -> tuple[LogHandle, tuple[int, ...
         done = truncation.truncate(faulty._cluster, NAME, 7)
         assert done == truncation.Truncation(7, (), ids)
     memory_rig.faults.forget()
-    assert log.record.to_delete == ids
+    assert log.record.dropped.to_delete == ids
     assert tombstones(keeper) == set()
     return log, ids
 
@@ -82,7 +82,7 @@ def test_what_could_not_be_deleted_is_deleted_by_whoever_comes_next(
     log, ids = left
     again(log, how)
     assert tombstones(keeper) == set(ids)
-    assert log.record.dropped == log.record.to_delete == ()
+    assert log.record.dropped.ids == log.record.dropped.to_delete == ()
     assert (log.first_offset, values(log, 7, 8)) == (7, [b"entry 7"])
 
 
@@ -97,9 +97,9 @@ def test_a_sinks_and_a_batch_writers_roll_delete_it_too(memory_rig: Rig) -> None
         with rig.faults.installed(), BookKeeper(rig.uri) as faulty:
             faulty.open_log(rig.log_name).truncate(3)
         rig.faults.forget()
-        assert log.record.to_delete == (gone,)
+        assert log.record.dropped.to_delete == (gone,)
         rig.write(partitions_of(3, first=6))
-        assert (tombstones(keeper), log.record.dropped) == ({gone}, ())
+        assert (tombstones(keeper), log.record.dropped.ids) == ({gone}, ())
     assert rig.rows() == flat(partitions_of(6, first=3))
 
 
@@ -112,7 +112,7 @@ def test_a_roll_deletes_a_few_at_a_time(
     monkeypatch.setattr(truncation, "LEDGERS_PER_ROLL_MAX", 2)
     fill(log, 1)
     assert tombstones(keeper) == set(ids[:2])
-    assert log.record.to_delete == ids[2:]
+    assert log.record.dropped.to_delete == ids[2:]
     fill(log, 1)
     assert tombstones(keeper) == set(ids)
 
@@ -126,9 +126,9 @@ def test_a_damaged_record_of_a_ledger_stops_only_its_own_deletion(
     assert stored is not None
     store.put(key, stored.value[:-9] + b"damaged!\n", stored.version)
     log.retain()
-    assert log.record.to_delete == ids[:1]
+    assert log.record.dropped.to_delete == ids[:1]
     log.writer(roll_entries=1).close()
-    assert log.record.to_delete == ids[:1]
+    assert log.record.dropped.to_delete == ids[:1]
 
 
 def test_a_ledger_made_for_nothing_is_noted_until_it_is_deleted(
@@ -149,10 +149,10 @@ def test_a_ledger_made_for_nothing_is_noted_until_it_is_deleted(
         with pytest.raises(LedgerClosedError, match="sealed"):
             opener.writer()
     memory_rig.faults.forget()
-    [left] = log.record.dropped
-    assert (log.record.to_delete, tombstones(keeper)) == ((left,), set())
+    [left] = log.record.dropped.ids
+    assert (log.record.dropped.to_delete, tombstones(keeper)) == ((left,), set())
     log.retain()
-    assert (log.record.dropped, log.record.to_delete) == ((), ())
+    assert (log.record.dropped.ids, log.record.dropped.to_delete) == ((), ())
     assert (tombstones(keeper), values(log)) == ({left}, written)
 
 
@@ -192,7 +192,7 @@ def test_who_is_killed_while_deleting_leaves_nothing_for_ever(memory_rig: Rig) -
                 assert tombstones(keeper).isdisjoint(log.record.listed_ids)
                 log.retain()
                 hidden = ids[:first]
-                assert (log.record.dropped, tombstones(keeper) & set(ids)) == ((), set(hidden))
+                assert (log.record.dropped.ids, tombstones(keeper) & set(ids)) == ((), set(hidden))
         assert number > 8
 
 
@@ -210,10 +210,10 @@ def test_a_log_made_anew_finishes_the_deletion_of_the_one_before(
         delete_log(faulty._cluster, NAME)
     memory_rig.faults.forget()
     log = keeper.create_log(NAME)
-    assert set(log.record.to_delete) == set(ids)
+    assert set(log.record.dropped.to_delete) == set(ids)
     fill(log, 2)
     assert tombstones(keeper) == set(ids)
-    assert (log.record.dropped, values(log)) == ((), [b"entry 0", b"entry 1"])
+    assert (log.record.dropped.ids, values(log)) == ((), [b"entry 0", b"entry 1"])
 
 
 def test_a_deleted_log_remembers_no_ledger_that_is_gone(keeper: BookKeeper) -> None:
@@ -221,4 +221,8 @@ def test_a_deleted_log_remembers_no_ledger_that_is_gone(keeper: BookKeeper) -> N
     assert len(delete_log(keeper._cluster, NAME)) == 2
     seen = keeper._cluster.logs.get(NAME)
     assert seen is not None
-    assert (seen.value.is_tombstone, seen.value.dropped, seen.value.to_delete) == (True, (), ())
+    assert (seen.value.is_tombstone, seen.value.dropped.ids, seen.value.dropped.to_delete) == (
+        True,
+        (),
+        (),
+    )

@@ -18,6 +18,7 @@ from bkspark.log import opening
 from bkspark.log.opening import open_tail
 from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.stream_run import StreamRun
 from tests.integration.log_scenes import NAME, SILENT, assert_sound
@@ -117,7 +118,9 @@ def test_opening_costs_the_same_however_many_ledgers_a_log_has(
         places = tuple(LoggedLedger(10**6 + n, n, 1, 1) for n in range(count))
         keeper._cluster.logs.update(
             NAME,
-            lambda record, places=places: replace(record, ledgers=places, tail=(), dropped=()),
+            lambda record, places=places: replace(
+                record, ledgers=places, tail=(), dropped=DroppedLedgers()
+            ),
         )
         with rig.faults.installed():
             mine = BookKeeper(rig.uri).open_log(NAME)

@@ -176,7 +176,9 @@ def test_a_commit_that_wakes_up_after_its_ledger_was_dropped_onto_a_page_is_refu
         batch_commit.abort(memory_rig.target())
     forget_pages()
     with Cluster(memory_rig.uri) as cluster:
-        assert target.ledger_id not in cluster.logs.get(memory_rig.log_name).value.dropped  # type: ignore[union-attr]
+        seen = cluster.logs.get(memory_rig.log_name)
+        assert seen is not None
+        assert target.ledger_id not in seen.value.dropped.ids
     with pytest.raises(OutcomeUnknownError, match="was dropped"):
         batch_commit.commit(target, reports)
     assert memory_rig.log() is None

@@ -120,7 +120,7 @@ def test_hidden_pages_are_worked_off_by_rolls_too(log: LogHandle, memory_rig: Ri
         memory_rig.faults.decide = refusing_changes_of_ledgers
         faulty.open_log(NAME).truncate(14)
     memory_rig.faults.forget()
-    assert log.record.pages_to_delete
+    assert log.record.dropped.pages_to_delete
     for _ in range(8):
         fill(log, 1)
     assert not log.record.to_delete_count
@@ -150,7 +150,7 @@ def test_what_an_overwrite_dropped_is_deleted_with_the_log(memory_rig: Rig) -> N
     memory_rig.write(partitions_of(3), is_overwrite=True)
     record = memory_rig.log()
     assert record is not None
-    assert record.dropped_pages
+    assert record.dropped.pages
     assert not record.to_delete_count
     assert memory_rig.rows() == flat(partitions_of(3))
     with Cluster(memory_rig.uri) as cluster:

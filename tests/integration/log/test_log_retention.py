@@ -52,7 +52,7 @@ def test_a_writer_lets_old_ledgers_go_when_it_rolls(rig: Rig, log: LogHandle) ->
     assert 20 <= log.record.length_bytes < 20 + size
     assert log.first_offset == log.record.ledgers[0].first_offset == 15
     assert values(log) == added[15:]
-    assert log.record.dropped == ()
+    assert log.record.dropped.ids == ()
 
 
 def test_a_writer_by_itself_keeps_its_log_short(log: LogHandle) -> None:
@@ -80,7 +80,7 @@ def test_a_stream_lets_old_ledgers_go(rig: Rig, keeper: BookKeeper) -> None:
     assert settled_rows(rig) == expected(4, 5, 6, 7)
     assert Driver(rig).run(7, 8) == [False, True]  # what is gone is not written again
     assert settled_rows(rig) == expected(6, 7, 8)
-    assert the_log(rig).dropped == ()
+    assert the_log(rig).dropped.ids == ()
 
 
 # --- not too much, and not at any price -----------------------------------------------------------
@@ -127,7 +127,7 @@ def test_a_writer_goes_on_when_nothing_can_be_let_go(rig: Rig) -> None:
             writer.append(b"y")
         assert values(log, 8) == [b"y"]
         assert log.first_offset == 8
-        assert log.record.dropped == log.record.to_delete == ()
+        assert log.record.dropped.ids == log.record.dropped.to_delete == ()
         assert set(gone) <= set(deleted(rig))
 
 

@@ -99,7 +99,7 @@ def test_overwrite_is_a_new_generation_with_offsets_from_0(rig: Rig) -> None:
     assert rig.rows() == [("new",)]
     assert after.generation == before.generation + 1
     assert (after.first_offset, after.end_offset) == (0, 1)
-    assert {x.ledger_id for x in before.ledgers} <= set(after.dropped)
+    assert {x.ledger_id for x in before.ledgers} <= set(after.dropped.ids)
 
 
 def test_until_an_overwrite_commits_the_old_rows_are_there(rig: Rig) -> None:
@@ -153,7 +153,7 @@ def test_of_two_writes_of_one_transaction_at_a_time_one_joins(rig: Rig) -> None:
     assert rig.rows() == flat(partitions_of(3))
     log = rig.log()
     assert log is not None
-    assert targets[1].ledger_id in log.dropped
+    assert targets[1].ledger_id in log.dropped.ids
 
 
 def test_an_empty_write_commits_its_transaction(rig: Rig) -> None:

@@ -104,7 +104,7 @@ def test_ledgers_are_as_many_as_hours_whatever_the_trigger_interval(
         clock.forward(minutes)
     assert settled_rows(rig) == expected(*range(batch_count))
     assert ledger_count(rig) == ledgers
-    assert not the_log(rig).dropped
+    assert not the_log(rig).dropped.ids
 
 
 def test_a_ledger_has_so_many_writers_at_most(rig: Rig) -> None:
@@ -129,7 +129,7 @@ def test_batches_without_rows_leave_no_ledgers(rig: Rig) -> None:
     for batch_id in range(24):
         rows = None if batch_id % 8 == 7 else [[], []]
         assert rested(driver).commit(driver.planned(batch_id, rows)) == (rows is None)
-    assert (ledger_count(rig), len(the_log(rig).dropped)) == (3, 0)
+    assert (ledger_count(rig), len(the_log(rig).dropped.ids)) == (3, 0)
     assert settled_rows(rig) == expected(7, 15, 23)
 
 

@@ -154,7 +154,7 @@ def test_many_batches_leave_as_many_ledgers_as_there_were_rolls(tmp_path: Path) 
     assert settled_rows(rig) == expected(*range(200))
     log = the_log(rig)
     assert len(log.ledgers) == 4
-    assert not log.dropped
+    assert not log.dropped.ids
     with Cluster(rig.uri) as cluster:
         assert len(cluster.ledger_ids()) == 4
 
@@ -224,7 +224,7 @@ def test_a_ledger_that_was_not_used_is_dropped(rig: Rig) -> None:
         )
     assert driver.commit(late)
     log = the_log(rig)
-    assert late.staging.ledger_id in log.dropped
+    assert late.staging.ledger_id in log.dropped.ids
     assert settled_rows(rig)[-10:] == expected(1)
 
 
@@ -237,7 +237,7 @@ def test_after_an_abort_the_batch_s_ledger_never_joins(rig: Rig) -> None:
     assert driver.run(0) == [True]
     assert driver.commit(failed) is False
     log = the_log(rig)
-    assert failed.staging.ledger_id in log.dropped
+    assert failed.staging.ledger_id in log.dropped.ids
     assert set(log_ids[0]) <= set(rig.names("bookie-1"))
     assert settled_rows(rig) == expected(0)
 

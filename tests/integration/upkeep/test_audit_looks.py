@@ -19,6 +19,7 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_reader import JournalReader
 from bkspark.ledger.recovery.running import Instruction, Runner, in_threads
 from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.log.dropped import DroppedLedgers
 from tests.integration.rig import Rig
 
 from .scenes import CHECKED, PARTITIONS, audited, copies, members, take, written
@@ -128,7 +129,7 @@ def test_what_a_log_has_let_go_of_is_not_missing(rig: Rig) -> None:
     with Cluster(rig.uri) as cluster:
         cluster.logs.update(
             rig.log_name,
-            lambda log: replace(log, ledgers=log.ledgers[:1], dropped=(ledger_id,)),
+            lambda log: replace(log, ledgers=log.ledgers[:1], dropped=DroppedLedgers((ledger_id,))),
         )
     report = audited(rig)
     assert copies(report) == []

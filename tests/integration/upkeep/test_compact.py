@@ -54,7 +54,7 @@ def test_batches_become_one_ledger_with_the_same_rows_at_the_same_offsets(rig: R
     assert after.length_bytes == before.length_bytes
     assert (place.first_offset, place.entry_count) == (0, 35)
     assert place.closed_ms == before.ledgers[-1].closed_ms
-    assert after.dropped == replaced
+    assert after.dropped.ids == replaced
     assert rig.ledger(place.ledger_id).length_bytes == before.length_bytes
     assert compacted(rig).done == {"ledgers": 0, "new ledgers": 0, "bytes": 0}
     assert verbs.audit(rig.uri).left == []
@@ -227,7 +227,7 @@ def test_rows_that_nobody_gives_are_left_with_the_reason_and_others_are_compacte
     log = rig.log()
     assert log is not None
     assert (log.ledger_count, bad in log.listed_ids) == (3, True)
-    assert log.to_delete == ()
+    assert log.dropped.to_delete == ()
     found = rig.batches(SliceReader(SCHEMA), 0, 14)
     assert sorted(tuple(r.values()) for batch in found for r in batch.to_pylist()) == rows[:14]
 

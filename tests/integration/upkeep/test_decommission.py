@@ -12,6 +12,7 @@ from bkspark.admin.maintenance import Report
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
+from bkspark.protocol.log.dropped import DroppedLedgers
 from tests.integration.rig import Rig, flat
 from tests.integration.waiting import wait_for_all_copies
 
@@ -256,7 +257,11 @@ def test_what_a_log_has_let_go_of_is_not_copied(rig: Rig) -> None:
     with Cluster(rig.uri) as cluster:
         cluster.logs.update(
             rig.log_name,
-            lambda log: replace(log, ledgers=log.ledgers[:1], dropped=(first,)) if log else log,
+            lambda log: (
+                replace(log, ledgers=log.ledgers[:1], dropped=DroppedLedgers((first,)))
+                if log
+                else log
+            ),
         )
     name = members(rig, first)[0]
     report = emptied(rig, name)

@@ -80,11 +80,11 @@ def test_an_abort_behind_the_collection_is_forgotten_by_the_next(rig: Rig) -> No
     with Cluster(rig.uri) as cluster:
         seen = cluster.logs.get(rig.log_name)
         assert seen is not None
-        assert seen.value.dropped == (target.ledger_id,)
+        assert seen.value.dropped.ids == (target.ledger_id,)
         collected(rig)
         seen = cluster.logs.get(rig.log_name)
         assert seen is not None
-        assert seen.value.dropped == ()
+        assert seen.value.dropped.ids == ()
 
 
 def test_an_id_is_noted_before_its_record_goes(rig: Rig) -> None:

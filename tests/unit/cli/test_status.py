@@ -16,6 +16,7 @@ from bkspark.cluster.password import Password
 from bkspark.cluster.records import Records
 from bkspark.format import layout
 from bkspark.format.recovery import StuckRecovery
+from bkspark.protocol.log.dropped import DroppedLedgers
 
 
 @pytest.fixture
@@ -47,7 +48,12 @@ def test_a_cluster_with_all_kinds_of_ledgers_is_well(look, small_cluster, number
         with Cluster(small_cluster.uri) as cluster:  # dropped, and not deleted yet
             cluster.logs.update(
                 "a",
-                lambda log: replace(log, ledgers=log.ledgers[1:], first_offset=9, dropped=(0,)),
+                lambda log: replace(
+                    log,
+                    ledgers=log.ledgers[1:],
+                    first_offset=9,
+                    dropped=DroppedLedgers((0,)),
+                ),
             )
         handle = keeper.create_ledger()
         status, found = look()
@@ -83,7 +89,10 @@ def test_of_dropped_and_deleted_ledgers_no_copies_are_missing(look, small_cluste
     with BookKeeper(small_cluster.uri) as keeper, Cluster(small_cluster.uri) as cluster:
         keeper.delete_log("c")
         cluster.logs.update(
-            "a", lambda log: replace(log, ledgers=log.ledgers[1:], first_offset=9, dropped=(0,))
+            "a",
+            lambda log: replace(
+                log, ledgers=log.ledgers[1:], first_offset=9, dropped=DroppedLedgers((0,))
+            ),
         )
         kept = {m.bookie_id for m in cluster.ledger(1).value.last_fragment.ensemble}
         assert health._kept([cluster.ledger(1).value.deleting()], []) == []

@@ -42,6 +42,7 @@ from bkspark.protocol.ledger.record import (
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
 from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.cursor import CursorRecord
+from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents
 from bkspark.protocol.log.record import LogRecord
 
@@ -222,7 +223,7 @@ def log() -> LogRecord:
         ledgers=(LoggedLedger(2, 10, 5, 50), LoggedLedger(5, 15, 1, 8)),
         first_offset=12,
         transactions={"app": 4},
-        dropped=(1, 9),
+        dropped=DroppedLedgers((1, 9)),
         created_ms=5,
         changed_ms=6,
     )
@@ -237,7 +238,7 @@ def open_log() -> LogRecord:
         streams={"query": ("run 1", "run 2"), "other": ("run 9",)},
         retention_bytes=10**9,
         retention_ms=0,
-        to_delete=(9,),
+        dropped=DroppedLedgers((1, 9), (9,)),
         orphaned_queries=("gone", "query 0"),
     )
 
@@ -255,8 +256,11 @@ def paged_log() -> LogRecord:
     return replace(
         open_log(),
         older=(PAGE_OF_LEDGERS.named(PAGE_NAME),),
-        dropped_pages=(PAGE_OF_PAGES.named(PAGE_NAME),),
-        pages_to_delete=(PAGE_OF_IDS.named(PAGE_NAME),),
+        dropped=DroppedLedgers(
+            *((1, 9), (9,)),
+            (PAGE_OF_PAGES.named(PAGE_NAME),),
+            (PAGE_OF_IDS.named(PAGE_NAME),),
+        ),
     )
 
 

@@ -111,8 +111,8 @@ def test_one_ledger_takes_the_places_of_its_run_and_what_is_around_stays() -> No
         LoggedLedger(NEW, 4, 8, 50, 3, 1),
         log.ledgers[3],
     )
-    assert after.dropped == (1, 2)
-    assert after.to_delete == ()
+    assert after.dropped.ids == (1, 2)
+    assert after.dropped.to_delete == ()
     assert (after.tail, after.transactions, after.end_offset) == ((7,), {"app": 1}, 16)
 
 
@@ -239,6 +239,6 @@ def test_on_pages_every_run_is_replaced_as_on_a_plain_list() -> None:
             after = compacted(log, places[begin:end], made, shelf.make)
             expected = compacted(plain, places[begin:end], made, shelf.make)
             assert tuple(after.every_ledger()) == expected.ledgers
-            assert sorted(after.every_dropped_id()) == sorted(expected.dropped)
+            assert sorted(after.every_dropped_id()) == sorted(expected.dropped.ids)
             assert versions_of(after.stretches) == 20
             assert shelf.short(after).ledger_count == 21 - (end - begin)

@@ -10,13 +10,14 @@ from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerSta
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
+from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 
 EMPTY = LogRecord("events", Quorum(2, 2, 1), DigestSpec("MAC", "03", "04"), b"old")
 FIRST = LoggedLedger(1, 0, 10, 100)
 SECOND = LoggedLedger(2, 10, 5, 50)
-LOG = replace(EMPTY, ledgers=(FIRST, SECOND), transactions={"app": 7}, dropped=(3,))
+LOG = replace(EMPTY, ledgers=(FIRST, SECOND), transactions={"app": 7}, dropped=DroppedLedgers((3,)))
 
 
 def ledger(
@@ -58,10 +59,10 @@ def splice(
         {"first_offset": -1},
         {"ledgers": (), "first_offset": -1},
         {"ledgers": (FIRST, LoggedLedger(1, 10, 5, 0))},
-        {"ledgers": (FIRST,), "dropped": (1,)},
-        {"dropped": (8, 8)},
-        {"dropped": (8,), "to_delete": (9,)},
-        {"dropped": (-1,)},
+        {"ledgers": (FIRST,), "dropped": DroppedLedgers((1,))},
+        {"dropped": DroppedLedgers((8, 8))},
+        {"dropped": DroppedLedgers((8,), (9,))},
+        {"dropped": DroppedLedgers((-1,))},
         {"tail": (-1,)},
         {"ledgers": (LoggedLedger(-1, 0, 10, 100),)},
         {"first_version": -1},
@@ -98,7 +99,7 @@ def test_the_end_and_the_length_of_a_log() -> None:
 def test_a_ledger_joins_behind_the_end() -> None:
     after = splice(LOG, ledger(4), 8)
     assert after.ledgers == (FIRST, SECOND, LoggedLedger(4, 15, 4, 40))
-    assert (after.schema, after.transactions, after.dropped) == (b"new", {"app": 8}, (3,))
+    assert (after.schema, after.transactions, after.dropped.ids) == (b"new", {"app": 8}, (3,))
     assert (after.generation, after.quorum, after.digest) == (1, LOG.quorum, LOG.digest)
     assert LOG.transactions == {"app": 7}
 
@@ -138,8 +139,12 @@ def test_a_ledger_of_another_digest_type_never_joins(overwrite: bool) -> None:
 
 def test_an_empty_ledger_takes_no_offsets_but_commits_its_transaction() -> None:
     after = splice(LOG, ledger(4, entry_count=0), 8)
-    assert (after.ledgers, after.transactions, after.dropped) == (LOG.ledgers, {"app": 8}, (3, 4))
-    assert after.to_delete == (4,)
+    assert (after.ledgers, after.transactions, after.dropped.ids) == (
+        LOG.ledgers,
+        {"app": 8},
+        (3, 4),
+    )
+    assert after.dropped.to_delete == (4,)
     assert splice(after, ledger(4, entry_count=0), 8) is after
 
 
@@ -167,7 +172,7 @@ def test_a_version_not_above_the_last_is_committed(
 @pytest.mark.parametrize("version", [6, 7])
 def test_a_committed_transaction_is_not_done_again(version: int, overwrite: bool) -> None:
     after = splice(LOG, ledger(4), version, overwrite)
-    assert after == replace(LOG, dropped=(3, 4))
+    assert after == replace(LOG, dropped=DroppedLedgers((3, 4)))
     assert splice(after, ledger(4), version, overwrite) is after
 
 
@@ -182,7 +187,7 @@ def test_transactions_of_other_applications_are_kept() -> None:
 
 def test_an_aborted_ledger_is_dropped_once_and_for_ever() -> None:
     after = LOG.without(4)
-    assert after == replace(LOG, dropped=(3, 4))
+    assert after == replace(LOG, dropped=DroppedLedgers((3, 4)))
     assert after.without(4) is after
     with pytest.raises(OutcomeUnknownError):
         splice(after, ledger(4))
@@ -195,7 +200,7 @@ def test_an_abort_after_the_commit_drops_nothing() -> None:
 def test_overwriting_starts_a_generation_at_offset_0_and_drops_what_was_there() -> None:
     after = splice(replace(LOG, first_offset=4), ledger(4), 8, overwrite=True)
     assert after.ledgers == (LoggedLedger(4, 0, 4, 40),)
-    assert (after.generation, after.first_offset, after.dropped) == (2, 0, (3, 1, 2))
+    assert (after.generation, after.first_offset, after.dropped.ids) == (2, 0, (3, 1, 2))
     assert after.transactions == {"app": 8}
     assert (after.quorum, after.digest) == (LOG.quorum, LOG.digest)
 
@@ -237,7 +242,7 @@ def test_an_abort_before_the_first_write_leaves_the_name_vacant() -> None:
 def test_a_deleted_log_forgets_transactions_but_not_dropped_ledgers() -> None:
     after = replace(LOG, first_offset=4).vacated()
     assert (after.is_tombstone, after.ledgers, after.first_offset) == (True, (), 0)
-    assert (after.transactions, after.dropped, after.schema) == ({}, (3, 1, 2), b"")
+    assert (after.transactions, after.dropped.ids, after.schema) == ({}, (3, 1, 2), b"")
     created = splice(after, ledger(4), 1)
     assert (created.generation, created.ledgers) == (2, (LoggedLedger(4, 0, 4, 40),))
 

@@ -16,6 +16,7 @@ from bkspark.errors import (
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
+from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, app_id, with_run
@@ -123,7 +124,7 @@ def test_an_empty_ledger_takes_no_place() -> None:
     """RB-21."""
     after = ROLLING.with_closed(ledger(4, 0), ledger(5, 2))
     assert after.ledgers == (FIRST, SECOND, LoggedLedger(5, 15, 2, 20))
-    assert (after.dropped, after.to_delete) == ((3, 4), (4,))
+    assert (after.dropped.ids, after.dropped.to_delete) == ((3, 4), (4,))
 
 
 def test_a_ledger_without_an_end_is_not_settled() -> None:
@@ -155,7 +156,7 @@ def test_a_listed_ledger_is_not_dropped_by_an_abort() -> None:
 
 def test_a_deleted_log_drops_its_tail_too() -> None:
     after = replace(ROLLING, streams={"q": ("r",)}, retention_ms=5).vacated()
-    assert (after.tail, after.dropped, after.streams) == ((), (3, 1, 2, 4, 5), {})
+    assert (after.tail, after.dropped.ids, after.streams) == ((), (3, 1, 2, 4, 5), {})
     assert after.retention_ms is None
     assert after.orphaned_queries == ("q",)
     assert not SEALED.vacated().is_sealed
@@ -225,8 +226,7 @@ def test_whole_ledgers_go_and_the_rest_is_hidden(
         LOG,
         ledgers=ledgers,
         first_offset=before,
-        dropped=(3, *dropped),
-        to_delete=dropped,
+        dropped=DroppedLedgers((3, *dropped), dropped),
         first_version=len(dropped),
         truncated_ms=0,
     )
@@ -236,19 +236,19 @@ def test_whole_ledgers_go_and_the_rest_is_hidden(
 
 def test_what_truncation_hides_is_to_be_deleted_until_it_is() -> None:
     hidden = replace(LOG, tail=(4,)).truncated(10).truncated(15)
-    assert (hidden.dropped, hidden.to_delete) == ((3, 1, 2), (1, 2))
+    assert (hidden.dropped.ids, hidden.dropped.to_delete) == ((3, 1, 2), (1, 2))
     done = hidden.forgetting([1, 3])
-    assert (done.dropped, done.to_delete) == ((2,), (2,))
+    assert (done.dropped.ids, done.dropped.to_delete) == ((2,), (2,))
 
 
 def test_what_a_deleted_log_had_is_to_be_deleted_also_under_its_next_owner() -> None:
     again = ROLLING.vacated().created(Quorum(1, 1, 1), DigestSpec(), b"new")
-    assert again.to_delete == again.dropped == (3, 1, 2, 4, 5)
+    assert again.dropped.to_delete == again.dropped.ids == (3, 1, 2, 4, 5)
 
 
 def test_what_an_overwrite_or_an_abort_drops_is_not_deleted_by_itself() -> None:
-    assert splice(LOG, ledger(4), 8, overwrite=True).to_delete == ()
-    assert LOG.without(4).to_delete == ()
+    assert splice(LOG, ledger(4), 8, overwrite=True).dropped.to_delete == ()
+    assert LOG.without(4).dropped.to_delete == ()
 
 
 def test_truncation_gives_nothing_back() -> None:
@@ -277,7 +277,7 @@ def test_a_truncated_ledger_does_not_come_back() -> None:
 
 
 def test_deleted_ledgers_are_forgotten() -> None:
-    assert LOG.truncated(10).forgetting([1, 9]).dropped == (3,)
+    assert LOG.truncated(10).forgetting([1, 9]).dropped.ids == (3,)
 
 
 # --- creating and sealing ------------------------------------------------------------------------
@@ -285,10 +285,10 @@ def test_deleted_ledgers_are_forgotten() -> None:
 
 def test_an_empty_log_is_created_once() -> None:
     quorum, digest = Quorum(5, 3, 2), DigestSpec("MAC", "09", "08")
-    vacant = replace(LogRecord.tombstone("events", Quorum(1, 1, 1)), dropped=(3,))
+    vacant = replace(LogRecord.tombstone("events", Quorum(1, 1, 1)), dropped=DroppedLedgers((3,)))
     created = vacant.created(quorum, digest, b"s")
     assert (created.quorum, created.digest, created.schema) == (quorum, digest, b"s")
-    assert (created.is_tombstone, created.generation, created.dropped) == (False, 1, (3,))
+    assert (created.is_tombstone, created.generation, created.dropped.ids) == (False, 1, (3,))
     with pytest.raises(LedgerExistsError, match="there is a log 'events'"):
         created.created(quorum, digest, b"s")
 
@@ -310,6 +310,6 @@ def test_a_log_with_an_open_tail_is_not_sealed() -> None:
 
 
 def test_a_sealed_log_still_knows_what_was_committed_and_can_be_truncated() -> None:
-    assert splice(SEALED, ledger(4), 7) == replace(SEALED, dropped=(3, 4))
+    assert splice(SEALED, ledger(4), 7) == replace(SEALED, dropped=DroppedLedgers((3, 4)))
     assert SEALED.truncated(10).is_sealed
     assert EMPTY.sealed().end_offset == 0

@@ -123,7 +123,7 @@ class Pair:
         elif what == "compact":
             return
         else:
-            yield partial(_work_off, gone=set(self.plain.to_delete[:how_much]))
+            yield partial(_work_off, gone=set(self.plain.dropped.to_delete[:how_much]))
 
     def _compacting(self, begin: int, count: int) -> Change:
         """Some ledgers in a row, from about the ``begin``-th on, become one."""
@@ -133,12 +133,12 @@ class Pair:
 
     def _require_equal(self) -> None:
         whole = unpaged(self.paged)
-        assert sorted(whole.dropped) == sorted(self.plain.dropped)
-        assert sorted(whole.to_delete) == sorted(self.plain.to_delete)
+        assert sorted(whole.dropped.ids) == sorted(self.plain.dropped.ids)
+        assert sorted(whole.dropped.to_delete) == sorted(self.plain.dropped.to_delete)
         for name in ("ledgers", "first_offset", "end_offset", "first_version", "length_bytes"):
             assert getattr(whole, name) == getattr(self.plain, name)
         assert self.paged.ledger_count == len(self.plain.ledgers)
-        assert self.paged.to_delete_count == len(self.plain.to_delete)
+        assert self.paged.to_delete_count == len(self.plain.dropped.to_delete)
 
 
 def _joining(made: LedgerMetadata, *, is_new: bool) -> Change:
@@ -149,7 +149,7 @@ def _joining(made: LedgerMetadata, *, is_new: bool) -> Change:
 
 def _work_off(log: LogRecord, gone: set[int]) -> LogRecord:
     """Ledgers are forgotten that were deleted; on pages they are when these are opened."""
-    while log.pages_to_delete:
+    while log.dropped.pages_to_delete:
         log = log.with_more_to_delete()
     return log.forgetting(gone)
 
@@ -174,7 +174,7 @@ def test_a_log_with_pages_is_a_plain_list(
             place.length_bytes * share // place.entry_count for place, share in shares.items()
         )
         assert paged.lists(ledger_id) == (ledger_id in ids_of(plain.ledgers))
-        assert paged.has_dropped(ledger_id) == (ledger_id in plain.dropped)
+        assert paged.has_dropped(ledger_id) == (ledger_id in plain.dropped.ids)
         limits = {"now_ms": 250, "positions": [begin], "ledger_count_max": length or None}
         kept = {"retention_bytes": 10 * length, "retention_ms": begin}
         assert retained_from(replace(paged, **kept), **limits) == retained_from(  # type: ignore[arg-type]
@@ -194,8 +194,8 @@ def test_a_record_stays_short(steps: list[Step]) -> None:
         levels = 1 + max(heights, default=0)
         assert len(log.ledgers) <= KEPT
         assert len(log.older) <= levels * (KEPT + LENGTH)
-        assert len(log.dropped) <= 2 * KEPT + 3 * LENGTH
-        for pages in (log.dropped_pages, log.pages_to_delete):
+        assert len(log.dropped.ids) <= 2 * KEPT + 3 * LENGTH
+        for pages in (log.dropped.pages, log.dropped.pages_to_delete):
             assert len(pages) <= (1 + max((page.height for page in pages), default=0)) * KEPT
 
 
@@ -274,16 +274,16 @@ def test_what_was_dropped_and_is_on_a_page_never_joins() -> None:
     shelf = Shelf()
     log = log_of(50, shelf)
     overwritten = shelf.short(splice(log, ledger(50), overwrite=True))
-    assert overwritten.dropped_pages
+    assert overwritten.dropped.pages
     emptied = shelf.short(log.truncated(160))
-    assert emptied.pages_to_delete
+    assert emptied.dropped.pages_to_delete
     for number in range(40):
         for after in (overwritten, emptied):
             with pytest.raises(OutcomeUnknownError, match="was dropped"):
                 splice(after, ledger(number))
     for number in range(60, 100):
         overwritten = shelf.short(overwritten.without(number))
-    assert 61 not in overwritten.dropped
+    assert 61 not in overwritten.dropped.ids
     open_ledger = ledger(61, state=LedgerState.OPEN)
     with pytest.raises(OutcomeUnknownError, match="was dropped"):
         overwritten.with_tail(open_ledger)
@@ -302,7 +302,7 @@ def test_a_ledger_of_a_page_that_a_truncation_opens_keeps_its_version_and_time()
 def test_a_log_that_gave_up_all_pages_is_as_it_always_was() -> None:
     shelf = Shelf()
     log = shelf.short(log_of(50, shelf).truncated(196))
-    while log.pages_to_delete:
+    while log.dropped.pages_to_delete:
         log = log.with_more_to_delete()
     log = shelf.short(log.forgetting(range(50)))
     assert not log.has_pages
@@ -351,12 +351,12 @@ def test_a_log_that_dropped_nothing_has_nothing_to_work_off() -> None:
 def test_a_page_goes_once_all_that_is_on_it_is_deleted() -> None:
     shelf = Shelf()
     log = shelf.short(replace(log_of(3 * KEPT, shelf).vacated(), source=shelf))
-    kept = {*log.dropped, *log.every_id_to_delete()}
-    assert log.pages_to_delete
-    last = max(set(kept) - set(log.dropped))
+    kept = {*log.dropped.ids, *log.every_id_to_delete()}
+    assert log.dropped.pages_to_delete
+    last = max(set(kept) - set(log.dropped.ids))
     most = log.forgetting(kept - {last})
-    assert (most.dropped, list(most.every_dropped_id())[-1]) == ((), last)
-    assert len(most.pages_to_delete) == 1
+    assert (most.dropped.ids, list(most.every_dropped_id())[-1]) == ((), last)
+    assert len(most.dropped.pages_to_delete) == 1
     assert not log.forgetting(kept).has_any_dropped
 
 
@@ -365,7 +365,7 @@ def test_dropped_ledgers_on_pages_are_forgotten_page_by_page() -> None:
     log = EMPTY
     for number in range(2 * KEPT):
         log = shelf.short(log.without(number))
-    first = set(shelf.contents(log.dropped_pages[0]).ids)
-    assert log.forgetting(first).dropped_pages == log.dropped_pages[1:]
-    assert log.forgetting({min(first)}).dropped_pages == log.dropped_pages
+    first = set(shelf.contents(log.dropped.pages[0]).ids)
+    assert log.forgetting(first).dropped.pages == log.dropped.pages[1:]
+    assert log.forgetting({min(first)}).dropped.pages == log.dropped.pages
     assert not log.forgetting(set(range(2 * KEPT))).has_any_dropped
