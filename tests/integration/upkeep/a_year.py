@@ -150,9 +150,9 @@ class Life:
         self.leaving.add(self.chance.choice(others))
         self.decommission()
 
-    def compact(self) -> None:
+    def compact(self, target_bytes: int = 20_000) -> None:
         for name in (self.rig.log_name, STREAM, *(one.name for one in self.journals)):
-            done(verbs.compact(self.rig.uri, log=name, target_bytes=20_000))
+            done(verbs.compact(self.rig.uri, log=name, target_bytes=target_bytes))
 
     def counts(self) -> list[int]:
         return [self.chance.randint(1, 200) for _ in range(self.chance.randint(1, 3))]
@@ -266,7 +266,7 @@ class Life:
 
         What is read of logs meanwhile keeps a bookie from being empty; now it is.
         """
-        self.compact()
+        self.compact(2**20)
         self.calendar.wait(DAY + HOUR)
         done(verbs.repair(self.rig.uri))
         done(verbs.collect(self.rig.uri, open_grace=DAY))

@@ -76,6 +76,19 @@ def disk_use(rig: Rig) -> DiskUse:
     return DiskUse(copies, headers, stored)
 
 
+def misplaced(rig: Rig) -> list[tuple[int, str]]:
+    """Closed ledgers of which there is something on bookies that they do not name."""
+    found = []
+    ledgers = {one.ledger_id: one for one in live(rig) if one.state is LedgerState.CLOSED}
+    for bookie_id in rig.urls:
+        folders = {name.split("/")[2] for name in rig.names(bookie_id) if name.count("/") > 2}
+        for ledger_id in ledgers.keys() & set(map(layout.ledger_of_folder, folders)):
+            fragments = ledgers[ledger_id].fragments
+            if all(bookie_id != m.bookie_id for f in fragments for m in f.ensemble):
+                found.append((ledger_id, bookie_id))
+    return found
+
+
 def live(rig: Rig) -> Iterator[LedgerMetadata]:
     """Ledgers that somebody can read."""
     with Cluster(rig.uri) as cluster:

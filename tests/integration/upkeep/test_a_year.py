@@ -14,7 +14,7 @@ from bkspark.protocol.log import paging
 from tests.integration.rig import Rig
 
 from .a_year import BOOKIES, Life, begun
-from .disk_use import disk_use, metadata_use
+from .disk_use import disk_use, metadata_use, misplaced
 
 EXCESS_MAX = 0.05
 PAGE_LENGTH = 2
@@ -30,6 +30,7 @@ def live(make_rig: Callable[..., Rig], days: int, seed: int) -> None:
         for number in range(1, days + 1):
             life.day()
             life.night()
+            assert misplaced(rig) == []
             life.morning()
             if number % 7 == 0:
                 life.rest()
