@@ -58,9 +58,19 @@ MUTANTS = (
     Mutant(
         "a page of a page is taken for one that nothing names",
         "protocol/log/ledger_list.py",
-        "        if page.height > 1:\n            yield from every_page",
+        "        if page.may_have_pages:\n            yield from every_page",
         "        if page.height > 99:\n            yield from every_page",
         (f"{PAGES}::test_what_is_named_by_then_is_not_removed",),
+    ),
+    Mutant(
+        "pages of ids are not looked for on a page of them",
+        "protocol/log/ledger_list.py",
+        "self.height > 1 or (self.height == 1 and not self.entry_count)",
+        "self.height > 1",
+        (
+            "tests/unit/protocol/test_paging.py"
+            "::test_a_record_names_every_page_that_was_made_and_is_still_of_use",
+        ),
     ),
     Mutant(
         "a page that was collected looks lost",

@@ -53,7 +53,7 @@ class Page:
 
     Attributes:
         name: unique for ever; below the log's name.
-        height: 0 if it has ids, 1 if places, else one more than the highest page on it.
+        height: 0 if it has ids, 1 if places, else one more than the highest page on it (of ids: 1).
         first_offset, entry_count, length_bytes: of all its ledgers; 0 if it has ids.
         least_id, greatest_id: of its ledgers.
         merged_count: of all its ledgers.
@@ -72,6 +72,11 @@ class Page:
     @property
     def end_offset(self) -> int:
         return self.first_offset + self.entry_count
+
+    @property
+    def may_have_pages(self) -> bool:
+        """Whether there may be pages on it: not if it has ids, nor places with entries."""
+        return self.height > 1 or (self.height == 1 and not self.entry_count)
 
     def may_have(self, ledger_id: int) -> bool:
         return self.least_id <= ledger_id <= self.greatest_id
@@ -259,7 +264,7 @@ def every_page(pages: Iterable[Page], source: PageSource) -> Iterator[Page]:
     """``pages``, and all that are on them: costs as much as there are of those with pages."""
     for page in pages:
         yield page
-        if page.height > 1:
+        if page.may_have_pages:
             yield from every_page(source.contents(page).pages, source)
 
 

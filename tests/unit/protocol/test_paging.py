@@ -369,3 +369,20 @@ def test_dropped_ledgers_on_pages_are_forgotten_page_by_page() -> None:
     assert log.forgetting(first).dropped.pages == log.dropped.pages[1:]
     assert log.forgetting({min(first)}).dropped.pages == log.dropped.pages
     assert not log.forgetting(set(range(2 * KEPT))).has_any_dropped
+
+
+@pytest.mark.parametrize("gone", [0, 40])
+def test_a_record_names_every_page_that_was_made_and_is_still_of_use(gone: int) -> None:
+    """Also those that only another page names, of places and of what was dropped."""
+    shelf = Shelf()
+    log = log_of(200, shelf)
+    for number in range(gone):
+        log = shelf.short(log.without(1000 + number))
+    named = [page.name for page in log.every_page()]
+    assert len(named) == len(set(named))
+    assert set(named) <= set(shelf.stored)
+    found = [entry for page in log.every_page() for entry in shelf.contents(page).ledgers]
+    found += [one for one in log.stretches if not isinstance(one, Page)]
+    assert len(found) == 200
+    dropped = [one for page in log.every_page() for one in shelf.contents(page).ids]
+    assert len(dropped) + len(log.dropped) == gone
