@@ -16,7 +16,7 @@ from .mutants import Change, nothing
 def deleted_at_once(*given: Any) -> LogRecord:
     """What was replaced is gone for those who are about to read it."""
     after = REAL_COMPACTED(*given)
-    new = set(after.dropped.ids) - set(given[0].dropped)
+    new = set(after.dropped.ids) - set(given[0].dropped.ids)
     dropped = after.dropped
     noted = (*dropped.to_delete, *sorted(new))
     return replace(after, dropped=replace(dropped, to_delete=noted))
