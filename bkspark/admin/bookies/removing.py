@@ -19,8 +19,8 @@ leave is seen by the state of its ledger: while any ledger is being recovered, n
 
 A repair that finds that who got a place is going gives it back to who had it, so that one must not
 go in between. Whoever removes it looks behind the compare-and-set that gave the place away, and the
-other was leaving before that. So while a closed ledger names a bookie that is going, and was not
-declared lost, no other is removed.
+other was leaving before that. So while a closed ledger names a bookie that is going, no other is
+removed but by force: what is named and gone is repaired first.
 
 A record that cannot be read may name anything, and stops this with an error. A bookie whose record
 was changed by anybody between the first step and the last is not removed.
@@ -112,8 +112,8 @@ def _in_the_way(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
     ]
     left = []
     for other, ledger_id in _may_give_back(cluster, bookie_id):
-        hint = f"`bkspark bookie remove {other}` ends that, or a repair; then try again"
-        reason = f"{other} is being removed, and may give it back its place in ledger {ledger_id}"
+        hint = f"`bkspark repair`, or `bkspark bookie remove {other}` again; then try again"
+        reason = f"ledger {ledger_id} names {other}, which is gone or going: it may get places back"
         left.append(Left("repairs", reason, hint))
     if named:
         hint = "it can go when their copies are elsewhere, or they are deleted"
@@ -132,7 +132,7 @@ def _may_give_back(cluster: Cluster, bookie_id: str) -> list[tuple[str, int]]:
         if ledger.state is LedgerState.CLOSED:
             named |= dict.fromkeys(members_of(ledger), ledger.ledger_id)
     # Behind all ledgers: who got a place of one and is going was leaving by then.
-    others = [one for one in named.keys() - cluster.lost_members() if one.bookie_id != bookie_id]
+    others = [one for one in named if one.bookie_id != bookie_id]
     going = sorted((one.bookie_id, named[one]) for one in others if cluster.is_going(one))
     return going[:_SHOWN_MAX]
 

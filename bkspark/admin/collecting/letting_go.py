@@ -22,7 +22,7 @@ from bkspark.protocol.ledger.deletion import members_of
 from bkspark.protocol.ledger.leaving import leavers, left_by
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 
-GIVEN_BACK = "a bookie that has a place is being removed: who had it before may get it back"
+GIVEN_BACK = "a bookie that has a place is gone, or going: who had it before may get it back"
 IN_USE = "it changes there: somebody may be making copies"
 
 
@@ -57,7 +57,6 @@ class LettingGo:
         self._cluster = cluster
         self._run = run
         self._addresses = addresses
-        self._lost = cluster.lost_members()
         self._free = {m for m in free_members(cluster) if m.bookie_id not in silent}
 
     def take(self, step: Sequence[Unwanted]) -> None:
@@ -127,11 +126,11 @@ class LettingGo:
         return members
 
     def _may_be_given_back(self, ledger: LedgerMetadata) -> bool:
-        """Whether somebody may want a place back that is another's now, who is going.
+        """Whether somebody may get a place back that is another's now, who is going.
 
         Looked up behind the record (``admin.bookies.removing``).
         """
-        return any(map(self._cluster.is_going, members_of(ledger) - self._lost))
+        return any(map(self._cluster.is_going, members_of(ledger)))
 
     def _note(self, bookie_id: str, answer: object) -> None:
         if isinstance(answer, Freed):

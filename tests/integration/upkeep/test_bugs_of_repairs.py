@@ -115,4 +115,4 @@ def test_a_removal_on_either_side_of_a_move_does_not_take_both_copies(
         rig.faults.forget()
     assert values(rig, ledger_id) == VALUES
     [report] = went
-    assert "is being removed" in report.left[0].reason
+    assert "or going" in report.left[0].reason
