@@ -11,7 +11,7 @@ not deleted; what is in them is what any bookie shows.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from bkspark.cluster.cluster import Cluster
@@ -76,15 +76,23 @@ def disk_use(rig: Rig) -> DiskUse:
     return DiskUse(copies, headers, stored)
 
 
-def misplaced(rig: Rig) -> list[tuple[int, str]]:
-    """Closed ledgers of which there is something on bookies that they do not name."""
+def misplaced(rig: Rig, able: Collection[str]) -> list[tuple[int, str]]:
+    """Closed ledgers of which there is something on bookies that they do not name.
+
+    But where one of them is the last that may be given a place of the ledger, which it keeps.
+
+    Args:
+        able: ids of bookies that may be given places of ledgers.
+    """
     found = []
     ledgers = {one.ledger_id: one for one in live(rig) if one.state is LedgerState.CLOSED}
     for bookie_id in rig.urls:
         folders = {name.split("/")[2] for name in rig.names(bookie_id) if name.count("/") > 2}
         for ledger_id in ledgers.keys() & set(map(layout.ledger_of_folder, folders)):
-            fragments = ledgers[ledger_id].fragments
-            if all(bookie_id != m.bookie_id for f in fragments for m in f.ensemble):
+            ledger = ledgers[ledger_id]
+            named = {member.bookie_id for f in ledger.fragments for member in f.ensemble}
+            free = set(able) - named - {member.bookie_id for member in ledger.left}
+            if bookie_id not in named and not free <= {bookie_id}:
                 found.append((ledger_id, bookie_id))
     return found
 
