@@ -332,4 +332,11 @@ MUTANTS = (
         "reverse=True)\n",
         (f"{TAKING}::test_it_reads_no_more_behind_many_others_than_behind_few",),
     ),
+    Mutant(
+        "markers are pruned where nobody is any more",
+        MACHINE,
+        "        members = dict.fromkeys((*ensemble, *self.ledger.last_fragment.ensemble))\n",
+        "        members = dict.fromkeys(ensemble)\n",
+        (f"{REOPENING}::test_nothing_is_pruned_where_nobody_is_any_more",),
+    ),
 )

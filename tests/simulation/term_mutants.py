@@ -5,10 +5,10 @@ from dataclasses import replace
 from bkspark.bookie.contract import BookieAddress
 from bkspark.bookie.uri import open_bookie
 from bkspark.format import layout
-from bkspark.ledger.recovery import journal_tail, opener
+from bkspark.ledger.recovery import opener
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.reopening_steps import Open, Prune
-from tests.simulation.mutants import LOSSES, NO_METADATA_CHECK, Change, always
+from tests.simulation.mutants import LOSSES, NO_METADATA_CHECK, Change
 
 
 def fence_first(address: BookieAddress, ledger_id: int, prune: Prune) -> None:
@@ -34,7 +34,6 @@ MUTANTS: dict[str, tuple[tuple[Change, ...], int]] = {
         LOSSES["post-check and metadata check skipped"],
         10,
     ),
-    "a record of any term counts": (((journal_tail, "counts", always),), 10),
     "a fence is pruned before the permission, metadata check skipped": (
         ((opener, "_prune", fence_first), *NO_METADATA_CHECK),
         190,

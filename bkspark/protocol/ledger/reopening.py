@@ -78,7 +78,8 @@ class Reopening:
     def begun(self, unfit: Collection[Member]) -> "Step":
         """Ask all members but those that are ``unfit``."""
         ensemble = self.plan.ensemble
-        names = [member.bookie_id for member in ensemble if member in unfit]
+        members = dict.fromkeys((*ensemble, *self.ledger.last_fragment.ensemble))
+        names = [member.bookie_id for member in members if member in unfit]
         problems = tuple((name, f"bookie {name} gave no sure answer") for name in names)
         turn = [index for index, member in enumerate(ensemble) if member not in unfit]
         return replace(self, problems=problems)._take(turn, ())

@@ -14,8 +14,11 @@ from bkspark.protocol.ledger.metadata import (
     LedgerState,
 )
 from bkspark.protocol.ledger.ownership import owners
-from bkspark.protocol.ledger.reopening_steps import Open
+from bkspark.protocol.ledger.recovery_evidence import Decision, Term
+from bkspark.protocol.ledger.reopening import Reopening
+from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
 from bkspark.protocol.ledger.standing import Standing
+from tests.protocol.recovery_scene import record_of
 
 from .test_ledger import CLOSED, ensemble, fragment, ledger
 
@@ -134,6 +137,22 @@ def test_a_record_that_says_whose_entries_count_is_of_a_version_of_its_own() -> 
     assert ledger_metadata._version_of(second) == 5
     bounded = replace(second, fragments=(replace(fragments[0], owner=0),))
     assert ledger_metadata._version_of(bounded) == 2
+
+
+def test_nothing_is_pruned_where_nobody_is_any_more() -> None:
+    """Also where another has the place of who was initialised anew, since what is kept is there."""
+    recovered, gone = taken(FIRST), ABC[2]
+    term = Term(recovered, ABC[:2], 1, "w2")
+    record = record_of(recovered.quorum, 0, 0)
+    reopening = Reopening.of(term, Decision(-1, (record,), 0, record), kept_by=ABD)
+    state, asked = reopening.begun({gone})
+    assert [take.member for take in asked if isinstance(take, Take)] == list(ABD)
+    for kind in (Take, LookAgain):
+        for index, member in enumerate(ABD):
+            state, asked = state.receive(Took(kind(index, member)))
+    opened = state.plan.applied_to(recovered)
+    _, prunes = state.receive(Opened(opened))
+    assert [prune.member for prune in prunes if isinstance(prune, Prune)] == list(ABC[:2])
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=6))
