@@ -385,4 +385,4 @@ def test_a_record_names_every_page_that_was_made_and_is_still_of_use(gone: int) 
     found += [one for one in log.stretches if not isinstance(one, Page)]
     assert len(found) == 200
     dropped = [one for page in log.every_page() for one in shelf.contents(page).ids]
-    assert len(dropped) + len(log.dropped) == gone
+    assert len(dropped) + len(log.dropped.ids) == gone
