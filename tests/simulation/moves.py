@@ -75,7 +75,8 @@ def require_repair(
     """One place changes hands, and who gets it has what anybody has of it (I2).
 
     Of that fragment: in others he may have been slow. Unless he has lost it since, or gets it back
-    that he had before: then all is as it was.
+    that he had before: then all is as it was. Who follows one that has lost all may lack what no
+    bookie gave just then, as it is no worse so; but not everything.
     """
     after = ledger.metadata
     if (before.last_entry_id, before.length_bytes) != (after.last_entry_id, after.length_bytes):
@@ -95,7 +96,10 @@ def require_repair(
     if (first, new) in ledger.replaced:
         return
     member = (new.bookie_id, new.incarnation)
+    missing: list[Copy] = []
+    has_any = False
     for copy, members in _placed(ledger, first):
+        has_any = has_any or (member in members and (copy, *member) in ledger.copies)
         is_cut = member in lost or (copy, *member) in ledger.cut
         others = [one for one in members if one != member]
         is_anywhere = any((copy, *one) in ledger.copies for one in others)
@@ -105,7 +109,10 @@ def require_repair(
             and not is_cut
             and (copy, *member) not in ledger.copies
         ):
-            raise Violation(f"{new.bookie_id} gets a place without {copy} (I2)")
+            missing.append(copy)
+    is_no_worse = has_any and (old.bookie_id, old.incarnation) in lost
+    if missing and not is_no_worse:
+        raise Violation(f"{new.bookie_id} gets a place without {missing[0]} (I2)")
 
 
 def require_whole(ledger: Ledger, places: Mapping[str, Place], digester: Digester) -> None:
