@@ -22,7 +22,7 @@ def test_tasks_free_what_threads_would(spark, place):
     planned = admin.collect(place.uri, dry_run=True)
     report = admin.collect(place.uri, spark=spark)
     assert (report.plan, report.left) == (planned.plan, [])
-    assert report.done == {key: planned.plan[key] for key in ("ledgers", "files", "bytes")}
+    assert report.done == {key: planned.plan[key] for key in ("ledgers", "files", "bytes", "pages")}
     assert report.done["ledgers"] == 1
     assert admin.collect(place.uri).plan["ledgers"] == 0
     assert admin.audit(place.uri).left == []
