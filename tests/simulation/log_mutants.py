@@ -90,7 +90,7 @@ def roll_without_close(self: Any, old: Segment, following: Any) -> None:
     """It goes on in the next ledger, and nobody has closed the one before."""
     old.handle.release()
     end = old.first_offset + old.handle.last_add_confirmed + 1
-    begun = self._tail.segment(self._settings, following.seen, following.begun, end)
+    begun = self._tail.segment(following.seen, following.begun, end)
     with self._lock:
         self._segment = begun
 

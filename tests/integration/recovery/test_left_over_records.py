@@ -11,7 +11,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import LedgerFencedError, NotEnoughBookiesError
 from bkspark.format import layout
-from bkspark.ledger.recovery.fencing import LookUp
+from bkspark.ledger.recovery.fencing import FenceAndRead, LookUp
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, keep_owned
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.ledger.recovery_steps import Shown
@@ -20,6 +20,15 @@ from tests.integration.recovery.successor import Successor
 from tests.integration.rig import Rig
 
 ALL = (0, 1, 2)
+
+
+@pytest.fixture(autouse=True)
+def all_journals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recoveries look into journals of earlier terms too: it is the owner's term that decides.
+
+    That they need not is shown elsewhere (``test_taking_over``).
+    """
+    monkeypatch.setattr(FenceAndRead, "_matters", lambda *_: True)
 
 
 @pytest.fixture
