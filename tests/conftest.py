@@ -1,6 +1,7 @@
 """For all tests: what they start, starts quickly; some folders are for CI alone."""
 
 import os
+import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,9 +35,13 @@ def _quick_starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _forgetful() -> None:
-    """No test knows what another one has met."""
+def _forgetful(request: pytest.FixtureRequest) -> None:
+    """No test knows what another one has met, or is red one day and green the next by chance.
+
+    Who wants more chances than one draws them in the test: the simulations live from that.
+    """
     environment.THE_REAL_ONE.forget()
+    random.seed(request.node.nodeid)
 
 
 @pytest.hookimpl(tryfirst=True)  # before what is not asked for is left out

@@ -11,7 +11,6 @@ ANEW = "tests/integration/bookies/test_reinitialised_bookies.py"
 S3_CLUSTER = "tests/conformance/test_s3_cluster.py"
 REMOVED = "tests/integration/bookies/test_removed_bookies.py"
 BUGS = "tests/integration/upkeep/test_bugs_of_repairs.py"
-SPARES = "tests/integration/recovery/test_recovery_spares.py"
 
 MUTANTS = (
     Mutant(
@@ -101,7 +100,7 @@ MUTANTS = (
         "cluster/ensembles.py",
         "    pool = _Pool(cluster, among=[c for c in found if c.member not in lost], last=full)",
         "    pool = _Pool(cluster, among=[c for c in found if c.member not in lost])",
-        (f"{SPARES}::test_one_whose_disk_is_full_stands_in_where_there_is_no_other[6]",),
+        (f"{CLOSED}::test_in_a_recovery_one_that_is_full_stands_in_only_where_there_is_no_other",),
     ),
     Mutant(
         "what is reserved for root counts as used",

@@ -202,3 +202,17 @@ def test_what_was_seen_with_other_marks_or_of_another_disk_is_not_noted(full_rig
         cluster.registrations.update("bookie-1", lambda _before: anew)
         note_fullness(cluster.registrations, status)
     assert not is_noted_as_full(full_rig, "bookie-1")
+
+
+def test_in_a_recovery_one_that_is_full_stands_in_only_where_there_is_no_other(
+    make_rig: Callable[..., Rig],
+) -> None:
+    rig = make_rig(kind="memory", metadata="memory", bookie_count=6)
+    full, *others, gone_too, gone = sorted(rig.urls)
+    with Cluster(rig.uri) as cluster:
+        cluster.registrations.update(full, lambda record: replace(record, is_full=True))
+        for _ in range(20):  # whom chance chooses
+            found = ensembles.stand_ins(cluster, 3, exclude=[gone, gone_too], near=[])
+            assert {address.bookie_id for address in found} == set(others)
+        found = ensembles.stand_ins(cluster, 4, exclude=[gone, gone_too], near=[])
+        assert {address.bookie_id for address in found} == {full, *others}
