@@ -33,6 +33,7 @@ from bkspark.ledger.deleting import make_tombstone
 from bkspark.log.schema import schema_after
 from bkspark.log.tail_closing import TRIES_MAX, duel, with_closed_tail
 from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.standing import FIRST, Standing
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 
@@ -47,11 +48,15 @@ class OpenTail:
         log: the record that has it on its list, all before it closed: ``end_offset`` is the offset
             of the ledger's entry 0, ``transactions`` are all that were committed before.
         begun: the journals of its members; none of an adopted ledger.
+        standing: where it stands, if others have written to it before.
+        unjoined: ids of bookies that its writer must not ask to join (R19).
     """
 
     ledger: Versioned[LedgerMetadata]
     log: Versioned[LogRecord]
     begun: Begun = field(default_factory=Begun, compare=False)
+    standing: Standing = FIRST
+    unjoined: frozenset[str] = frozenset()
 
     @property
     def first_offset(self) -> int:
@@ -227,8 +232,14 @@ def create_log_ledger(
     password: Password,
     schema: bytes | None = None,
     operation: str = WRITER,
+    *,
+    goes_on: bool = False,
 ) -> CreatedLedger:
-    """A new OPEN ledger with the log's settings, which is on no list yet; the caller writes it."""
+    """A new OPEN ledger with the log's settings, which is on no list yet; the caller writes it.
+
+    Args:
+        goes_on: whether others may go on in it in later terms.
+    """
     return create_ledger(
         cluster,
         quorum=log.quorum,
@@ -237,6 +248,7 @@ def create_log_ledger(
         custom_metadata=of_log(log.name, operation),
         digester=make_digester(log.digest, password),
         guarantees_write_quorum=log.guarantees_write_quorum,
+        goes_on=goes_on,
     )
 
 

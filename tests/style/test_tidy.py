@@ -47,7 +47,7 @@ STAMPS = {
     *("cluster/admission.py", "cluster/cluster.py", "ledger/creating.py"),
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
     *("log/cursors.py", "log/log_handle.py", "log/compaction.py"),
-    *("log/own_tail.py", "log/opening.py", "log/tail_closing.py"),
+    *("log/own_tail.py", "log/opening.py", "log/tail_closing.py", "log/continuing.py"),
 }
 """Write down when something was done, for people to read."""
 

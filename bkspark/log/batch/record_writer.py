@@ -7,7 +7,7 @@ check, then the ack. A DataFrame write is one such record, a streaming sink writ
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -82,6 +82,7 @@ class RecordWriter:
         ensemble: where the members of its last fragment are.
         standing: where the ledger stood when it was taken up; None if nothing was written to it.
         begun: the journals of its members; none of a ledger that another process has made.
+        unjoined: ids of bookies that must not be asked to join (R19).
 
     Raises:
         LedgerFencedError: somebody has taken the ledger over.
@@ -98,6 +99,7 @@ class RecordWriter:
         token: str,
         standing: Standing | None = None,
         begun: Begun | None = None,
+        unjoined: Collection[str] = (),
     ) -> None:
         if not seen.value.is_writable_by(term=term, token=token):
             raise seen.value.fenced(term, hint=_IS_NOT_VISIBLE)
@@ -106,7 +108,10 @@ class RecordWriter:
         self.transactions: dict[str, int] = dict(begin.transactions)
         self.record_count = begin.record_count
         self._machine = LedgerWriter(
-            seen.value, last_add_confirmed=begin.last_entry_id, length_bytes=begin.length_bytes
+            seen.value,
+            last_add_confirmed=begin.last_entry_id,
+            length_bytes=begin.length_bytes,
+            unjoined=unjoined,
         )
         self._cluster = cluster
         self._digester = digester

@@ -1,0 +1,93 @@
+"""Going on in the ledger at a log's end, behind whoever wrote to it before.
+
+Where that ledger goes on in later terms nothing new is made and the list stays as it is: the writer
+is fenced by a term, what it left undecided is recovered, and the ledger is OPEN again for the next
+one (``ledger.recovery.taking_over``). So a log whose writers take turns does not get a ledger from
+each of them.
+
+Rule 1. Everything that can be refused is refused before anybody is fenced, and a query's run is
+registered before: an older run fences nobody.
+
+Rule 2. The list is read again behind the takeover. Only a ledger that is alone at the log's end by
+then is written to: who had opened the log, rolled it, overwritten or deleted it in between has
+fenced us, or will. What is left of the takeover then is an OPEN ledger without a writer, as one is
+whose writer died.
+"""
+
+from bkspark import environment
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import Versioned
+from bkspark.errors import (
+    LedgerClosedError,
+    MetadataVersionError,
+    NoSuchLedgerError,
+    OutcomeUnknownError,
+)
+from bkspark.ledger.recovery.taking_over import take_over
+from bkspark.log.opening import OpenTail
+from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.stream_run import StreamRun
+
+
+def continue_tail(
+    cluster: Cluster, log_name: str, password: Password, run: StreamRun | None = None
+) -> OpenTail | None:
+    """Become the one writer of the ledger at the log's end, in its next term.
+
+    None if there is none that goes on, or if anything comes in between: whoever wants to write
+    opens the log then (``opening``).
+
+    Args:
+        run: of the streaming query that will write.
+
+    Raises:
+        LedgerFencedError: a newer run of the query has taken over; nobody was fenced.
+        NotEnoughBookiesError: the tail cannot be recovered, or there is no place for a fragment.
+        NoSuchLedgerError: there is no such log.
+        UnauthorizedError: the password is missing or wrong; nobody was fenced.
+        OutcomeUnknownError: others took over again and again, or whether this did is not known.
+    """
+    seen = cluster.log(log_name)
+    ledger_id = _going_on(cluster, seen.value)
+    if ledger_id is None:
+        return None
+    make_digester(seen.value.digest, password)
+    if run is not None and not _is_registered(cluster, seen, run):
+        return None
+    try:
+        taken = take_over(cluster, ledger_id, password)
+    except (LedgerClosedError, NoSuchLedgerError):  # by whoever opened the log in between
+        return None
+    try:
+        newest = cluster.log(log_name)
+    except BaseException:
+        taken.begun.close()
+        raise
+    if newest.value.tail != (ledger_id,):
+        taken.begun.close()
+        return None
+    return OpenTail(taken.seen, newest, taken.begun, taken.standing, taken.unjoined)
+
+
+def _going_on(cluster: Cluster, log: LogRecord) -> int | None:
+    """The one ledger at the log's open end, if it goes on in later terms."""
+    if len(log.tail) != 1 or log.is_sealed:
+        return None
+    try:
+        ledger = cluster.ledger(log.tail[0]).value
+    except NoSuchLedgerError:
+        return None
+    return ledger.ledger_id if ledger.goes_on else None
+
+
+def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:
+    """Make ``run`` the query's current one, unless it is; False if somebody changed the log."""
+    after = log.value.with_stream(run)
+    if after == log.value:
+        return True
+    try:
+        cluster.logs.replace(log.value.name, after.stamped(environment.now_ms()), log)
+    except (MetadataVersionError, OutcomeUnknownError):
+        return False
+    return True

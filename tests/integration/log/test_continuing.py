@@ -1,0 +1,100 @@
+"""A log's tail that is gone on with in its next term, by whoever writes next."""
+
+import pytest
+
+from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password, make_digester
+from bkspark.errors import InvalidTermError, LedgerFencedError, NoSuchLedgerError
+from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.log import continuing
+from bkspark.log.continuing import continue_tail
+from bkspark.log.opening import OpenTail, create_log_ledger, open_tail
+from bkspark.log.tail_closing import close_tail
+from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.log.stream_run import StreamRun
+from tests.integration.log_scenes import NAME
+
+NOBODY = Password()
+
+
+def begun(keeper: BookKeeper, *, goes_on: bool = True) -> OpenTail:
+    """A log whose tail has its first writer."""
+    cluster = keeper._cluster
+    log = keeper.create_log(NAME).record
+    made = create_log_ledger(cluster, log, NOBODY, goes_on=goes_on)
+    listed = cluster.logs.update(NAME, lambda record: (record or log).with_tail(made.seen.value))
+    return OpenTail(made.seen, listed, made.begun)
+
+
+def continued(cluster: Cluster, run: StreamRun | None = None) -> OpenTail:
+    found = continue_tail(cluster, NAME, NOBODY, run)
+    assert found is not None
+    return found
+
+
+def writing(cluster: Cluster, tail: OpenTail) -> WriteHandle:
+    return WriteHandle(
+        cluster,
+        tail.ledger,
+        make_digester(tail.ledger.value.settings.digest, NOBODY),
+        begun=tail.begun,
+        standing=tail.standing,
+        unjoined=tail.unjoined,
+    )
+
+
+def test_the_next_writer_goes_on_behind_what_was_acknowledged(keeper: BookKeeper) -> None:
+    cluster, tail = keeper._cluster, begun(keeper)
+    first = writing(cluster, tail)
+    first.append_many([b"a", b"b"])
+    found = continued(cluster)
+    assert (found.log.value.tail, found.standing.last_entry_id) == (tail.log.value.tail, 1)
+    with pytest.raises(InvalidTermError):
+        first.append(b"late")
+    with writing(cluster, found) as second:
+        assert second.append(b"c") == 2
+    closed = close_tail(cluster, NAME, NOBODY).value
+    assert closed.end_offset == 3
+
+
+def test_a_tail_with_one_writer_is_not_gone_on_with(keeper: BookKeeper) -> None:
+    tail = begun(keeper, goes_on=False)
+    assert continue_tail(keeper._cluster, NAME, NOBODY) is None
+    assert keeper._cluster.ledger(tail.ledger.value.ledger_id).value == tail.ledger.value
+
+
+def test_neither_is_one_that_somebody_has_closed(keeper: BookKeeper) -> None:
+    begun(keeper)
+    close_tail(keeper._cluster, NAME, NOBODY)
+    assert continue_tail(keeper._cluster, NAME, NOBODY) is None
+    with pytest.raises(NoSuchLedgerError):
+        continue_tail(keeper._cluster, "another", NOBODY)
+
+
+def test_an_older_run_fences_nobody(keeper: BookKeeper) -> None:
+    cluster, (old, new) = keeper._cluster, (StreamRun("q", "r1"), StreamRun("q", "r2"))
+    begun(keeper)
+    continued(cluster, old)
+    found = continued(cluster, new)
+    with pytest.raises(LedgerFencedError, match="newer run"):
+        continue_tail(cluster, NAME, NOBODY, old)
+    assert cluster.ledgers.is_current(str(found.ledger.value.ledger_id), found.ledger)
+
+
+def test_who_opens_the_log_in_between_has_it(
+    keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was rolled on, or opened anew, between the takeover and the second look at the list."""
+    cluster, real = keeper._cluster, continuing.take_over
+    tail = begun(keeper)
+
+    def overtaken(*args: object) -> object:
+        taken = real(*args)  # type: ignore[arg-type]
+        open_tail(cluster, NAME, NOBODY)
+        return taken
+
+    monkeypatch.setattr(continuing, "take_over", overtaken)
+    assert continue_tail(cluster, NAME, NOBODY) is None
+    ledger = cluster.ledger(tail.ledger.value.ledger_id).value
+    assert ledger.state is LedgerState.CLOSED
