@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from bkspark import verbs
 from bkspark.cli.output import note
-from bkspark.protocol.ledger.balancing import THRESHOLD
+from bkspark.protocol.upkeep.balancing import THRESHOLD
 from bkspark.spark.job import NO_LEASE, PASSWORD, RATE, parser_of, run_job
 
 

@@ -8,8 +8,8 @@ from bkspark.cluster.admission import require_apart
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
+from bkspark.protocol.bookies.placement import Candidate, shared_domains
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.placement import Candidate, shared_domains
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 
 

@@ -17,7 +17,7 @@ from bkspark.cli.session import COMMON, AcceptStorageRiskOption, note_unreadable
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.protocol.ledger.placement import shared_domains
+from bkspark.protocol.bookies.placement import shared_domains
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 
 _BOOKIE_COLUMNS = (

@@ -21,7 +21,7 @@ from bkspark.cli.maintenance import (
 from bkspark.cli.output import Column, note, plural, print_table, progress_bar
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, require_consent, session_of
-from bkspark.protocol.ledger.balancing import THRESHOLD
+from bkspark.protocol.upkeep.balancing import THRESHOLD
 
 _SHOWN_MAX = 5
 _MOVED = (

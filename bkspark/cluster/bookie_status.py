@@ -1,7 +1,7 @@
 """What a look at a bookie has found, and what of it is noted in the bookie's record.
 
 A bookie whose disk has passed its upper mark gets no new ledgers before it is below the lower one
-(``protocol.ledger.fullness``). Which of the two was passed last is kept in the record, by whoever
+(``protocol.bookies.fullness``). Which of the two was passed last is kept in the record, by whoever
 looks for bookies to write to and sees it change; nobody waits for that, or fails by it. A recovery
 that looks at records alone takes such a bookie where there is no other.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from bkspark.cluster.records import Records
 from bkspark.errors import BookKeeperError
 from bkspark.format.cluster import BookieRecord
-from bkspark.protocol.ledger import fullness
+from bkspark.protocol.bookies import fullness
 from bkspark.protocol.ledger.metadata import Member
 
 logger = logging.getLogger(__name__)

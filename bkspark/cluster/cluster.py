@@ -26,9 +26,9 @@ from bkspark.format import layout, ledger_metadata
 from bkspark.format.cluster import BookieRecord, ClusterRecord
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore
+from bkspark.protocol.bookies.placement import Candidate
+from bkspark.protocol.bookies.quarantine import Quarantine
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.placement import Candidate
-from bkspark.protocol.ledger.quarantine import Quarantine
 from bkspark.protocol.log.record import LogRecord
 from bkspark.storage.shown import shown_url
 

@@ -20,9 +20,9 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, enlist
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger import placement
+from bkspark.protocol.bookies import placement
+from bkspark.protocol.bookies.placement import Candidate
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, Member
-from bkspark.protocol.ledger.placement import Candidate
 from bkspark.protocol.ledger.quorum import Quorum
 
 logger = logging.getLogger(__name__)

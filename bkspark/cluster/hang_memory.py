@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from bkspark import environment
-from bkspark.protocol.ledger.quarantine import Quarantine
+from bkspark.protocol.bookies.quarantine import Quarantine
 
 T = TypeVar("T")
 

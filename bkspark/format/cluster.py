@@ -11,7 +11,7 @@ from typing import Any
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
 from bkspark.format.strict_json import Fields
-from bkspark.protocol.ledger.fullness import USUAL_MARKS, Marks
+from bkspark.protocol.bookies.fullness import USUAL_MARKS, Marks
 
 CLUSTER_KIND = "cluster"
 BOOKIE_KIND = "bookie"

@@ -9,7 +9,7 @@ from typing import Any
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
 from bkspark.format.strict_json import Fields
-from bkspark.protocol.ledger.idleness import Sighting
+from bkspark.protocol.upkeep.idleness import Sighting
 
 KIND = "open"
 

@@ -11,7 +11,7 @@ from bkspark.admin.maintenance import Progress, Report, Tell
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.protocol.ledger.balancing import THRESHOLD
+from bkspark.protocol.upkeep.balancing import THRESHOLD
 from bkspark.verbs.running import rate_of, runner_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ BUGS = "tests/integration/upkeep/test_bugs_of_repairs.py"
 MUTANTS = (
     Mutant(
         "a full disk is open again as soon as it is below its upper mark",
-        "protocol/ledger/fullness.py",
+        "protocol/bookies/fullness.py",
         "    mark = marks.low_permille if was_full else marks.high_permille",
         "    mark = marks.high_permille",
         (
@@ -26,7 +26,7 @@ MUTANTS = (
     ),
     Mutant(
         "a disk of unknown size is not full",
-        "protocol/ledger/fullness.py",
+        "protocol/bookies/fullness.py",
         "        return was_full\n",
         "        return False\n",
         (
@@ -36,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "a disk at its upper mark is full",
-        "protocol/ledger/fullness.py",
+        "protocol/bookies/fullness.py",
         "    return used >= limit if was_full else used > limit",
         "    return used >= limit",
         (
@@ -46,7 +46,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lower mark may lie above the upper one",
-        "protocol/ledger/fullness.py",
+        "protocol/bookies/fullness.py",
         "        if not 0 < self.low_permille <= self.high_permille <= _WHOLE:",
         "        if not (0 < self.low_permille and self.high_permille <= _WHOLE):",
         (

@@ -42,21 +42,21 @@ MUTANTS = (
     ),
     Mutant(
         "a member leaves that a fragment names",
-        "protocol/ledger/leaving.py",
+        "protocol/upkeep/leaving.py",
         " and member not in members_of(ledger)",
         "",
         (f"{LEAVING}::test_who_has_a_place_in_any_fragment_does_not_leave",),
     ),
     Mutant(
         "an open ledger is left",
-        "protocol/ledger/leaving.py",
+        "protocol/upkeep/leaving.py",
         "ledger.state is LedgerState.CLOSED and member not in",
         "member not in",
         (f"{LEAVING}::test_only_closed_ledgers_are_left",),
     ),
     Mutant(
         "who left is forgotten when the next one leaves",
-        "protocol/ledger/leaving.py",
+        "protocol/upkeep/leaving.py",
         "left=ledger.left.union(members)",
         "left=frozenset(members)",
         (f"{LEAVING}::test_who_has_left_gets_no_place_and_is_never_forgotten",),
@@ -70,7 +70,7 @@ MUTANTS = (
     ),
     Mutant(
         "a repair chooses a bookie that has left the ledger",
-        "protocol/ledger/leaving.py",
+        "protocol/upkeep/leaving.py",
         "for member in registered if member in ledger.left}",
         "for member in registered if member not in registered}",
         (
@@ -111,14 +111,14 @@ MUTANTS = (
     ),
     Mutant(
         "the last bookie that is free for a place leaves",
-        "protocol/ledger/leaving.py",
+        "protocol/upkeep/leaving.py",
         " and (member not in others or len(others) > 1):\n",
         ":\n",
         (f"{LEAVING}::test_the_last_that_is_free_does_not_leave", LAST),
     ),
     Mutant(
         "who may not have a place keeps what it has",
-        "protocol/ledger/leaving.py",
+        "protocol/upkeep/leaving.py",
         " and (member not in others or len(others) > 1):\n",
         " and len(others) > 1:\n",
         (f"{LEAVING}::test_the_last_that_is_free_does_not_leave",),
@@ -132,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "an entry log goes that a member may know of which is silent",
-        "protocol/ledger/leaving.py",
+        "protocol/upkeep/leaving.py",
         "    if not known or any(names is None for names in known):\n",
         "    if not known:\n",
         (f"{LEAVING}::test_nothing_is_unnamed_unless_every_member_has_told_all_it_knows", KNOWS),

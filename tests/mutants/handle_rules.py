@@ -322,7 +322,7 @@ MUTANTS = (
     ),
     Mutant(
         "bookies that keep failing are chosen like others",
-        "protocol/ledger/placement.py",
+        "protocol/bookies/placement.py",
         "pool = [c for c in open_ if c.member.bookie_id not in last] or open_",
         "pool = open_",
         (
@@ -332,14 +332,14 @@ MUTANTS = (
     ),
     Mutant(
         "a quarantine never ends",
-        "protocol/ledger/quarantine.py",
+        "protocol/bookies/quarantine.py",
         "            and now - times[-1] < QUARANTINE_SECONDS\n",
         "",
         (f"{QUARANTINE}::test_it_ends_and_the_next_failure_alone_does_not_renew_it",),
     ),
     Mutant(
         "failures far apart count together",
-        "protocol/ledger/quarantine.py",
+        "protocol/bookies/quarantine.py",
         "            and times[-1] - times[0] <= WINDOW_SECONDS\n",
         "",
         (f"{QUARANTINE}::test_failures_far_apart_are_none",),

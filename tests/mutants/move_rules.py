@@ -2,12 +2,12 @@
 
 from .mutant import Mutant
 
-DRAINING = "protocol/ledger/draining.py"
+DRAINING = "protocol/upkeep/draining.py"
 PLAN = "admin/draining/plan.py"
 RUN = "admin/draining/run.py"
 FILL = "admin/repairing/fill.py"
 PURE = "tests/unit/protocol/test_draining.py"
-BALANCING = "protocol/ledger/balancing.py"
+BALANCING = "protocol/upkeep/balancing.py"
 EVEN = "tests/unit/protocol/test_balancing.py"
 EVENED = "tests/integration/upkeep/test_rebalance.py"
 CHANCE = f"{EVEN}::test_it_gets_better_keeps_all_promises_and_another_plan_has_nothing_to_do"

@@ -168,28 +168,28 @@ MUTANTS = (
     # --- placement -------------------------------------------------------------------------------
     Mutant(
         "domains do not matter",
-        "protocol/ledger/placement.py",
+        "protocol/bookies/placement.py",
         "if used[c.domain] == least]",
         "]",
         (f"{PLACEMENT}::test_no_domain_is_used_twice_before_all_are_used_once",),
     ),
     Mutant(
         "members of a domain stand where chance puts them",
-        "protocol/ledger/placement.py",
+        "protocol/bookies/placement.py",
         "return chosen if near else _spaced_out(chosen)",
         "return chosen",
         (f"{PLACEMENT}::test_three_domains_of_two_give_every_write_set_all_three",),
     ),
     Mutant(
         "excluded bookies are chosen",
-        "protocol/ledger/placement.py",
+        "protocol/bookies/placement.py",
         "for candidate in near} | set(exclude)",
         "for candidate in near}",
         (f"{PLACEMENT}::test_the_chosen_are_distinct_and_usable",),
     ),
     Mutant(
         "an empty bookie is flooded",
-        "protocol/ledger/placement.py",
+        "protocol/bookies/placement.py",
         "min(c.free_bytes or median, median * WEIGHT_MULTIPLE_MAX)",
         "(c.free_bytes or median)",
         (f"{PLACEMENT}::test_an_empty_bookie_is_not_flooded",),

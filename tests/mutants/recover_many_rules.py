@@ -22,21 +22,21 @@ MUTANTS = (
     ),
     Mutant(
         "what was written meanwhile is no sign of life",
-        "protocol/ledger/idleness.py",
+        "protocol/upkeep/idleness.py",
         "        return now\n    return replace(",
         "        return before\n    return replace(",
         (AT_WORK, CHANGE),
     ),
     Mutant(
         "who took over meanwhile is taken for who was there",
-        "protocol/ledger/idleness.py",
+        "protocol/upkeep/idleness.py",
         "before.writer != now.writer or ",
         "",
         (CHANGE,),
     ),
     Mutant(
         "a bookie that does not answer is a sign of life",
-        "protocol/ledger/idleness.py",
+        "protocol/upkeep/idleness.py",
         "now.sizes.get(who, size) != size",
         "now.sizes.get(who) != size",
         (

@@ -3,7 +3,7 @@
 from .mutant import Mutant
 
 FOLDER = "admin/repairing"
-PURE = "protocol/ledger/repairing.py"
+PURE = "protocol/upkeep/repairing.py"
 REPAIR = "tests/integration/upkeep/test_repair.py"
 RATES = (
     "tests/integration/upkeep/test_rates.py"

@@ -28,8 +28,8 @@ from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
-from bkspark.protocol.ledger.repairing import Need, Place, Standing, Way
 from bkspark.protocol.log.batch import AttemptReport
+from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way
 from tests.simulation.environment import run_all
 from tests.simulation.scheduler import Task, Violation
 from tests.simulation.writers import DELAYS, Writers, digester

@@ -12,9 +12,9 @@ from bkspark.admin.maintenance import Report
 from bkspark.admin.repairing.fill import Filled, _Work
 from bkspark.admin.repairing.repair import Repair
 from bkspark.cluster.records import Records
-from bkspark.protocol.ledger import draining, repairing
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.repairing import Need, Place
+from bkspark.protocol.upkeep import draining, repairing
+from bkspark.protocol.upkeep.repairing import Need, Place
 from tests.simulation.many import run_many
 from tests.simulation.schedule import run_schedule
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.protocol.ledger import deletion, leaving, metadata, repairing
+from bkspark.protocol.ledger import deletion, metadata
 from bkspark.protocol.ledger.metadata import (
     LEGAL_MOVES,
     Fragment,
@@ -13,7 +13,8 @@ from bkspark.protocol.ledger.metadata import (
     Member,
 )
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.repairing import Place
+from bkspark.protocol.upkeep import leaving, repairing
+from bkspark.protocol.upkeep.repairing import Place
 from tests.simulation.__main__ import main
 from tests.simulation.states.search import Search
 from tests.simulation.states.upkeep import Order, Scope, UpkeepSteps, search

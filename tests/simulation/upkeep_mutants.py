@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from bkspark.admin.collecting import letting_go, unwanted
-from bkspark.protocol.ledger import deletion, leaving
+from bkspark.protocol.ledger import deletion
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.upkeep import leaving
 
 from .mutants import Change, nothing
 

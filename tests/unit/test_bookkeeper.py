@@ -23,7 +23,7 @@ from bkspark.errors import (
 from bkspark.log.batch.plan import prepare as prepare_batch
 from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.log.streams.plan import prepare as prepare_stream
-from bkspark.protocol.ledger.placement import choose
+from bkspark.protocol.bookies.placement import choose
 
 
 @pytest.fixture

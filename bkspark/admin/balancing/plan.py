@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from bkspark.admin.maintenance import Facts
 from bkspark.admin.repairing.plan import RepairPlan, Step
-from bkspark.protocol.ledger.balancing import Load, Move, farthest
 from bkspark.protocol.ledger.metadata import Member
-from bkspark.protocol.ledger.repairing import Need, Standing, Way
+from bkspark.protocol.upkeep.balancing import Load, Move, farthest
+from bkspark.protocol.upkeep.repairing import Need, Standing, Way
 
 BY_DISK = "bytes of ledgers per byte of disk"
 BY_BYTES = "bytes of ledgers"

@@ -24,8 +24,8 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import UnauthorizedError
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger.balancing import THRESHOLD, Load, Movable, Move, moves_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.upkeep.balancing import THRESHOLD, Load, Movable, Move, moves_of
 
 logger = logging.getLogger(__name__)
 

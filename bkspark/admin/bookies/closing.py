@@ -15,7 +15,7 @@ from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
 from bkspark.format.cluster import BookieRecord
-from bkspark.protocol.ledger.fullness import Marks
+from bkspark.protocol.bookies.fullness import Marks
 
 
 def set_read_only(

@@ -76,7 +76,7 @@ def give_up(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
     """Take a bookie out though ledgers name it and it answers; what was in the way.
 
     It is declared lost first: no recovery may wait for one that can be declared lost no more. The
-    caller has seen that others have what it has (``protocol.ledger.draining``, rule 3).
+    caller has seen that others have what it has (``protocol.upkeep.draining``, rule 3).
 
     Raises:
         InvalidRequestError: there is no such bookie.

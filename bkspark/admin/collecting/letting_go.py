@@ -1,7 +1,7 @@
 """Freeing what is unwanted of ledgers that stay.
 
 A copy on a bookie that the ledger has left goes behind a compare-and-set on the ledger's record
-(``protocol.ledger.leaving``, rule 2), which is read and looked at anew for that. A bookie on which
+(``protocol.upkeep.leaving``, rule 2), which is read and looked at anew for that. A bookie on which
 there is more of it, or less, than when the plan was made is left alone: somebody may be copying
 there, and would have to begin again. That is manners; a repair that is overtaken all the same loses
 nothing but time.
@@ -19,8 +19,8 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError, MetadataVersionError
 from bkspark.ledger.recovery.running import Instruction, Runner
 from bkspark.protocol.ledger.deletion import members_of
-from bkspark.protocol.ledger.leaving import leavers, left_by
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.upkeep.leaving import leavers, left_by
 
 GIVEN_BACK = "a bookie that has a place is gone, or going: who had it before may get it back"
 IN_USE = "it changes there: somebody may be making copies"

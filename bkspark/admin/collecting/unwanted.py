@@ -1,6 +1,6 @@
 """What may go of ledgers that stay: copies that they have left, and entry logs that none names.
 
-Which that is, and why, is said in ``protocol.ledger.leaving``. Here it is found: listings nominate,
+Which that is, and why, is said in ``protocol.upkeep.leaving``. Here it is found: listings nominate,
 records decide.
 """
 
@@ -25,8 +25,8 @@ from bkspark.format.damage_record import Mark
 from bkspark.format.digest import for_showing
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.deletion import members_of
-from bkspark.protocol.ledger.leaving import leavers, unnamed
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.upkeep.leaving import leavers, unnamed
 
 
 @dataclass(frozen=True, slots=True)

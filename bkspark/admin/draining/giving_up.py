@@ -14,9 +14,9 @@ from bkspark.admin.draining.plan import Known
 from bkspark.admin.maintenance import Left
 from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger import draining
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, Member
-from bkspark.protocol.ledger.repairing import Standing
+from bkspark.protocol.upkeep import draining
+from bkspark.protocol.upkeep.repairing import Standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.format import layout
 from bkspark.ledger.creating import log_of
-from bkspark.protocol.ledger import draining
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.repairing import Need, Standing, Way
+from bkspark.protocol.upkeep import draining
+from bkspark.protocol.upkeep.repairing import Need, Standing, Way
 
 
 @dataclass(frozen=True, slots=True)

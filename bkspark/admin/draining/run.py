@@ -26,9 +26,9 @@ from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger import draining
 from bkspark.protocol.ledger.metadata import Member
-from bkspark.protocol.ledger.repairing import Place
+from bkspark.protocol.upkeep import draining
+from bkspark.protocol.upkeep.repairing import Place
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from bkspark.admin.maintenance import Facts
 from bkspark.format.open_ledgers import Sightings
-from bkspark.protocol.ledger.idleness import is_idle
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.upkeep.idleness import is_idle
 
 OPEN_GRACE_SECONDS = 3600.0
 """The writer of an open ledger has so long to be seen at work."""

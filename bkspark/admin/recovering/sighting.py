@@ -16,8 +16,8 @@ from bkspark.format import layout, open_ledgers
 from bkspark.format.open_ledgers import LEDGERS_MAX, Sightings
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger.idleness import Sighting, seen_again
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.upkeep.idleness import Sighting, seen_again
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from bkspark.ledger.handles.entry_reader import EntryReader, RecordReplies
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord, EntryLog
-from bkspark.protocol.ledger.repairing import Place
+from bkspark.protocol.upkeep.repairing import Place
 
 FLUSH_BYTES = 2**20
 """So many bytes of records are made durable at once."""

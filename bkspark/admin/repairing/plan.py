@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bkspark.admin.auditing.copies import EVERYTHING, Gap
 from bkspark.admin.maintenance import Facts
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.repairing import Need, Place, Standing, Way, fewest_copies, way_of
+from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way, fewest_copies, way_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,9 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger import leaving, repairing
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.repairing import Standing, Way
+from bkspark.protocol.upkeep import leaving, repairing
+from bkspark.protocol.upkeep.repairing import Standing, Way
 
 logger = logging.getLogger(__name__)
 

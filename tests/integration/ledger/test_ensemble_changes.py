@@ -21,10 +21,10 @@ from bkspark.errors import (
 from bkspark.format import layout
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.protocol.bookies.quarantine import FAILURES_MAX
 from bkspark.protocol.ledger import ensemble_change
 from bkspark.protocol.ledger.adding import PendingAdds
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.quarantine import FAILURES_MAX
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.writing_steps import Failed, Stored
 from bkspark.testing.faulty import Fault, Moment

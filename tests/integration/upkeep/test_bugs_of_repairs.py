@@ -16,7 +16,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import in_threads
-from bkspark.protocol.ledger.repairing import Need, Place, Standing, Way
+from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies

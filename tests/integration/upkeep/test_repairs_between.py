@@ -14,7 +14,7 @@ from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.recovery.running import in_threads
-from bkspark.protocol.ledger.repairing import Need, Place, Standing, Way
+from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.rig import Rig
 

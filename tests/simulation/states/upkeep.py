@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from bkspark.errors import InvalidRequestError, LedgerFencedError
-from bkspark.protocol.ledger import deletion, leaving, repairing
+from bkspark.protocol.ledger import deletion
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.recovery_steps import Close
-from bkspark.protocol.ledger.repairing import Place
+from bkspark.protocol.upkeep import leaving, repairing
+from bkspark.protocol.upkeep.repairing import Place
 from tests.simulation.scheduler import Violation
 from tests.simulation.states import world as values
 from tests.simulation.states.search import Found, Search

@@ -8,7 +8,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout, open_ledgers
-from bkspark.protocol.ledger.idleness import Sighting
+from bkspark.protocol.upkeep.idleness import Sighting
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from bkspark import environment
 from bkspark.cluster import hang_memory
 from bkspark.cluster.hang_memory import UNANSWERED_MAX, HangMemory
+from bkspark.protocol.bookies.quarantine import FAILURES_MAX
 from bkspark.protocol.ledger.metadata import Member
-from bkspark.protocol.ledger.quarantine import FAILURES_MAX
 
 
 @pytest.fixture

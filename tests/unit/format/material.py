@@ -28,7 +28,7 @@ from bkspark.format.entry_log import (
     head_length,
 )
 from bkspark.format.recovery import LostBookie, StuckRecovery
-from bkspark.protocol.ledger.fullness import Marks
+from bkspark.protocol.bookies.fullness import Marks
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import (

@@ -9,9 +9,9 @@ import pytest
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
 from bkspark.format.ledger_metadata import HEADERS_VERSION, KIND, LEFT_VERSION, decode, encode
-from bkspark.protocol.ledger.leaving import left_by
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.upkeep.leaving import left_by
 
 STORED = Path(__file__).parents[2] / "fixtures" / "ledgers" / "left-v3"
 """As the first version that knew it wrote it; never made again."""

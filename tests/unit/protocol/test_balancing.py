@@ -7,7 +7,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bkspark.protocol.ledger.balancing import (
+from bkspark.protocol.ledger.metadata import Member
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.upkeep.balancing import (
     Load,
     Movable,
     Move,
@@ -16,8 +18,6 @@ from bkspark.protocol.ledger.balancing import (
     mean_level,
     moves_of,
 )
-from bkspark.protocol.ledger.metadata import Member
-from bkspark.protocol.ledger.quorum import Quorum
 
 MEMBERS = tuple(Member(f"bookie-{n}", f"{n:032x}") for n in range(8))
 Q332, Q422 = Quorum(3, 3, 2), Quorum(4, 2, 2)

@@ -5,10 +5,10 @@ from itertools import combinations
 
 import pytest
 
-from bkspark.protocol.ledger.draining import is_kept_without, is_named, places_to_leave
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.repairing import Standing
+from bkspark.protocol.upkeep.draining import is_kept_without, is_named, places_to_leave
+from bkspark.protocol.upkeep.repairing import Standing
 
 MEMBERS = tuple(Member(f"bookie-{n}", f"{n:032x}") for n in range(6))
 CLOSED = LedgerMetadata(

@@ -3,8 +3,8 @@
 import pytest
 
 from bkspark.errors import LedgerFencedError
+from bkspark.protocol.bookies.fullness import USUAL_MARKS
 from bkspark.protocol.ledger.adding import PendingAdds
-from bkspark.protocol.ledger.fullness import USUAL_MARKS
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import confirmation, header

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bkspark.protocol.ledger.idleness import Sighting, is_idle, seen_again
+from bkspark.protocol.upkeep.idleness import Sighting, is_idle, seen_again
 
 BEFORE = Sighting(7, "1-a-1", 1000, {"bookie-1": 5, "bookie-2": 6})
 NOW = replace(BEFORE, since_ms=9000)

@@ -9,8 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bkspark.errors import NotEnoughBookiesError
+from bkspark.protocol.bookies.placement import (
+    WEIGHT_MULTIPLE_MAX,
+    Candidate,
+    choose,
+    shared_domains,
+)
 from bkspark.protocol.ledger.metadata import Member
-from bkspark.protocol.ledger.placement import WEIGHT_MULTIPLE_MAX, Candidate, choose, shared_domains
 
 QUICK = settings(max_examples=100, derandomize=True, database=None, deadline=None)
 

@@ -3,13 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bkspark.protocol.ledger.metadata import Member
-from bkspark.protocol.ledger.quarantine import (
+from bkspark.protocol.bookies.quarantine import (
     FAILURES_MAX,
     QUARANTINE_SECONDS,
     WINDOW_SECONDS,
     Quarantine,
 )
+from bkspark.protocol.ledger.metadata import Member
 
 A, B = Member("a", "1" * 32), Member("b", "2" * 32)
 

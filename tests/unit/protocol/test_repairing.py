@@ -8,7 +8,7 @@ import pytest
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.repairing import (
+from bkspark.protocol.upkeep.repairing import (
     Need,
     Place,
     Standing,

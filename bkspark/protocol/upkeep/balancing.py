@@ -24,7 +24,7 @@ from itertools import chain, islice, permutations
 
 from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.repairing import Place
+from bkspark.protocol.upkeep.repairing import Place
 
 THRESHOLD = 0.1
 """Of the mean."""

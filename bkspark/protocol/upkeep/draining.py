@@ -16,7 +16,7 @@ set, fewer than those may go.
 from collections.abc import Callable, Collection, Iterator
 
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.repairing import Need, Place, Standing, fewest_copies
+from bkspark.protocol.upkeep.repairing import Need, Place, Standing, fewest_copies
 
 
 def is_named(ledger: LedgerMetadata, bookie_ids: Collection[str]) -> bool:
