@@ -29,6 +29,7 @@ from bkspark.log.creating import create_log
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
+from bkspark.protocol.log.settings import LogSettings
 from bkspark.storage.shown import shown_url
 
 
@@ -205,6 +206,7 @@ class BookKeeper(BoundToProcess):
         password: str | None = None,
         schema: pa.Schema | None = None,
         guarantees_write_quorum: bool = False,
+        unbounded: bool = False,
     ) -> LogHandle:
         """Create an empty log; all its ledgers will have these settings.
 
@@ -212,6 +214,7 @@ class BookKeeper(BoundToProcess):
             schema: of its rows; None for a log of bytes.
             guarantees_write_quorum: as of a ledger; what a DataFrame or a stream writes has all its
                 copies before it is committed.
+            unbounded: it is one ledger, which each writer takes over in a term of his own.
 
         Raises:
             LedgerExistsError: there is a log of this name.
@@ -223,8 +226,9 @@ class BookKeeper(BoundToProcess):
         secret = Password(literal=password or "")
         spec = digest.new_spec(digest_type, secret.resolve())
         is_full = arguments.yes_or_no("guarantees_write_quorum", given=guarantees_write_quorum)
-        row_schema = _row_schema(schema)
-        create_log(self._cluster, name, quorum, spec, row_schema, guarantees_write_quorum=is_full)
+        is_unbounded = arguments.yes_or_no("unbounded", given=unbounded)
+        settings = LogSettings(quorum, spec, is_full, is_unbounded)
+        create_log(self._cluster, name, settings, _row_schema(schema))
         return LogHandle(self._cluster, name, secret)
 
     def open_log(self, name: str, *, password: str | None = None) -> LogHandle:

@@ -33,6 +33,7 @@ from bkspark.log.creating import create_log
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
+from bkspark.protocol.log.settings import LogSettings
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
 EnsembleSizeOption = Annotated[int, typer.Option(help="Bookies of a ledger.")]
@@ -77,6 +78,10 @@ def create(
             help="Close ledgers only with write-quorum-size copies of each entry.",
         ),
     ] = False,
+    unbounded: Annotated[
+        bool,
+        typer.Option("--unbounded", help="One ledger, which each writer takes over in a new term."),
+    ] = False,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
@@ -85,9 +90,9 @@ def create(
     quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
     password = password_of(password_file, password_env)
     spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
+    settings = LogSettings(quorum, spec, guarantees_write_quorum, unbounded)
     with session.cluster() as cluster:
-        is_full = guarantees_write_quorum
-        create_log(cluster, name, quorum, spec, VALUE_SCHEMA, guarantees_write_quorum=is_full)
+        create_log(cluster, name, settings, VALUE_SCHEMA)
     print_done({"log": name}, f"created log {name}", as_json=session.as_json)
 
 

@@ -3,6 +3,7 @@
 A record with pages is version 2: who does not know them must not take it for a log without them.
 One with places behind compactions is version 3: each stands for more than one version of the log.
 One of a log whose ledgers guarantee their write quorum is version 4.
+One of an unbounded log is version 5: who does not know that would put ledgers behind its one.
 """
 
 from typing import Any
@@ -21,11 +22,12 @@ from bkspark.format.strict_json import Fields, integers
 from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import Page
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import Streams
 
 KIND = "log"
-VERSION = 4
-_WITH_PAGES, _MERGED = 2, 3
+VERSION = 5
+_WITH_PAGES, _MERGED, _GUARANTEED = 2, 3, 4
 
 
 def encode(record: LogRecord, nonce: str) -> bytes:
@@ -51,8 +53,10 @@ def encode(record: LogRecord, nonce: str) -> bytes:
 
 def _version(record: LogRecord) -> int:
     """The first that knows all that is in the record."""
-    if record.guarantees_write_quorum:
+    if record.is_unbounded:
         return VERSION
+    if record.settings.guarantees_write_quorum:
+        return _GUARANTEED
     stretches = (*record.stretches, *record.dropped.all_pages)
     if log_page.is_merged(stretches):
         return _MERGED
@@ -69,8 +73,7 @@ def decode(name: str, data: bytes) -> LogRecord:
     try:
         record = LogRecord(
             name=layout.log_name(fields.take("name", str)),
-            quorum=decode_quorum(fields),
-            digest=decode_spec(fields),
+            settings=_decode_settings(fields),
             schema=decode_bytes(fields, "schema"),
             is_tombstone=fields.take("vacant", bool),
             generation=fields.take("generation", int),
@@ -91,13 +94,21 @@ def decode(name: str, data: bytes) -> LogRecord:
             older=tuple(
                 log_page.stretch(item) for item in fields.take_or_none("older", list) or []
             ),
-            guarantees_write_quorum=bool(fields.take_or_none("guarantees_write_quorum", bool)),
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
     if record.name != name:
         raise CorruptDataError(f"{fields.what} names another log")
     return record
+
+
+def _decode_settings(fields: Fields) -> LogSettings:
+    return LogSettings(
+        decode_quorum(fields),
+        decode_spec(fields),
+        guarantees_write_quorum=bool(fields.take_or_none("guarantees_write_quorum", bool)),
+        is_unbounded=bool(fields.take_or_none("unbounded", bool)),
+    )
 
 
 def _decode_dropped(fields: Fields) -> DroppedLedgers:
@@ -126,7 +137,8 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "older": [log_page.encode_stretch(one) for one in record.older] or None,
         "dropped_pages": [log_page.encode_page(one) for one in dropped.pages] or None,
         "pages_to_delete": [log_page.encode_page(one) for one in dropped.pages_to_delete] or None,
-        "guarantees_write_quorum": record.guarantees_write_quorum or None,
+        "guarantees_write_quorum": record.settings.guarantees_write_quorum or None,
+        "unbounded": record.is_unbounded or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 

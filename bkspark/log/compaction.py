@@ -135,7 +135,7 @@ class _Rewriting:
             schema=self.schema,
             custom_metadata=of_log(self.log.name, COMPACT)
             | replacing(place.ledger_id for place in self.places),
-            guarantees_write_quorum=self.log.guarantees_write_quorum,
+            guarantees_write_quorum=self.log.settings.guarantees_write_quorum,
         )
         try:
             target = self._target(created, compression)

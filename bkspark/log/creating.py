@@ -6,26 +6,22 @@ from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
 from bkspark.format import arrow_schema, layout
-from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import StreamRun
 
 
 def create_log(
     cluster: Cluster,
     name: str,
-    quorum: Quorum,
-    digest: DigestSpec,
+    settings: LogSettings,
     schema: pa.Schema,
     *,
     run: StreamRun | None = None,
-    guarantees_write_quorum: bool = False,
 ) -> Versioned[LogRecord]:
     """An empty log with these settings.
 
     Args:
-        guarantees_write_quorum: whether its ledgers do.
         run: of the query that writes to it first, if it is one.
 
     Raises:
@@ -38,10 +34,8 @@ def create_log(
     stored = arrow_schema.encode(schema)
 
     def created(record: LogRecord | None) -> LogRecord:
-        log = LogRecord.of(record, name, quorum)
+        log = LogRecord.of(record, name, settings.quorum)
         log = log if run is None else log.with_stream(run)
-        is_guaranteed = guarantees_write_quorum
-        made = log.created(quorum, digest, stored, is_guaranteed=is_guaranteed)
-        return made.stamped(environment.now_ms())
+        return log.created(settings, stored).stamped(environment.now_ms())
 
     return cluster.logs.update(layout.log_name(name), created)

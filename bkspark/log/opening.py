@@ -247,7 +247,7 @@ def create_log_ledger(
         schema=schema or log.schema,
         custom_metadata=of_log(log.name, operation),
         digester=make_digester(log.digest, password),
-        guarantees_write_quorum=log.guarantees_write_quorum,
+        guarantees_write_quorum=log.settings.guarantees_write_quorum,
         goes_on=goes_on,
     )
 

@@ -7,7 +7,7 @@ case), an unknown one is an error that names the nearest, and all problems are r
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass
-from typing import TypeVar
+from typing import TypeVar, overload
 
 import pyarrow as pa
 
@@ -37,6 +37,7 @@ NAMES = (
     "writeQuorumSize",
     "ackQuorumSize",
     "digestType",
+    "unbounded",
     "password",
     "passwordFile",
     "passwordEnv",
@@ -94,6 +95,7 @@ class WriteOptions:
 
     Attributes:
         quorum: None if none of the three sizes was given.
+        is_unbounded: None if that was not said.
     """
 
     quorum: Quorum | None
@@ -102,6 +104,7 @@ class WriteOptions:
     transaction: Transaction | None
     merges_schema: bool
     truncates: bool
+    is_unbounded: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,7 @@ class Options:
             transaction=self.write.transaction,
             is_overwrite=is_overwrite,
             merges_schema=self.write.merges_schema,
+            is_unbounded=self.write.is_unbounded,
         )
 
 
@@ -198,6 +202,7 @@ class _Parser:
             transaction=self._transaction(),
             merges_schema=self._flag("mergeSchema", False),
             truncates=self._flag("truncate", False),
+            is_unbounded=self._flag("unbounded", None),
         )
 
     def _read(self) -> ReadOptions:
@@ -303,7 +308,13 @@ class _Parser:
         )
         return default if value is None else value
 
-    def _flag(self, name: str, default: bool) -> bool:
+    @overload
+    def _flag(self, name: str, default: bool) -> bool: ...
+
+    @overload
+    def _flag(self, name: str, default: None) -> bool | None: ...
+
+    def _flag(self, name: str, default: bool | None) -> bool | None:
         text = self._get(name)
         if text is None:
             return default

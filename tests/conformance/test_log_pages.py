@@ -14,15 +14,15 @@ from bkspark.errors import BookKeeperError, MetadataVersionError
 from bkspark.format import layout, log_record
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import paging
 from bkspark.protocol.log.ledger_list import LoggedLedger, Page
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.settings import LogSettings
 from bkspark.testing.zookeeper import missing
 from tests.thorough import always
 
 NAME = "events"
-EMPTY = LogRecord(NAME, Quorum(3, 3, 2), DigestSpec(), b"schema")
+EMPTY = LogRecord(NAME, LogSettings(Quorum(3, 3, 2)), b"schema")
 LENGTH = 10_000_000
 MANY = 25_000
 """More than a record in ZooKeeper has room for without pages."""

@@ -13,8 +13,8 @@ from bkspark.log.reading.log_view import LogView, look_at
 from bkspark.log.reading.plan import OffsetRange, plan_view
 from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.settings import LogSettings
 
 from .rig import LOG, SCHEMA, rows_from
 
@@ -29,7 +29,7 @@ def create_log(cluster: Cluster, quorum: tuple[int, int, int] = (3, 3, 2)) -> No
 
     def created(record: LogRecord | None) -> LogRecord:
         log = record or LogRecord.tombstone(LOG, sizes)
-        return log.created(sizes, DigestSpec(), arrow_schema.encode(SCHEMA))
+        return log.created(LogSettings(sizes), arrow_schema.encode(SCHEMA))
 
     cluster.logs.update(LOG, created)
 

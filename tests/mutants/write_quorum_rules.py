@@ -177,28 +177,28 @@ MUTANTS = (
     Mutant(
         "ledgers of a log's handles guarantee nothing",
         "log/opening.py",
-        "        guarantees_write_quorum=log.guarantees_write_quorum,\n",
+        "        guarantees_write_quorum=log.settings.guarantees_write_quorum,\n",
         "",
         (f"{LOGS}::test_what_handles_write_has_all_copies_in_each_ledger",),
     ),
     Mutant(
         "ledgers of DataFrames guarantee nothing",
         "log/batch/plan.py",
-        "bool(settings.log and settings.log.guarantees_write_quorum)",
+        "bool(log and log.settings.guarantees_write_quorum)",
         "False",
         (f"{LOGS}::test_a_data_frame_is_committed_with_all_its_copies",),
     ),
     Mutant(
         "ledgers of compactions guarantee nothing",
         "log/compaction.py",
-        "            guarantees_write_quorum=self.log.guarantees_write_quorum,\n",
+        "            guarantees_write_quorum=self.log.settings.guarantees_write_quorum,\n",
         "",
         (f"{LOGS}::test_what_a_compaction_writes_guarantees_as_much",),
     ),
     Mutant(
         "ledgers that guarantee less join a log",
         "protocol/log/record.py",
-        '            ("guaranteed copies", self.guarantees_write_quorum, '
+        '            ("guaranteed copies", own.guarantees_write_quorum, '
         "given.guarantees_write_quorum),\n",
         "",
         (
@@ -209,7 +209,7 @@ MUTANTS = (
     Mutant(
         "older versions may drop what a log guarantees",
         "format/log_record.py",
-        "    if record.guarantees_write_quorum:\n        return VERSION\n",
+        "    if record.settings.guarantees_write_quorum:\n        return _GUARANTEED\n",
         "",
         (f"{RECORDS}::test_they_are_refused_by_who_does_not_know_them",),
     ),

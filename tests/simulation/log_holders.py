@@ -20,8 +20,8 @@ from bkspark.log.creating import create_log
 from bkspark.log.reading.log_view import LogView, LogWatch
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import stream_position
+from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_position import Extent, Position
 from tests.simulation.log_clients import LOG, LeaderPlan, LogClients
 from tests.simulation.log_told import Reading
@@ -95,7 +95,7 @@ class Holders:
         return self._clients.start(name, work)
 
     def _found(self, cluster: Cluster, quorum: Quorum) -> None:
-        create_log(cluster, LOG, quorum, DigestSpec(), VALUE_SCHEMA)
+        create_log(cluster, LOG, LogSettings(quorum), VALUE_SCHEMA)
         self._clients.note("has made the log anew")
 
     def query(self, name: str, *, fails_on_loss: bool) -> Task:

@@ -24,8 +24,8 @@ from bkspark.log.creating import create_log
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import paging
+from bkspark.protocol.log.settings import LogSettings
 from tests.simulation import log_merges, log_pages
 from tests.simulation.damage import NAME
 from tests.simulation.disks import URI
@@ -126,7 +126,7 @@ class _Run(Run[LogOracle]):
 
     def _found(self) -> None:
         with Cluster(URI) as cluster:
-            create_log(cluster, LOG, self.quorum, DigestSpec(), VALUE_SCHEMA)
+            create_log(cluster, LOG, LogSettings(self.quorum), VALUE_SCHEMA)
             self.oracle.logs.see("-", f"logs/{LOG}")
             LogHandle(cluster, LOG, Password()).cursor(CURSOR)
 

@@ -64,12 +64,11 @@ def timestamp(milliseconds: int) -> datetime | None:
 
 def quorum_of(record: LogRecord | LedgerMetadata) -> Row:
     """The columns of ``QUORUM_FIELDS``."""
-    made = record.settings if isinstance(record, LedgerMetadata) else record
     return {
         "ensemble_size": record.quorum.ensemble_size,
         "write_quorum_size": record.quorum.write_quorum_size,
         "ack_quorum_size": record.quorum.ack_quorum_size,
-        "guarantees_write_quorum": made.guarantees_write_quorum,
+        "guarantees_write_quorum": record.settings.guarantees_write_quorum,
     }
 
 

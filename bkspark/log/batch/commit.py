@@ -85,6 +85,7 @@ def _splice(cluster: Cluster, target: BatchTarget) -> bool:
             schema=schema_after(schema, log, request.merges_schema, request.is_overwrite),
             transaction=request.transaction,
             overwrite=request.is_overwrite,
+            is_unbounded=request.is_unbounded,
         )
 
     log = update_with_closed_tail(cluster, request.log_name, request.password, joined).value

@@ -42,13 +42,14 @@ def private_target(
     cluster: Cluster, request: WriteRequest, settings: "ResolvedSettings", operation: str
 ) -> BatchTarget:
     """A new ledger that is on no log's list, with its ensemble and spares."""
+    log = settings.log
     created = create_ledger(
         cluster,
         quorum=settings.quorum,
         digest=settings.digest,
         schema=arrow_schema.encode(request.schema),
         custom_metadata=of_log(request.log_name, operation),
-        guarantees_write_quorum=bool(settings.log and settings.log.guarantees_write_quorum),
+        guarantees_write_quorum=bool(log and log.settings.guarantees_write_quorum),
     )
     return target_of(request, created.seen.value, created.ensemble, created.spares)
 
@@ -102,6 +103,7 @@ def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSetting
     spec = _digest_of(request, log)
     make_digester(spec, request.password)
     if log is not None:
+        log.settings.require_unbounded(log.name, request.is_unbounded)
         schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
     return ResolvedSettings(log, quorum, spec)
 

@@ -38,7 +38,7 @@ class WriteRequest:
     Attributes:
         log_name: the log to append to.
         schema: of the rows.
-        quorum: for a new log; for an existing one it must agree if given.
+        quorum, is_unbounded: for a new log; for an existing one it must agree if given.
     """
 
     metadata_uri: str
@@ -51,6 +51,7 @@ class WriteRequest:
     transaction: Transaction | None = None
     is_overwrite: bool = False
     merges_schema: bool = False
+    is_unbounded: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

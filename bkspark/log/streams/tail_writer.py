@@ -34,6 +34,7 @@ from bkspark.log.truncation import retain_after_roll
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.settings import LogSettings
 
 logger = logging.getLogger(__name__)
 
@@ -240,7 +241,10 @@ def _create_log(cluster: Cluster, request: WriteRequest, batch: MicroBatch) -> N
     if seen is None or seen.value.is_tombstone:
         with suppress(LedgerExistsError):
             schema = arrow_schema.decode(staging.schema)
-            create_log(cluster, name, staging.quorum, staging.digest, schema, run=batch.run)
+            settings = LogSettings(
+                staging.quorum, staging.digest, is_unbounded=bool(request.is_unbounded)
+            )
+            create_log(cluster, name, settings, schema, run=batch.run)
 
 
 def _is_untouched(cluster: Cluster, log_name: str, staging: StagingLedger) -> bool:

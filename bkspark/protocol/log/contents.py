@@ -37,6 +37,7 @@ from bkspark.protocol.log.ledger_list import (
     PageSource,
     Stretch,
 )
+from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import Streams
 
 TAIL_MAX = 2
@@ -55,7 +56,7 @@ class LogContents:
         ledgers: the newest, in offset order, without gaps.
         first_offset: first readable offset; entries below are truncated.
         schema: Arrow schema of the log as an IPC schema message; opaque here.
-        quorum, digest, guarantees_write_quorum: settings the log was created with.
+        settings: what the log was created with.
         transactions: last committed version per application.
         dropped: those that must never join the list (again), until they are deleted.
         tail: ids of the ledgers behind ``ledgers``; the first of them begins at ``end_offset``.
@@ -69,8 +70,7 @@ class LogContents:
     """
 
     name: str
-    quorum: Quorum
-    digest: DigestSpec
+    settings: LogSettings
     schema: bytes
     is_tombstone: bool = False
     generation: int = 1
@@ -89,7 +89,6 @@ class LogContents:
     first_version: int = 0
     truncated_ms: int | None = None
     older: tuple[Stretch, ...] = ()
-    guarantees_write_quorum: bool = False
     source: PageSource = field(default=NO_PAGES, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -123,6 +122,19 @@ class LogContents:
             )
 
     # --- looking ---------------------------------------------------------------------------
+
+    @property
+    def quorum(self) -> Quorum:
+        return self.settings.quorum
+
+    @property
+    def digest(self) -> DigestSpec:
+        return self.settings.digest
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether whoever writes next goes on in the ledger at its end (``LogSettings``)."""
+        return self.settings.is_unbounded
 
     @property
     def end_offset(self) -> int:

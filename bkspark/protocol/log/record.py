@@ -36,10 +36,10 @@ from bkspark.errors import (
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.contents import LogContents
 from bkspark.protocol.log.ledger_list import LoggedLedger
+from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import StreamRun, queries_of, require_not_orphaned, with_run
 
 UNSTAMPED = 0
@@ -59,10 +59,11 @@ class LogRecord(LogContents):
         schema: bytes,
         transaction: Transaction | None,
         overwrite: bool = False,
+        is_unbounded: bool | None = None,
     ) -> "LogRecord":
         """Return the log with ``ledger`` at its end, or alone in a new generation.
 
-        A tombstone becomes a log with the ledger's quorum and digest.
+        A tombstone becomes a log with the ledger's settings.
 
         Does nothing to a log that has the ledger already, so that a repeated call is harmless.
         Only drops the ledger if its transaction has committed (rule 3), overwrite or not.
@@ -70,6 +71,7 @@ class LogRecord(LogContents):
         Args:
             ledger: read after this version of the log was, so that one whose deletion took it off
                 ``dropped`` is seen to be DELETING.
+            is_unbounded: whether the log has to be; None for whatever it is.
 
         Raises:
             OutcomeUnknownError: the ledger was dropped meanwhile, so its rows will never be read.
@@ -84,7 +86,7 @@ class LogRecord(LogContents):
         _require_closed(ledger, self.name)
         if self.tail:
             raise InvalidRequestError(f"log {self.name}: the ledgers {self.tail} are not closed")
-        base = self._base_for(ledger, overwrite=overwrite)
+        base = self._base_for(ledger, overwrite=overwrite, is_unbounded=is_unbounded)
         done = {} if transaction is None else {transaction.app_id: transaction.version}
         return replace(base, schema=schema)._joined(ledger, done)
 
@@ -215,9 +217,7 @@ class LogRecord(LogContents):
         """
         return replace(self, is_sealed=True)
 
-    def created(
-        self, quorum: Quorum, digest: DigestSpec, schema: bytes, *, is_guaranteed: bool = False
-    ) -> "LogRecord":
+    def created(self, settings: LogSettings, schema: bytes) -> "LogRecord":
         """Return an empty log with these settings, made of a tombstone.
 
         Raises:
@@ -231,10 +231,8 @@ class LogRecord(LogContents):
             self,
             is_tombstone=False,
             generation=self.generation + 1,
-            quorum=quorum,
-            digest=digest,
+            settings=settings,
             schema=schema,
-            guarantees_write_quorum=is_guaranteed,
         )
 
     def forgetting(self, deleted: Iterable[int]) -> "LogRecord":
@@ -292,7 +290,7 @@ class LogRecord(LogContents):
     @classmethod
     def tombstone(cls, name: str, quorum: Quorum) -> "LogRecord":
         """The record of a name that never had a log."""
-        return cls(name, quorum, DigestSpec(), schema=b"", is_tombstone=True, generation=0)
+        return cls(name, LogSettings(quorum), schema=b"", is_tombstone=True, generation=0)
 
     @classmethod
     def of(cls, record: "LogRecord | None", name: str, quorum: Quorum) -> "LogRecord":
@@ -316,25 +314,29 @@ class LogRecord(LogContents):
 
     def _require_settings_of(self, ledger: LedgerMetadata) -> None:
         """The ledger was made for this log, not for one of its name that was deleted since."""
-        given = ledger.settings
+        own, given = self.settings, ledger.settings
         settings = (
-            ("digestType", self.digest.digest_type, given.digest.digest_type),
-            ("quorum sizes", astuple(self.quorum), astuple(ledger.quorum)),
-            ("guaranteed copies", self.guarantees_write_quorum, given.guarantees_write_quorum),
+            ("digestType", own.digest.digest_type, given.digest.digest_type),
+            ("quorum sizes", astuple(own.quorum), astuple(ledger.quorum)),
+            ("guaranteed copies", own.guarantees_write_quorum, given.guarantees_write_quorum),
         )
-        for what, own, other in settings:
-            if own != other:
+        for what, ours, theirs in settings:
+            if ours != theirs:
                 raise InvalidRequestError(
-                    f"log {self.name} has {what} {own}, not {other}: somebody else created it "
+                    f"log {self.name} has {what} {ours}, not {theirs}: somebody else created it "
                     "meanwhile",
                     hint="nothing of this write is in the log; run it again",
                 )
 
-    def _base_for(self, ledger: LedgerMetadata, *, overwrite: bool) -> "LogRecord":
+    def _base_for(
+        self, ledger: LedgerMetadata, *, overwrite: bool, is_unbounded: bool | None
+    ) -> "LogRecord":
         if self.is_tombstone:
-            like = (ledger.quorum, ledger.settings.digest, self.schema)
-            return self.created(*like, is_guaranteed=ledger.settings.guarantees_write_quorum)
+            given = ledger.settings
+            like = (ledger.quorum, given.digest, given.guarantees_write_quorum)
+            return self.created(LogSettings(*like, bool(is_unbounded)), self.schema)
         self._require_settings_of(ledger)
+        self.settings.require_unbounded(self.name, is_unbounded)
         if overwrite:
             return replace(self._emptied(), generation=self.generation + 1)
         return self

@@ -108,7 +108,7 @@ def test_an_overwritten_log_guarantees_what_it_did(rig: Rig) -> None:
     rig.write(partitions_of(3))
     rig.write(partitions_of(4), is_overwrite=True)
     log = the_log(rig)
-    assert log.guarantees_write_quorum
+    assert log.settings.guarantees_write_quorum
     assert [rig.ledger(one).settings.guarantees_write_quorum for one in log.listed_ids] == [True]
 
 

@@ -364,7 +364,7 @@ def test_a_log_that_is_made_anew_while_its_tail_is_taken_up(rig: Rig) -> None:
             with Cluster(rig.uri) as cluster:
                 seen = cluster.log(rig.log_name)
                 log = seen.value
-                anew = log.vacated().created(log.quorum, log.digest, log.schema)
+                anew = log.vacated().created(log.settings, log.schema)
                 cluster.logs.replace(rig.log_name, anew, seen)
 
     rig.faults.decide = vacate

@@ -53,6 +53,14 @@ def test_a_log_that_guarantees_its_write_quorum_says_so(run, keeper):
     assert json.loads(run("log", "show", "other", "--json")[1])["guarantees_write_quorum"] is False
 
 
+def test_an_unbounded_log_says_so(run, keeper):
+    assert run("log", "create", "wal", "--unbounded")[0] == 0
+    assert keeper.open_log("wal").record.is_unbounded
+    keeper.create_log("chained")
+    for name, says in (("wal", True), ("chained", False)):
+        assert json.loads(run("log", "show", name, "--json")[1])["is_unbounded"] is says
+
+
 def test_an_open_log_is_shown(run, log):
     with log.writer() as writer:
         writer.append(b"x")

@@ -45,6 +45,7 @@ from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.settings import LogSettings
 
 PASSWORD = "correct horse"
 ATTEMPT, OTHER_ATTEMPT = "a" * 32, "b" * 32
@@ -216,8 +217,7 @@ def metadata(ledger_id: int = LEDGER, digest_type: str = CRC32C) -> LedgerMetada
 def log() -> LogRecord:
     return LogRecord(
         name="events",
-        quorum=Quorum(3, 3, 2),
-        digest=spec(CRC32C),
+        settings=LogSettings(Quorum(3, 3, 2), spec(CRC32C)),
         schema=arrow_schema.encode(SCHEMA),
         generation=3,
         ledgers=(LoggedLedger(2, 10, 5, 50), LoggedLedger(5, 15, 1, 8)),

@@ -15,7 +15,7 @@ STORED_LEDGER = FIXTURES / "ledgers" / "guaranteeing-v4"
 STORED_LOG = FIXTURES / "logs" / "guaranteeing-v4"
 """As the first version that knew it wrote them; never made again."""
 
-LOG = replace(log(), guarantees_write_quorum=True)
+LOG = replace(log(), settings=replace(log().settings, guarantees_write_quorum=True))
 
 
 def test_they_come_back_as_they_went() -> None:

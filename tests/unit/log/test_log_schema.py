@@ -7,8 +7,8 @@ from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
 from bkspark.log.schema import schema_after
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.settings import LogSettings
 
 BASE = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
@@ -27,7 +27,7 @@ BASE = pa.schema([("id", pa.int64()), ("text", pa.string())])
 def test_merge_schema_is_named_only_where_it_would_take_the_rows(
     rows: pa.Schema, merges: bool
 ) -> None:
-    log = LogRecord("a", Quorum(3, 3, 2), DigestSpec(), arrow_schema.encode(BASE))
+    log = LogRecord("a", LogSettings(Quorum(3, 3, 2)), arrow_schema.encode(BASE))
     with pytest.raises(InvalidRequestError) as caught:
         schema_after(rows, log, merges_schema=False, is_overwrite=False)
     assert ("mergeSchema" in str(caught.value)) == merges

@@ -16,6 +16,7 @@ from bkspark.protocol.log.compaction import Run, compacted, runs_of
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents, versions_of
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import retained_from
+from bkspark.protocol.log.settings import LogSettings
 
 from .test_log import EMPTY, ledger, splice
 from .test_paging import LENGTH, Shelf, log_of, small_pages  # noqa: F401 (a fixture)
@@ -157,7 +158,9 @@ def test_a_ledger_that_is_open_dropped_or_of_another_kind_does_not_join() -> Non
     with pytest.raises(OutcomeUnknownError, match="was dropped"):
         compacted(log.without(NEW), run, ledger(NEW, 8), SHELF.make)
     with pytest.raises(InvalidRequestError, match="other settings"):
-        compacted(replace(log, quorum=Quorum(3, 2, 2)), run, ledger(NEW, 8), SHELF.make)
+        compacted(
+            replace(log, settings=LogSettings(Quorum(3, 2, 2))), run, ledger(NEW, 8), SHELF.make
+        )
 
 
 def test_what_was_replaced_never_joins_again() -> None:

@@ -13,8 +13,9 @@ from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
 from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.settings import LogSettings
 
-EMPTY = LogRecord("events", Quorum(2, 2, 1), DigestSpec("MAC", "03", "04"), b"old")
+EMPTY = LogRecord("events", LogSettings(Quorum(2, 2, 1), DigestSpec("MAC", "03", "04")), b"old")
 FIRST = LoggedLedger(1, 0, 10, 100)
 SECOND = LoggedLedger(2, 10, 5, 50)
 LOG = replace(EMPTY, ledgers=(FIRST, SECOND), transactions={"app": 7}, dropped=DroppedLedgers((3,)))

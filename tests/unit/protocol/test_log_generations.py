@@ -26,7 +26,7 @@ def test_a_closed_ledger_of_other_quorum_sizes_never_joins(overwrite: bool) -> N
 
 @pytest.mark.parametrize("is_guaranteed", [False, True])
 def test_a_ledger_joins_only_a_log_that_guarantees_as_much(is_guaranteed: bool) -> None:
-    log = replace(LOG, guarantees_write_quorum=not is_guaranteed)
+    log = replace(LOG, settings=replace(LOG.settings, guarantees_write_quorum=not is_guaranteed))
     for one in (ledger(9), ledger(9, state=LedgerState.OPEN)):
         settings = replace(one.settings, guarantees_write_quorum=is_guaranteed)
         other = replace(one, settings=settings)
@@ -38,3 +38,17 @@ def test_an_open_ledger_of_other_quorum_sizes_is_no_tail() -> None:
     other = replace(ledger(9, state=LedgerState.OPEN), quorum=Quorum(2, 2, 2))
     with pytest.raises(InvalidRequestError, match="quorum sizes"):
         LOG.with_tail(other)
+
+
+@pytest.mark.parametrize("is_unbounded", [False, True])
+def test_who_says_that_a_log_is_unbounded_or_not_gets_no_other(is_unbounded: bool) -> None:
+    log = replace(LOG, settings=replace(LOG.settings, is_unbounded=is_unbounded))
+    other = ledger(9)
+    for said in (None, is_unbounded):
+        joined = log.with_ledger(other, schema=b"s", transaction=None, is_unbounded=said)
+        assert joined.is_unbounded is is_unbounded
+    with pytest.raises(InvalidRequestError, match="was created as"):
+        log.with_ledger(other, schema=b"s", transaction=None, is_unbounded=not is_unbounded)
+    made = log.vacated().with_ledger(other, schema=b"s", transaction=None, is_unbounded=True)
+    assert made.is_unbounded
+    assert not log.vacated().with_ledger(other, schema=b"s", transaction=None).is_unbounded

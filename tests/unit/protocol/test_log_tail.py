@@ -19,6 +19,7 @@ from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
 from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, app_id, with_run
 
 from .test_log import EMPTY, FIRST, LOG, SECOND, ledger, splice
@@ -179,7 +180,7 @@ def test_a_deleted_log_remembers_whose_rows_it_had() -> None:
     marks = {app_id("forgotten"): 4, app_id("q"): 2, "batches": 9}
     after = replace(LOG, transactions=marks, streams={"q": ("r",), "open": ("r",)}).vacated()
     assert after.orphaned_queries == ("forgotten", "q", "open")
-    anew = after.created(Quorum(3, 3, 2), DigestSpec(), b"new")
+    anew = after.created(LogSettings(Quorum(3, 3, 2)), b"new")
     for query_id in after.orphaned_queries:
         with pytest.raises(NoSuchLedgerError, match="new checkpoint"):
             anew.with_stream(StreamRun(query_id, "r2"))
@@ -242,7 +243,7 @@ def test_what_truncation_hides_is_to_be_deleted_until_it_is() -> None:
 
 
 def test_what_a_deleted_log_had_is_to_be_deleted_also_under_its_next_owner() -> None:
-    again = ROLLING.vacated().created(Quorum(1, 1, 1), DigestSpec(), b"new")
+    again = ROLLING.vacated().created(LogSettings(Quorum(1, 1, 1)), b"new")
     assert again.dropped.to_delete == again.dropped.ids == (3, 1, 2, 4, 5)
 
 
@@ -286,11 +287,11 @@ def test_deleted_ledgers_are_forgotten() -> None:
 def test_an_empty_log_is_created_once() -> None:
     quorum, digest = Quorum(5, 3, 2), DigestSpec("MAC", "09", "08")
     vacant = replace(LogRecord.tombstone("events", Quorum(1, 1, 1)), dropped=DroppedLedgers((3,)))
-    created = vacant.created(quorum, digest, b"s")
+    created = vacant.created(LogSettings(quorum, digest), b"s")
     assert (created.quorum, created.digest, created.schema) == (quorum, digest, b"s")
     assert (created.is_tombstone, created.generation, created.dropped.ids) == (False, 1, (3,))
     with pytest.raises(LedgerExistsError, match="there is a log 'events'"):
-        created.created(quorum, digest, b"s")
+        created.created(LogSettings(quorum, digest), b"s")
 
 
 def test_a_sealed_log_takes_nothing_any_more() -> None:

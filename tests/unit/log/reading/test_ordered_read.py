@@ -14,7 +14,7 @@ from bkspark.log.reading import ordered_read
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_ledger_in_order, read_view_in_order
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.log.settings import LogSettings
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_ranges_that_are_not_there(opened, begin, end, error):
 
 
 def test_what_an_empty_log_has_is_said(opened):
-    create_log(opened, "empty", Quorum(3, 3, 2), DigestSpec(), VALUE_SCHEMA)
+    create_log(opened, "empty", LogSettings(Quorum(3, 3, 2)), VALUE_SCHEMA)
     view = look_at(opened, "empty", Password())
     with pytest.raises(NoSuchEntryError, match="is empty, its end is 0, and 5 is not there"):
         read_view_in_order(opened, view, 5, None, Password())
