@@ -63,7 +63,7 @@ MUTANTS = (
     Mutant(
         "a ledger of other quorum sizes joins",
         "protocol/log/record.py",
-        '            ("quorum sizes", astuple(self.quorum), astuple(ledger.quorum)),\n',
+        '            ("quorum sizes", astuple(own.quorum), astuple(ledger.quorum)),\n',
         "",
         (
             f"{GENERATIONS}::test_a_closed_ledger_of_other_quorum_sizes_never_joins[False]",

@@ -105,7 +105,7 @@ MUTANTS = (
     Mutant(
         "a ledger without a MAC joins a log that has one",
         "protocol/log/record.py",
-        '            ("digestType", self.digest.digest_type, given.digest.digest_type),\n',
+        '            ("digestType", own.digest.digest_type, given.digest.digest_type),\n',
         "",
         (f"{LOG}::test_a_ledger_of_another_digest_type_never_joins",),
     ),
