@@ -54,6 +54,13 @@ MUTANTS = (
         (f"{EMPTIED}::test_without_other_bookies_nothing_is_changed",),
     ),
     Mutant(
+        "a plan does not say that there are no others",
+        RUN,
+        "    plan = replace(plan, blocked=(*plan.blocked, *scarce))\n",
+        "",
+        (f"{EMPTIED}::test_the_plan_says_that_there_are_too_few_others",),
+    ),
+    Mutant(
         "new ledgers are placed on bookies that are emptied",
         RUN,
         "            set_read_only(self._cluster, bookie_id)\n",

@@ -69,10 +69,11 @@ def decommission(
     """
     work = _Decommission(cluster, wanted, telling(run, tell))
     records = read_records(cluster)
+    scarce = tuple(planning.too_few(records, work.staying, work.others()))
     plan = work.plan(records)
+    plan = replace(plan, blocked=(*plan.blocked, *scarce))
     if dry_run:
         return planned(VERB, plan)
-    scarce = list(planning.too_few(records, work.staying, work.others()))
     if scarce and not wanted.force:
         return Report(VERB, plan.facts, work.done, scarce, {}, {"moved": []}, "nothing was changed")
     work.close()

@@ -224,6 +224,15 @@ def test_without_other_bookies_nothing_is_changed(make_rig: Callable[..., Rig]) 
     assert "bookie-1" in members(rig, ledger_id)
 
 
+def test_the_plan_says_that_there_are_too_few_others(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(kind="memory", metadata="memory", bookie_count=3)
+    written(rig)
+    planned = emptied(rig, "bookie-1", dry_run=True).plan
+    report = emptied(rig, "bookie-1")
+    assert planned == report.plan
+    assert planned["blocked"] == report.document["left"] != []
+
+
 def test_a_password_that_is_missing_stands_in_the_way(rig: Rig) -> None:
     ledger_id = written(rig, digest_type="MAC", password="secret")
     name = members(rig, ledger_id)[0]
