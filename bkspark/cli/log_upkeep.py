@@ -28,6 +28,7 @@ _COLUMNS = (
 def add_to(one: typer.Typer) -> None:
     """Declare the commands."""
     one.command("truncate", epilog=COMMON)(truncate)
+    one.command("convert", epilog=COMMON)(convert)
     one.command("seal", epilog=COMMON)(seal)
     one.command("retain", epilog=COMMON)(retain)
     one.command("cursors", epilog=COMMON)(cursors)
@@ -48,6 +49,37 @@ def truncate(
         cluster.log(name)
         require_consent(f"Delete the entries of log {name} below offset {before}?", yes=yes)
         _tell(session, name, truncation.truncate(cluster, name, before))
+
+
+def convert(
+    context: typer.Context,
+    name: Name,
+    unbounded: Annotated[
+        bool,
+        typer.Option(
+            "--unbounded/--chained", help="One ledger that changes hands, or one after the other."
+        ),
+    ],
+    yes: YesOption = False,
+    password_file: PasswordFileOption = "",
+    password_env: PasswordEnvOption = "",
+) -> None:
+    """From now on let each writer go on in the same ledger, or put ledgers in a row again.
+
+    Its writer is fenced. What is there stays as it is, and who reads or streams goes on.
+    """
+    session = session_of(context)
+    kind = "unbounded" if unbounded else "chained"
+    with session.cluster() as cluster:
+        log = LogHandle(cluster, name, password_of(password_file, password_env))
+        was = log.record.is_unbounded
+        if was != unbounded:
+            require_consent(f"Fence the writer of log {name}, and make it {kind}?", yes=yes)
+        is_changed = log.convert(unbounded=unbounded)
+        end = log.record.end_offset
+    how = f"log {name} is {kind} from offset {end} on" if is_changed else f"log {name} is {kind}"
+    found = {"log": name, "unbounded": unbounded, "changed": is_changed, "end_offset": end}
+    print_done(found, how, as_json=session.as_json)
 
 
 def seal(

@@ -13,7 +13,7 @@ from bkspark import environment
 from bkspark.cluster import arguments
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.password import Password, require_of_use
+from bkspark.cluster.password import Password, make_digester, require_of_use
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema
 from bkspark.format.arrow_schema import OFFSET_COLUMN
@@ -245,6 +245,32 @@ class LogHandle(BoundToProcess):
     def retain(self, *, respects_cursors: bool = True) -> None:
         """Truncate the log as ``keep`` said, but nothing that a cursor has yet to read."""
         truncation.retain(self._cluster, self.name, respects_cursors=respects_cursors)
+
+    def convert(self, *, unbounded: bool) -> bool:
+        """From now on let the ledger at the log's end go on in later terms, or chain ledgers again.
+
+        Whoever writes is fenced and opens the log again, as streams do by themselves; who reads
+        goes on, and all that is there keeps its offset. A log that is so already is left alone.
+
+        Returns whether the log was changed.
+
+        Raises:
+            LedgerClosedError: it is sealed.
+            MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
+            UnauthorizedError: the password is missing or wrong; nobody was fenced.
+        """
+        wanted = arguments.yes_or_no("unbounded", given=unbounded)
+        before = self.record
+        if before.is_unbounded == wanted and not before.is_sealed:
+            return False
+        make_digester(before.digest, self._password)
+
+        def converted(record: LogRecord | None) -> LogRecord:
+            log = self._existing(record).still_of(before.generation)
+            return log.converted(is_unbounded=wanted)
+
+        update_with_closed_tail(self._cluster, self.name, self._password, converted)
+        return True
 
     def seal(self) -> None:
         """End the log for ever: its writer is fenced, its tail closed, nothing joins any more.

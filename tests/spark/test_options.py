@@ -288,7 +288,7 @@ def test_all_problems_are_told_at_once(spark, ten: Place):
     [
         ({"ensembleSize": 5}, "log 'events' was created with quorum sizes 3/3/2, not 5/3/2"),
         ({"digestType": "MAC"}, "log 'events' was created with digestType CRC32C, not MAC"),
-        ({"unbounded": "true"}, "log 'events' was created as a row of ledgers, not as one"),
+        ({"unbounded": "true"}, "log 'events' is a row of ledgers, not one"),
     ],
 )
 def test_a_log_keeps_the_settings_it_was_created_with(spark, ten: Place, options, message):

@@ -217,6 +217,15 @@ class LogRecord(LogContents):
         """
         return replace(self, is_sealed=True)
 
+    def converted(self, *, is_unbounded: bool) -> "LogRecord":
+        """Return the log, behind whose closed ledgers the next one goes on in later terms, or not.
+
+        Raises:
+            LedgerClosedError: the log is sealed.
+        """
+        self._require_unsealed()
+        return replace(self, settings=replace(self.settings, is_unbounded=is_unbounded))
+
     def created(self, settings: LogSettings, schema: bytes) -> "LogRecord":
         """Return an empty log with these settings, made of a tombstone.
 
@@ -307,6 +316,9 @@ class LogRecord(LogContents):
                 hint="nothing of this write is in the log now, unless it was compacted: find out "
                 "what removed it before it is run again",
             )
+        self._require_unsealed()
+
+    def _require_unsealed(self) -> None:
         if self.is_sealed:
             raise LedgerClosedError(
                 f"log {self.name} is sealed", hint="it only can be read; write to another log"

@@ -9,12 +9,13 @@ from bkspark.protocol.ledger.settings import DigestSpec
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What a log is created with: it never changes, and all that is written to it has the same.
+    """What a log is created with: all that is written to it has the same, and it never changes.
 
     Attributes:
         guarantees_write_quorum: whether its ledgers do.
         is_unbounded: whether the ledger at its end goes on in later terms: each writer takes it
-            over from the one before, and none is put behind it.
+            over from the one before, and none is put behind it. This alone can be ``converted``;
+            what was written before stays as it is.
     """
 
     quorum: Quorum
@@ -26,12 +27,13 @@ class LogSettings:
         """For a writer who says that the log is unbounded, or is not; None for either.
 
         Raises:
-            InvalidRequestError: it was created the other way.
+            InvalidRequestError: it is the other way.
         """
         if wanted is None or wanted == self.is_unbounded:
             return
         kinds = ("a row of ledgers", "one ledger that goes on")
+        option = "--unbounded" if wanted else "--chained"
         raise InvalidRequestError(
-            f"log {log_name!r} was created as {kinds[self.is_unbounded]}, not as {kinds[wanted]}",
-            hint="leave unbounded out, or write to a new log, which is created the way it says",
+            f"log {log_name!r} is {kinds[self.is_unbounded]}, not {kinds[wanted]}",
+            hint=f"leave unbounded out, or first: bkspark log convert {log_name} {option}",
         )

@@ -242,6 +242,19 @@ def test_a_cursor_that_was_passed_is_shown_and_moved(run, log):
         assert run("log", "cursors", "wal", *words)[0] == 2
 
 
+def test_convert(run, log):
+    status, out, err = run("log", "convert", "wal", "--unbounded", "--yes")
+    assert (status, out, err) == (0, "", "log wal is unbounded from offset 6 on\n")
+    assert log.record.is_unbounded
+    again = json.loads(run("log", "convert", "wal", "--unbounded", "--json")[1])
+    assert again == {"log": "wal", "unbounded": True, "changed": False, "end_offset": 6}
+    assert run("log", "convert", "wal")[0] == 2  # to what?
+    assert run("log", "convert", "wal", "--chained")[0] != 0  # nobody says yes
+    assert log.record.is_unbounded
+    assert json.loads(run("log", "convert", "wal", "--chained", "--yes", "--json")[1])["changed"]
+    assert not log.record.is_unbounded
+
+
 def test_seal(run, log):
     status, _, err = run("log", "seal", "wal", "--yes")
     assert (status, err) == (0, "sealed log wal at offset 6\n")
