@@ -167,6 +167,14 @@ class BookieRoot(ReadableRoot, Protocol):
         """Remove ``name`` durably. Returns whether it was there."""
         ...
 
+    def forget_journal(self, name: str) -> bool:
+        """Remove a journal that counts for nothing any more, for good; whether it was removed.
+
+        It stays as it is where its writer, if he goes on, could make a part of it appear again:
+        what is left of a journal without a beginning is strange, and in everybody's way.
+        """
+        ...
+
     def sweep(self, folder: str) -> int:
         """Remove what writers that died in mid-file left right under ``folder``; how many files.
 

@@ -167,6 +167,9 @@ class PosixRoot:
                 self._confirm_cookie()
         return was_there
 
+    def forget_journal(self, name: str) -> bool:
+        return self.delete(name)  # its writer goes on in a file without a name
+
     def sweep(self, folder: str) -> int:
         folders, last = split_name(folder)
         with UnavailableOnOSError(self._who, "sweep", folder):

@@ -119,6 +119,19 @@ class JournalTests(BookieFixtures):
             assert not root.has_journal(journal)
             journal.close()
 
+    def test_of_a_journal_that_is_forgotten_nothing_appears_again(self, bookie: Bookie) -> None:
+        """Where something could, it is not forgotten."""
+        folder = JOURNAL.rpartition("/")[0]
+        with bookie.open_root() as root:
+            assert not root.forget_journal(JOURNAL)
+            journal = root.open_journal(JOURNAL, [b"begun"])
+            is_gone = root.forget_journal(JOURNAL)
+            assert (root.size(JOURNAL) is None) is is_gone
+            journal.append([b"into nowhere"])
+            assert root.has_journal(journal) is not is_gone
+            assert root.list(folder) == ([] if is_gone else [JOURNAL.rpartition("/")[2]])
+            journal.close()
+
     def test_what_stands_in_the_place_of_a_journal_is_listed(self, bookie: Bookie) -> None:
         """Whoever looks for journals must see that there may have been one."""
         folder, _, last = JOURNAL.rpartition("/")

@@ -166,6 +166,9 @@ class FaultyRoot:
     def delete(self, name: str) -> bool:
         return self._run("delete", name, lambda: self._inner.delete(name))
 
+    def forget_journal(self, name: str) -> bool:
+        return self._run("forget_journal", name, lambda: self._inner.forget_journal(name))
+
     def sweep(self, folder: str) -> int:
         return self._run("sweep", folder, lambda: self._inner.sweep(folder))
 

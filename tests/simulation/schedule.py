@@ -40,7 +40,7 @@ _UPKEEP_DELAYS = (100, 200, 250, 300, 400, 500, 700)
 _REPAIR_DELAYS = (100, 200, 300, 500)
 _EMPTIED_SHARE = 0.6
 _ENTRY_COUNTS = (1, 2, 2, 3, 3, 4, 5, 8)
-_SUCCESSOR_COUNTS = (1, 1, 2, 3)
+_SUCCESSOR_COUNTS = (0, 1, 2, 3)
 _MISFORTUNE_SHARE = 0.3
 _WIDE_QUORUMS = ((3, 3, 2), (3, 3, 2), (4, 3, 2), (4, 4, 2), (5, 5, 3))
 """Where one bookie alone proves no absence."""

@@ -1,8 +1,8 @@
 """What may be removed from disks, by whomever, and what a ledger's record may say of who has left.
 
 Rule: of a ledger that is not closed nothing goes, but for markers of writers behind whom another
-goes on; of one that is closed all that a bookie has goes
-once the record says that it has left, and entry logs that no group of it names (R12, RB-30).
+goes on, and journals of theirs in which nothing counts; of one that is closed all that a bookie has
+goes once the record says that it has left, and entry logs that no group of it names (R12, RB-30).
 Who has left stays so, and has no place.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Set
 from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.ownership import counts
 from tests.simulation.damage import NAME
 from tests.simulation.known import Copy, Ledger, Place, label
 from tests.simulation.scheduler import Violation
@@ -41,7 +42,9 @@ def removed(
         if ledger is None:
             raise Violation(f"{name} is removed from {bookie_id}, of a ledger never made (R11)")
         is_gone = ledger.metadata.state is LedgerState.DELETING or name in place.damaged
-        if not is_gone and not _is_overtaken(ledger.metadata, place, match[2], match[3]):
+        is_gone = is_gone or _is_overtaken(ledger.metadata, place, match[2], match[3])
+        is_gone = is_gone or _is_of_none(ledger.metadata, digester, match[2], match[3], data)
+        if not is_gone:
             _require_unwanted(ledger, member, name, match[2], match[3])
         gone = _copies(ledger, digester, match[2], match[3], data)
         ledger.copies -= {(copy, bookie_id, place.incarnation) for copy in gone}
@@ -52,13 +55,29 @@ def _is_overtaken(ledger: LedgerMetadata, place: Place, folder: str, last: str) 
     if folder != "terms" or not ledger.goes_on:
         return False
     term, _, token = last.partition("-")
-    is_closed = ledger.state is LedgerState.CLOSED  # behind a fragment without entries, perhaps
-    newest = ledger.term if is_closed else ledger.last_fragment.term
     if token:
-        return int(term, 16) < newest
+        return int(term, 16) < _newest(ledger)
     his = f"{layout.term_marker(ledger.ledger_id, int(term, 16) - 1)}-"
     is_last = not any(name.startswith(his) for name in place.names)
-    return is_last and int(term, 16) <= newest
+    return is_last and int(term, 16) <= _newest(ledger)
+
+
+def _newest(ledger: LedgerMetadata) -> int:
+    """The newest term in which it was open; behind a fragment without entries, perhaps."""
+    is_closed = ledger.state is LedgerState.CLOSED
+    return ledger.term if is_closed else ledger.last_fragment.term
+
+
+def _is_of_none(
+    ledger: LedgerMetadata, digester: Digester, folder: str, last: str, data: bytes
+) -> bool:
+    """Whether it is a journal behind whose writer another goes on, and no record in it counts."""
+    if folder != "journal" or not ledger.goes_on:
+        return False
+    frames = journal.decode_journal(data, digester, ledger_id=ledger.ledger_id).frames
+    adds = [frame.record for frame in frames if not frame.record.is_confirmation]
+    is_old = layout.journal_term(last) < _newest(ledger)
+    return is_old and not any(counts(ledger.fragments, record) for record in adds)
 
 
 def require_tidy(ledger: LedgerMetadata, places: Mapping[str, Place], registered: Set[str]) -> None:

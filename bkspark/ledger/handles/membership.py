@@ -105,8 +105,11 @@ class Membership:
 
         Args:
             among: bookies of which it is to be one, preferred first; None if it may be any.
+
+        Raises:
+            LedgerFencedError: others go on in the ledger: no bookie takes anything for this writer.
         """
-        mine = self.seen.value
+        mine = self._still_mine()
         joining = Joining.last_writer(mine, self._digester)
         vacancy = Vacancy(
             mine.ledger_id, step.ensemble_index, joining, step.staying, step.exclude, among
@@ -119,6 +122,18 @@ class Membership:
         self._addresses[member] = found.address
         self._begun.add(found.begun)
         return steps.Enlisted(member, passed_over), None
+
+    def _still_mine(self) -> LedgerMetadata:
+        """The ledger as the writer knows it, unless others have gone on in it in later terms.
+
+        They prune his journals where he wrote nothing, so that it is not the bookies that fail.
+        """
+        mine = self.seen.value
+        if mine.goes_on:
+            newest = self._cluster.ledger(mine.ledger_id).value
+            if newest.term > mine.term:
+                raise newest.fenced(mine.term)
+        return mine
 
     def swap(self, step: steps.Swap) -> News:
         """Have the metadata name another ensemble."""

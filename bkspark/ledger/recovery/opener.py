@@ -132,9 +132,11 @@ def _missing(address: BookieAddress, taken: Taken) -> str:
 
 
 def _prune(address: BookieAddress, ledger_id: int, prune: Prune) -> None:
-    """The permission first, so that who looks for the fence and then for it never finds neither
-    fence nor loss (R20)."""
+    """The permission before the fence, so that who looks for the fence and then for it never finds
+    neither fence nor loss (R20). And behind the journal: it tells whose journal may be there."""
     with open_bookie(address).open_root() as root:
+        if prune.is_empty:
+            root.forget_journal(layout.journal(ledger_id, *prune.permission))
         root.delete(layout.permission(ledger_id, *prune.permission))
         root.delete(layout.term_marker(ledger_id, prune.fence))
 

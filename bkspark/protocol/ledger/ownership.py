@@ -42,6 +42,19 @@ def owners(fragments: Sequence[Fragment], entry_id: int) -> range:
     return range(next(named, FIRST_TERM), fragments[at].term + 1)
 
 
+def is_owner(fragments: Sequence[Fragment], term: int) -> bool:
+    """Whether any record of ``term`` may count.
+
+    Only the fragments of that term and later ones are looked at.
+    """
+    for fragment in reversed(fragments):
+        if fragment.term < term:
+            return False
+        if term in owners(fragments, fragment.first_entry_id):
+            return True
+    return False
+
+
 def counts(fragments: Sequence[Fragment], record: AddRecord) -> bool:
     """Whether ``record`` is one of the ledger with these fragments, as far as its term tells."""
     first, last = record.first_entry_id, record.last_entry_id

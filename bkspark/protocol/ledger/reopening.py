@@ -20,6 +20,23 @@ his permission, durably, and then his fence. In this order he finds the fence, o
 (R20). Nothing depends on it: no answer is awaited, and who was silent before is not asked.
 
 Rule 6. Who was asked and is no member is told to the writer, who asks it for nothing either (R19).
+
+Rule 7. With them goes his journal, before his permission, if his term owns no entry by what was
+read back: so those who never wrote leave nothing for others to list, however many they were.
+Nothing in it counts, for a record does by its term (``ownership``); and what it says to have been
+confirmed, the new fragment's first entry says too. Which journal that is, is told by its name,
+never by its term alone: a recovery of that term may have put copies there which count, in a journal
+of its own.
+
+* A writer who is asleep appends to a file without a name, and finds that it is not his journal's.
+  Where he could make part of one appear again, as on object storage, it stays
+  (``contract.BookieRoot.forget_journal``). Before he takes another bookie in, he asks the metadata.
+* A recovery that knows an older version of the metadata finds that a member lacks what it began.
+  That is a doubt, never an absence, and nothing that it decides is stored (rule 4). The same holds
+  for readers, audits and repairs: what is gone proves nothing to them.
+* Where it stays, because its bookie was away, came back from a snapshot, or because the recovery
+  died in front of this, it is one name more in a list, and is read by nobody.
+* Where the operator gave something up, it stays: nobody removes what is left of a loss.
 """
 
 from collections.abc import Collection, Iterable
@@ -28,6 +45,7 @@ from dataclasses import dataclass, replace
 from bkspark.protocol.ledger import recovery_messages as say
 from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.ownership import is_owner
 from bkspark.protocol.ledger.recovery_evidence import Decision, Term
 from bkspark.protocol.ledger.recovery_steps import Note
 from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
@@ -46,6 +64,7 @@ class Reopening:
         asked: bookie ids that were ever asked.
         problems: bookie ids, and why they are no members.
         outcome: how it ends; None while it goes on.
+        is_loss: whether something of the writer before is given up.
     """
 
     ledger: LedgerMetadata
@@ -56,6 +75,7 @@ class Reopening:
     asked: frozenset[str] = frozenset()
     problems: tuple[tuple[str, str], ...] = ()
     outcome: Opened | steps.Displaced | steps.Stuck | None = None
+    is_loss: bool = False
 
     @classmethod
     def of(cls, term: Term, decision: Decision, kept_by: tuple[Member, ...]) -> "Reopening":
@@ -69,7 +89,7 @@ class Reopening:
         if ensemble != term.ensemble:
             first = decision.written_back[0].first_entry_id
             plan = replace(plan, first_kept=first, kept_by=ensemble)
-        return cls(ledger, plan)
+        return cls(ledger, plan, is_loss=bool(decision.given_up))
 
     @property
     def is_over(self) -> bool:
@@ -151,12 +171,13 @@ class Reopening:
         return replace(self, plan=plan)._take(missing, notes)
 
     def _prune(self, metadata: LedgerMetadata) -> "Step":
-        """Rule 5."""
+        """Rules 5 and 7."""
         before = self.ledger.last_fragment
-        permission, fence = (before.term, before.token), before.term + 1
+        is_empty = not is_owner(metadata.fragments, before.term) and not self.is_loss
+        told = ((before.term, before.token), before.term + 1, is_empty)
         silent = dict(self.problems)
         there = (member for member in before.ensemble if member.bookie_id not in silent)
-        prunes = tuple(Prune(member, permission, fence) for member in there)
+        prunes = tuple(Prune(member, *told) for member in there)
         return replace(self, outcome=Opened(metadata)), prunes if before.token else ()
 
     @property

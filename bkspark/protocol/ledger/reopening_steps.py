@@ -88,16 +88,20 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Prune:
-    """Remove markers from a bookie, in this order, each durably before the next; not answered.
+    """Remove what was the writer's before from a bookie, each durably before the next.
+
+    Not answered. First his journal, if it goes, then his permission, and then his fence.
 
     Attributes:
         permission: term and token of the writer before.
         fence: the term of the marker that fenced him.
+        is_empty: whether nothing of his counts, so that his journal goes as well.
     """
 
     member: Member
     permission: tuple[int, str]
     fence: int
+    is_empty: bool = False
 
 
 # --- events ---------------------------------------------------------------------------------------

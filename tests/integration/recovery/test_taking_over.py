@@ -74,10 +74,11 @@ class Scene:
     def ledger(self) -> LedgerMetadata:
         return self.rig.ledger(self.ledger_id)
 
-    def markers(self) -> set[str]:
-        """What is left of them, on whatever bookie, without tokens."""
+    def left_in(self, folder: str) -> set[str]:
+        """What is there, on whatever bookie, without tokens: in "terms", or in "journal"."""
         found = (name for one in self.rig.urls for name in self.rig.names(one))
-        return {name.rpartition("/")[2].partition("-")[0] for name in found if "/terms/" in name}
+        last = (name.rpartition("/")[2] for name in found if f"/{folder}/" in name)
+        return {name.partition("-")[0] for name in last}
 
 
 @pytest.fixture
@@ -112,14 +113,16 @@ def test_each_goes_on_behind_the_one_before(scene: Scene, memory_rig: Rig) -> No
 
 
 def test_who_never_wrote_leaves_nothing_behind(scene: Scene) -> None:
-    """However many they are: one fragment, one permission."""
+    """However many they are: one fragment, one permission, one journal."""
     first = scene.first()
     first.append(b"a")
     first.release()
     for term in range(2, 8):
         assert scene.take().seen.value.term == term
         assert [f.term for f in scene.ledger.fragments] == [1, term]
-        assert scene.markers() == {f"{term:08x}"}
+        assert scene.left_in("terms") == {f"{term:08x}"}
+        copied = "00000002"  # by the recovery that kept it
+        assert scene.left_in("journal") == {"00000001", copied, f"{term:08x}"}
     last = scene.next()
     assert last.append(b"b") == 1
     last.close()
@@ -282,7 +285,10 @@ def test_a_ledger_that_guarantees_its_write_quorum_goes_on_with_all_copies(
 def test_the_permission_goes_before_the_fence(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R20: in the other order the writer before would look between both, and see neither gone."""
+    """R20: in the other order the writer before would look between both, and see neither gone.
+
+    His journal goes before both: the permission tells that it may be there.
+    """
     scene.first().release()
     gone = list[str]()
     real = MemoryRoot.delete
@@ -294,10 +300,15 @@ def test_the_permission_goes_before_the_fence(
     before = scene.ledger
     monkeypatch.setattr(MemoryRoot, "delete", delete)
     scene.take()
-    permission = layout.permission(scene.ledger_id, 1, before.token)
-    fence = layout.term_marker(scene.ledger_id, 2)
-    assert len(gone) == 6
-    assert all(gone[: n + 1].count(permission) >= gone[: n + 1].count(fence) for n in range(6))
+    in_order = (
+        layout.journal(scene.ledger_id, 1, before.token),
+        layout.permission(scene.ledger_id, 1, before.token),
+        layout.term_marker(scene.ledger_id, 2),
+    )
+    assert sorted(gone) == sorted(in_order * 3)
+    for n in range(9):
+        counts = [gone[: n + 1].count(name) for name in in_order]
+        assert counts == sorted(counts, reverse=True)
 
 
 def test_who_loses_at_once_what_it_took_gets_no_place(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bkspark.protocol.ledger.metadata import Fragment, Member
-from bkspark.protocol.ledger.ownership import counts, owners
+from bkspark.protocol.ledger.ownership import counts, is_owner, owners
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
 
@@ -102,3 +102,15 @@ def test_a_repair_changes_nothing_about_it(entry_id: int, term: int) -> None:
     repaired = [replace(fragment, ensemble=others) for fragment in fragments]
     one = record(term, entry_id, entry_id)
     assert counts(fragments, one) == counts(repaired, one)
+
+
+def owned(first: int, term: int, owner: int) -> Fragment:
+    return replace(by_writer(first, term), owner=owner)
+
+
+def test_a_term_owns_something_or_nothing() -> None:
+    """What was moved in a later term is its writer's; a term that is not named owns nothing."""
+    fragments = (owned(0, 1, 1), owned(5, 3, 2), owned(8, 6, 6), owned(9, 6, 6))
+    assert [term for term in range(1, 9) if is_owner(fragments, term)] == [1, 2, 6]
+    bounded = (by_writer(0, 1), by_recovery(4, 3))
+    assert [term for term in range(1, 9) if is_owner(bounded, term)] == [1, 2, 3]

@@ -152,7 +152,18 @@ def test_nothing_is_pruned_where_nobody_is_any_more() -> None:
             state, asked = state.receive(Took(kind(index, member)))
     opened = state.plan.applied_to(recovered)
     _, prunes = state.receive(Opened(opened))
-    assert [prune.member for prune in prunes if isinstance(prune, Prune)] == list(ABC[:2])
+    assert prunes == tuple(Prune(member, (1, "w1"), 2) for member in ABC[:2])
+
+
+@pytest.mark.parametrize("given_up", [(), ("entry 0",)])
+def test_the_journal_of_who_owns_nothing_goes_unless_something_is_lost(
+    given_up: tuple[str, ...],
+) -> None:
+    recovered = taken(FIRST)
+    term, decision = Term(recovered, ABC, 1, "w2"), Decision(-1, (), -1, given_up=given_up)
+    reopening = Reopening.of(term, decision, kept_by=())
+    _, prunes = reopening.receive(Opened(reopening.plan.applied_to(recovered)))
+    assert [prune.is_empty for prune in prunes if isinstance(prune, Prune)] == [not given_up] * 3
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=6))

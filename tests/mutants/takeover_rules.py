@@ -1,0 +1,96 @@
+"""Mutants of takeovers: what is left behind of those who were overtaken."""
+
+from .mutant import Mutant
+
+UNIT = "tests/unit/protocol/test_ownership.py"
+REOPENING = "tests/unit/protocol/test_reopening.py"
+SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
+TAKING = "tests/integration/recovery/test_taking_over.py"
+MACHINE = "protocol/ledger/reopening.py"
+OPENER = "ledger/recovery/opener.py"
+FORGOTTEN = "tests/integration/recovery/test_forgotten_journals.py"
+EMPTY = f"{REOPENING}::test_the_journal_of_who_owns_nothing_goes_unless_something_is_lost"
+
+MUTANTS = (
+    Mutant(
+        "journals of those who never wrote stay for ever",
+        OPENER,
+        "        if prune.is_empty:\n",
+        "        if not prune.fence:\n",
+        (
+            f"{TAKING}::test_who_never_wrote_leaves_nothing_behind",
+            f"{TAKING}::test_the_permission_goes_before_the_fence",
+        ),
+    ),
+    Mutant(
+        "a journal goes whose records count",
+        MACHINE,
+        "not is_owner(metadata.fragments, before.term) and ",
+        "",
+        (
+            f"{SCRIPTS}[recovery_reopening]",
+            f"{REOPENING}::test_nothing_is_pruned_where_nobody_is_any_more",
+            f"{FORGOTTEN}::test_of_a_writer_whose_entries_count_all_stays_whoever_has_his_place",
+        ),
+    ),
+    Mutant(
+        "a journal goes whose records count where somebody else has his place",
+        "protocol/ledger/ownership.py",
+        "        if term in owners(fragments, fragment.first_entry_id):\n",
+        "        if term == fragment.term:\n",
+        (
+            f"{UNIT}::test_a_term_owns_something_or_nothing",
+            f"{REOPENING}::test_nothing_is_pruned_where_nobody_is_any_more",
+        ),
+    ),
+    Mutant(
+        "what recoveries have copied goes with the journal of their term",
+        OPENER,
+        "            root.forget_journal(layout.journal(ledger_id, *prune.permission))\n",
+        "            folder = layout.journal_folder(ledger_id)\n"
+        "            for name in root.list(folder):\n"
+        "                if layout.journal_term(name) == prune.permission[0]:\n"
+        '                    root.forget_journal(f"{folder}/{name}")\n',
+        (
+            f"{FORGOTTEN}::test_what_recoveries_have_copied_in_the_term_of_one_who_never_wrote_stays",
+        ),
+    ),
+    Mutant(
+        "what is left of a loss goes",
+        MACHINE,
+        " and not self.is_loss\n",
+        "\n",
+        (
+            f"{EMPTY}[given_up1]",
+            f"{FORGOTTEN}::test_where_something_is_given_up_nothing_is_forgotten",
+        ),
+    ),
+    Mutant(
+        "a journal on object storage goes whose writer may go on in it",
+        "bookie/object_store.py",
+        "        split_name(name)\n        return False\n",
+        "        return self.delete(name)\n",
+        (
+            "tests/conformance/test_s3_bookie.py::TestS3Bookie::"
+            "test_of_a_journal_that_is_forgotten_nothing_appears_again",
+        ),
+    ),
+    Mutant(
+        "who was overtaken has other bookies take his journal",
+        "ledger/handles/membership.py",
+        "        mine = self._still_mine()\n",
+        "        mine = self.seen.value\n",
+        (
+            f"{FORGOTTEN}::test_who_wakes_up_in_mid_append_counts_nothing_and_takes_nothing[memory]",
+            f"{FORGOTTEN}::test_who_wakes_up_in_mid_append_counts_nothing_and_takes_nothing[file]",
+        ),
+    ),
+    Mutant(
+        "the permission goes before the journal that it tells of",
+        OPENER,
+        "        if prune.is_empty:\n",
+        "        root.delete(layout.permission(ledger_id, *prune.permission))\n"
+        "        if prune.is_empty:\n",
+        (f"{TAKING}::test_the_permission_goes_before_the_fence",),
+    ),
+)
