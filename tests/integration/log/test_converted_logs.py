@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from bkspark.bookkeeper import BookKeeper
+from bkspark.cluster.password import Password
 from bkspark.errors import (
     InvalidRequestError,
     LedgerClosedError,
@@ -121,10 +122,11 @@ def test_what_is_sealed_overwritten_meanwhile_or_no_kind_is_refused(
 
 def test_a_wrong_password_fences_nobody(keeper: BookKeeper) -> None:
     log = keeper.create_log(NAME, digest_type="MAC", password="right")
+    wrong = LogHandle(keeper._cluster, NAME, Password(literal="wrong"))
     with log.writer() as writer:
         with pytest.raises(UnauthorizedError):
-            keeper.open_log(NAME, password="wrong").convert(unbounded=True)
+            wrong.convert(unbounded=True)
         writer.append(b"a")
     with pytest.raises(UnauthorizedError):  # also where there is nobody to fence
-        keeper.open_log(NAME, password="wrong").convert(unbounded=True)
+        wrong.convert(unbounded=True)
     assert not log.record.is_unbounded
