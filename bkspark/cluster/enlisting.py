@@ -10,6 +10,9 @@ still on its way could make anew what was lost (R19).
 Rule 3. A writer's journal is made here and nowhere else, and handed over once, open as it is.
 Whoever appends to it never makes it anew: what is gone is missed.
 
+Rule 4. One that left, and has stored all that it was sent, gives its journal back. Before another
+fragment names it, it shows what it took, by a post-check, and is not asked to take it anew.
+
 A ledger that is made in one process and filled in another has no journals until the other process
 makes them; the bookies refuse a second one (R2). A batch's are made with its one record. The tail
 of a stream takes many: who adopts it begins them all, and says so, before the first one.
@@ -41,11 +44,13 @@ class Joining:
         journal: the name of his journal; empty if it is another process that will write, which
             makes the journals itself.
         header: what the journal begins with.
+        fence: the marker that ends the writer.
     """
 
     permission: str
     journal: str = ""
     header: EncodedRecord | None = None
+    fence: str = ""
 
     @classmethod
     def of(
@@ -57,11 +62,12 @@ class Joining:
             digester: None if no journal is to be begun.
         """
         permission = layout.permission(ledger_id, term, token)
+        fence = layout.term_marker(ledger_id, term + 1)
         if digester is None:
-            return cls(permission)
+            return cls(permission, fence=fence)
         record = header(ledger_id=ledger_id, term=term, token=token, quorum=quorum)
         name = layout.journal(ledger_id, term, token)
-        return cls(permission, name, journal.encode(record, digester))
+        return cls(permission, name, journal.encode(record, digester), fence)
 
     @classmethod
     def last_writer(cls, ledger: LedgerMetadata, digester: Digester) -> "Joining":
@@ -88,9 +94,23 @@ class Joining:
                 return None
             return root.open_journal(self.journal, self.header.frame(ensemble_index, 0))
 
+    def require_shown(self, address: BookieAddress, journal: Journal) -> None:
+        """Return if a bookie shows all that it has taken, and no fence (rule 4).
+
+        Raises:
+            BookieUnavailableError: it does not.
+        """
+        is_shown = open_bookie(address).post_check(
+            journal, fence=self.fence, permission=self.permission
+        )
+        if not is_shown:
+            raise BookieUnavailableError(f"bookie {address.bookie_id} lacks what it has taken")
+
 
 class Begun:
     """Journals that bookies have begun for one writer, each to be handed over once.
+
+    Used by the writer's tasks, of which only one at a time adds to it.
 
     Attributes:
         bookie_ids: of those that have taken all that they were asked to.
@@ -99,6 +119,7 @@ class Begun:
     def __init__(self, journals: Mapping[str, Journal | None] | None = None) -> None:
         self._journals = {who: begun for who, begun in (journals or {}).items() if begun}
         self.bookie_ids = frozenset(journals or ())
+        self._is_closed = False
 
     def add(self, other: "Begun") -> None:
         """Take over what ``other`` has."""
@@ -110,29 +131,51 @@ class Begun:
         """The journal on a bookie, to be closed by the caller; None if there is none any more."""
         return self._journals.pop(bookie_id, None)
 
+    def give_back(self, bookie_id: str, journal: Journal) -> None:
+        """Take a journal back, all of which is stored (rule 4)."""
+        self._journals[bookie_id] = journal
+        if self._is_closed:
+            self.close()
+
+    @property
+    def lent(self) -> frozenset[str]:
+        """Ids of bookies that have taken it all, and whose journals are handed over."""
+        return self.bookie_ids.difference(self._journals)
+
     def close(self) -> None:
         """Close those that nobody took."""
+        self._is_closed = True
         for bookie_id in list(self._journals):
             if (left := self.hand_over(bookie_id)) is not None:
                 left.close()
 
 
-def enlist(places: Mapping[int, BookieAddress], joining: Joining, *, needed: int = 0) -> Begun:
+def enlist(
+    places: Mapping[int, BookieAddress],
+    joining: Joining,
+    *,
+    needed: int = 0,
+    held: Begun | None = None,
+) -> Begun:
     """Have bookies take ``joining``: those that have done so, durably and in time.
 
     Args:
         places: by ensemble index.
         needed: if fewer have, those that are silent get more time.
+        held: journals that were given back; a bookie with one of them shows what it took (rule 4).
     """
     clients = {index: BookieClient(address) for index, address in places.items()}
 
     def taking(index: int) -> Callable[[], Journal | None]:
         client = clients[index]
+        given_back = held.hand_over(client.address.bookie_id) if held else None
 
         def take() -> Journal | None:
-            begun = joining.taken_by(client.address, index)
+            begun = given_back or joining.taken_by(client.address, index)
             if begun is not None:
                 client.cleanup.callback(begun.close)  # of one that answers late
+            if given_back is not None:
+                joining.require_shown(client.address, given_back)
             return begun
 
         return take

@@ -41,6 +41,19 @@ def replaced(
     )
 
 
+def rolled(logger: Logger, ledger: LedgerMetadata) -> None:
+    """A fragment was begun because somebody asked for it."""
+    fragment = ledger.last_fragment
+    tell(
+        logger,
+        "ledger %d: a new fragment begins at entry %d, on %s",
+        *(ledger.ledger_id, fragment.first_entry_id),
+        ", ".join(member.bookie_id for member in fragment.ensemble),
+        ledger_id=ledger.ledger_id,
+        entry_id=fragment.first_entry_id,
+    )
+
+
 def fewer_copies(logger: Logger, ledger: LedgerMetadata, gap: WarnOfGaps) -> None:
     """A write goes on, or went on for a while, without one of its bookies."""
     is_closed = gap.last_entry_id is not None

@@ -8,7 +8,7 @@ that hangs keeps nobody from writing. Only where there is no other is it given m
 """
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -58,6 +58,7 @@ class Vacancy:
         staying: the members that remain; the new one is chosen for the best spread beside them.
         exclude: bookie ids that must not be chosen.
         among: bookies of which one is to be chosen, preferred first; None if it may be any.
+        held: what bookies have taken that are not in use.
     """
 
     ledger_id: int
@@ -66,6 +67,7 @@ class Vacancy:
     staying: Sequence[Member]
     exclude: Collection[str]
     among: Sequence[BookieAddress] | None = None
+    held: Begun | None = None
 
 
 def choose(
@@ -165,7 +167,7 @@ def replace(cluster: Cluster, vacancy: Vacancy) -> Replacement:
     """
     failed: dict[str, str] = {}
     for address in _suited(cluster, vacancy, failed):
-        begun = enlist({vacancy.ensemble_index: address}, vacancy.joining)
+        begun = enlist({vacancy.ensemble_index: address}, vacancy.joining, held=vacancy.held)
         if begun.bookie_ids:
             return Replacement(address, begun, failed)
         failed[address.bookie_id] = why = "it cannot be written to"
@@ -184,6 +186,69 @@ def _suited(cluster: Cluster, vacancy: Vacancy, failed: Collection[str]) -> Iter
     with suppress(NotEnoughBookiesError):
         while True:
             yield from pool.choose(1, exclude=used.union(failed), near=near)
+
+
+@dataclass(frozen=True, slots=True)
+class Regrouping:
+    """A new fragment that a writer is to begin.
+
+    Attributes:
+        joining: what new members take for him.
+        ensemble: the members now.
+        failed: indexes of those that cannot stay.
+        exclude: bookie ids that must not be chosen.
+        held: what bookies have taken that are not in use.
+    """
+
+    ledger_id: int
+    joining: Joining
+    ensemble: tuple[Member, ...]
+    failed: Collection[int]
+    exclude: Collection[str]
+    held: Begun
+
+
+@dataclass(frozen=True, slots=True)
+class Regrouped:
+    """Who may have it.
+
+    Attributes:
+        ensemble: by place, those that are enlisted and those that stay; empty if they are too few.
+        addresses: of all that were looked at.
+        begun: journals of those that are enlisted.
+        failed: bookies that were tried, each with the reason.
+    """
+
+    ensemble: tuple[Member, ...]
+    addresses: Mapping[Member, BookieAddress]
+    begun: Begun
+    failed: dict[str, str]
+
+
+def regroup(cluster: Cluster, wanted: Regrouping) -> Regrouped:
+    """Choose the ensemble of a new fragment as if there were none yet, and enlist whoever comes in.
+
+    Where there are too few to choose from, members stay that nobody would choose.
+    """
+    pool = _Pool(cluster, exclude=wanted.exclude)
+    begun, failed, size = Begun(), dict[str, str](), len(wanted.ensemble)
+    while True:
+        unwanted = {*wanted.exclude, *failed}
+        chosen = [one.member for one in pool.choose_up_to(size, exclude=unwanted, near=())]
+        places = placement.in_place(wanted.ensemble, wanted.failed, chosen)
+        asked = {
+            index: pool.addresses[member]
+            for index, member in places.items()
+            if member != wanted.ensemble[index] and member.bookie_id not in begun.bookie_ids
+        }
+        begun.add(enlist(asked, wanted.joining, held=wanted.held))
+        refused = [a for a in asked.values() if a.bookie_id not in begun.bookie_ids]
+        if not refused:
+            ensemble = tuple(places[index] for index in sorted(places))
+            return Regrouped(ensemble if len(places) == size else (), pool.addresses, begun, failed)
+        for address in refused:
+            failed[address.bookie_id] = why = "it cannot be written to"
+            _give_up(cluster, wanted.ledger_id, address, why)
 
 
 class Successors:

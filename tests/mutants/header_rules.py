@@ -62,9 +62,9 @@ MUTANTS = (
     Mutant(
         "who takes a place begins no journal",
         "ledger/handles/membership.py",
-        "joining = Joining.last_writer(mine, self._digester)",
-        "joining = Joining.of(mine.ledger_id, mine.quorum, term=mine.term, token=mine.token, "
-        "digester=None)",
+        "        joining = Joining.last_writer(mine, self._digester)",
+        "        joining = Joining.of(mine.ledger_id, mine.quorum, term=mine.term, "
+        "token=mine.token, digester=None)",
         (f"{CHANGES}::test_who_takes_a_place_has_begun_its_journal",),
     ),
     Mutant(

@@ -116,14 +116,14 @@ MUTANTS = (
     ),
     Mutant(
         "entries that a bookie missed before it was replaced are not told of",
-        "protocol/ledger/writing.py",
+        "protocol/ledger/gaps.py",
         "if first <= last else []",
         "if False else []",
         (f"{SCRIPTS}[ensemble_changes]", REPLACED),
     ),
     Mutant(
         "a bookie that is replaced is always told to lack something",
-        "protocol/ledger/writing.py",
+        "protocol/ledger/gaps.py",
         "if first <= last else []",
         "if True else []",
         (f"{SCRIPTS}[ensemble_changes]",),

@@ -53,7 +53,12 @@ from bkspark.protocol.ledger.writing_steps import (
     Idle,
     Instruction,
     Join,
+    Muster,
+    Mustered,
+    NotRolled,
     Release,
+    Roll,
+    RolledOver,
     Stop,
     Stored,
     Submitted,
@@ -124,6 +129,12 @@ class Scene:
                 return Enlisted(None, tuple((name, "it hangs") for name in passed))
             case ["enlisted", name]:
                 return Enlisted(member(name))
+            case ["roll"]:
+                return Roll()
+            case ["mustered", "nobody", *passed]:
+                return Mustered((), tuple((name, "it hangs") for name in passed), "too few")
+            case ["mustered", *names]:
+                return Mustered(tuple(map(member, names)))
             case ["swapped"]:
                 assert self._swap is not None
                 self.ledger = self._swap.applied_to(self.ledger)
@@ -186,6 +197,18 @@ class Scene:
             case Join():
                 self._index_of[step.member.bookie_id] = step.ensemble_index
                 return f"join {step.member.bookie_id} for {step.replaced[0]}"
+            case Muster():
+                names = " ".join(one.bookie_id for one in step.ensemble)
+                not_these = f", not {' '.join(sorted(step.exclude))}" if step.exclude else ""
+                gone = f", without {self._names(tuple(step.failed))}" if step.failed else ""
+                return f"muster beside {names}{gone}{not_these}"
+            case RolledOver():
+                members = enumerate(self.writer.ensemble)
+                self._index_of |= {one.bookie_id: index for index, one in members}
+                begin = self.writer.metadata.last_fragment.first_entry_id
+                return f"roll over at {begin}: {self._names(step.changed)} came in"
+            case NotRolled():
+                return f"no roll: {step.reason}"
             case WarnOfGaps():
                 end = "on" if step.last_entry_id is None else f"to {step.last_entry_id}"
                 return f"warn from {step.first_entry_id} {end}: none on {step.bookie_id}"

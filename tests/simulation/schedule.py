@@ -64,6 +64,7 @@ def run_schedule(
     moves: bool = False,
     upkeep: bool = False,
     terms: bool = False,
+    rolls: bool = False,
     **losses: bool,
 ) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised.
@@ -75,11 +76,12 @@ def run_schedule(
             end.
         terms: whether the ledger goes on in later terms, with writers one behind the other; there
             are no DataFrames then.
+        rolls: whether writers begin fragments.
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = Oracle(URI, checks_reasons=checks_reasons)
     kinds = {"repairs": repairs or upkeep, "moves": moves or upkeep, "upkeep": upkeep}
-    return outcome_of(_Run(seed, oracle, terms=terms, **kinds, **losses))
+    return outcome_of(_Run(seed, oracle, terms=terms, rolls=rolls, **kinds, **losses))
 
 
 class _Run(Run[Oracle]):
@@ -94,6 +96,7 @@ class _Run(Run[Oracle]):
         moves: bool,
         upkeep: bool,
         terms: bool = False,
+        rolls: bool = False,
         **losses: bool,
     ) -> None:
         random = Random(seed)
@@ -109,6 +112,7 @@ class _Run(Run[Oracle]):
             shape = replace(shape, quorum=Quorum(*own.choice(_WIDE_QUORUMS)), spares_max=0)
         super().__init__(seed, random, shape, oracle)
         self._clients = Clients(self.scheduler, oracle, random, URI)
+        self._clients.rolls = rolls
 
     def play(self) -> None:
         is_batch = self.random.random() < _BATCH_SHARE and not self._has_misfortune

@@ -74,6 +74,15 @@ def test_writers_one_behind_the_other_break_no_promise(first: int, losing: dict[
     assert total.schedules == SCHEDULES
 
 
+@pytest.mark.parametrize("losing", always(LOSING[:1], LOSING), ids=str)
+def test_fragments_that_roll_break_no_promise(losing: dict[str, bool]) -> None:
+    """Begun by all writers, amid what they send."""
+    run = partial(run_schedule, terms=True, rolls=True, **losing)
+    total = run_many(1_000, count=SCHEDULES, run=run)
+    assert total.failed is None, total.failed
+    assert total.schedules == SCHEDULES
+
+
 @pytest.mark.thorough
 def test_they_go_on_where_others_were(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = list[int]()

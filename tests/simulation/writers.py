@@ -24,18 +24,23 @@ from tests.simulation.scheduler import Process, Scheduler, Task, Violation
 
 _REST_SECONDS = 0.15
 """Longer than a writer is idle before it tells of its last entries."""
-_CLOSING_SHARE, _PATIENCE = 0.3, 0.5
+_CLOSING_SHARE, _PATIENCE, _ROLL_SHARE = 0.3, 0.5, 0.6
 DELAYS = (0, 15, 30, 45, 60, 90, 120, 200)
 
 
 class Writers:
-    """Starts writers; ``random`` decides what each of them does."""
+    """Starts writers; ``random`` decides what each of them does.
+
+    Attributes:
+        rolls: whether they begin fragments between their bursts.
+    """
 
     def __init__(self, scheduler: Scheduler, oracle: Oracle, random: Random, uri: str) -> None:
         self._scheduler = scheduler
         self._oracle = oracle
         self._random = random
         self._uri = uri
+        self.rolls = False
 
     def start(
         self,
@@ -99,8 +104,11 @@ class Writers:
         rest: float,
     ) -> None:
         ledger_id, term = handle.ledger_id, handle.metadata.term
+        own = Random(f"rolls of {name} in {term}, {len(bursts)}")
         try:
             for burst, must_wait in zip(bursts, waits):
+                if self.rolls and own.random() < _ROLL_SHARE:
+                    self._roll(name, handle, is_awaited=own.random() < _PATIENCE)
                 futures = [handle.append_async(payload(number, term)) for number in burst]
                 for number, future in zip(burst, futures):
                     future.add_done_callback(self._on_ack(name, ledger_id, number, term))
@@ -115,6 +123,16 @@ class Writers:
                 self._scheduler.note(f"has closed ledger {ledger_id}")
         finally:
             handle.release()
+
+    def _roll(self, name: str, handle: WriteHandle, *, is_awaited: bool) -> None:
+        """A new fragment, perhaps amid what was sent."""
+        asked = handle.begin_fragment()
+        if is_awaited:
+            self._scheduler.pause(asked.done)
+            self._scheduler.touch(f"news for {name}", Access.WAIT)
+            why = asked.exception()
+            told = f"begins at {asked.result()}" if why is None else f"is not begun: {why}"
+            self._scheduler.note(f"a fragment {told}")
 
     def take_over(
         self, name: str, ledger_id: int, count: int, delays: Sequence[int] = DELAYS

@@ -59,6 +59,11 @@ class Appender:
                 token=mine.token,
             )
 
+    def let_go(self) -> Journal | None:
+        """The journal, for whoever goes on with it; nothing is appended here any more."""
+        journal, self._journal = self._journal, None
+        return journal
+
     def close(self) -> None:
         """Let go of the journal."""
         if self._journal is not None:

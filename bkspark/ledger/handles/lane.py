@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from bkspark import environment
-from bkspark.bookie.contract import BookieAddress, Buffer
+from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.cluster.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format.journal import EncodedRecord
@@ -30,6 +30,7 @@ class Framed:
 
 
 Report = Callable[[Stored | Failed], None]
+GiveBack = Callable[[BookieAddress, Journal | None], None]
 
 _NOTHING_SENT = (0, 0, math.inf, 0.0)
 
@@ -68,6 +69,7 @@ class Lane:
         self._report = report
         self.waiting_bytes = 0
         self.is_away = False
+        self._give_back: GiveBack | None = None
         self._sent: deque[tuple[int, int, float, float]] = deque()
         self._look_at_oldest()
         self._waiting: environment.Inbox[Framed | None] = environment.inbox()
@@ -125,6 +127,11 @@ class Lane:
         """End the lane after what was sent; does not wait."""
         self._waiting.put(None)
 
+    def leave(self, give_back: GiveBack) -> None:
+        """End the lane after what was sent; who gets the journal then, if all of it is stored."""
+        self._give_back = give_back
+        self.stop()
+
     def abandon(self) -> None:
         """Forget what was sent and end the lane when it comes back, if it ever does."""
         with suppress(environment.Empty):
@@ -149,6 +156,8 @@ class Lane:
                 if not record.is_confirmation:  # it would be taken for the add behind it
                     ids = record.first_entry_id, record.last_entry_id
                     self._report(Stored(self.ensemble_index, self.address.bookie_id, *ids))
+            if self._give_back is not None:
+                self._give_back(self.address, self._appender.let_go())
         except BookKeeperError as error:
             self._report(self._failed(error))
         except Exception as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.format.journal import EncodedRecord
-from bkspark.ledger.handles.lane import Lane
+from bkspark.ledger.handles.lane import GiveBack, Lane
 
 LANE_BYTES_MAX = 32 * 2**20
 """What may wait for one bookie: some seconds of work for a disk that is slow but well."""
@@ -22,6 +22,7 @@ class Lanes:
     def __init__(self, open_lane: Callable[[int, BookieAddress], Lane]) -> None:
         self._open_lane = open_lane
         self._lanes: dict[int, Lane] = {}
+        self._leaving: dict[str, Lane] = {}
 
     def join(self, index: int, address: BookieAddress) -> None:
         """Use a bookie from now on."""
@@ -32,6 +33,13 @@ class Lanes:
         lane = self._lanes.pop(index, None)
         if lane is not None:
             lane.abandon()
+
+    def retire(self, index: int, give_back: GiveBack) -> None:
+        """Send the bookie at ``index`` nothing more; it may finish what it was sent."""
+        lane = self._lanes.pop(index, None)
+        if lane is not None:
+            self._leaving[lane.address.bookie_id] = lane
+            lane.leave(give_back)
 
     def at(self, index: int, bookie_id: str) -> Lane | None:
         """The lane of a bookie that is used at ``index`` now."""
@@ -77,7 +85,7 @@ class Lanes:
 
     def stop(self, timeout: float) -> None:
         """End all lanes after what was sent, waiting at most ``timeout`` seconds for them."""
-        lanes = list(self._lanes.values())
+        lanes = [*self._lanes.values(), *self._leaving.values()]
         for lane in lanes:
             lane.stop()
         deadline = environment.monotonic() + timeout

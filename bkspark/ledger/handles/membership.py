@@ -12,7 +12,7 @@ from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.cluster import ensemble_log, ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, journal_on
-from bkspark.cluster.ensembles import Vacancy
+from bkspark.cluster.ensembles import Regrouping, Vacancy
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, LedgerFencedError, NotEnoughBookiesError
 from bkspark.format.digest import Digester
@@ -86,6 +86,11 @@ class Membership:
         """
         return journal_on(address, self.seen.value, self._begun)
 
+    def take_back(self, address: BookieAddress, journal: Journal | None) -> None:
+        """The journal of a bookie that has left, and has stored all."""
+        if journal is not None:
+            self._begun.give_back(address.bookie_id, journal)
+
     def close(self) -> None:
         """Let go of journals that nobody appends to."""
         self._begun.close()
@@ -111,9 +116,9 @@ class Membership:
         """
         mine = self._still_mine()
         joining = Joining.last_writer(mine, self._digester)
-        vacancy = Vacancy(
-            mine.ledger_id, step.ensemble_index, joining, step.staying, step.exclude, among
-        )
+        exclude = step.exclude | self._begun.lent
+        place = (mine.ledger_id, step.ensemble_index, joining, step.staying)
+        vacancy = Vacancy(*place, exclude, among, self._begun)
         found = ensembles.replace(self._cluster, vacancy)
         passed_over = tuple(found.failed.items())
         if found.address is None:
@@ -134,6 +139,28 @@ class Membership:
             if newest.term > mine.term:
                 raise newest.fenced(mine.term)
         return mine
+
+    def muster(self, step: steps.Muster) -> News:
+        """Bookies for a new fragment; those that stay, and others that are enlisted.
+
+        Raises:
+            LedgerFencedError: as ``enlist``.
+        """
+        lent = self._begun.lent.difference(member.bookie_id for member in step.ensemble)
+        exclude = step.exclude | lent
+        try:
+            ledger = self._still_mine()
+            who = (ledger.ledger_id, Joining.last_writer(ledger, self._digester))
+            wanted = Regrouping(*who, step.ensemble, step.failed, exclude, self._begun)
+            found = ensembles.regroup(self._cluster, wanted)
+        except LedgerFencedError:
+            raise
+        except BookKeeperError as error:  # nobody was asked for anything
+            return steps.Mustered((), reason=str(error)), None
+        self._begun.add(found.begun)
+        self._addresses |= {m: found.addresses[m] for m in found.ensemble if m in found.addresses}
+        too_few = "" if found.ensemble else "there are too few bookies that can be used"
+        return steps.Mustered(found.ensemble, tuple(found.failed.items()), too_few), None
 
     def swap(self, step: steps.Swap) -> News:
         """Have the metadata name another ensemble."""
@@ -168,6 +195,10 @@ class Membership:
         """The metadata names another member."""
         (old, reason), new, first = step.replaced, step.member.bookie_id, step.first_entry_id
         ensemble_log.replaced(logger, self.seen.value.ledger_id, old, new, first, reason)
+
+    def rolled(self, ledger: LedgerMetadata) -> None:
+        """A new fragment is in use."""
+        ensemble_log.rolled(logger, ledger)
 
     def warn(self, step: steps.WarnOfGaps) -> None:
         """Entries have fewer copies."""

@@ -212,6 +212,21 @@ class WriteHandle(ClosedAtEnd):
         if last is not None:
             self._wait_for(last)
 
+    def begin_fragment(self) -> "Future[int]":
+        """Have entries that are not on their way yet written to bookies that are chosen anew.
+
+        Returns at once; the future completes with the first entry of the new fragment, when it is
+        begun, or with ``NotEnoughBookiesError``: then the one before is in use, and nothing is
+        wrong with this handle. Entries that are added meanwhile wait for no longer than it takes to
+        store one and to change the metadata.
+
+        Raises:
+            LedgerClosedError: the handle is closed.
+            BookKeeperError: what ended the writer.
+        """
+        self.require_own_process()
+        return self._writer.roll()
+
     def close(self) -> None:
         """Wait for what was added, then seal the ledger at its last acknowledged entry.
 

@@ -12,7 +12,6 @@ carries out what takes no time. What may take long is done without the lock:
 
 import logging
 import math
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
@@ -21,7 +20,7 @@ from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.records import Versioned
-from bkspark.errors import BookKeeperError, LedgerClosedError, OutcomeUnknownError
+from bkspark.errors import BookKeeperError, LedgerClosedError
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.backlog import Backlog
@@ -32,8 +31,10 @@ from bkspark.ledger.handles.lanes import Lanes
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.promise import Promise
 from bkspark.ledger.handles.record_encoder import RecordEncoder
+from bkspark.ledger.handles.rolls import Rolls
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.teller import Teller
+from bkspark.ledger.handles.turns import Slow, Turns, known, nothing
 from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import PendingAdd
 from bkspark.protocol.ledger.metadata import LedgerMetadata
@@ -43,9 +44,6 @@ logger = logging.getLogger(__name__)
 
 LANES_END_SECONDS = 3.0
 """How long an ending writer waits for copies that no acknowledgement needs any more."""
-
-Slow = Callable[[], News]
-"""An instruction that may take long to carry out."""
 
 
 class Writer:
@@ -70,10 +68,11 @@ class Writer:
         self.error: BookKeeperError | None = None
         self._own_work: environment.Inbox[Callable[[], None]] = environment.inbox()
         self._lock = environment.lock()
-        self._turns = _Turns()
+        self._turns = Turns()
         self._members = members
         self._encoder = encoder
         self._teller = Teller(self._lock, self._own_work.put)
+        self._rolls = Rolls(machine.metadata.ledger_id, self._teller, self._own_work.put)
         with self._lock:
             self._turns.is_amid = True  # lanes may report before all of them are there
             self._lanes = Lanes(self._open_lane)
@@ -113,6 +112,20 @@ class Writer:
             self._leave(self._turn())
             return last
 
+    def roll(self) -> Promise:
+        """Have what is added from now on written to a new fragment; its first entry, when it is
+        begun.
+
+        Raises:
+            As ``submit``.
+        """
+        with self._lock:
+            if self.backlog.has_ended:
+                raise self._never_sent()
+            promise = self._rolls.ask()
+            self._leave(self._turn(steps.Roll()))
+            return promise
+
     def stop(self) -> None:
         """End after what was submitted before; returns at once, and holds no lock."""
         self._own_work.put(self._stop)
@@ -140,7 +153,7 @@ class Writer:
             try:
                 work()
             except Exception as error:
-                self._bring(steps.Stop(_known(self.metadata, error)))
+                self._bring(steps.Stop(known(self.metadata, error)))
 
     # --- events ----------------------------------------------------------------------------
 
@@ -186,7 +199,7 @@ class Writer:
         except BookKeeperError as error:
             return steps.Stop(error), None
         except Exception as error:
-            return steps.Stop(_known(self.metadata, error)), None
+            return steps.Stop(known(self.metadata, error)), None
 
     # --- the machine -----------------------------------------------------------------------
 
@@ -208,7 +221,7 @@ class Writer:
                 self._watch()
         except BaseException as error:
             self.machine.has_ended = True
-            self._end(_known(self.metadata, error))
+            self._end(known(self.metadata, error))
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -283,6 +296,12 @@ class Writer:
             case steps.Join():
                 self._lanes.join(step.ensemble_index, self._members.address(step.member))
                 self._members.joined(step)
+            case steps.Muster():
+                self._aside(partial(self._members.muster, step))
+            case steps.RolledOver():
+                self._rolled_over(step)
+            case steps.NotRolled():
+                self._rolls.refused(step.reason)
             case steps.WarnOfGaps():
                 self._members.warn(step)
             case steps.End():
@@ -295,6 +314,13 @@ class Writer:
     def _open_lane(self, index: int, address: BookieAddress) -> Lane:
         appender = Appender(address, self.metadata, self._members.journal(address))
         return Lane(index, appender, self._report, name=f"ledger-{self.metadata.ledger_id}")
+
+    def _rolled_over(self, step: steps.RolledOver) -> None:
+        for index in step.changed:
+            self._lanes.retire(index, self._members.take_back)
+            self._lanes.join(index, self._members.address(self.machine.ensemble[index]))
+        self._members.rolled(self.metadata)
+        self._rolls.begun(self.metadata.last_fragment.first_entry_id)
 
     def _acknowledge(self, adds: tuple[PendingAdd, ...]) -> None:
         is_kept = self.machine.pending.lagging is not None
@@ -315,7 +341,7 @@ class Writer:
         if not self._deadlines.is_watched_soon:
             due = self._deadlines.next()
             if due is not None and due.at < self._deadlines.wakes_at:
-                self._own_work.put(_nothing)
+                self._own_work.put(nothing)
 
     def _next_work(self) -> Callable[[], None]:
         """What others have left; that nothing happened in time is work too."""
@@ -359,36 +385,10 @@ class Writer:
             self.error = self._members.explained(self.error)
         sent = chain.from_iterable(group.submitted for group in self.backlog.groups.values())
         error = self._never_sent()
-        self._teller.fail((left.promise, error) for left in (*sent, *self.backlog.gathered))
+        waiting = [left.promise for left in (*sent, *self.backlog.gathered)]
+        self._teller.fail((promise, error) for promise in (*waiting, *self._rolls.taken()))
         self._turns.is_over = True
 
     def _never_sent(self) -> BookKeeperError:
         what = f"ledger {self.metadata.ledger_id} is closed"
         return self.error or LedgerClosedError(what, hint="it can be read; write to a new one")
-
-
-class _Turns:
-    """How far the machine's runner is.
-
-    Attributes:
-        events: that happened and were not taken, each with the metadata that it tells of.
-        is_amid: whether somebody runs the machine.
-        check: a metadata check that is to be made.
-        is_over: whether everything is done.
-    """
-
-    def __init__(self) -> None:
-        self.events: deque[News] = deque()
-        self.is_amid = False
-        self.check: Slow | None = None
-        self.is_over = False
-
-
-def _nothing() -> None:
-    """Look at the time anew."""
-
-
-def _known(ledger: LedgerMetadata, error: BaseException) -> BookKeeperError:
-    if isinstance(error, BookKeeperError):
-        return error
-    return OutcomeUnknownError(f"ledger {ledger.ledger_id}: {error!r}")

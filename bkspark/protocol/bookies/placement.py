@@ -79,6 +79,31 @@ def choose(
     return chosen if near else _spaced_out(chosen)
 
 
+def in_place(
+    before: Sequence[Member], failed: Collection[int], chosen: Sequence[Member]
+) -> dict[int, Member]:
+    """Who is where by ensemble index, of those ``chosen`` in place of the ensemble ``before``.
+
+    Whoever is there already keeps its place. So the others are as far apart on the ring as that
+    leaves room for. A place for which there is nobody is left to whoever has it, if it can stay.
+
+    Args:
+        failed: ensemble indexes of those that cannot stay.
+    """
+    staying = {
+        index: member
+        for index, member in enumerate(before)
+        if index not in failed and member in chosen
+    }
+    new = iter([member for member in chosen if member not in before])
+    open_ = [index for index in range(len(before)) if index not in staying]
+    for index in sorted(open_, key=lambda index: index not in failed):
+        member = next(new, None if index in failed else before[index])
+        if member is not None:
+            staying[index] = member
+    return staying
+
+
 def shared_domains(candidates: Sequence[Candidate]) -> dict[str, list[str]]:
     """Failure domains that hold more than one bookie, with the bookie ids in them."""
     by_domain: dict[str, list[str]] = {}

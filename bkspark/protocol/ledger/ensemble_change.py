@@ -18,10 +18,10 @@ Rule 5. A member cedes its place to a bookie that has more entry logs of the nex
 member until the metadata names the other one, and if there is nobody after all.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from bkspark.protocol.ledger.metadata import Member
+from bkspark.protocol.ledger.metadata import Fragment, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.writing_steps import Enlist, Join
 
@@ -104,6 +104,11 @@ class EnsembleChanges:
         change = self._change
         return change is not None and change.member is not None and not change.is_named
 
+    @property
+    def excluded(self) -> frozenset[str]:
+        """Ids of bookies that must not be chosen."""
+        return self._excluded
+
     def live(self, indexes: Iterable[int]) -> tuple[int, ...]:
         return tuple(index for index in indexes if index not in self.failed)
 
@@ -130,6 +135,23 @@ class EnsembleChanges:
         self.failures.update(failures)
         self._excluded |= frozenset(failures)
 
+    def pass_over(self, failures: Mapping[str, str]) -> None:
+        """Bookies that were asked to join, and may have taken something, must never be asked again
+        (rule 3)."""
+        self.exclude(failures)
+        self._unjoined |= frozenset(failures)
+
+    def rolled_over(self, before: Sequence[Member], fragment: Fragment) -> list[Join]:
+        """The metadata names a new fragment; who is in the places of those that had failed."""
+        joins: list[Join] = []
+        for index, (old, new) in enumerate(zip(before, fragment.ensemble, strict=True)):
+            if old != new and index in self.failed:
+                replaced = old.bookie_id, self.failed.pop(index)
+                joins.append(Join(index, new, fragment.first_entry_id, replaced))
+                self._to_fill.pop(index, None)
+        self._count = 0
+        return joins
+
     def begin_anew(self, ceding: Iterable[int]) -> None:
         """Rules 3 and 5: what has failed is tried again, and ``ceding`` members may be replaced."""
         self.failed = {}
@@ -154,8 +176,7 @@ class EnsembleChanges:
     def found(self, member: Member | None, passed_over: Mapping[str, str]) -> None:
         """``member`` may take the place that is to be filled; None if nobody may."""
         assert self._change is not None
-        self.exclude(passed_over)
-        self._unjoined |= frozenset(passed_over)
+        self.pass_over(passed_over)
         index = self._change.ensemble_index
         if member is None:
             self._to_fill = {} if index in self.failed else self._to_fill

@@ -32,6 +32,9 @@ end it looks for such a bookie once more.
 Rule 7. Of an add that names entry logs each member that stays first gets the entry logs of its
 place, wherever they were written, and then the record, when all of them have theirs (R1, R10, H13).
 A member that turns out to have no good copy has failed, and what it had counted is taken back.
+
+Rule 8. A fragment that is asked for begins as ``fragment_roll`` says; what is added meanwhile waits
+for it, from when its bookies are found.
 """
 
 from collections.abc import Collection, Mapping
@@ -40,12 +43,13 @@ from itertools import chain
 from bkspark.errors import (
     BookKeeperError,
     LedgerFencedError,
-    NotEnoughBookiesError,
     OutcomeUnknownError,
 )
 from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
 from bkspark.protocol.ledger.ensemble_change import EnsembleChanges
+from bkspark.protocol.ledger.fragment_roll import ENDS, FragmentRoll
+from bkspark.protocol.ledger.gaps import closed_gap, open_gaps, require_ack_quorums
 from bkspark.protocol.ledger.last_copies import no_bookie, nobody_takes_them
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.ledger.standing import Standing
@@ -66,6 +70,7 @@ class LedgerWriter:
 
     Attributes:
         changes: who failed, and who takes whose place.
+        roll: how far a new fragment is that was asked for.
         is_stopping: whether nothing more is submitted.
         has_ended: whether it does nothing any more.
     """
@@ -88,6 +93,7 @@ class LedgerWriter:
         )
         is_delayed = is_change_delayed and not metadata.settings.guarantees_write_quorum
         self.changes = EnsembleChanges(metadata.quorum, is_delayed=is_delayed, unjoined=unjoined)
+        self.roll = FragmentRoll()
         self.has_ended = False
         self.is_stopping = False
         self._checking: CheckTicket | None = None
@@ -99,7 +105,7 @@ class LedgerWriter:
         mine = self.metadata
         return (
             *(mine.ledger_id, mine.term, mine.token, mine.last_fragment),
-            *(self.pending.state, self.changes.state),
+            *(self.pending.state, self.changes.state, self.roll.state),
             *(self.has_ended, self.is_stopping, self._checking, self._has_tried_again),
         )
 
@@ -113,7 +119,7 @@ class LedgerWriter:
         """Whether another record may be sent now."""
         lagging = self.pending.lagging
         may_grow = len(self.pending) < ADDS_IN_FLIGHT_MAX and not (lagging and lagging.is_full)
-        return may_grow and not self.is_stopping and not self.has_ended
+        return may_grow and not (self.roll.holds or self.is_stopping or self.has_ended)
 
     def closed(
         self, newest: LedgerMetadata | None, transactions: Mapping[str, int] | None = None
@@ -158,6 +164,8 @@ class LedgerWriter:
             self._try_again()
             found += self._look_for_a_bookie()
             found += self._swap()
+            if self._checking is None:
+                found += self.roll.next(self.metadata, self.pending, self.changes)
             self._require_hope()
             found += self._send_ready()
             found += self._check()
@@ -184,7 +192,12 @@ class LedgerWriter:
             case steps.Enlisted():
                 return self._enlisted(event)
             case steps.Swapped():
-                return self._join(event)
+                return self._roll_over(event) if self.roll.is_named else self._join(event)
+            case steps.Roll():
+                return self.roll.ask(is_stopping=self.is_stopping)
+            case steps.Mustered():
+                self.changes.pass_over(dict(event.passed_over))
+                return self.roll.found(event.ensemble, event.reason)
             case steps.Checked():
                 return self._acknowledge(event)
             case steps.Asked():
@@ -198,6 +211,7 @@ class LedgerWriter:
                 if event.error is not None:
                     raise event.error
                 self.is_stopping = True
+                return self.roll.give_up(ENDS)
         return []
 
     # --- adds ------------------------------------------------------------------------------------
@@ -304,11 +318,12 @@ class LedgerWriter:
         if any(add.names_entry_logs for add in self.pending):
             self.pending.replace_members([index])
             self._checking = None
-        return [steps.Release(index, self.ensemble[index], reason), *self._gaps()]
+        ended = self.roll.member_failed(reason)
+        return [steps.Release(index, self.ensemble[index], reason), *ended, *self._gaps()]
 
     def _look_for_a_bookie(self) -> list[steps.Instruction]:
         """Rule 3, for the first of the places that must be filled."""
-        if not self.changes.is_under_way or self.changes.is_looking:
+        if not self.changes.is_under_way or self.changes.is_looking or self.roll.is_busy:
             return []
         enlist = self.changes.look(self.ensemble)
         return self._gaps() if enlist is None else [enlist]
@@ -338,7 +353,7 @@ class LedgerWriter:
         join = self.changes.join(self.ensemble, event.metadata.last_fragment.first_entry_id)
         self.metadata, self._has_tried_again = event.metadata, False
         index = join.ensemble_index
-        gap = self._closed_gap(join)
+        gap = closed_gap(self.pending, join)
         self.pending.replace_members([index])
         again = [
             self._sent((index,), add)
@@ -347,21 +362,17 @@ class LedgerWriter:
         ]
         return [join, *gap, *chain.from_iterable(again), *self._gaps()]
 
-    def _closed_gap(self, join: steps.Join) -> list[steps.Instruction]:
-        """What was acknowledged without the member that is replaced: its successor lacks it too."""
-        first, last = self.pending.first_lacking(join.ensemble_index), join.first_entry_id - 1
-        return [steps.WarnOfGaps(*join.replaced, first, last)] if first <= last else []
+    def _roll_over(self, event: steps.Swapped) -> list[steps.Instruction]:
+        """Rule 8: whoever comes in begins with nothing."""
+        before, self.metadata, self._has_tried_again = self.ensemble, event.metadata, False
+        changed = [i for i, member in enumerate(before) if member != self.ensemble[i]]
+        replaced = self.changes.rolled_over(before, self.metadata.last_fragment)
+        gaps = [closed_gap(self.pending, join) for join in replaced]
+        self.pending.replace_members(changed)
+        return [self.roll.over(changed), *chain.from_iterable(gaps)]
 
     def _gaps(self) -> list[steps.Instruction]:
-        """What is lacking, when nobody is looked for any more."""
-        failed = sorted(self.changes.failed)
-        if not failed or self.changes.is_under_way:
-            return []
-        found: list[steps.Instruction] = []
-        for index in failed:
-            name, first = self.ensemble[index].bookie_id, self.pending.first_lacking(index)
-            found.append(steps.WarnOfGaps(name, self.changes.failures[name], first))
-        return found
+        return open_gaps(self.metadata, self.pending, self.changes)
 
     def _require_hope(self) -> None:
         """Rule 5: fail at once what can no longer be acknowledged, unless somebody may step in."""
@@ -369,17 +380,8 @@ class LedgerWriter:
             return
         if self._owes_copies:
             raise no_bookie(self.metadata, self.pending, self.changes)
-        live = self.changes.all_live
-        for add in self.pending:
-            reachable = add.counted.union(live)
-            needed = self.pending.needed(add)
-            if not all(needed.is_ack_quorum(ws, reachable) for ws in add.write_sets):
-                reasons = "; ".join(self.changes.failures.values())
-                raise NotEnoughBookiesError(
-                    f"ledger {self.metadata.ledger_id}: entry {add.first_entry_id} cannot reach "
-                    f"{needed.ack_quorum_size} bookies ({reasons})",
-                    hint="recovery decides about it; add bookies and open the ledger",
-                )
+        if not (self.changes.is_under_way and self.roll.is_busy):
+            require_ack_quorums(self.metadata, self.pending, self.changes)
 
     # --- the last copies: rule 6 -----------------------------------------------------------------
 

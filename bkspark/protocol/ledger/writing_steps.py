@@ -98,6 +98,26 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
+class Roll:
+    """Somebody wants what is added from now on to lie in a new fragment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mustered:
+    """Bookies for all places of a new fragment, each with the writer's permission and journal.
+
+    Attributes:
+        ensemble: members that stay in their places, and others; empty if there are too few.
+        passed_over: bookies that failed meanwhile, each with the reason.
+        reason: why there are too few, in one line.
+    """
+
+    ensemble: tuple[Member, ...]
+    passed_over: tuple[tuple[str, str], ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """Somebody wants to know whether the ledger is still this writer's; nothing is pending."""
 
@@ -131,6 +151,8 @@ Event = (
     | Enlisted
     | Swapped
     | Checked
+    | Roll
+    | Mustered
     | Asked
     | TimedOut
     | Idle
@@ -260,6 +282,38 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class Muster:
+    """Find bookies for all places of a new fragment; whoever comes in takes the permission.
+
+    Attributes:
+        ensemble: the members now; one that stays keeps its place.
+        failed: indexes of those that cannot stay.
+        exclude: ids of bookies that must not be chosen.
+    """
+
+    ensemble: tuple[Member, ...]
+    failed: frozenset[int]
+    exclude: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RolledOver:
+    """A new fragment is in use: other members are in the places ``changed``.
+
+    Those they were in before are sent nothing more, and finish what they were sent.
+    """
+
+    changed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotRolled:
+    """No new fragment was begun, and the one before is in use as it was."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class WarnOfGaps:
     """A member gave no sign to have the entries from here on: they have one copy fewer.
 
@@ -291,6 +345,9 @@ Instruction = (
     | Enlist
     | Swap
     | Join
+    | Muster
+    | RolledOver
+    | NotRolled
     | WarnOfGaps
     | End
 )

@@ -13,6 +13,7 @@ from bkspark.protocol.bookies.placement import (
     WEIGHT_MULTIPLE_MAX,
     Candidate,
     choose,
+    in_place,
     shared_domains,
 )
 from bkspark.protocol.ledger.metadata import Member
@@ -181,3 +182,25 @@ def test_bookies_to_be_taken_last_are_taken_only_where_there_is_no_other(
     taken = {candidate.member.bookie_id for candidate in chosen}
     assert len(taken) == count
     assert len(taken & last) == max(0, count - (len(ids) - len(last)))
+
+
+# --- a new fragment --------------------------------------------------------------------------
+
+
+def placed(before: str, failed: set[int], chosen: str) -> str:
+    """Who is where, a letter for each; a dot for nobody."""
+    found = in_place([Member(n, "1") for n in before], failed, [Member(n, "1") for n in chosen])
+    return "".join(found[i].bookie_id if i in found else "." for i in range(len(before)))
+
+
+def test_who_stays_keeps_its_place() -> None:
+    assert placed("abc", set(), "dca") == "adc"
+    assert placed("abc", set(), "def") == "def"
+    assert placed("abc", {1}, "cad") == "adc"
+
+
+def test_a_place_for_which_there_is_nobody_stays_as_it_is_if_it_can() -> None:
+    assert placed("abc", set(), "d") == "dbc"
+    assert placed("abc", {2}, "d") == "abd"
+    assert placed("abc", {1, 2}, "d") == "ad."
+    assert placed("abc", set(), "") == "abc"
