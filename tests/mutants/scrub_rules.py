@@ -22,6 +22,30 @@ SECRETS = (
 
 MUTANTS = (
     Mutant(
+        "what was found is lost when Spark ends",
+        f"{FOLDER}/run.py",
+        '            if not self.findings.counts["files"]:\n                raise\n',
+        "            raise\n",
+        (f"{MARKS}::test_what_was_found_is_told_though_the_rest_cannot_be_read",),
+    ),
+    Mutant(
+        "a record that cannot be read has changed",
+        f"{FOLDER}/run.py",
+        "            if now is None and self._is_unreadable(ledger.ledger_id):\n",
+        "            if False:\n",
+        (
+            f"{MARKS}::test_damage_of_a_ledger_whose_record_cannot_be_looked_up_again_is_told_and"
+            "_not_marked",
+        ),
+    ),
+    Mutant(
+        "marks are taken back of a ledger whose record cannot be read",
+        f"{FOLDER}/run.py",
+        "            if ledger is None and self._is_unreadable(ledger_id):\n",
+        "            if False:\n",
+        (f"{MARKS}::test_marks_of_a_ledger_whose_record_cannot_be_read_stay",),
+    ),
+    Mutant(
         "a scrub goes by the heads of records",
         f"{FOLDER}/journals.py",
         "            return reader.checked(begin, end)\n",
@@ -101,8 +125,8 @@ MUTANTS = (
     Mutant(
         "what was found of a record that changed is believed",
         f"{FOLDER}/run.py",
-        "if self._has_changed(ledgers[ledger_id])}",
-        "if False}",
+        "                changed.add(ledger.ledger_id)\n",
+        "                pass\n",
         (CHANGED,),
     ),
     Mutant(

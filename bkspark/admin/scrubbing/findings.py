@@ -28,6 +28,8 @@ class Findings:
         unnoted: by bookie id, damaged copies that there was no room to mark.
         counts: of ledgers, files and bytes.
         changing: ledgers that changed under each look.
+        unsure: ledgers of which something is damaged that may be needed no more: nobody can tell.
+        cut_by: why the rest was not read; empty if all was.
     """
 
     bad: list[tuple[str, BadCopies]] = field(default_factory=list)
@@ -36,6 +38,8 @@ class Findings:
     undigested: set[int] = field(default_factory=set)
     unreadable: dict[str, str] = field(default_factory=dict)
     changing: list[int] = field(default_factory=list)
+    unsure: set[int] = field(default_factory=set)
+    cut_by: str = ""
     counts: Counter[str] = field(default_factory=Counter)
 
     def report(self, plan: ScrubPlan) -> Report:
@@ -63,8 +67,10 @@ class Findings:
         files = sum(one.files for _, one in self.bad)
         if files:
             yield damage_in_words(files, copies, ledgers)
-        elif not self.silent:
+        elif not (self.silent or self.unsure):
             yield "all that was read is good"
+        if self.cut_by:
+            yield "the rest was not read"
         if plan.sample < 1:
             yield f"only {plan.sample:g} of the files were read"
         if self.undigested:
@@ -87,6 +93,11 @@ class Findings:
             yield Left(f"bookie {bookie_id}", reason)
         for ledger_id in self.changing:
             yield Left(f"ledger {ledger_id}", "it changed each time that it was looked at")
+        for ledger_id in sorted(self.unsure):
+            reason = "something of it is damaged, and its record could not be read behind that"
+            yield Left(f"ledger {ledger_id}", f"{reason}, so nothing is marked: scrub again")
+        if self.cut_by:
+            yield Left("the rest", f"it was not read: {self.cut_by}")
         for key, reason in sorted(self.unreadable.items()):
             yield Left(f"metadata record {key}", reason)
 

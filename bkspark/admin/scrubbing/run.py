@@ -2,6 +2,8 @@
 
 Rule. As with an audit, records are read first and bookies behind them, and what is found damaged is
 believed only of ledgers whose records are the same afterwards.
+
+Rule. What was read takes hours, so what was found is told also where the rest can be read no more.
 """
 
 import logging
@@ -17,8 +19,8 @@ from bkspark.admin.scrubbing.findings import VERB, Findings
 from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
 from bkspark.admin.scrubbing.plan import LEDGERS_AT_ONCE, ScrubPlan, Wanted
 from bkspark.admin.survey import Survey
-from bkspark.cluster.cluster import Cluster
-from bkspark.errors import CorruptDataError, MetadataVersionError, OutcomeUnknownError
+from bkspark.errors import BookKeeperError, OutcomeUnknownError
+from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
@@ -71,7 +73,7 @@ class Scrub:
     """
 
     def __init__(
-        self, cluster: Cluster, wanted: Wanted, run: Runner, dropped: Collection[int]
+        self, cluster: Survey, wanted: Wanted, run: Runner, dropped: Collection[int]
     ) -> None:
         self.findings = Findings()
         self._cluster = cluster
@@ -82,11 +84,19 @@ class Scrub:
         self._noted = NotedDamage(cluster)
 
     def carry_out(self, plan: ScrubPlan, progress: Progress) -> None:
-        """Read all.
+        """Read all, or as much as there are answers for.
 
         Raises:
-            OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
+            OutcomeUnknownError: Spark gave no sure answer, and nothing was read before that.
         """
+        try:
+            self._read_all(plan, progress)
+        except OutcomeUnknownError as error:
+            if not self.findings.counts["files"]:
+                raise
+            self.findings.cut_by = str(error.args[0])
+
+    def _read_all(self, plan: ScrubPlan, progress: Progress) -> None:
         ids = plan.ledger_ids
         progress(0, len(ids))
         for begin in range(0, len(ids), LEDGERS_AT_ONCE):
@@ -103,15 +113,15 @@ class Scrub:
         ledgers = self._records(ledger_ids)
         asked = self._asked(ledgers.values())
         bad = {i for _, answer in asked if isinstance(answer, Scrubbed) for i in answer.bad}
-        again = {ledger_id for ledger_id in bad if self._has_changed(ledgers[ledger_id])}
+        again, unsure = self._changed(ledgers[ledger_id] for ledger_id in bad)
         for read, answer in asked:
             if isinstance(answer, Scrubbed):
-                known = {ledger.ledger_id for ledger in read.ledgers} - again
+                known = {ledger.ledger_id for ledger in read.ledgers} - again - unsure
                 self._take(read.address.member, answer, known)
             else:
                 reason = str(getattr(answer, "reason", answer))
                 self.findings.silent[read.address.bookie_id] = reason
-        self.findings.counts.update(ledgers=len(ledgers.keys() - again))
+        self.findings.counts.update(ledgers=len(ledgers.keys() - again - unsure))
         return sorted(again)
 
     def _take(self, member: Member, answer: Scrubbed, known: set[int]) -> None:
@@ -151,9 +161,22 @@ class Scrub:
         ]
         return list(zip(reads, self._run(reads), strict=True))
 
-    def _has_changed(self, ledger: LedgerMetadata) -> bool:
-        now = self._cluster.ledgers.get(str(ledger.ledger_id))
-        return now is None or now.value != ledger
+    def _changed(self, ledgers: Iterable[LedgerMetadata]) -> tuple[set[int], set[int]]:
+        """Ids of those that have changed meanwhile, and of those of which that is not known."""
+        changed: set[int] = set()
+        unsure: set[int] = set()
+        for ledger in ledgers:
+            now = self._cluster.ledgers.get(str(ledger.ledger_id))
+            if now is None and self._is_unreadable(ledger.ledger_id):
+                unsure.add(ledger.ledger_id)
+            elif now is None or now.value != ledger:
+                changed.add(ledger.ledger_id)
+        self.findings.unsure |= unsure
+        return changed, unsure
+
+    def _is_unreadable(self, ledger_id: int) -> bool:
+        """Whether nobody knows what the record says, which is no absence."""
+        return layout.ledger_key(ledger_id) in self._cluster.unreadable
 
     # --- marks ----------------------------------------------------------------------------------
 
@@ -170,13 +193,15 @@ class Scrub:
         ledgers = self._records([ledger_id for _, ledger_id in marked])
         for member, ledger_id in marked:
             ledger = ledgers.get(ledger_id)
+            if ledger is None and self._is_unreadable(ledger_id):
+                continue
             if ledger is None or all(member not in f.ensemble for f in ledger.fragments):
                 self._bring(News(member, {}, (), {ledger_id}))
 
     def _bring(self, news: News) -> None:
         try:
             left_out = self._noted.note(news)
-        except (CorruptDataError, MetadataVersionError, OutcomeUnknownError) as error:
+        except BookKeeperError as error:
             # What was found is told all the same: it took hours.
             self.findings.unnoted[news.member.bookie_id] = f"nothing is marked: {error.args[0]}"
             return

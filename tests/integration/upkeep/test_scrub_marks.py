@@ -1,6 +1,6 @@
 """What a scrub marks and takes back, what it leaves out, and what it believes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,13 +8,18 @@ import pytest
 
 from bkspark import environment, verbs
 from bkspark.admin.auditing.look import NotLooked
+from bkspark.admin.scrubbing import run as scrubbing
 from bkspark.admin.scrubbing.look import ReadAll, Scrubbed
+from bkspark.admin.scrubbing.plan import Wanted
+from bkspark.admin.survey import Survey
 from bkspark.bookie import memory
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import InvalidRequestError
+from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.testing.faulty import Fault
+from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.rig import Rig
 
 from .flipping import flip, frames_of, journal_of, marks, places, scrubbed
@@ -233,6 +238,84 @@ def test_what_is_found_is_believed_only_of_records_that_did_not_change(
         changes(lambda: keeper.delete_ledger(ledger_id))
         report = scrubbed(memory_rig)
     assert (report.left, report.done["ledgers"], marks(memory_rig)) == ([], 0, {})
+
+
+def store_away(_number: int, operation: Operation) -> Fault | None:
+    return Fault() if operation.place == METADATA else None
+
+
+def damaged_one(rig: Rig) -> int:
+    ledger_id = written(rig)
+    one = members(rig, ledger_id)[0]
+    name = journal_of(rig, one, ledger_id)
+    flip(rig, one, name, frames_of(rig, one, name)[5] - 1)
+    return ledger_id
+
+
+def test_what_was_found_is_told_though_the_rest_cannot_be_read(
+    memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Say Spark ends in the midst of it."""
+    damaged, other = damaged_one(memory_rig), written(memory_rig)
+    monkeypatch.setattr(scrubbing, "LEDGERS_AT_ONCE", 1)
+
+    def run(instructions: Sequence[Any]) -> list[Any]:
+        if any(ledger.ledger_id == other for one in instructions for ledger in one.ledgers):
+            raise OutcomeUnknownError("the executors are gone")
+        return [one.run() for one in instructions]
+
+    with Survey(memory_rig.uri) as survey:
+        report = scrubbing.scrub(survey, Wanted(), run=run)
+        with pytest.raises(OutcomeUnknownError):
+            scrubbing.scrub(survey, Wanted(), ledgers=[other], run=run)
+    assert report.done["ledgers"] == 1
+    assert {left.subject: left.reason for left in report.left} == {
+        f"ledger {damaged} on {members(memory_rig, damaged)[0]}": report.left[0].reason,
+        "the rest": "it was not read: the executors are gone",
+    }
+    assert report.summary.endswith("the rest was not read")
+    assert len(marks(memory_rig)) == 1
+
+
+def test_what_was_found_is_told_though_the_metadata_store_is_gone_by_then(
+    make_rig: Callable[..., Rig], changes: Callable[[Callable[[], None]], None]
+) -> None:
+    rig = make_rig(kind="memory", metadata="file")
+    damaged = damaged_one(rig)
+    folder = rig.folder / "metadata"
+    changes(lambda: folder.rename(rig.folder / "away"))
+    report = scrubbed(rig, no_lease=True)
+    (rig.folder / "away").rename(folder)
+    assert report.exit_status == 1
+    assert report.done["files"] == 3
+    assert f"ledger {damaged}" in {left.subject for left in report.left}
+
+
+def test_marks_of_a_ledger_whose_record_cannot_be_read_stay(memory_rig: Rig) -> None:
+    damaged = damaged_one(memory_rig)
+    scrubbed(memory_rig)
+    before = marks(memory_rig)
+    with Cluster(memory_rig.uri) as cluster:
+        key = layout.ledger_key(damaged)
+        seen = cluster.store.get(key)
+        assert seen is not None
+        cluster.store.put(key, b"?", seen.version)
+    assert scrubbed(memory_rig).exit_status == 1
+    assert marks(memory_rig) == before != {}
+
+
+def test_damage_of_a_ledger_whose_record_cannot_be_looked_up_again_is_told_and_not_marked(
+    memory_rig: Rig, changes: Callable[[Callable[[], None]], None]
+) -> None:
+    damaged = damaged_one(memory_rig)
+    with memory_rig.faults.installed():
+        changes(lambda: setattr(memory_rig.faults, "decide", store_away))
+        report = scrubbed(memory_rig, no_lease=True)
+        memory_rig.faults.forget()
+    reasons = {left.subject: left.reason for left in report.left}
+    assert "something of it is damaged" in reasons[f"ledger {damaged}"]
+    assert "all that was read is good" not in report.summary
+    assert (report.details["damage"], marks(memory_rig)) == ([], {})
 
 
 def test_a_ledger_that_changes_each_time_is_named(
