@@ -25,7 +25,8 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.ledger.recovery.taking_over import take_over
-from bkspark.log.opening import OpenTail
+from bkspark.log.writable_tail import OpenTail
+from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 
@@ -49,7 +50,7 @@ def continue_tail(
         OutcomeUnknownError: others took over again and again, or whether this did is not known.
     """
     seen = cluster.log(log_name)
-    ledger_id = _going_on(cluster, seen.value)
+    ledger_id = going_on(cluster, seen.value)
     if ledger_id is None:
         return None
     make_digester(seen.value.digest, password)
@@ -70,15 +71,16 @@ def continue_tail(
     return OpenTail(taken.seen, newest, taken.begun, taken.standing, taken.unjoined)
 
 
-def _going_on(cluster: Cluster, log: LogRecord) -> int | None:
-    """The one ledger at the log's open end, if it goes on in later terms."""
+def going_on(cluster: Cluster, log: LogRecord) -> int | None:
+    """The one ledger at the log's open end, if it is not closed and goes on in later terms."""
     if len(log.tail) != 1 or log.is_sealed:
         return None
     try:
         ledger = cluster.ledger(log.tail[0]).value
     except NoSuchLedgerError:
         return None
-    return ledger.ledger_id if ledger.goes_on else None
+    is_open = ledger.state is not LedgerState.CLOSED
+    return ledger.ledger_id if ledger.goes_on and is_open else None
 
 
 def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:

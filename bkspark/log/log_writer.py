@@ -39,7 +39,8 @@ class LogWriter(ClosedAtEnd):
     """Adds entries to one log; made by ``LogHandle.writer``, which fences whoever wrote before.
 
     A ``with`` block closes the log's last ledger at its end, or, if it ends by an exception, only
-    releases resources: whoever opens the log next recovers it.
+    releases resources: whoever opens the log next recovers it. Of an unbounded log the one ledger
+    stays OPEN, and whoever opens the log next goes on in it.
 
     Raises:
         NoSuchLedgerError, LedgerClosedError: there is no such log, or it is sealed.
@@ -67,7 +68,9 @@ class LogWriter(ClosedAtEnd):
         self._callbacks = CallbackGuard()
         self._error: BookKeeperError | None = None
         self._is_closed = False
-        self._segment = self._tail.segment(tail.ledger, tail.begun, tail.first_offset)
+        self._segment = self._tail.segment(
+            tail.ledger, tail.begun, tail.first_offset, tail.standing, tail.unjoined
+        )
 
     def __repr__(self) -> str:
         return f"LogWriter({self.log_name!r}, ledger {self.ledger_id})"
@@ -100,7 +103,8 @@ class LogWriter(ClosedAtEnd):
         count = segment.handle.last_add_pushed - first + 1
         if count < 1:
             return None
-        return Undecided(segment.ledger_id, first, segment.first_offset + first, count)
+        term = segment.handle.metadata.term
+        return Undecided(segment.ledger_id, first, segment.first_offset + first, count, term)
 
     # --- adding --------------------------------------------------------------------------------
 
@@ -219,9 +223,12 @@ class LogWriter(ClosedAtEnd):
         """Go on in a new ledger; whatever is added meanwhile has its place.
 
         Raises:
+            InvalidRequestError: the log is unbounded.
             LedgerFencedError: another writer has opened the log.
             NotEnoughBookiesError: there is no place for a new ledger; the old one goes on.
         """
+        if self._is_unbounded:
+            raise rolling.not_rolled(self.log_name)
         self._roll("this was asked for")
 
     def _roll(self, reason: str) -> None:
@@ -302,6 +309,8 @@ class LogWriter(ClosedAtEnd):
     def close(self) -> None:
         """Wait for what was added, then close the last ledger; the log can be opened again.
 
+        That of an unbounded log stays OPEN, and its readers are told what is acknowledged.
+
         Raises:
             LedgerFencedError: another writer has opened the log; says which offsets are undecided.
             BookKeeperError: what ended the writer; the ledger is left to recovery.
@@ -311,6 +320,9 @@ class LogWriter(ClosedAtEnd):
             if not self._stop_taking():
                 return
             try:
+                if self._is_unbounded:
+                    self._segment.handle.leave()
+                    return
                 self._segment.handle.close()
             except BookKeeperError as error:
                 raise self._with_outcome(error) from error
@@ -325,6 +337,11 @@ class LogWriter(ClosedAtEnd):
             if self._stop_taking():
                 self._segment.handle.release()
                 self._tail.drop_next()
+
+    @property
+    def _is_unbounded(self) -> bool:
+        """Whether others go on in its ledger; those of another log have one writer."""
+        return self._segment.handle.metadata.goes_on
 
     def _stop_taking(self) -> bool:
         """Whether there is something to end."""

@@ -8,11 +8,14 @@
 Only then may it be written to. A lost compare-and-set means from the first step on again (RB-20b,
 H42); the ledger that was made is not on any list then, so it is taken again for the next try, or
 dropped and deleted if there is none: no orphan is left.
+
+The ledger at the end of an unbounded log is not closed by who writes next: he goes on in it, where
+it can be gone on with (``continuing``), and whoever is first of several makes it for all.
 """
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
@@ -30,38 +33,15 @@ from bkspark.errors import (
 from bkspark.format import arrow_schema
 from bkspark.ledger.creating import STREAM, WRITER, CreatedLedger, create_ledger, of_log
 from bkspark.ledger.deleting import make_tombstone
+from bkspark.log.continuing import continue_tail, going_on
 from bkspark.log.schema import schema_after
 from bkspark.log.tail_closing import TRIES_MAX, duel, with_closed_tail
+from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.standing import FIRST, Standing
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTail:
-    """The open ledger at a log's end, to be written to by the one who opened it.
-
-    Attributes:
-        log: the record that has it on its list, all before it closed: ``end_offset`` is the offset
-            of the ledger's entry 0, ``transactions`` are all that were committed before.
-        begun: the journals of its members; none of an adopted ledger.
-        standing: where it stands, if others have written to it before.
-        unjoined: ids of bookies that its writer must not ask to join (R19).
-    """
-
-    ledger: Versioned[LedgerMetadata]
-    log: Versioned[LogRecord]
-    begun: Begun = field(default_factory=Begun, compare=False)
-    standing: Standing = FIRST
-    unjoined: frozenset[str] = frozenset()
-
-    @property
-    def first_offset(self) -> int:
-        """The log offset of the ledger's entry 0."""
-        return self.log.value.end_offset
 
 
 def open_tail(
@@ -141,6 +121,8 @@ class _Opening:
         seen = self._cluster.log(self._name)
         log = self._checked(seen.value)
         self._look_at_own(log)
+        if self._continues(log):
+            return self._continued()
         if self._mine in log.tail:  # the last try has done it, and its answer was lost (RB-27)
             return self._opened(seen)
         try:
@@ -158,6 +140,16 @@ class _Opening:
         except (MetadataVersionError, OutcomeUnknownError):
             return None
         return self._opened(joined)
+
+    def _continues(self, log: LogRecord) -> bool:
+        """Whether the tail is somebody's whom the caller comes behind in the same ledger."""
+        is_alone = self._run is None and self._adopted is None and self._mine not in log.tail
+        return log.is_unbounded and is_alone and going_on(self._cluster, log) is not None
+
+    def _continued(self) -> OpenTail | None:
+        self.give_up()
+        self._own = None
+        return continue_tail(self._cluster, self._name, self._password)
 
     def give_up(self) -> None:
         """Drop the ledger made here, unless it is on the list after all, and delete it."""
@@ -212,7 +204,12 @@ class _Opening:
         if self._own is None:
             operation = WRITER if self._run is None else STREAM
             self._own = create_log_ledger(
-                self._cluster, log, self._password, self._schema, operation
+                self._cluster,
+                log,
+                self._password,
+                self._schema,
+                operation,
+                goes_on=log.is_unbounded,
             )
             self._made_for = log.generation
         return self._own.seen

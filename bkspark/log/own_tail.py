@@ -3,6 +3,7 @@
 A log that has another writer by now is not changed any more: whoever opened it has taken the tail.
 """
 
+from collections.abc import Collection
 from functools import partial
 
 from bkspark import environment
@@ -18,6 +19,7 @@ from bkspark.log.opening import drop_unlisted, next_ledger
 from bkspark.log.rolling import Filling, RollPolicy, Segment
 from bkspark.log.truncation import retain_after_roll
 from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.standing import FIRST, Standing
 from bkspark.protocol.log.record import LogRecord
 
 
@@ -43,10 +45,25 @@ class OwnTail:
         self._password = password
         self._next: CreatedLedger | None = None
 
-    def segment(self, seen: Versioned[LedgerMetadata], begun: Begun, first_offset: int) -> Segment:
+    def segment(
+        self,
+        seen: Versioned[LedgerMetadata],
+        begun: Begun,
+        first_offset: int,
+        standing: Standing = FIRST,
+        unjoined: Collection[str] = (),
+    ) -> Segment:
         """A ledger of the tail, open to be written to."""
         digester = make_digester(seen.value.settings.digest, self._password)
-        handle = WriteHandle(self._cluster, seen, digester, begun=begun, settings=self._settings)
+        handle = WriteHandle(
+            self._cluster,
+            seen,
+            digester,
+            begun=begun,
+            settings=self._settings,
+            standing=standing,
+            unjoined=unjoined,
+        )
         return Segment(handle, first_offset, Filling(self._policy))
 
     def make_next(self) -> CreatedLedger:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster import arguments
+from bkspark.errors import InvalidRequestError
 from bkspark.ledger.handles.entries import count_of
 from bkspark.ledger.handles.write_handle import WriteHandle
 
@@ -65,6 +66,14 @@ class RollPolicy:
 
 
 NEVER = RollPolicy()
+
+
+def not_rolled(log_name: str) -> InvalidRequestError:
+    """What to raise for who wants an unbounded log to go on in another ledger."""
+    return InvalidRequestError(
+        f"log {log_name} is unbounded: it is one ledger, which is not rolled",
+        hint="leave the limits out, or write to a log that is not unbounded",
+    )
 
 
 @dataclass(slots=True)

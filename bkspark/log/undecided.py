@@ -4,13 +4,22 @@
 found (RB-35). Whoever adds such entries again without asking may have them twice.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.errors import NoSuchLedgerError, NotEnoughBookiesError, OutcomeUnknownError
+from bkspark.errors import (
+    LedgerClosedError,
+    NoSuchLedgerError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
 from bkspark.ledger.recovery.recover import recover
+from bkspark.ledger.recovery.taking_over import take_over
+from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.ownership import first_behind
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +30,14 @@ class Undecided:
         first_entry_id: in the ledger.
         first_offset: of that entry, if it is in the log.
         entry_count: >= 1; in the order in which they were appended.
+        term: of their writer.
     """
 
     ledger_id: int
     first_entry_id: int
     first_offset: int
     entry_count: int
+    term: int = FIRST_TERM
 
     def __str__(self) -> str:
         last = self.first_offset + self.entry_count - 1
@@ -37,6 +48,9 @@ class Undecided:
 
 def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range:
     """Recover the ledger, if nobody has, and return the offsets of those entries that it holds.
+
+    The ledger of an unbounded log is OPEN behind that, in the next term, and nobody writes to it;
+    where somebody has gone on in it before, its fragments tell, and nothing is done.
 
     They are the first so many of the undecided ones; the others will never be in the log. A ledger
     that was deleted since still tells where it ended, so entries that the log has had and has let
@@ -54,7 +68,7 @@ def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range
         Undecided,
         hint="where that is None, every entry that was sent is acknowledged",
     )
-    end = _last_entry_of(cluster, undecided.ledger_id, password) + 1
+    end = _end_of(cluster, undecided, password)
     count = min(undecided.entry_count, max(0, end - undecided.first_entry_id))
     return range(undecided.first_offset, undecided.first_offset + count)
 
@@ -69,6 +83,37 @@ def with_outcome(error: BaseException, log_name: str, undecided: Undecided | Non
     )
     told.__cause__ = error
     return told
+
+
+def _end_of(cluster: Cluster, undecided: Undecided, password: Password) -> int:
+    """The id behind the last entry that its writer has in the ledger."""
+    while True:
+        seen = cluster.ledgers.get(str(undecided.ledger_id))
+        if seen is None or not seen.value.goes_on:
+            return _last_entry_of(cluster, undecided.ledger_id, password) + 1
+        end = _end_of_term(seen.value, undecided.term)
+        if end is not None:
+            return end
+        with suppress(LedgerClosedError, NoSuchLedgerError):  # then it says where it ends
+            taken = take_over(cluster, undecided.ledger_id, password)
+            taken.begun.close()
+
+
+def _end_of_term(ledger: LedgerMetadata, term: int) -> int | None:
+    """The id behind the last one that ``term`` owns; None if that is not decided yet.
+
+    Raises:
+        NoSuchLedgerError: the ledger was deleted before it was.
+    """
+    found = first_behind(ledger.fragments, term)
+    if found is None and ledger.last_entry_id is not None:
+        return ledger.last_entry_id + 1
+    if found is None and ledger.state is LedgerState.DELETING:
+        raise NoSuchLedgerError(
+            f"ledger {ledger.ledger_id} was deleted before it was known what term {term} has "
+            "left in it"
+        )
+    return found
 
 
 def _last_entry_of(cluster: Cluster, ledger_id: int, password: Password) -> int:

@@ -77,10 +77,15 @@ def member(name: str) -> Member:
 
 
 def ledger_of(
-    quorum: Quorum, names: list[str], *, guarantees_write_quorum: bool = False
+    quorum: Quorum,
+    names: list[str],
+    *,
+    guarantees_write_quorum: bool = False,
+    goes_on: bool = False,
 ) -> LedgerMetadata:
     ensemble = tuple(member(name) for name in names)
-    fragments = (Fragment(0, FIRST_TERM, ensemble, TOKEN),)
+    owner = FIRST_TERM if goes_on else 0
+    fragments = (Fragment(0, FIRST_TERM, ensemble, TOKEN, owner=owner),)
     return LedgerMetadata(
         *(7, quorum, LedgerState.OPEN, FIRST_TERM, TOKEN, fragments),
         settings=LedgerSettings(guarantees_write_quorum=guarantees_write_quorum),
@@ -96,7 +101,9 @@ class Scene:
         end = 3 + quorum.ensemble_size
         behind = int(words[-1]) if "behind" in words else -1
         is_full = "guaranteed" in words
-        self.ledger = ledger_of(quorum, words[3:end], guarantees_write_quorum=is_full)
+        self.ledger = ledger_of(
+            quorum, words[3:end], guarantees_write_quorum=is_full, goes_on="goes" in words
+        )
         self.writer = LedgerWriter(
             self.ledger, is_change_delayed="delay" in words, last_add_confirmed=behind
         )

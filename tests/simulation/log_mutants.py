@@ -22,6 +22,7 @@ from bkspark.log.streams.micro_batch import MicroBatch
 from bkspark.log.streams.tail_writer import TailWriter
 from bkspark.log.tail_closing import with_closed_tail
 from bkspark.log.undecided import Undecided
+from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
@@ -83,7 +84,7 @@ def opened_before_the_list(self: Any) -> Any:
         joined = self._cluster.logs.replace(self._name, after.stamped(now_ms()), seen)
     except (MetadataVersionError, OutcomeUnknownError):
         joined = replace(seen, value=after)
-    return opening.OpenTail(ledger, joined, self._own.begun)
+    return OpenTail(ledger, joined, self._own.begun)
 
 
 def roll_without_close(self: Any, old: Segment, following: Any) -> None:

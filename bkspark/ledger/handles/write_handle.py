@@ -239,13 +239,9 @@ class WriteHandle(ClosedAtEnd):
             OutcomeUnknownError: the writer or the metadata store gave no answer in time.
             BookKeeperError: what ended the writer; the ledger is left to recovery.
         """
-        self.release()
-        if self._writer.error is not None:
-            raise self._writer.error
+        self.leave()
         if self._is_sealed:
             return
-        if self._task.is_alive():
-            raise self._no_end("the writer")
         sealing = Answer(
             self._seal,
             f"ledger-{self.ledger_id}-close",
@@ -254,6 +250,21 @@ class WriteHandle(ClosedAtEnd):
             raise self._no_end("the metadata store")
         sealing.result()
         self._is_sealed = True
+
+    def leave(self) -> None:
+        """Wait until what was added is acknowledged, and leave the ledger OPEN for others.
+
+        Readers of one that goes on in later terms are told how far that is ("writing", rule 9).
+
+        Raises:
+            OutcomeUnknownError: the writer gave no answer in time.
+            BookKeeperError: what ended the writer; the ledger is left to recovery.
+        """
+        self.release()
+        if self._writer.error is not None:
+            raise self._writer.error
+        if self._task.is_alive():
+            raise self._no_end("the writer")
 
     def release(self) -> None:
         """Wait for what was added, without sealing: whoever opens the ledger next recovers it."""

@@ -17,7 +17,7 @@ from bkspark.cluster.ensembles import ensemble_of
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
 from bkspark.errors import MetadataVersionError, NoSuchLedgerError, OutcomeUnknownError
-from bkspark.log.opening import OpenTail
+from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.record import LogRecord

@@ -25,12 +25,13 @@ from bkspark.log.batch.plan import target_of
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.creating import create_log
-from bkspark.log.opening import OpenTail, open_tail
+from bkspark.log.opening import open_tail
 from bkspark.log.rolling import Filling, RollPolicy
 from bkspark.log.streams.handing_over import take_up
 from bkspark.log.streams.micro_batch import MicroBatch, StagingLedger
 from bkspark.log.streams.rewriting import rewrite_into
 from bkspark.log.truncation import retain_after_roll
+from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.record import LogRecord

@@ -55,6 +55,12 @@ def is_owner(fragments: Sequence[Fragment], term: int) -> bool:
     return False
 
 
+def first_behind(fragments: Sequence[Fragment], term: int) -> int | None:
+    """The first id that is owned by a later term than ``term``; None if none is yet (rule 1)."""
+    later = (f.first_entry_id for f in fragments if (f.owner or f.term) > term)
+    return next(later, None)
+
+
 def counts(fragments: Sequence[Fragment], record: AddRecord) -> bool:
     """Whether ``record`` is one of the ledger with these fragments, as far as its term tells."""
     first, last = record.first_entry_id, record.last_entry_id

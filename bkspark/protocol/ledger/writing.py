@@ -35,6 +35,8 @@ A member that turns out to have no good copy has failed, and what it had counted
 
 Rule 8. A fragment that is asked for begins as ``fragment_roll`` says; what is added meanwhile waits
 for it, from when its bookies are found.
+
+Rule 9. Nobody closes a ledger that goes on in later terms when its writer ends: readers are told.
 """
 
 from collections.abc import Collection, Mapping
@@ -174,7 +176,7 @@ class LedgerWriter:
             return (*found, steps.End(error))
         if self.is_stopping and not any(self.pending.unfinished):
             self.has_ended = True
-            found.append(steps.End(None))
+            found += [*(self._confirm() if self.metadata.goes_on else ()), steps.End(None)]
         return tuple(found)
 
     def _react(self, event: steps.Event) -> list[steps.Instruction]:
@@ -383,14 +385,12 @@ class LedgerWriter:
         if not (self.changes.is_under_way and self.roll.is_busy):
             require_ack_quorums(self.metadata, self.pending, self.changes)
 
-    # --- the last copies: rule 6 -----------------------------------------------------------------
-
     def _forget(self) -> list[steps.Instruction]:
         done = self.pending.lagging.advance() if self.pending.lagging else []
         return [steps.Forget(tuple(done))] if done else []
 
     def _try_again(self) -> None:
-        """Once, until somebody is found."""
+        """Rule 6: once, until somebody is found."""
         if not self._has_tried_again and self._owes_copies:
             self._has_tried_again = True
             self.changes.try_again()

@@ -9,8 +9,9 @@ from bkspark.errors import InvalidTermError, LedgerFencedError, NoSuchLedgerErro
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import continuing
 from bkspark.log.continuing import continue_tail
-from bkspark.log.opening import OpenTail, create_log_ledger, open_tail
+from bkspark.log.opening import create_log_ledger, open_tail
 from bkspark.log.tail_closing import close_tail
+from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.stream_run import StreamRun
 from tests.integration.log_scenes import NAME

@@ -1,14 +1,31 @@
 """Logs that are one ledger, which changes hands."""
 
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from bkspark.bookkeeper import BookKeeper
-from bkspark.errors import InvalidRequestError
+from bkspark.cluster.password import Password
+from bkspark.errors import (
+    BookKeeperError,
+    InvalidRequestError,
+    InvalidTermError,
+    NoSuchLedgerError,
+    NotEnoughBookiesError,
+    UnauthorizedError,
+)
+from bkspark.ledger.creating import CreatedLedger
+from bkspark.log import opening
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch import plan as batch_plan
+from bkspark.log.log_handle import LogHandle
+from bkspark.log.log_writer import LogWriter
 from bkspark.log.streams import plan as stream_plan
+from bkspark.log.undecided import Undecided
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from tests.integration.log_scenes import SILENT, open_ledgers, values
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import Driver, the_log
 
@@ -19,6 +36,19 @@ NAME = "wal"
 def keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
     with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
         yield keeper
+
+
+def unbounded(keeper: BookKeeper, **settings: int) -> LogHandle:
+    return keeper.create_log(NAME, unbounded=True, **settings)
+
+
+def one_ledger(log: LogHandle) -> LedgerMetadata:
+    """The log's only one, which is OPEN."""
+    [ledger_id] = log.record.listed_ids
+    assert log.record.tail == (ledger_id,)
+    ledger = log._cluster.ledger(ledger_id).value
+    assert (ledger.state, ledger.goes_on) == (LedgerState.OPEN, True)
+    return ledger
 
 
 # --- made unbounded ------------------------------------------------------------------------------
@@ -51,3 +81,220 @@ def test_a_log_that_is_there_stays_what_it_is(memory_rig: Rig) -> None:
     with pytest.raises(InvalidRequestError, match="a row of ledgers, not one"):
         batch_commit.commit(late, memory_rig.tasks(late, partitions_of(3)))
     assert the_log(memory_rig) == before
+
+
+# --- writers -------------------------------------------------------------------------------------
+
+
+def test_writers_take_turns_in_one_ledger(keeper: BookKeeper) -> None:
+    log = unbounded(keeper)
+    for number in range(4):
+        with log.writer(settings=SILENT) as writer:
+            assert writer.append(b"%d" % (2 * number)) == 2 * number
+            assert writer.append(b"%d" % (2 * number + 1)) == writer.end_offset - 1
+        assert values(log) == [b"%d" % n for n in range(2 * number + 2)]
+        one_ledger(log)
+    assert len(one_ledger(log).fragments) == 4
+    assert open_ledgers(keeper._cluster.uri) == set(log.record.tail)
+
+
+def test_readers_see_all_that_is_acknowledged_once_its_writer_is_closed(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    """Nobody closes the ledger then, and perhaps nobody ever writes again."""
+    log = unbounded(keeper)
+    with log.writer(settings=SILENT) as writer:
+        writer.append(b"a")
+        assert log.end_offset == 0
+    assert values(log) == [b"a"]
+
+
+def test_a_writer_that_never_added_anything_leaves_nothing(keeper: BookKeeper) -> None:
+    log = unbounded(keeper)
+    for _ in range(3):
+        log.writer().close()
+    with log.writer() as writer:
+        assert writer.append(b"a") == 0
+    assert [one.first_entry_id for one in one_ledger(log).fragments] == [0]
+
+
+def test_one_that_is_overtaken_is_told_by_whom_and_what_is_undecided(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    log = unbounded(keeper)
+    first = log.writer(settings=SILENT)
+    first.append(b"a")
+    with log.writer() as second:
+        late = first.append_async(b"late").exception(60)
+        assert isinstance(late, InvalidTermError)
+        assert late.newer_term > late.term == 1
+        assert "offset 1 is undecided" in str(late)
+        assert second.append(b"b") == 1
+        undecided = first.undecided
+        assert undecided is not None
+        assert log.resolve_outcome(undecided) == range(1, 1)
+        assert second.append(b"c") == 2
+    with pytest.raises(InvalidTermError):
+        first.close()
+    assert values(log) == [b"a", b"b", b"c"]
+
+
+def test_what_a_recovery_kept_of_it_is_the_map_of_terms_s_to_say(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    """However many went on behind it, and whether the ledger was closed for good since."""
+    log = unbounded(keeper)
+    writer = log.writer(settings=SILENT)
+    writer.append(b"a")
+    term = writer._segment.handle.metadata.term
+    for number in range(3):
+        with log.writer() as other:
+            other.append(b"%d" % number)
+    undecided = Undecided(writer.ledger_id, 0, 0, 3, term)
+    assert log.resolve_outcome(undecided) == range(1)
+    before = one_ledger(log)
+    log.seal()
+    assert log.resolve_outcome(undecided) == range(1)
+    last = Undecided(writer.ledger_id, 3, 3, 2, before.term)
+    assert log.resolve_outcome(last) == range(3, 4)
+    keeper.delete_log(NAME)
+    assert log.resolve_outcome(undecided) == range(1)
+    writer.release()
+
+
+def test_what_nobody_has_decided_yet_is_decided_and_the_ledger_is_open_again(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    log = unbounded(keeper)
+    writer = log.writer(settings=SILENT)
+    assert writer.append_many([b"a", b"b"]) == (0, 1)
+    writer.release()
+    undecided = Undecided(writer.ledger_id, 1, 1, 2, writer._segment.handle.metadata.term)
+    assert log.resolve_outcome(undecided) == range(1, 2)
+    assert one_ledger(log).term > undecided.term
+    assert values(log) == [b"a", b"b"]
+    with log.writer() as other:
+        assert other.append(b"c") == 2
+    assert log.resolve_outcome(undecided) == range(1, 2)
+
+
+def test_what_is_undecided_is_of_its_writer_s_term(memory_rig: Rig, keeper: BookKeeper) -> None:
+    log = unbounded(keeper)
+    with log.writer() as first:
+        first.append(b"a")
+    second = log.writer(settings=SILENT)
+    second.append(b"b")
+    memory_rig.faults.down = set(memory_rig.urls)
+    with pytest.raises(NotEnoughBookiesError, match="offset 2 is undecided"):
+        second.append(b"c")
+    memory_rig.faults.forget()
+    undecided = second.undecided
+    assert undecided is not None
+    assert undecided.term == second._segment.handle.metadata.term > 1
+    with log.writer() as third:
+        third.append(b"d")
+    assert log.resolve_outcome(undecided) == range(2, 2)
+    assert values(log) == [b"a", b"b", b"d"]
+
+
+def test_what_is_undecided_in_a_ledger_that_was_deleted_before_is_nobodys_to_tell(
+    keeper: BookKeeper,
+) -> None:
+    log = unbounded(keeper)
+    with log.writer() as writer:
+        writer.append(b"a")
+    keeper.delete_log(NAME)
+    with pytest.raises(NoSuchLedgerError):
+        log.resolve_outcome(Undecided(writer.ledger_id, 0, 0, 1, 1))
+
+
+def test_limits_of_a_ledger_are_refused_and_nobody_is_fenced(keeper: BookKeeper) -> None:
+    log = unbounded(keeper)
+    with log.writer() as writer:
+        for limits in ({"roll_entries": 1}, {"roll_bytes": 5}, {"roll_seconds": 1.0}):
+            with pytest.raises(InvalidRequestError, match="is one ledger, which is not rolled"):
+                log.writer(**limits)  # type: ignore[arg-type]
+        with pytest.raises(InvalidRequestError, match="is one ledger, which is not rolled"):
+            writer.roll()
+        assert writer.append(b"a") == 0
+
+
+def test_a_wrong_password_fences_nobody(keeper: BookKeeper) -> None:
+    log = keeper.create_log(NAME, unbounded=True, digest_type="MAC", password="sesame")
+    with log.writer() as writer:
+        writer.append(b"a")
+        before = one_ledger(log)
+        with pytest.raises(UnauthorizedError):
+            LogHandle(log._cluster, NAME, Password(literal="wrong")).writer()
+        assert one_ledger(log) == before
+        writer.append(b"b")
+
+
+@pytest.mark.parametrize("first_add", [False, True])
+def test_several_at_once_make_one_ledger(keeper: BookKeeper, first_add: bool) -> None:
+    """Also where there is none yet: who comes second goes on in the first one's."""
+    log, errors = unbounded(keeper), list[BookKeeperError]()
+    if first_add:
+        with log.writer() as writer:
+            writer.append(b"-1")
+    together = threading.Barrier(3)
+
+    def write(number: int) -> None:
+        together.wait()
+        try:
+            with log.writer(settings=SILENT) as writer:
+                writer.append(b"%d" % number)
+        except BookKeeperError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert all(isinstance(error, InvalidTermError) for error in errors)
+    with log.writer() as last:
+        last.append(b"last")
+    found = values(log)
+    one_ledger(log)
+    assert len(found) == len(set(found)) >= 4 + first_add - len(errors)
+    assert open_ledgers(keeper._cluster.uri) == set(log.record.tail)
+
+
+def test_who_finds_the_first_ones_ledger_on_the_list_goes_on_in_it(
+    keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """He has made one of his own by then, and drops it."""
+    log, real = unbounded(keeper), opening.create_log_ledger
+    rivals: list[LogWriter] = []
+
+    def made(*args: Any, **kwargs: Any) -> CreatedLedger:
+        created = real(*args, **kwargs)
+        if not rivals:
+            rivals.append(None)  # type: ignore[arg-type]
+            rivals[0] = log.writer(settings=SILENT)
+            rivals[0].append(b"rival")
+        return created
+
+    monkeypatch.setattr(opening, "create_log_ledger", made)
+    with log.writer() as writer:
+        assert writer.append(b"mine") == 1
+    assert writer.ledger_id == rivals[0].ledger_id
+    assert open_ledgers(keeper._cluster.uri) == {one_ledger(log).ledger_id}
+    rivals[0].release()
+
+
+def test_a_takeover_that_finds_too_few_bookies_is_gone_on_with_later(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    log = unbounded(keeper, ack_quorum_size=1)
+    with log.writer() as writer:
+        writer.append(b"a")
+    memory_rig.faults.down = set(sorted(memory_rig.urls)[2:])
+    with pytest.raises(NotEnoughBookiesError):
+        log.writer()
+    memory_rig.faults.forget()
+    with log.writer() as writer:
+        assert writer.append(b"b") == 1
+    assert values(log) == [b"a", b"b"]
+    one_ledger(log)
