@@ -164,6 +164,12 @@ def journal_term(name: str) -> int:
     return int(found[1], 16) if found else 0
 
 
+def writer_of(name: str) -> tuple[int, str] | None:
+    """Term and token that the name of a permission or a journal ends with; None of any other."""
+    found = _JOURNAL.fullmatch(name.rpartition("/")[2])
+    return (int(found[1], 16), found[0].partition("-")[2]) if found else None
+
+
 def is_journal(name: str) -> bool:
     """Whether the last part of a name is a journal's; anything else beside journals is strange."""
     return "/" not in name and journal_term(name) > 0

@@ -16,8 +16,9 @@ COMMITTED = f"{TAKING}::test_what_was_committed_before_is_said_by_all_later_reco
 UNJOINED = f"{TAKING}::test_who_may_have_taken_it_and_is_no_member_is_not_asked_by_the_writer"
 MACHINE = "protocol/ledger/reopening.py"
 OPENER = "ledger/recovery/opener.py"
-PERMISSION = "        root.delete(layout.permission(ledger_id, *prune.permission))\n"
-FENCE = "        root.delete(layout.term_marker(ledger_id, prune.fence))\n"
+PERMISSION = "        self.root.delete(layout.permission(ledger_id, term, token))\n"
+FENCE = "        self.root.delete(layout.term_marker(ledger_id, term + 1))\n"
+PRUNING = "ledger/recovery/pruning.py"
 HANDLE = "ledger/handles/write_handle.py"
 STEPS = "protocol/ledger/reopening_steps.py"
 
@@ -233,15 +234,15 @@ MUTANTS = (
     ),
     Mutant(
         "the fence is pruned before the permission",
-        OPENER,
+        PRUNING,
         PERMISSION + FENCE,
         FENCE + PERMISSION,
         (f"{TAKING}::test_the_permission_goes_before_the_fence",),
     ),
     Mutant(
         "fences of writers long gone stay",
-        OPENER,
-        "        root.delete(layout.term_marker(ledger_id, prune.fence))\n",
+        PRUNING,
+        FENCE,
         "",
         (f"{TAKING}::test_who_never_wrote_leaves_nothing_behind",),
     ),

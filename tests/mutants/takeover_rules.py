@@ -7,16 +7,16 @@ REOPENING = "tests/unit/protocol/test_reopening.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 TAKING = "tests/integration/recovery/test_taking_over.py"
 MACHINE = "protocol/ledger/reopening.py"
-OPENER = "ledger/recovery/opener.py"
+PRUNING = "ledger/recovery/pruning.py"
 FORGOTTEN = "tests/integration/recovery/test_forgotten_journals.py"
 EMPTY = f"{REOPENING}::test_the_journal_of_who_owns_nothing_goes_unless_something_is_lost"
 
 MUTANTS = (
     Mutant(
         "journals of those who never wrote stay for ever",
-        OPENER,
-        "        if prune.is_empty:\n",
-        "        if not prune.fence:\n",
+        PRUNING,
+        "        if with_journal:\n",
+        "        if not term:\n",
         (
             f"{TAKING}::test_who_never_wrote_leaves_nothing_behind",
             f"{TAKING}::test_the_permission_goes_before_the_fence",
@@ -45,12 +45,12 @@ MUTANTS = (
     ),
     Mutant(
         "what recoveries have copied goes with the journal of their term",
-        OPENER,
-        "            root.forget_journal(layout.journal(ledger_id, *prune.permission))\n",
+        PRUNING,
+        "            self.root.forget_journal(layout.journal(ledger_id, term, token))\n",
         "            folder = layout.journal_folder(ledger_id)\n"
-        "            for name in root.list(folder):\n"
-        "                if layout.journal_term(name) == prune.permission[0]:\n"
-        '                    root.forget_journal(f"{folder}/{name}")\n',
+        "            for name in self.root.list(folder):\n"
+        "                if layout.journal_term(name) == term:\n"
+        '                    self.root.forget_journal(f"{folder}/{name}")\n',
         (
             f"{FORGOTTEN}::test_what_recoveries_have_copied_in_the_term_of_one_who_never_wrote_stays",
         ),
@@ -87,10 +87,31 @@ MUTANTS = (
     ),
     Mutant(
         "the permission goes before the journal that it tells of",
-        OPENER,
-        "        if prune.is_empty:\n",
-        "        root.delete(layout.permission(ledger_id, *prune.permission))\n"
-        "        if prune.is_empty:\n",
+        PRUNING,
+        "        if with_journal:\n",
+        "        self.root.delete(layout.permission(ledger_id, term, token))\n"
+        "        if with_journal:\n",
         (f"{TAKING}::test_the_permission_goes_before_the_fence",),
+    ),
+    Mutant(
+        "what takeovers have left that died stays for ever",
+        PRUNING,
+        " if writer and writer[0] < before)\n",
+        " if writer and writer[0] < 0)\n",
+        (f"{FORGOTTEN}::test_what_a_takeover_left_that_died_goes_with_the_next",),
+    ),
+    Mutant(
+        "a journal goes that says something, where its takeover died",
+        PRUNING,
+        "all(head.record.is_header for head in reader.forwards(reader.head))\n",
+        "bool(list(reader.forwards(reader.head)))\n",
+        (f"{FORGOTTEN}::test_a_journal_that_says_anything_stays_where_its_takeover_died",),
+    ),
+    Mutant(
+        "a journal goes that cannot be read",
+        PRUNING,
+        "        return is_begun and not reader.is_blocked\n",
+        "        return is_begun\n",
+        (f"{FORGOTTEN}::test_a_journal_that_cannot_be_read_stays",),
     ),
 )

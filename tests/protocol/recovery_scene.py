@@ -265,9 +265,9 @@ class RecoveryScene:
                 self._close = step
                 kept = f", kept by {_list(kept_by)} from {step.first_kept} on" if kept_by else ""
                 return f"open behind {last} on {_list(ensemble)}{kept}"
-            case Prune(bookie, (term, _), fence, is_empty):
+            case Prune(bookie, (term, _), is_empty):
                 what = "the journal and the permission" if is_empty else "the permission"
-                return f"prune on {bookie.bookie_id} {what} of {term}, then fence {fence}"
+                return f"prune on {bookie.bookie_id} {what} of {term}, then fence {term + 1}"
             case ReadLedger():
                 return "look at the ledger"
             case WaitForOthers(count):

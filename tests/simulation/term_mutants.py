@@ -2,33 +2,30 @@
 
 from dataclasses import replace
 
-from bkspark.bookie.contract import BookieAddress
-from bkspark.bookie.uri import open_bookie
 from bkspark.format import layout
-from bkspark.ledger.recovery import opener
+from bkspark.ledger.recovery import pruning
 from bkspark.protocol.ledger import reopening
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.reopening_steps import Open, Prune
+from bkspark.protocol.ledger.reopening_steps import Open
 from tests.simulation.mutants import LOSSES, NO_METADATA_CHECK, Change
 
 
-def fence_first(address: BookieAddress, ledger_id: int, prune: Prune) -> None:
+def fence_first(self: pruning._Place, term: int, token: str, *, with_journal: bool) -> None:
     """Markers are pruned in the other order."""
-    with open_bookie(address).open_root() as root:
-        if prune.is_empty:
-            root.forget_journal(layout.journal(ledger_id, *prune.permission))
-        root.delete(layout.term_marker(ledger_id, prune.fence))
-        root.delete(layout.permission(ledger_id, *prune.permission))
+    ledger_id = self.ledger.ledger_id
+    if with_journal:
+        self.root.forget_journal(layout.journal(ledger_id, term, token))
+    self.root.delete(layout.term_marker(ledger_id, term + 1))
+    self.root.delete(layout.permission(ledger_id, term, token))
 
 
-def all_of_the_term(address: BookieAddress, ledger_id: int, prune: Prune) -> None:
+def all_of_the_term(self: pruning._Place, term: int, token: str, *, with_journal: bool) -> None:
     """Journals go by their term, those too that a recovery of it has made."""
-    folder = layout.journal_folder(ledger_id)
-    with open_bookie(address).open_root() as root:
-        for name in root.list(folder) if prune.is_empty else ():
-            if layout.journal_term(name) == prune.permission[0]:
-                root.forget_journal(f"{folder}/{name}")
-    REAL_PRUNE(address, ledger_id, replace(prune, is_empty=False))
+    folder = layout.journal_folder(self.ledger.ledger_id)
+    for name in self.root.list(folder) if with_journal else ():
+        if layout.journal_term(name) == term:
+            self.root.forget_journal(f"{folder}/{name}")
+    REAL_FORGET(self, term, token, with_journal=False)
 
 
 def owned_as_before(self: Open, ledger: LedgerMetadata) -> LedgerMetadata:
@@ -40,7 +37,7 @@ def owned_as_before(self: Open, ledger: LedgerMetadata) -> LedgerMetadata:
 
 
 REAL_OPEN = Open.applied_to
-REAL_PRUNE = opener._prune
+REAL_FORGET = pruning._Place.forget
 
 MUTANTS: dict[str, tuple[tuple[Change, ...], int]] = {
     "a new fragment is the writer's before": (((Open, "applied_to", owned_as_before),), 0),
@@ -49,12 +46,16 @@ MUTANTS: dict[str, tuple[tuple[Change, ...], int]] = {
         10,
     ),
     "a fence is pruned before the permission, metadata check skipped": (
-        ((opener, "_prune", fence_first), *NO_METADATA_CHECK),
+        ((pruning._Place, "forget", fence_first), *NO_METADATA_CHECK),
         190,
     ),
     "what recoveries have copied goes with the journal of their term": (
-        ((opener, "_prune", all_of_the_term),),
+        ((pruning._Place, "forget", all_of_the_term),),
         80,
+    ),
+    "nothing is left of any older writer": (
+        ((pruning._Place, "is_blank", lambda *_: True),),
+        0,
     ),
     "a journal goes whose records count": (((reopening, "is_owner", lambda *_: False),), 0),
 }

@@ -22,6 +22,7 @@ from bkspark.errors import BookieUnavailableError, LedgerFencedError, NoSuchLedg
 from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.journals.member_loss import Taken
+from bkspark.ledger.recovery.pruning import prune
 from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
@@ -104,20 +105,21 @@ class Opener:
             return steps.Displaced(str(error.args[0]))
         return Opened(self.seen.value)
 
-    def prune(self, asked: Sequence[Prune], ledger_id: int) -> None:
-        """Remove markers that nobody needs; what cannot be removed stays."""
+    def prune(self, asked: Sequence[Prune]) -> None:
+        """Remove what nobody needs of who wrote before; what cannot be removed stays."""
+        assert self.seen is not None
+        opened = self.seen.value
         questions = {
-            BookieClient(self._located(prune.member)): partial(
-                _prune, self._located(prune.member), ledger_id, prune
-            )
-            for prune in asked
+            BookieClient(address): partial(prune, address, plan, opened, self._digester)
+            for plan in asked
+            for address in [self._located(plan.member)]
         }
         answers = ask_all(questions, Timeouts(bookie_client.ANSWER_SECONDS), is_usable=_is_told)
         for client, answer in answers.items():
             if isinstance(answer, BookieUnavailableError):
                 who, why = client.address.bookie_id, answer.args[0]
                 said = "ledger %d: markers of its writer before stay on bookie %s: %s"
-                logger.info(said, ledger_id, who, why)
+                logger.info(said, opened.ledger_id, who, why)
 
 
 def _is_told(_answer: object) -> bool:
@@ -129,16 +131,6 @@ def _missing(address: BookieAddress, taken: Taken) -> str:
     with open_bookie(address).open_root() as root:
         missing = taken.missing_in(root)
     return f"bookie {address.bookie_id} lacks {missing}" if missing else ""
-
-
-def _prune(address: BookieAddress, ledger_id: int, prune: Prune) -> None:
-    """The permission before the fence, so that who looks for the fence and then for it never finds
-    neither fence nor loss (R20). And behind the journal: it tells whose journal may be there."""
-    with open_bookie(address).open_root() as root:
-        if prune.is_empty:
-            root.forget_journal(layout.journal(ledger_id, *prune.permission))
-        root.delete(layout.permission(ledger_id, *prune.permission))
-        root.delete(layout.term_marker(ledger_id, prune.fence))
 
 
 def _applied(plan: Open, ledger: LedgerMetadata | None) -> LedgerMetadata:

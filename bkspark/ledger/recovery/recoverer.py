@@ -105,7 +105,7 @@ class Recoverer:
                 case LookAgain():
                     return self.opener.look_again(asked, self._ledger)
                 case Prune():
-                    self.opener.prune(asked, self._ledger_id)
+                    self.opener.prune(asked)
                     return []
         return [self._answer(instruction) for instruction in asked]
 

@@ -34,9 +34,15 @@ of its own.
 * A recovery that knows an older version of the metadata finds that a member lacks what it began.
   That is a doubt, never an absence, and nothing that it decides is stored (rule 4). The same holds
   for readers, audits and repairs: what is gone proves nothing to them.
-* Where it stays, because its bookie was away, came back from a snapshot, or because the recovery
-  died in front of this, it is one name more in a list, and is read by nobody.
+* Where it stays, because its bookie was away or came back from a snapshot, it is one name more in a
+  list, and is read by nobody.
 * Where the operator gave something up, it stays: nobody removes what is left of a loss.
+
+Rule 8. What takeovers before have left that died in front of this goes as well, ascending: the
+permissions of all writers in front of the last one are found by a listing, each with its fence
+behind it, and in front of it the journal, if nothing is in it but what it was begun with. A fence
+whose permission is not listed stays: a listing is a hint (H21), and no more than one is left by a
+takeover that died.
 """
 
 from collections.abc import Collection, Iterable
@@ -174,7 +180,7 @@ class Reopening:
         """Rules 5 and 7."""
         before = self.ledger.last_fragment
         is_empty = not is_owner(metadata.fragments, before.term) and not self.is_loss
-        told = ((before.term, before.token), before.term + 1, is_empty)
+        told = ((before.term, before.token), is_empty)
         silent = dict(self.problems)
         there = (member for member in before.ensemble if member.bookie_id not in silent)
         prunes = tuple(Prune(member, *told) for member in there)

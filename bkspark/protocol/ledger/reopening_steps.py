@@ -93,14 +93,12 @@ class Prune:
     Not answered. First his journal, if it goes, then his permission, and then his fence.
 
     Attributes:
-        permission: term and token of the writer before.
-        fence: the term of the marker that fenced him.
+        writer: term and token of the writer before.
         is_empty: whether nothing of his counts, so that his journal goes as well.
     """
 
     member: Member
-    permission: tuple[int, str]
-    fence: int
+    writer: tuple[int, str]
     is_empty: bool = False
 
 

@@ -255,3 +255,54 @@ def test_what_came_back_from_a_snapshot_is_read_by_nobody(scene: Scene, memory_r
     assert values(memory_rig, scene.ledger_id) == [b"a", b"b", b"c"]
     second.release()
     third.release()
+
+
+def test_what_a_takeover_left_that_died_goes_with_the_next(scene: Scene) -> None:
+    """Rule 8: the ledger was open for it, and nothing was pruned."""
+    first = scene.first()
+    first.append(b"a")
+    first.release()
+    for term in range(2, 6):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Opener, "prune", lambda *_: None)
+            scene.take()
+        assert f"{term:08x}" in scene.left_in("journal")
+    assert scene.left_in("terms") == {f"{term:08x}" for term in range(1, 6)}
+    scene.take()
+    assert scene.left_in("terms") == {f"{6:08x}"}
+    assert scene.left_in("journal") == {f"{term:08x}" for term in (1, 2, 6)}
+    last = scene.next()
+    last.append(b"b")
+    last.close()
+    assert values(scene.rig, scene.ledger_id) == [b"a", b"b"]
+
+
+def test_a_journal_that_says_anything_stays_where_its_takeover_died(memory_rig: Rig) -> None:
+    """Nobody knows any more whether something was given up; and who owns entries keeps it."""
+    first = HandWriter(memory_rig, goes_on=True)
+    first.add(*ALL, acknowledges=True)
+    first.confirm(*ALL)
+    second = Successor(first)
+    second.add()
+    second.add(0)  # behind a gap
+    third = Successor(second)
+    assert third.end == 0
+    own = [(writer.metadata.term, writer.metadata.token) for writer in (first, second)]
+    Successor(third, prunes=True)
+    for name, left in zip(second.names, (own, own[:1], own[:1]), strict=True):
+        assert [one for one in journals(memory_rig, first.ledger_id, name) if one in own] == left
+        assert not {first.permission, second.permission} & set(memory_rig.names(name))
+
+
+def test_a_journal_that_cannot_be_read_stays(scene: Scene) -> None:
+    scene.first().release()
+    ledger = scene.ledger
+    name = layout.journal(scene.ledger_id, 1, ledger.token)
+    victim = ledger.last_fragment.ensemble[0].bookie_id
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Opener, "prune", lambda *_: None)
+        scene.take()
+    data = scene.rig.file_bytes(victim, name)
+    scene.rig.replace_file(victim, name, data[:-1])
+    scene.take()
+    assert [one for one in scene.rig.urls if name in scene.rig.names(one)] == [victim]

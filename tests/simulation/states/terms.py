@@ -341,7 +341,8 @@ class Steps:
         return _with(world, at, markers=world.bookies[at].markers | {marker})
 
     def _pruned(self, prune: Prune) -> tuple[int, tuple[Marker, ...]]:
-        markers = (("permission", prune.permission[0]), ("fence", prune.fence))
+        term = prune.writer[0]
+        markers = (("permission", term), ("fence", term + 1))
         in_order = markers if self.scope.permission_first else markers[::-1]
         return self._at[prune.member], in_order
 

@@ -152,7 +152,7 @@ def test_nothing_is_pruned_where_nobody_is_any_more() -> None:
             state, asked = state.receive(Took(kind(index, member)))
     opened = state.plan.applied_to(recovered)
     _, prunes = state.receive(Opened(opened))
-    assert prunes == tuple(Prune(member, (1, "w1"), 2) for member in ABC[:2])
+    assert prunes == tuple(Prune(member, (1, "w1")) for member in ABC[:2])
 
 
 @pytest.mark.parametrize("given_up", [(), ("entry 0",)])
