@@ -29,7 +29,7 @@ from bkspark.ledger import deleting
 from bkspark.ledger.recovery.recover import RecoveryReport
 from bkspark.ledger.recovery.recover import recover as recover_ledger
 from bkspark.log.reading.ordered_read import read_ledger_in_order
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 LedgerId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The ledger's id.")]
 
@@ -167,18 +167,10 @@ def recover(
 
 
 def _print_report(session: Session, report: RecoveryReport) -> None:
-    facts = {
-        "ledger_id": report.ledger_id,
-        "state": LedgerState.CLOSED.value,
-        "last_entry_id": report.last_entry_id,
-        "groups_kept": report.kept,
-    }
-    if report.lost_from is not None:
-        facts["lost_from"] = report.lost_from
     if session.as_json:
-        print_json({**facts, "losses": report.losses, "notes": report.notes})
+        print_json({**report.facts, "notes": report.notes})
     else:
-        print_pairs(facts)
+        print_pairs({name: fact for name, fact in report.facts.items() if name != "losses"})
 
 
 def delete(

@@ -9,13 +9,14 @@ out, or Spark.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.ledger.recovery.notes import Notes
 from bkspark.ledger.recovery.recoverer import Consent, Recoverer
 from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
-from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerState
 
 
 @dataclass(slots=True)
@@ -38,6 +39,19 @@ class RecoveryReport:
     notes: list[str] = field(default_factory=list)
     lost_from: int | None = None
     losses: list[str] = field(default_factory=list)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All of it but the notes, in values that JSON has."""
+        facts: dict[str, Any] = {
+            "ledger_id": self.ledger_id,
+            "state": LedgerState.CLOSED.value,
+            "last_entry_id": self.last_entry_id,
+            "groups_kept": self.kept,
+        }
+        if self.lost_from is not None:
+            facts["lost_from"] = self.lost_from
+        return {**facts, "losses": self.losses}
 
 
 def never(_loss: str) -> bool:
