@@ -10,8 +10,9 @@ registered before: an older run fences nobody.
 
 Rule 2. The list is read again behind the takeover. Only a ledger that is alone at the log's end by
 then is written to: who had opened the log, rolled it, overwritten or deleted it in between has
-fenced us, or will. What is left of the takeover then is an OPEN ledger without a writer, as one is
-whose writer died.
+fenced us, or will. So has a newer run of the query, unless it is us who have fenced it: who was
+registered and slept in front of the takeover ends here, and writes nothing (RB-45). What is left of
+the takeover then is an OPEN ledger without a writer, as one is whose writer died.
 """
 
 from bkspark import environment
@@ -43,7 +44,8 @@ def continue_tail(
         run: of the streaming query that will write.
 
     Raises:
-        LedgerFencedError: a newer run of the query has taken over; nobody was fenced.
+        LedgerFencedError: a newer run of the query has taken over; nobody was fenced, unless that
+            came in between: it has to take over again.
         NotEnoughBookiesError: the tail cannot be recovered, or there is no place for a fragment.
         NoSuchLedgerError: there is no such log.
         UnauthorizedError: the password is missing or wrong; nobody was fenced.
@@ -62,10 +64,11 @@ def continue_tail(
         return None
     try:
         newest = cluster.log(log_name)
+        is_current = run is None or newest.value.with_stream(run) == newest.value
     except BaseException:
         taken.begun.close()
         raise
-    if newest.value.tail != (ledger_id,):
+    if newest.value.tail != (ledger_id,) or not is_current:
         taken.begun.close()
         return None
     return OpenTail(taken.seen, newest, taken.begun, taken.standing, taken.unjoined)

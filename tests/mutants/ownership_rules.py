@@ -25,6 +25,7 @@ STEPS = "protocol/ledger/reopening_steps.py"
 TWENTY = f"{LEFT}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is"
 SEVENTEEN = f"{LEFT}::test_h43_what_was_found_absent_does_not_come_back"
 FENCED = f"{LEFT}::test_rb_34_fenced_writers_that_still_have_their_disks_are_read_by_nobody"
+UNPROMISED = f"{LEFT}::test_h43_a_reader_forgets_what_it_was_shown_without_a_promise"
 ALONE = f"{LEFT}::test_rb_34_each_bookie_alone_gives_the_owners_entries"
 
 MUTANTS = (
@@ -34,6 +35,13 @@ MUTANTS = (
         "    if last < first:\n",
         "    if first >= 0:\n",
         (TWENTY, SEVENTEEN, f"{FENCED}[False]", f"{FENCED}[True]", ALONE),
+    ),
+    Mutant(
+        "a reader goes on with what an older term has left",
+        "ledger/handles/read_handle.py",
+        "        return is_here and counts(ledger.fragments, self.record)\n",
+        "        return is_here\n",
+        (UNPROMISED,),
     ),
     Mutant(
         "a record of any term up to the owner's counts",

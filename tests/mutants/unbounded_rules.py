@@ -3,6 +3,7 @@
 from .mutant import Mutant
 
 LOGS = "tests/integration/log/test_unbounded_logs.py"
+CONTINUING = "tests/integration/log/test_continuing.py"
 CONVERTED = "tests/integration/log/test_converted_logs.py"
 RECORDS = "tests/unit/format/test_unbounded_records.py"
 
@@ -68,6 +69,13 @@ MUTANTS = (
         (f"{CONVERTED}::test_what_is_sealed_overwritten_meanwhile_or_no_kind_is_refused",),
     ),
     # --- writers ---------------------------------------------------------------------------------
+    Mutant(
+        "a run that slept in front of its takeover writes behind a newer one",
+        "log/continuing.py",
+        "is_current = run is None or newest.value.with_stream(run) == newest.value",
+        "is_current = True",
+        (f"{CONTINUING}::test_a_run_that_was_overtaken_before_it_fenced_does_not_write",),
+    ),
     Mutant(
         "the next writer closes the ledger of an unbounded log",
         "log/opening.py",

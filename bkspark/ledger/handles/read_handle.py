@@ -3,6 +3,9 @@
 A reader of a closed ledger reads up to its last entry. A reader of an open one, opened without
 recovery, reads up to the last-add-confirmed it has seen, which only ever grows, and never disturbs
 the writer (protocol document, "Reading").
+
+What it keeps of what it has read counts by the metadata that it knows now: an entry that was read
+without a promise may have been left over, and a later term have used its id since (H43).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +32,7 @@ from bkspark.ledger.handles.how_far import Answers, IsEnough, look
 from bkspark.ledger.handles.settings import USUAL_READS, ReaderSettings
 from bkspark.ledger.journals.journal_pages import IndexEntry
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.ownership import counts
 from bkspark.protocol.ledger.record import AddRecord
 
 POLL_SECONDS = 0.05
@@ -44,11 +48,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Entries ``[first_entry_id, last_entry_id]`` as they lie in one group."""
+    """The entries of ``record``, which lie in one group."""
 
-    first_entry_id: int
-    last_entry_id: int
+    record: AddRecord
     batch: pa.RecordBatch
+
+    def show(self, ledger: LedgerMetadata, entry_id: int) -> bool:
+        """Whether ``entry_id`` is among them, and they count in ``ledger``."""
+        is_here = self.record.first_entry_id <= entry_id <= self.record.last_entry_id
+        return is_here and counts(ledger.fragments, self.record)
 
 
 class ReadHandle(BoundToProcess):
@@ -255,11 +263,9 @@ class ReadHandle(BoundToProcess):
                 on_loss(entry_id, end, error)
                 entry_id = end + 1
                 continue
-            end = min(last, rows.last_entry_id)
-            yield (
-                entry_id,
-                rows.batch.slice(entry_id - rows.first_entry_id, end - entry_id + 1),
-            )
+            end = min(last, rows.record.last_entry_id)
+            at = entry_id - rows.record.first_entry_id
+            yield entry_id, rows.batch.slice(at, end - entry_id + 1)
             entry_id = end + 1
 
     def _look(self, timeout: float | None) -> None:
@@ -278,7 +284,7 @@ class ReadHandle(BoundToProcess):
             NoSuchLedgerError: the ledger was deleted meanwhile (H33, RB-42).
         """
         rows = self._rows
-        if rows is None or not rows.first_entry_id <= entry_id <= rows.last_entry_id:
+        if rows is None or not rows.show(self._metadata, entry_id):
             rows = self._rows = self._found(entry_id) or self._found_elsewhere(entry_id)
         if rows is not None:
             return rows
@@ -313,7 +319,7 @@ class ReadHandle(BoundToProcess):
             except CorruptDataError as error:
                 self._entry_reader.refuse(record, str(error))
                 continue
-            return _Rows(record.first_entry_id, record.last_entry_id, batch)
+            return _Rows(record, batch)
 
     def _require_inline(self, record: AddRecord) -> None:
         if not record.parts:

@@ -217,6 +217,8 @@ INDEX: dict[str, tuple[str, ...]] = {
         f"{COMMITS}::test_a_commit_that_hung_and_wakes_after_abort_changes_nothing",
         "integration/stream/test_interrupted_streams.py"
         "::test_a_commit_that_wakes_after_a_newer_run_has_done_its_batch",
+        "integration/log/test_continuing.py"
+        "::test_a_run_that_was_overtaken_before_it_fenced_does_not_write",
     ),
     # --- what passive storage adds
     "H1": (f"{FACTS}::test_default_s3fs_hides_a_fence_that_another_process_made",),
@@ -330,6 +332,7 @@ INDEX: dict[str, tuple[str, ...]] = {
         f"{SETTLED}::test_a_tail_reader_across_a_change_of_term_never_goes_back_nor_too_far",
         f"{LEFT_OVER}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is",
         f"{LEFT_OVER}::test_h43_what_was_found_absent_does_not_come_back",
+        f"{LEFT_OVER}::test_h43_a_reader_forgets_what_it_was_shown_without_a_promise",
     ),
     "H44": (f"{HAZARDS}::test_h44_processes_that_were_forked_never_share_a_name",),
     # --- what was settled last

@@ -99,3 +99,24 @@ def test_who_opens_the_log_in_between_has_it(
     assert continue_tail(cluster, NAME, NOBODY) is None
     ledger = cluster.ledger(tail.ledger.value.ledger_id).value
     assert ledger.state is LedgerState.CLOSED
+
+
+def test_a_run_that_was_overtaken_before_it_fenced_does_not_write(
+    keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is registered, sleeps, and a newer run has the tail when it wakes (RB-45)."""
+    cluster, (old, new) = keeper._cluster, (StreamRun("q", "r1"), StreamRun("q", "r2"))
+    begun(keeper)
+    real, newer = continuing.take_over, list[OpenTail]()
+
+    def slept(*args: object) -> object:
+        monkeypatch.setattr(continuing, "take_over", real)
+        newer.append(continued(cluster, new))
+        return real(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(continuing, "take_over", slept)
+    with pytest.raises(LedgerFencedError, match="newer run"):
+        continue_tail(cluster, NAME, NOBODY, old)
+    with writing(cluster, continued(cluster, new)) as writer:
+        assert writer.append(b"a") == 0
+    newer[0].begun.close()

@@ -207,3 +207,18 @@ def test_a_fenced_writer_whose_markers_are_pruned_counts_nowhere(
     third.add(*ALL, acknowledges=True)
     third.recover()
     assert not violations(memory_rig, first.ledger_id, third.sent, third.acked)
+
+
+def test_h43_a_reader_forgets_what_it_was_shown_without_a_promise(
+    first: HandWriter, memory_rig: Rig
+) -> None:
+    """It has read an entry that nobody had confirmed; a later term has used its id since."""
+    with BookKeeper(memory_rig.uri) as keeper:
+        reader = keeper.open_ledger(first.ledger_id, recovery=False)
+        first.add(0)
+        assert [entry.value for entry in reader.read_unconfirmed(1, 1)] == [first.sent[1]]
+        second = Successor(first, lost=first.names[:1])
+        assert second.add(1, 2, acknowledges=True) == 1
+        second.confirm(1, 2)
+        assert reader.read_last_add_confirmed() == 1
+        assert [entry.value for entry in reader.read(1)] == [second.sent[1]]
