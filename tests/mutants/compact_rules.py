@@ -170,6 +170,13 @@ MUTANTS = (
         (f"{MEANWHILE}::test_who_has_planned_to_read_goes_on_for_a_day",),
     ),
     Mutant(
+        "what is left to readers takes no space",
+        "admin/collecting/run.py",
+        " + plan.later.bytes",
+        "",
+        (f"{MEANWHILE}::test_what_a_collection_leaves_to_readers_is_said_in_bytes",),
+    ),
+    Mutant(
         "rows that were compacted are left out as lost",
         "log/reading/slice_reader.py",
         "if self.fails_on_loss or isinstance(gone, MovedError):",

@@ -136,7 +136,8 @@ def plan_collection(
         unwanted += found.found(closed)
     for ledger_id in sorted(set(cluster.ledger_ids()).difference(ids)):
         metadata.ledger(ledger_id)  # by a compaction meanwhile, which may have ledgers dropped
-    garbage = {i: one for i, one in garbage.items() if not _is_spared(one, metadata)}
+    spared = {i for i, one in garbage.items() if _is_spared(one, metadata)}
+    garbage = {i: one for i, one in garbage.items() if i not in spared}
     others = set().union(*present.values()) - garbage.keys()
     gone = GoneLedgers(cluster.store)
     garbage |= {i: Garbage(i, Kind.GONE) for i in gone.among(others)}
@@ -144,6 +145,7 @@ def plan_collection(
     spent = pages.found()
     where = {address: ids & garbage.keys() for address, ids in present.items()}
     usage = _weighed(run, where)
+    later = {a: ids & spared for a, ids in present.items() if ids & spared}
     return CollectPlan(
         tuple(replace(garbage[i], usage=usage.get(i, Usage())) for i in sorted(garbage)),
         {address.bookie_id: frozenset(ids) for address, ids in where.items()},
@@ -154,6 +156,7 @@ def plan_collection(
         made_before_ms,
         tuple(unwanted),
         spent,
+        sum(_weighed(run, later).values(), Usage()),
     )
 
 

@@ -100,6 +100,7 @@ class CollectPlan:
         made_before_ms: ledgers that no log names are garbage if they were made before.
         unwanted: of ledgers that stay, by ledger id.
         pages: by log, names of its pages that nothing needs any more.
+        later: what bookies have of ledgers that were compacted lately, and are read perhaps.
     """
 
     garbage: tuple[Garbage, ...]
@@ -109,6 +110,7 @@ class CollectPlan:
     made_before_ms: int = 0
     unwanted: tuple[Unwanted, ...] = ()
     pages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    later: Usage = field(default_factory=Usage)
 
     @property
     def usage(self) -> Usage:
@@ -122,6 +124,7 @@ class CollectPlan:
             "ledgers": len(self.garbage),
             "files": self.usage.files,
             "bytes": self.usage.bytes,
+            "bytes_later": self.later.bytes,
             **{kind.value: kinds[kind] for kind in Kind},
             "copies": sum(one.is_copy for one in self.unwanted),
             "strays": sum(len(one.names) for one in self.unwanted),

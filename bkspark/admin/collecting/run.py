@@ -26,6 +26,8 @@ DELETED = "DELETED_LEDGER_COUNT"
 RECLAIMED = "RECLAIMED_DELETION_SPACE_BYTES"
 FAILED = "RECLAIM_FAILED_TO_DELETE"
 """BookKeeper's names."""
+TO_FREE = "SPACE_TO_RECLAIM_BYTES"
+"""Of what was found and is there still, with what is left to readers for a while."""
 
 
 def collect(
@@ -91,6 +93,7 @@ def _report(plan: CollectPlan, outcome: Outcome, lost: Collection[str]) -> Repor
         {
             DELETED: outcome.freed,
             RECLAIMED: removed.bytes,
+            TO_FREE: max(0, plan.usage.bytes - removed.bytes) + plan.later.bytes,
             FAILED: len({*outcome.owed, *(ledger_id for ledger_id, _ in outcome.problems)}),
         },
         _rows(plan),

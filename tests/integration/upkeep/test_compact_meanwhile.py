@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from bkspark import verbs
+from bkspark.admin.collecting.run import TO_FREE
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -137,6 +138,17 @@ def test_who_has_planned_to_read_goes_on_for_a_day(rig: Rig) -> None:
     report = verbs.collect(rig.uri, open_grace=0)
     assert report.done["ledgers"] == 3
     assert rig.rows() == filled_rows(3)
+
+
+def test_what_a_collection_leaves_to_readers_is_said_in_bytes(rig: Rig) -> None:
+    filled(rig, 3)
+    compacted(rig)
+    report = verbs.collect(rig.uri)
+    later = report.plan["bytes_later"]
+    assert (report.plan["bytes"], report.counters[TO_FREE]) == (0, later)
+    report = verbs.collect(rig.uri, open_grace=0)
+    assert (report.done["bytes"], report.counters[TO_FREE]) == (later, 0)
+    assert later > 0
 
 
 def filled_rows(count: int) -> list[tuple[Any, ...]]:

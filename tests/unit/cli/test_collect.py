@@ -74,4 +74,5 @@ def test_metrics_have_the_numbers_under_bookkeepers_names(run):
     }
     assert found["bookie_gc_DELETED_LEDGER_COUNT"] == 1
     assert found["bookie_gc_RECLAIMED_DELETION_SPACE_BYTES"] > 0
+    assert found["bookie_gc_SPACE_TO_RECLAIM_BYTES"] == 0
     assert found["bkspark_last_run_left"] == 0
