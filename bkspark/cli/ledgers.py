@@ -101,7 +101,9 @@ def _stuck(recovery: views.Row | None) -> dict[str, str]:
 def read(
     context: typer.Context,
     ledger_id: LedgerId,
-    start: Annotated[int, typer.Option(min=0, help="First entry id.")] = 0,
+    start: Annotated[
+        int | None, typer.Option(min=0, help="First entry id; default: the first that is there.")
+    ] = None,
     end: Annotated[
         int | None, typer.Option(min=0, help="Stop before this entry id; default: the end.")
     ] = None,
@@ -118,7 +120,7 @@ def read(
     password = password_of(password_file, password_env)
     with session.cluster() as cluster:
         ledger = cluster.ledger(ledger_id).value
-        stop = limited_end(start, end, limit)
+        stop = limited_end(ledger.first_available if start is None else start, end, limit)
         found = read_ledger_in_order(cluster, ledger, start, stop, password)
         print_entries(found, shape, limit, as_json=session.as_json)
 

@@ -24,10 +24,10 @@ from bkspark.protocol.ledger.standing import Standing
 
 KIND = "ledger"
 
-HEADERS_VERSION, LEFT_VERSION, QUORUM_VERSION, LAST_VERSION = 2, 3, 4, 5
+HEADERS_VERSION, LEFT_VERSION, QUORUM_VERSION, OWNERS_VERSION, LAST_VERSION = 2, 3, 4, 5, 6
 """Records that say which members began their journals, or who has left the ledger, or that it
-guarantees its write quorum, or whose records count in it: whoever does not know that must not drop
-it. Others are of the first.
+guarantees its write quorum, or whose records count in it, or that its first fragments were let go
+of: whoever does not know that must not drop it. Others are of the first.
 """
 
 
@@ -55,13 +55,17 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         value["left"] = sorted([one.bookie_id, one.incarnation] for one in metadata.left)
     if metadata.settings.guarantees_write_quorum:
         value["guarantees_write_quorum"] = True
+    if metadata.first_available:
+        value["first_available"] = metadata.first_available
     version = _version_of(metadata)
     return envelope.encode(KIND, layout.ledger_key(metadata.ledger_id), value, version=version)
 
 
 def _version_of(metadata: LedgerMetadata) -> int:
-    if any(fragment.owner for fragment in metadata.fragments):
+    if metadata.first_available:
         return LAST_VERSION
+    if any(fragment.owner for fragment in metadata.fragments):
+        return OWNERS_VERSION
     if metadata.settings.guarantees_write_quorum:
         return QUORUM_VERSION
     if metadata.left:
@@ -95,7 +99,8 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
         )
     except (TypeError, ValueError) as error:
         raise CorruptDataError(f"{fields.what} is malformed: {error}") from error
-    if metadata.ledger_id != ledger_id or (metadata.length_bytes or 0) < 0:
+    begins_there = (fields.take_or_none("first_available", int) or 0) == metadata.first_available
+    if metadata.ledger_id != ledger_id or (metadata.length_bytes or 0) < 0 or not begins_there:
         raise CorruptDataError(f"{fields.what} contradicts its name or itself")
     return metadata
 

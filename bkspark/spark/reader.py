@@ -217,12 +217,15 @@ def _ledger_tasks(cluster: Cluster, ledger_id: int, options: Options) -> list[Re
         found = readable(bookies, cluster, ledger_id, options.password, enough=last)
     end = found.last_entry_id + 1
     what = f"ledger {ledger_id}"
-    entries = _range(options.read, 0, end, what)
+    first = found.ledger.first_available
+    entries = _range(options.read, first, end, what)
     if options.read.fails_on_loss and entries.end > end:
         raise NoSuchEntryError(
             f"{what} ends at offset {end}, before {entries.end}",
             hint="set endingOffsets to latest",
         )
+    if not options.read.fails_on_loss:
+        entries = OffsetRange(max(entries.begin, first), entries.end)
     entries = OffsetRange(entries.begin, min(entries.end, end))
     return plan_ledger(cluster, found.ledger, entries, options.password, options.read.task_bytes)
 

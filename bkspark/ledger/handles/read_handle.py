@@ -164,11 +164,11 @@ class ReadHandle(BoundToProcess):
             return error
         return None
 
-    def read(self, first: int = 0, last: int | None = None) -> Iterator[Entry]:
-        """Entries ``[first, last]``; to the last-add-confirmed if ``last`` is None.
+    def read(self, first: int | None = None, last: int | None = None) -> Iterator[Entry]:
+        """Entries ``[first, last]``; from the first that the ledger has, to the last-add-confirmed.
 
         Raises:
-            NoSuchEntryError: beyond the last-add-confirmed.
+            NoSuchEntryError: beyond the last-add-confirmed, or truncated.
             CorruptDataError: no bookie gives an entry.
             InvalidRequestError: the ledger holds rows, not bytes.
         """
@@ -212,7 +212,7 @@ class ReadHandle(BoundToProcess):
             end is not None or not self.faults
         )
 
-    def read_arrow(self, first: int = 0, last: int | None = None) -> pa.Table:
+    def read_arrow(self, first: int | None = None, last: int | None = None) -> pa.Table:
         """Entries ``[first, last]`` as a table, with ``_entry_id`` (int64) as its last column."""
         first, end = self._confirmed_range(first, last)
         schema = self._schema.append(pa.field(ENTRY_COLUMN, pa.int64()))
@@ -224,15 +224,18 @@ class ReadHandle(BoundToProcess):
         ]
         return pa.Table.from_batches(batches, schema=schema)
 
-    def _confirmed_range(self, first: int, last: int | None) -> tuple[int, int]:
+    def _confirmed_range(self, first: int | None, last: int | None) -> tuple[int, int]:
         self.require_own_process()
-        first, last = _range(first, self._confirmed if last is None else last)
+        begin = self._metadata.first_available if first is None else first
+        first, last = _range(begin, self._confirmed if last is None else last)
         if first < 0 or last > self._confirmed:
             raise self._no_such_entry(
                 f"entries {first} to {last} of ledger {self.ledger_id} cannot be read: "
                 f"the last confirmed one is {self._confirmed}",
                 " waits, read_unconfirmed() reads without a promise",
             )
+        if first <= last:
+            self._metadata.fragment_of(first)
         return first, last
 
     def _no_such_entry(self, message: str, then: str = " waits for it") -> NoSuchEntryError:

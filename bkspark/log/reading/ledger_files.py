@@ -164,7 +164,7 @@ def find_records(
     ledger: LedgerMetadata,
     password: Password,
     *,
-    begin: int = 0,
+    begin: int | None = None,
     end: int | None = None,
 ) -> Sequence[AddRecord]:
     """The add records that commit the entries ``[begin, end)``, in order and without a gap.
@@ -174,17 +174,21 @@ def find_records(
     shows that they are, and names no files.
 
     Args:
+        begin: None for the first entry that the ledger has still.
         end: None for the end of a closed ledger. Of one that is not closed, the caller must have
             seen that all entries below it are confirmed.
 
     Raises:
+        NoSuchEntryError: the ledger does not have ``begin`` any more.
         CorruptDataError: no bookie gives some record.
         UnauthorizedError: the password is missing or wrong.
     """
+    begin = ledger.first_available if begin is None else begin
     last = INVALID_ENTRY_ID if ledger.last_entry_id is None else ledger.last_entry_id
     stop = last + 1 if end is None else end
     if stop <= begin:
         return ()
+    ledger.fragment_of(begin)
     found: dict[int, AddRecord] = {}
     problems: list[str] = []
     for records in _journals(bookies, ledger, password, begin, problems):
@@ -295,7 +299,7 @@ def stores_rows_inline(bookies: OpenBookies, ledger: LedgerMetadata, password: P
         UnauthorizedError: the password is missing or wrong.
     """
     try:
-        records = find_records(bookies, ledger, password, end=1)
+        records = find_records(bookies, ledger, password, end=ledger.first_available + 1)
     except CorruptDataError:
         return False
     return any(record.parts for record in records)

@@ -126,7 +126,7 @@ def read_ledger_in_order(
     """Entries ``[begin, end)`` of a ledger, as far as there are any that may be read.
 
     Raises:
-        NoSuchEntryError: ``begin`` is past the end.
+        NoSuchEntryError: ``begin`` is past the end, or truncated.
         InvalidRequestError: the ledger is not closed, and nothing of it is confirmed yet.
         BookieUnavailableError: it is not closed, and too few bookies tell how far it may be read.
     """
@@ -135,12 +135,15 @@ def read_ledger_in_order(
         is_inline = stores_rows_inline(bookies, ledger, password)
         enough = None if end is None else end - 1
         found = readable(bookies, cluster, ledger.ledger_id, password, enough=enough)
+    first = found.ledger.first_available
+    if begin is not None and 0 <= begin < first:
+        found.ledger.fragment_of(begin)
     if is_inline:
         digester = make_digester(ledger.settings.digest, password)
         last = found.last_entry_id
         handle = ReadHandle(cluster, ledger.ledger_id, digester, confirmed=last)
         return InlineRead(
-            _bounded(begin, end, 0, last + 1, what),
+            _bounded(begin, end, first, last + 1, what),
             arrow_schema.decode(ledger.settings.schema),
             ledger.ledger_id,
             handle,
@@ -152,7 +155,7 @@ def read_ledger_in_order(
             hint="wait for its writer to finish",
         )
     return OrderedRead(
-        _bounded(begin, end, 0, found.last_entry_id + 1, what),
+        _bounded(begin, end, first, found.last_entry_id + 1, what),
         ENTRY_COLUMN,
         arrow_schema.decode(ledger.settings.schema),
         password,

@@ -26,13 +26,23 @@ acknowledged, on Qa; it says up to where, and nobody closes the ledger, or reads
 Rule 7. A ledger that *goes on in later terms* says so from the start: its fragments name their
 owners (``ownership``). Only there may a takeover end OPEN again, for a writer of that term
 (``reopening_steps``); and no version that knows of no owners ever writes to it.
+
+Rule 8. Such a ledger may have let go of its beginning (``truncating``): it begins with the first
+fragment that is left.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from operator import attrgetter
 
-from bkspark.errors import InvalidRequestError, LedgerClosedError, LedgerFencedError
+from bkspark.errors import (
+    InvalidRequestError,
+    LedgerClosedError,
+    LedgerFencedError,
+    NoSuchEntryError,
+)
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.protocol.ledger.standing import Standing
@@ -41,6 +51,8 @@ INVALID_ENTRY_ID = -1
 """LAC or last entry of a ledger without entries."""
 
 FIRST_TERM = 1
+
+_FIRST = attrgetter("first_entry_id")
 
 TAKEN_UP_TERM_MAX = 32
 """A ledger is not taken up in a term above this: every writer leaves a marker on every bookie."""
@@ -148,7 +160,8 @@ class LedgerMetadata:
 
     def _check_fragments(self) -> None:
         firsts = [fragment.first_entry_id for fragment in self.fragments]
-        if not firsts or firsts[0] != 0 or any(a >= b for a, b in zip(firsts, firsts[1:])):
+        begins = firsts[:1] == [0] or (bool(firsts) and firsts[0] > 0 and self.goes_on)
+        if not begins or any(a >= b for a, b in zip(firsts, firsts[1:])):
             raise self.refused(f"fragments must start at 0 and increase: {firsts}")
         terms = [FIRST_TERM, *(fragment.term for fragment in self.fragments), self.term]
         if terms != sorted(terms):
@@ -169,13 +182,28 @@ class LedgerMetadata:
         return self.fragments[-1]
 
     @property
+    def first_available(self) -> int:
+        """The first entry that it has still (rule 8)."""
+        return self.fragments[0].first_entry_id
+
+    @property
     def last_confirmed(self) -> int:
         """The last entry that is acknowledged by what stands here alone, -1 without one."""
         return max(self.last_fragment.first_entry_id - 1, self.last_fragment.confirmed)
 
     def fragment_of(self, entry_id: int) -> Fragment:
-        """The one fragment that holds ``entry_id`` (>= 0)."""
-        return next(f for f in reversed(self.fragments) if f.first_entry_id <= entry_id)
+        """The one fragment that holds ``entry_id`` (>= 0).
+
+        Raises:
+            NoSuchEntryError: it lies in front of those that are left.
+        """
+        if entry_id < self.first_available:
+            raise NoSuchEntryError(
+                f"ledger {self.ledger_id} begins at entry {self.first_available}, and does not "
+                f"have entry {entry_id} any more: it was truncated",
+                hint=f"read from entry {self.first_available} on",
+            )
+        return self.fragments[bisect_right(self.fragments, entry_id, key=_FIRST) - 1]
 
     def members_of(self, entry_id: int) -> tuple[Member, ...]:
         """The write set of ``entry_id`` as members, in write order."""

@@ -21,6 +21,8 @@ ever sent in one term. There every term counts from that of the last token in fr
 fragment's own.
 
 Rule 5. A confirmation commits nothing, and what it says stays true in all later terms: it counts.
+
+Rule 6. In front of the first fragment that is left nothing counts, of whatever term.
 """
 
 from bisect import bisect_right
@@ -36,6 +38,8 @@ _FIRST = attrgetter("first_entry_id")
 def owners(fragments: Sequence[Fragment], entry_id: int) -> range:
     """The terms whose records of ``entry_id`` (>= 0) may be the one that counts; mostly one."""
     at = bisect_right(fragments, entry_id, key=_FIRST) - 1
+    if at < 0:
+        return range(0)
     if fragments[at].owner:
         return range(fragments[at].owner, fragments[at].owner + 1)
     named = (fragments[i].term for i in range(at, -1, -1) if fragments[i].token)
