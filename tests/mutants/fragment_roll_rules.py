@@ -10,6 +10,13 @@ COMES_BACK = f"{ROLLS}::test_all_bookies_get_their_share_and_those_that_left_com
 
 MUTANTS = (
     Mutant(
+        "who came back is believed to have what was written while it was away",
+        "admin/auditing/journals_shown.py",
+        "_WITHOUT_A_GAP = 2\n",
+        "_WITHOUT_A_GAP = 1_000\n",
+        (f"{ROLLS}::test_who_came_back_has_not_got_what_was_written_while_it_was_away",),
+    ),
+    Mutant(
         "a fragment begins in front of what has no acknowledgement",
         ROLL,
         " and not any(pending.unfinished):",

@@ -5,6 +5,10 @@ failed. So a journal of rows whose first and last records are good and by its ow
 that its bookie should have in between: its length says that nothing is cut out (each trailer knows
 where it lies), and what the bytes in between are is for those to tell who read rows. Journals that
 name files, those of recoveries, and damaged ones are read head by head.
+
+So are those that go on over more than two fragments: their bookie may have left and come back, and
+has nothing of what was written meanwhile, nor need its place be the same ("fragment_roll"). Who is
+in the fragments between says nothing of that: a repair may have put it there since.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +27,9 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.ownership import counts
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
+
+_WITHOUT_A_GAP = 2
+"""Who is in the first and in the last of so many fragments is in all."""
 
 
 @dataclass(slots=True)
@@ -153,7 +160,13 @@ class _Journal:
         first = head.record
         if not all(reader.is_by_its_writer(one) and self._counts(one) for one in (first, last)):
             return None
+        if self._fragments_over(first.first_entry_id, last.last_entry_id) > _WITHOUT_A_GAP:
+            return None
         return (first.first_entry_id, last.last_entry_id), head.index
+
+    def _fragments_over(self, first: int, last: int) -> int:
+        fragments = self.ledger.fragments
+        return 1 + sum(first < fragment.first_entry_id <= last for fragment in fragments)
 
     def _counts(self, record: AddRecord) -> bool:
         return counts(self.ledger.fragments, record)

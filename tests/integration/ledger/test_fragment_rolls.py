@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bkspark import LedgerClosedError, NotEnoughBookiesError
+from bkspark import LedgerClosedError, NotEnoughBookiesError, verbs
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster import bookie_client
 from bkspark.format import layout
@@ -12,7 +12,7 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation
-from tests.integration.hand_writer import Gate, violations
+from tests.integration.hand_writer import Gate, good_copies, violations
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies, wait_until
 
@@ -250,3 +250,26 @@ def test_with_a_guaranteed_write_quorum_it_waits_for_all_copies(
     sent[waiting.result(SECONDS)] = b"1"
     handle.close()
     assert not violations(memory_rig, handle.ledger_id, sent, list(sent))
+
+
+def test_who_came_back_has_not_got_what_was_written_while_it_was_away(narrow: Rig) -> None:
+    """Its journal goes on behind a gap; who gives it a place in there copies what it lacks."""
+    with BookKeeper(narrow.uri) as keeper, keeper.create_ledger() as handle:
+        sent, ensembles = dict[int, bytes](), list[list[str]]()
+        while not (away := _away_and_back(ensembles)):
+            sent[handle.append(b"%d" % len(sent))] = b"%d" % len(sent)
+            ensembles.append(names_of(handle))
+            wait_for_all_copies(handle)
+            roll(handle)
+    instead = next(iter(set(ensembles[-2]) - set(ensembles[-1])))
+    assert verbs.decommission(narrow.uri, bookies=[instead]).left == []
+    del narrow.urls[instead]
+    assert not violations(narrow, handle.ledger_id, sent, list(sent))
+    copies = good_copies(narrow, narrow.ledger(handle.ledger_id))
+    assert set(copies.values()) == {3}, away
+
+
+def _away_and_back(ensembles: list[list[str]]) -> set[str]:
+    """Who is in the last and not in the one before, and was there before that."""
+    *earlier, before, last = [set[str](), set[str](), *map(set, ensembles)]
+    return (last - before) & set[str]().union(*earlier)
