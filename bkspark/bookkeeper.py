@@ -24,9 +24,10 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.read_handle import ReadHandle
 from bkspark.ledger.handles.settings import USUAL, USUAL_READS, ReaderSettings, WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.ledger.recovery.recover import RecoveryReport, recover
+from bkspark.ledger.recovery.recover import RecoveryReport
 from bkspark.log.creating import create_log
 from bkspark.log.log_handle import LogHandle
+from bkspark.log.recovering import recover_ledger
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.log.settings import LogSettings
@@ -159,8 +160,8 @@ class BookKeeper(BoundToProcess):
         """Open a ledger for reading.
 
         Args:
-            recovery: True fences its writer and closes it first; False never disturbs the writer
-                and reads what is confirmed.
+            recovery: True fences its writer and closes it first, or, if an unbounded log goes on in
+                it, has it OPEN again; False never disturbs the writer and reads what is confirmed.
             settings: how the reader treats its bookies; for example
                 ``ReaderSettings(speculative_read_ms=20)``.
 
@@ -172,20 +173,33 @@ class BookKeeper(BoundToProcess):
         number, secret = _ledger_id(ledger_id), Password(literal=password or "")
         digester = make_digester(self._cluster.ledger(number).value.settings.digest, secret)
         if recovery:
-            recover(self._cluster, number, secret)
+            recover_ledger(self._cluster, number, secret)
         return ReadHandle(self._cluster, number, digester, settings=settings)
 
     def recover_ledger(
-        self, ledger_id: int, *, password: str | None = None, accepts_loss: bool = False
+        self,
+        ledger_id: int,
+        *,
+        password: str | None = None,
+        accepts_loss: bool = False,
+        seal: bool = False,
     ) -> RecoveryReport:
         """Fence the ledger's writer and close it; see ``bkspark.ledger.recovery.recover``.
 
         Args:
+            seal: whether the ledger that an unbounded log goes on in is closed too; else it is OPEN
+                again (``report.is_open``).
             accepts_loss: the word that entries may be lost if only what was declared lost, or is
                 damaged, could tell whether they were acknowledged; the report says which were.
         """
         number, secret = _ledger_id(ledger_id), Password(literal=password or "")
-        return recover(self._cluster, number, secret, accepts_loss=lambda _loss: accepts_loss)
+        return recover_ledger(
+            self._cluster,
+            number,
+            secret,
+            seals=arguments.yes_or_no("seal", given=seal),
+            accepts_loss=lambda _loss: accepts_loss,
+        )
 
     def declare_bookie_lost(self, bookie_id: str, *, incarnation: str = "") -> None:
         """Say that a bookie will never come back; see ``bkspark.admin.lost_bookies``."""

@@ -289,7 +289,7 @@ def _unclosed_finding(row: views.Row) -> Finding:
         f"{row['state']} in term {row['term']}" + (f", and {away} cannot be used" if away else ""),
         f"{recover} goes on with it, or says which bookie it waits for"
         if is_recovering
-        else f"its writer, if it runs, replaces the bookie; else {recover} closes it",
+        else f"its writer, if it runs, replaces the bookie; else {recover} recovers it",
     )
 
 

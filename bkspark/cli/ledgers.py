@@ -27,8 +27,8 @@ from bkspark.cli.session import (
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.ledger import deleting
 from bkspark.ledger.recovery.recover import RecoveryReport
-from bkspark.ledger.recovery.recover import recover as recover_ledger
 from bkspark.log.reading.ordered_read import read_ledger_in_order
+from bkspark.log.recovering import recover_ledger
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 
 LedgerId = Annotated[int, typer.Argument(metavar="ID", min=0, help="The ledger's id.")]
@@ -138,9 +138,15 @@ def recover(
             "and only where all that could prevent it is declared lost or damaged.",
         ),
     ] = False,
+    seal: Annotated[
+        bool, typer.Option("--seal", help="Close also the one that an unbounded log goes on in.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask about a loss.")] = False,
 ) -> None:
     """Fence a ledger's writer and close it.
+
+    The ledger that an unbounded log goes on in is OPEN again then, for whoever writes to it next;
+    with --seal it is closed too, and the log goes on in another one.
 
     No acknowledged entry is lost. Its writer, if it still runs, is refused from now on. Steps are
     told on stderr. If it cannot be decided yet what was acknowledged, the last line says what would
@@ -160,7 +166,9 @@ def recover(
 
     with session.cluster() as cluster:
         try:
-            report = recover_ledger(cluster, ledger_id, password, tell=note, accepts_loss=accepts)
+            report = recover_ledger(
+                cluster, ledger_id, password, seals=seal, tell=note, accepts_loss=accepts
+            )
         except NotEnoughBookiesError as error:
             if unanswered and "--accept-loss" in error.hint:
                 raise unanswered[0] from None

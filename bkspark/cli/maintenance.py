@@ -94,6 +94,7 @@ STEP_COLUMNS = (
 _RECOVERED = (
     Column("ledger", "ledger_id"),
     Column("last entry", "last_entry_id"),
+    Column("state", "state"),
     Column("groups kept", "groups_kept"),
     Column("losses", "losses"),
 )
@@ -238,6 +239,7 @@ def recover(
     No acknowledged entry is lost. With --all those that wait for a recovery, and open ones that
     were seen unchanged for --open-grace; what is seen is remembered from run to run. What cannot
     be decided yet is left with the reason, and holds up no other. Exit status 1 if something is.
+    The ledger that an unbounded log goes on in is OPEN again then.
     """
     del yes
     if bool(ledger) is is_all:

@@ -24,8 +24,9 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
 from bkspark.ledger.recovery import running
-from bkspark.ledger.recovery.recover import RecoveryReport, recover
+from bkspark.ledger.recovery.recover import RecoveryReport
 from bkspark.ledger.recovery.running import Instruction, in_threads, still_waiting
+from bkspark.log import recovering
 
 Numbered = tuple[int, Instruction[Any]]
 S = TypeVar("S")
@@ -162,12 +163,14 @@ def recover_ledger(
 ) -> RecoveryReport:
     """Fence the ledger's writer and close it; raises what ``ledger.recovery`` raises.
 
+    The ledger that an unbounded log goes on in is OPEN again then (``log.recovering``).
+
     Only the driver needs the metadata store; executors need the bookies, and the password where
     its reference names it.
     """
     runner = SparkRunner(spark.sparkContext)
     with Cluster(metadata_uri) as cluster:
-        return recover(
+        return recovering.recover_ledger(
             cluster,
             ledger_id,
             password or Password(),

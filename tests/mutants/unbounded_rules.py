@@ -5,6 +5,7 @@ from .mutant import Mutant
 LOGS = "tests/integration/log/test_unbounded_logs.py"
 CONTINUING = "tests/integration/log/test_continuing.py"
 CONVERTED = "tests/integration/log/test_converted_logs.py"
+UPKEEP = "tests/integration/log/test_unbounded_upkeep.py"
 RECORDS = "tests/unit/format/test_unbounded_records.py"
 
 MUTANTS = (
@@ -156,5 +157,52 @@ MUTANTS = (
         ".first_offset + first, count, term)",
         ".first_offset + first, count)",
         (f"{LOGS}::test_what_is_undecided_is_of_its_writer_s_term",),
+    ),
+    # --- upkeep ----------------------------------------------------------------------------------
+    Mutant(
+        "a recovery closes what an unbounded log goes on in",
+        "log/recovering.py",
+        "    if not seals and is_gone_on_with(",
+        "    if False and is_gone_on_with(",
+        (
+            f"{UPKEEP}::test_who_is_recovered_from_is_overtaken_and_the_next_goes_on",
+            f"{UPKEEP}::test_many_at_once_say_which_are_open_again",
+            f"{UPKEEP}::test_who_opens_it_by_its_id_reads_all_and_closes_nothing",
+        ),
+    ),
+    Mutant(
+        "what is to be sealed is OPEN again",
+        "log/recovering.py",
+        "    if not seals and is_gone_on_with(",
+        "    if is_gone_on_with(",
+        (f"{UPKEEP}::test_one_that_is_sealed_is_closed_and_the_log_goes_on_in_another",),
+    ),
+    Mutant(
+        "ledgers of no log are OPEN again",
+        "log/recovering.py",
+        " and ledger.ledger_id in seen.value.tail\n",
+        "\n",
+        (f"{UPKEEP}::test_a_ledger_that_no_log_goes_on_in_is_closed",),
+    ),
+    Mutant(
+        "ledgers of a chained log are OPEN again",
+        "log/recovering.py",
+        "seen is not None and seen.value.is_unbounded and",
+        "seen is not None and",
+        (f"{UPKEEP}::test_a_ledger_that_no_log_goes_on_in_is_closed",),
+    ),
+    Mutant(
+        "a ledger that was sealed is gone on with, for ever in vain",
+        "log/continuing.py",
+        "ledger.state is not LedgerState.CLOSED",
+        "True",
+        (f"{UPKEEP}::test_one_that_is_sealed_is_closed_and_the_log_goes_on_in_another",),
+    ),
+    Mutant(
+        "who has recovered it does not say that it is OPEN again",
+        "admin/recovering/task.py",
+        ", is_open=report.is_open)",
+        ")",
+        (f"{UPKEEP}::test_many_at_once_say_which_are_open_again",),
     ),
 )

@@ -126,6 +126,9 @@ def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:
         return Left(subject, reason, "`bkspark collect` frees it; what was compacted, a day later")
     if ledger.state is LedgerState.OPEN:
         reason = "it is OPEN: whoever writes to it goes on with the bookies that it has"
+        if ledger.goes_on:
+            hint = f"`bkspark ledger recover {ledger.ledger_id} --seal`: its log goes on in another"
+            return Left(subject, reason, hint)
         hint = (
             "a writer goes on elsewhere with its next ledger; `bkspark recover --all` closes those "
             "whose writers are gone"

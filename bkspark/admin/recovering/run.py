@@ -27,6 +27,8 @@ VERB = "recover"
 AT_ONCE = 8
 """So many are recovered side by side in one process."""
 
+_CLOSED = "ledger %d: closed at entry %d"
+
 SideBySide = Callable[[Sequence[RecoverLedger]], Sequence[Recovered]]
 """Recovers ledgers, each by itself, and says what came of each."""
 
@@ -57,6 +59,8 @@ def recover_many(
 ) -> Report:
     """Close ledgers; none that is acknowledged is lost, and what cannot be decided is left.
 
+    What an unbounded log goes on in is OPEN again behind that (``log.recovering``).
+
     Args:
         dry_run: only plans, and remembers nothing.
         run: how open ledgers are looked at; None for threads of this process.
@@ -80,7 +84,8 @@ def _tell(one: Recovered) -> None:
     """Log what became of a ledger."""
     number, last = one.ledger_id, one.last_entry_id
     if last is not None:
-        tell(logger, "ledger %d: closed at entry %d", number, last, ledger_id=number, entry_id=last)
+        line = "ledger %d: OPEN again behind entry %d" if one.is_open else _CLOSED
+        tell(logger, line, number, last, ledger_id=number, entry_id=last)
     for loss in one.losses:
         tell(logger, "ledger %d: %s", number, loss, level=logging.WARNING, ledger_id=number)
     if one.problem:
@@ -136,6 +141,8 @@ def _report(plan: RecoverPlan, found: Sequence[Recovered], cluster: Survey) -> R
     left = [Left(f"ledger {one.ledger_id}", one.problem) for one in found if one.problem]
     left += [Left(f"metadata record {key}", why) for key, why in sorted(cluster.unreadable.items())]
     words = []
+    if reopened := [one for one in closed if one.is_open]:
+        words.append(f"{len(reopened):,} of them OPEN again")
     if lossy:
         words.append(f"{len(lossy):,} with losses")
     if plan.waiting:
@@ -158,6 +165,7 @@ def _report(plan: RecoverPlan, found: Sequence[Recovered], cluster: Survey) -> R
                 {
                     "ledger_id": one.ledger_id,
                     "last_entry_id": one.last_entry_id,
+                    "state": (LedgerState.OPEN if one.is_open else LedgerState.CLOSED).value,
                     "groups_kept": one.kept,
                     "losses": list(one.losses),
                 }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError, NoSuchLedgerError
-from bkspark.ledger.recovery.recover import recover
+from bkspark.log.recovering import recover_ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +13,10 @@ class Recovered:
     """What came of a ledger.
 
     Attributes:
-        last_entry_id: where it is closed; None if it is not.
+        last_entry_id: where it is closed, or OPEN again behind; None if it is neither.
         losses: as a recovery tells them.
-        problem: why it is not closed, and what helps; empty if it is, or is gone.
+        problem: why it is neither, and what helps; empty if it is, or is gone.
+        is_open: whether it is OPEN again, for whoever writes next.
     """
 
     ledger_id: int
@@ -23,6 +24,7 @@ class Recovered:
     kept: int = 0
     losses: tuple[str, ...] = ()
     problem: str = ""
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,10 @@ class RecoverLedger:
         """Runs on: driver thread | executor."""
         try:
             with Cluster(self.metadata_uri) as cluster:
-                report = recover(cluster, self.ledger_id, self.password)
+                report = recover_ledger(cluster, self.ledger_id, self.password)
         except NoSuchLedgerError:
             return Recovered(self.ledger_id)
         except BookKeeperError as error:
             return Recovered(self.ledger_id, problem=str(error))
-        losses = tuple(report.losses)
-        return Recovered(self.ledger_id, report.last_entry_id, report.kept, losses)
+        found = (report.last_entry_id, report.kept, tuple(report.losses))
+        return Recovered(self.ledger_id, *found, is_open=report.is_open)

@@ -24,13 +24,14 @@ class RecoveryReport:
     """What a recovery did.
 
     Attributes:
-        last_entry_id: where the ledger is closed, -1 if it is empty.
+        last_entry_id: where the ledger is closed, or OPEN again behind; -1 if it is empty.
         kept: groups beyond the LAC that were found and written back.
         notes: one line for each step and each bookie that could not help.
         lost_from: first entry that was lost on the operator's word, though it was or may have
             been acknowledged; None if nothing was.
         losses: a line for each set of confirmed entries that is, or may be, lost because so many
             bookies were declared lost or initialised anew, or have damaged journals.
+        is_open: whether it is OPEN again, for whoever writes next.
     """
 
     ledger_id: int
@@ -39,13 +40,19 @@ class RecoveryReport:
     notes: list[str] = field(default_factory=list)
     lost_from: int | None = None
     losses: list[str] = field(default_factory=list)
+    is_open: bool = False
+
+    @property
+    def state(self) -> LedgerState:
+        """The ledger is in."""
+        return LedgerState.OPEN if self.is_open else LedgerState.CLOSED
 
     @property
     def facts(self) -> dict[str, Any]:
         """All of it but the notes, in values that JSON has."""
         facts: dict[str, Any] = {
             "ledger_id": self.ledger_id,
-            "state": LedgerState.CLOSED.value,
+            "state": self.state.value,
             "last_entry_id": self.last_entry_id,
             "groups_kept": self.kept,
         }

@@ -87,9 +87,8 @@ def take_over(
             f"ledger {ledger_id} is closed at entry {end.last_entry_id}",
             hint="it can be read; write to a new one",
         )
-    report = RecoveryReport(
-        ledger_id, end.last_entry_id, end.kept, note.lines, end.lost_from, list(end.losses)
-    )
+    found = (end.last_entry_id, end.kept, note.lines, end.lost_from, list(end.losses))
+    report = RecoveryReport(ledger_id, *found, is_open=True)
     return TakenOver(opener.seen, opener.begun, _standing(end), end.unjoined, report)
 
 

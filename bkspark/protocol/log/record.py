@@ -188,7 +188,7 @@ class LogRecord(LogContents):
             raise InvalidRequestError(
                 f"log {self.name} can be truncated up to offset {self.end_offset}, "
                 f"not {before_offset}",
-                hint="the ledger behind it is still open: roll it first" if self.tail else "",
+                hint=self._why_no_further,
             )
         if before_offset <= self.first_offset:
             return self
@@ -208,6 +208,13 @@ class LogRecord(LogContents):
             truncated_ms=UNSTAMPED,
             dropped=self.dropped.with_more_to_delete(ids, ledger_list.pages_of(gone)),
         )
+
+    @property
+    def _why_no_further(self) -> str:
+        """Why no more can be truncated."""
+        if self.tail and self.is_unbounded:
+            return "the ledger behind it goes on: what lies in it stays until it is sealed"
+        return "the ledger behind it is still open: roll it first" if self.tail else ""
 
     def sealed(self) -> "LogRecord":
         """Return the log at its end for ever.

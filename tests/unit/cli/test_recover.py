@@ -201,3 +201,14 @@ def test_status_says_how_to_go_on_with_a_recovery(run, small_cluster, left_open)
     assert status == 0
     assert line.startswith(f"warn\tledger {left_open.ledger_id}\t")
     assert f"`bkspark ledger recover {left_open.ledger_id}`" in line
+
+
+def test_what_an_unbounded_log_goes_on_in_is_open_again_unless_it_is_sealed(run, opened):
+    log = opened.create_log("wal", unbounded=True)
+    with log.writer() as writer:
+        writer.append(b"x")
+    [ledger_id] = log.record.tail
+    for words, state in (((), "OPEN"), (("--seal",), "CLOSED"), ((), "CLOSED")):
+        status, out, _ = run("ledger", "recover", str(ledger_id), *words, "--json")
+        told = json.loads(out)
+        assert (status, told["state"], told["last_entry_id"]) == (0, state, 0)
