@@ -7,7 +7,7 @@ import pytest
 
 from bkspark import verbs
 from bkspark.admin.repairing.plan import RepairPlan, Step
-from bkspark.admin.repairing.repair import Repair
+from bkspark.admin.repairing.repair import TRIES_MAX, Repair
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import CorruptDataError
@@ -27,15 +27,18 @@ def rig(make_rig: Callable[..., Rig]) -> Rig:
     return make_rig(kind="memory", metadata="memory", bookie_count=6)
 
 
-def at(rig: Rig, is_it: Callable[[Operation], object], act: Callable[[], None]) -> None:
-    """Let ``act`` happen in front of the first operation that ``is_it``, once."""
-    is_over = False
+def at(
+    rig: Rig, is_it: Callable[[Operation], object], act: Callable[[], None], times: int = 1
+) -> None:
+    """Let ``act`` happen in front of the first operation that ``is_it``, or of so many."""
+    left, is_acting = times, False
 
     def decide(_number: int, operation: Operation) -> None:
-        nonlocal is_over
-        if not is_over and is_it(operation):
-            is_over = True
+        nonlocal left, is_acting
+        if left and not is_acting and is_it(operation):
+            left, is_acting = left - 1, True
             act()
+            is_acting = False
 
     rig.faults.decide = decide
 
@@ -61,22 +64,25 @@ def holders(rig: Rig, ledger_id: int, among: set[str]) -> set[str]:
 
 
 def test_a_record_that_changed_meanwhile_is_looked_at_anew(rig: Rig) -> None:
+    """As often as it has to be; whoever has the copies by then is the one that is named."""
     ledger_id, gone, free = wounded(rig)
+    times = 0
 
     def touch() -> None:
+        nonlocal times
+        times += 1
+        who = {"who": f"another, {times}"}
         with Cluster(rig.uri) as other:
             other.ledgers.update(
                 str(ledger_id),
-                lambda x: replace(
-                    x, settings=replace(x.settings, custom_metadata={"who": "another"})
-                ),
+                lambda x: replace(x, settings=replace(x.settings, custom_metadata=who)),
             )
 
     with rig.faults.installed():
-        at(rig, naming(ledger_id), touch)
+        at(rig, naming(ledger_id), touch, times=TRIES_MAX - 1)
         assert repaired(rig).exit_status == 0
         rig.faults.forget()
-    assert rig.ledger(ledger_id).settings.custom_metadata == {"who": "another"}
+    assert rig.ledger(ledger_id).settings.custom_metadata == {"who": f"another, {TRIES_MAX - 1}"}
     assert gone not in members(rig, ledger_id)
     assert len(holders(rig, ledger_id, free)) == 1
     assert_whole(rig)
