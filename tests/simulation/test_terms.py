@@ -8,7 +8,8 @@ import pytest
 from bkspark.ledger.recovery.taking_over import TakenOver, take_over
 from tests.simulation.many import run_many
 from tests.simulation.schedule import run_schedule
-from tests.simulation.states.terms import Scope, search
+from tests.simulation.states.terms import search
+from tests.simulation.states.terms_world import Scope
 from tests.simulation.term_mutants import MUTANTS
 
 from ..thorough import always  # noqa: TID252
@@ -20,6 +21,12 @@ def test_no_state_behind_one_takeover_breaks_a_promise() -> None:
     assert not found.violation, found.story
     assert found.is_complete
     assert found.opened
+
+
+def test_when_markers_go_that_nobody_looks_for_makes_no_difference() -> None:
+    at_once, whenever = search(Scope(recoverers=1)), search(Scope(recoverers=1, goes_at_once=False))
+    assert at_once.outcomes == whenever.outcomes
+    assert at_once.states < whenever.states
 
 
 BROKEN = {
@@ -50,7 +57,7 @@ def test_no_state_behind_two_takeovers_breaks_a_promise() -> None:
 @pytest.mark.thorough
 def test_that_the_highest_term_counts_is_noticed() -> None:
     """H43, in as many steps."""
-    found = search(Scope(takes="highest"))
+    found = search(Scope(takes="highest", goes_at_once=False))
     assert "(I2)" in found.violation
     assert len(found.story) == 17
 

@@ -41,8 +41,8 @@ of its own.
 Rule 8. What takeovers before have left that died in front of this goes as well, ascending: the
 permissions of all writers in front of the last one are found by a listing, each with its fence
 behind it, and in front of it the journal, if nothing is in it but what it was begun with. A fence
-whose permission is not listed stays: a listing is a hint (H21), and no more than one is left by a
-takeover that died.
+whose permission is not listed stays, for a listing is a hint (H21): a takeover that died or slept
+leaves no more than that one.
 """
 
 from collections.abc import Collection, Iterable

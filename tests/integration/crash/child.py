@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,14 +26,18 @@ import pyarrow as pa
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.password import Password
+from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.timed_store import TimedStore
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.handles.backlog import Backlog
 from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery.recover import recover
+from bkspark.ledger.recovery.taking_over import take_over as take_ledger_over
+from bkspark.protocol.ledger.settings import DigestSpec
 
 APPENDS = 3
+REST_SECONDS = 0.1
 # So that the calls of one run are those of every other one.
 NEVER_IDLE = WriterSettings(explicit_lac_ms=0)
 
@@ -76,6 +81,10 @@ class Line:
 
 def value_of(number: int) -> bytes:
     return b"entry %d" % number
+
+
+def value_in(term: int, number: int) -> bytes:
+    return b"entry %d of term %d" % (number, term)
 
 
 def append(line: Line, order: Order) -> None:
@@ -124,6 +133,32 @@ def keep_adding(line: Line, order: Order) -> None:
             line.say(acked=acked)
 
 
+def go_on_behind(line: Line, order: Order) -> None:
+    """Take ledger ``first`` over and add to it for ever, one to three entries at a time.
+
+    Every second one rests before it writes: most of those are overtaken without an entry.
+    """
+    with Cluster(order.uri) as cluster:
+        taken = take_ledger_over(cluster, order.first, Password())
+        handle = WriteHandle(
+            cluster,
+            taken.seen,
+            make_digester(DigestSpec(), Password()),
+            begun=taken.begun,
+            standing=taken.standing,
+            unjoined=taken.unjoined,
+        )
+        term = taken.seen.value.term
+        line.say(term=term)
+        time.sleep(REST_SECONDS * (term % 2))
+        acked = taken.standing.last_entry_id
+        for turn in count():
+            group = range(acked + 1, acked + 2 + turn % 3)
+            first, acked = group[0], group[-1]
+            assert handle.append_many([value_in(term, n) for n in group]) == (first, acked)
+            line.say(acked=[term, first, acked])
+
+
 def settle(line: Line, order: Order) -> None:
     """Recover and read whatever is there."""
     with BookKeeper(order.uri) as keeper:
@@ -143,7 +178,8 @@ def go_on(line: Line, order: Order) -> None:
 
 
 WORK: dict[str, Callable[[Line, Order], None]] = {
-    work.__name__: work for work in (append, take_over, read, keep_adding, settle, go_on)
+    work.__name__: work
+    for work in (append, take_over, read, keep_adding, go_on_behind, settle, go_on)
 }
 
 

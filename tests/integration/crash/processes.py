@@ -71,12 +71,22 @@ class Child:
 
     def kill(self) -> "Child":
         """End it wherever it is, and listen to what it had said by then."""
+        self._signal(signal.SIGKILL)
+        return self.finish()
+
+    def _signal(self, number: signal.Signals) -> None:
         if not self.said:
             self._listen()
         # It may have ended by itself, but its number is not another one's yet: pids go up.
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.said[0]["process"], signal.SIGKILL)
-        return self.finish()
+            os.kill(self.said[0]["process"], number)
+
+    def pause(self) -> None:
+        """Hold it wherever it is, until ``wake``, or until it is killed."""
+        self._signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        self._signal(signal.SIGCONT)
 
     def go(self) -> None:
         self._connection.sendall(b"g")

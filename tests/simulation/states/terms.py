@@ -3,98 +3,55 @@
 The recoveries are the protocol's own machine, and their changes of the metadata too. The writers
 are plain here: they store an entry, look twice behind it, and never look at the metadata, so that
 whatever keeps an entry safe is a marker and whose records count.
+
+Markers that nobody will ever look for go at once: when makes no difference (``_is_unseen``).
 """
 
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from bkspark.errors import LedgerFencedError
 from bkspark.protocol.ledger import recovery_steps as ask
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.ownership import counts, owners
-from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.ledger.recovering import Ended, Looking, State
 from bkspark.protocol.ledger.recovery_steps import Displaced, Shown, WrittenBack
 from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
 from tests.protocol.recovery_scene import record_of, tail_of
 from tests.simulation.scheduler import Violation
+from tests.simulation.states.terms_world import (
+    Bookie,
+    Marker,
+    Scope,
+    Stored,
+    ToPrune,
+    World,
+    Writer,
+    token,
+    with_bookie,
+    with_recovery,
+    with_writer,
+)
 from tests.simulation.states.world import Kept
-
-TWO = Quorum(2, 2, 2)
-Marker = tuple[str, int]
-Stored = tuple[int, int]
-"""Term and entry of a record."""
-
-
-class Bookie(NamedTuple):
-    markers: frozenset[Marker]
-    records: frozenset[Stored] = frozenset()
-
-
-class Writer(NamedTuple):
-    """One entry after the other; of the one under way, what became of it by bookie.
-
-    Attributes:
-        places: bookies by number: "" before it is sent, then "sent", "unfenced", "counted".
-    """
-
-    term: int
-    entry: int
-    places: tuple[str, ...]
-
-
-class World(NamedTuple):
-    """All there is.
-
-    Attributes:
-        asked: what each recovery has asked for, by number, with whether it is half done.
-        prunes: bookie and markers left to remove, in order.
-        acked: what was acknowledged.
-    """
-
-    ledger: int
-    bookies: tuple[Bookie, ...]
-    writers: tuple[Writer, ...]
-    recoveries: tuple[tuple[int, tuple[tuple[int, bool], ...]], ...]
-    prunes: tuple[tuple[int, tuple[Marker, ...]], ...] = ()
-    acked: frozenset[Stored] = frozenset()
-
-
-@dataclass(frozen=True)
-class Scope:
-    """How large it is, and which rule is broken.
-
-    Attributes:
-        entries: ids there are; each writer goes on to the last of them.
-        takes: which record of an entry counts: the "owner's", the "lowest" or the "highest".
-        fences: whether a recovery leaves its marker.
-        permission_first: in which order markers are pruned.
-        looks_for_fence_first: in which order a writer looks behind its record.
-        compares: whether the ledger is opened by compare-and-set.
-    """
-
-    quorum: Quorum = TWO
-    recoverers: int = 2
-    entries: int = 1
-    takes: str = "owner's"
-    fences: bool = True
-    permission_first: bool = True
-    looks_for_fence_first: bool = True
-    compares: bool = True
 
 
 @dataclass
 class Found:
-    """What was looked at; ``violation`` is empty if all is well."""
+    """What was looked at; ``violation`` is empty if all is well.
+
+    Attributes:
+        outcomes: metadata that there may be, and what is acknowledged then.
+    """
 
     states: int = 0
     opened: int = 0
     violation: str = ""
     story: tuple[str, ...] = ()
     is_complete: bool = False
+    outcomes: frozenset[tuple[LedgerMetadata, frozenset[Stored]]] = frozenset()
 
 
 def search(scope: Scope, limit: int | None = None) -> Found:
@@ -117,6 +74,8 @@ def search(scope: Scope, limit: int | None = None) -> Found:
                 came[after] = (world, what)
                 todo.append(after)
     found.is_complete, found.opened = not todo, steps.opened
+    outcomes = {(world.ledger, world.acked) for world in came}
+    found.outcomes = frozenset((steps.ledgers[number], acked) for number, acked in outcomes)
     return found
 
 
@@ -142,13 +101,13 @@ class Steps:
         self._states, self._instructions = Kept[State](), Kept[Any]()
 
     def first(self) -> World:
-        fragment = Fragment(0, 1, self.members, _token(1), has_headers=True, owner=1)
+        fragment = Fragment(0, 1, self.members, token(1), has_headers=True, owner=1)
         ledger = LedgerMetadata(
             7, self.scope.quorum, LedgerState.OPEN, 1, fragment.token, (fragment,)
         )
         recoveries = tuple(
             (
-                self._states.number(Looking(writer_token=_token(16 + n))),
+                self._states.number(Looking(writer_token=token(16 + n))),
                 (self._asked(ask.ReadLedger()),),
             )
             for n in range(self.scope.recoverers)
@@ -157,6 +116,10 @@ class Steps:
         return World(self._store(ledger), bookies, (self._writer(1, 0),), recoveries)
 
     def after(self, world: World) -> Iterator[tuple[str, World]]:
+        unseen = next((one for one in world.prunes if self._is_unseen(world, one)), None)
+        if unseen is not None:
+            yield self._pruned_by(world, unseen)
+            return
         for number, writer in enumerate(world.writers):
             yield from self._of_writer(world, number, writer)
         for number, (_, asked) in enumerate(world.recoveries):
@@ -165,12 +128,42 @@ class Steps:
             if isinstance(self._states[world.recoveries[number][0]], Looking):
                 break  # recoverers are alike: the first of them takes over first
         for prune in world.prunes:
-            bookie, (marker, *left) = prune
-            others = tuple(one for one in world.prunes if one != prune)
-            todo = (*others, (bookie, tuple(left))) if left else others
-            gone = world.bookies[bookie].markers - {marker}
-            after = _with(world, bookie, markers=gone)
-            yield f"{marker} goes from {bookie}", after._replace(prunes=tuple(sorted(todo)))
+            yield self._pruned_by(world, prune)
+
+    def _pruned_by(self, world: World, prune: ToPrune) -> tuple[str, World]:
+        bookie, (marker, *left) = prune
+        others = tuple(one for one in world.prunes if one != prune)
+        todo = (*others, (bookie, tuple(left))) if left else others
+        gone = world.bookies[bookie].markers - {marker}
+        after = with_bookie(world, bookie, markers=gone)
+        return f"{marker} goes from {bookie}", after._replace(prunes=tuple(sorted(todo)))
+
+    def _is_unseen(self, world: World, prune: ToPrune) -> bool:
+        """Whether what goes next decides nothing any more, for anybody.
+
+        His permission goes: the writer finds his fence there, unless he has looked for it already.
+        No recovery asks for it any more that took him for the last writer, and none will. Then the
+        fence goes: he finds it, or no permission behind it.
+        """
+        if not (self.scope.is_in_order and self.scope.goes_at_once):
+            return False
+        bookie, (first, *_) = prune
+        term = first[1] if first[0] == "permission" else first[1] - 1
+        if first[0] == "fence":
+            return True
+        his = (one.places[bookie] for one in world.writers if one.term == term)
+        has_fence = ("fence", term + 1) in world.bookies[bookie].markers
+        return has_fence and "unfenced" not in his and not self._is_asked(world, bookie, term)
+
+    def _is_asked(self, world: World, bookie: int, term: int) -> bool:
+        """Whether a recovery behind the writer of ``term`` is still to read a bookie."""
+        for number, (_, asked) in enumerate(world.recoveries):
+            steps = [self._instructions[one] for one, _ in asked]
+            fences = [step for step in steps if isinstance(step, ask.Fence)]
+            is_to_read = any(self._at[step.member] == bookie for step in fences)
+            if is_to_read and self._base(world, number).term == term:
+                return True
+        return False
 
     def _writer(self, term: int, entry: int) -> Writer:
         return Writer(term, entry, ("",) * len(self.members))
@@ -190,7 +183,7 @@ class Steps:
 
         def then(after: World, at: int, place: str) -> World:
             places = (*writer.places[:at], place, *writer.places[at + 1 :])
-            return _with_writer(after, number, writer._replace(places=places))
+            return with_writer(after, number, writer._replace(places=places))
 
         fence, permission = ("fence", writer.term + 1), ("permission", writer.term)
         looks = [(fence, False), (permission, True)]
@@ -200,7 +193,7 @@ class Steps:
             records, markers = world.bookies[at].records, world.bookies[at].markers
             what = f"writer {writer.term}, entry {writer.entry}, bookie {at}"
             if place == "":
-                stored = _with(world, at, records=records | {(writer.term, writer.entry)})
+                stored = with_bookie(world, at, records=records | {(writer.term, writer.entry)})
                 yield f"{what}: stored", then(stored, at, "sent")
             elif place in ("sent", "unfenced"):
                 marker, is_there = looks[place == "unfenced"]
@@ -210,7 +203,7 @@ class Steps:
         if writer.places.count("counted") >= self.scope.quorum.ack_quorum_size:
             acked = world.acked | {(writer.term, writer.entry)}
             following = self._writer(writer.term, writer.entry + 1)
-            after = _with_writer(world, number, following)._replace(acked=acked)
+            after = with_writer(world, number, following)._replace(acked=acked)
             yield f"writer {writer.term} acknowledges {writer.entry}", after
 
     # --- recoveries ------------------------------------------------------------------------------
@@ -227,7 +220,7 @@ class Steps:
                 at = self._at[member]
                 fenced = world.bookies[at].markers | {("fence", base.term + 1)}
                 if self.scope.fences:
-                    world = _with(world, at, markers=fenced)
+                    world = with_bookie(world, at, markers=fenced)
                 yield f"{what} {at}, fenced", self._half(world, number, asked)
             case ask.Fence(index, member, after):
                 tail = self._tail(world, number, index, self._at[member], after)
@@ -236,13 +229,13 @@ class Steps:
                     self._heard(world, number, asked, ask.Answer(step, tail)),
                 )
             case ask.TakeOver():
-                taken = ledger.in_recovery(_token(32 + ledger.term + 1))
+                taken = ledger.in_recovery(token(32 + ledger.term + 1))
                 world = world._replace(ledger=self._store(taken))
                 yield what, self._heard(world, number, asked, ask.TakenOver(taken, self.members))
             case ask.WriteBack(_, member, groups):
                 at = self._at[member]
                 kept = {(g.record.term, g.record.first_entry_id) for g in groups}
-                world = _with(world, at, records=world.bookies[at].records | kept)
+                world = with_bookie(world, at, records=world.bookies[at].records | kept)
                 event: Any = ask.Answer(step, WrittenBack(len(groups)))
                 yield f"{what} {at}", self._heard(world, number, asked, event)
             case Open():
@@ -306,12 +299,12 @@ class Steps:
 
     def _record(self, term: int, entry: int) -> AddRecord:
         record = record_of(self.scope.quorum, entry, entry)
-        return replace(record, term=term, token=_token(term))
+        return replace(record, term=term, token=token(term))
 
     def _half(self, world: World, number: int, asked: tuple[int, bool]) -> World:
         state, all_asked = world.recoveries[number]
         half = tuple((one[0], True) if one == asked else one for one in all_asked)
-        return _with_recovery(world, number, (state, half))
+        return with_recovery(world, number, (state, half))
 
     def _heard(self, world: World, number: int, asked: tuple[int, bool], event: Any) -> World:
         """Whoever is displaced, or cannot go on, ends: another one takes over."""
@@ -322,7 +315,7 @@ class Steps:
             state, instructions = state.receive(events.pop(0))
             for one in instructions:
                 if isinstance(one, ask.WaitForOthers | ask.Fail):
-                    return _with_recovery(world, number, (self._states.number(Ended()), ()))
+                    return with_recovery(world, number, (self._states.number(Ended()), ()))
                 if (said := self._said(one)) is not None:
                     events.append(said)
                     world = self._taken_by(world, number, one)
@@ -331,14 +324,14 @@ class Steps:
                     world = world._replace(prunes=tuple(sorted(prunes)))
                 elif not isinstance(one, ask.Note | ask.LeaveReason | ask.End):
                     left.append(self._asked(one))
-        return _with_recovery(world, number, (self._states.number(state), tuple(sorted(left))))
+        return with_recovery(world, number, (self._states.number(state), tuple(sorted(left))))
 
     def _taken_by(self, world: World, number: int, step: Any) -> World:
         """A permission, of a writer who is not there yet."""
         if not isinstance(step, Take):
             return world
         at, marker = self._at[step.member], ("permission", self._taken(world, number).term)
-        return _with(world, at, markers=world.bookies[at].markers | {marker})
+        return with_bookie(world, at, markers=world.bookies[at].markers | {marker})
 
     def _pruned(self, prune: Prune) -> tuple[int, tuple[Marker, ...]]:
         term = prune.writer[0]
@@ -366,23 +359,3 @@ class Steps:
             holders = [one for one in world.bookies if (owner, entry) in one.records]
             if len(holders) < quorum.ack_quorum_size:
                 raise Violation(f"entry {entry} of term {owner} has {len(holders)} copies (I2)")
-
-
-def _token(number: int) -> str:
-    return f"{number:032x}"
-
-
-def _with(world: World, at: int, **changes: Any) -> World:
-    bookies = list(world.bookies)
-    bookies[at] = bookies[at]._replace(**changes)
-    return world._replace(bookies=tuple(bookies))
-
-
-def _with_writer(world: World, number: int, writer: Writer) -> World:
-    writers = (*world.writers[:number], writer, *world.writers[number + 1 :])
-    return world._replace(writers=writers)
-
-
-def _with_recovery(world: World, number: int, recovery: Any) -> World:
-    recoveries = (*world.recoveries[:number], recovery, *world.recoveries[number + 1 :])
-    return world._replace(recoveries=recoveries)
