@@ -24,7 +24,7 @@ from bkspark.log.cursors import Cursor
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.reading.log_view import LogWatch
 from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
-from bkspark.log.rolling import NEVER, RollPolicy, not_rolled
+from bkspark.log.rolling import RollPolicy
 from bkspark.log.tail_closing import update_with_closed_tail
 from bkspark.log.undecided import Undecided, resolve
 from bkspark.protocol.log.cursor import CursorRecord
@@ -186,20 +186,18 @@ class LogHandle(BoundToProcess):
 
         Args:
             roll_bytes, roll_entries, roll_seconds: go on in a new ledger after as much; of bytes
-                and entries a ledger gets at most twice as much, but for one group. Not of an
-                unbounded log, which is one ledger.
+                and entries a ledger gets at most twice as much, but for one group. An unbounded log
+                stays in its ledger, and goes on in a new fragment of it.
 
         Raises:
             LedgerClosedError: the log is sealed.
             NotEnoughBookiesError: the last writer's end cannot be recovered yet; says why.
             UnauthorizedError: the password is missing or wrong; nobody was fenced.
             InvalidRequestError: the log was opened with a password that protects nothing, or a
-                limit is no number, or not above 0, or the log is unbounded.
+                limit is no number, or not above 0.
         """
         policy = RollPolicy(roll_bytes, roll_entries, roll_seconds)
         require_of_use(self.record, self._password)
-        if self.record.is_unbounded and policy != NEVER:
-            raise not_rolled(self.name)
         return LogWriter(self._cluster, self.name, self._password, policy, settings=settings)
 
     def resolve_outcome(self, undecided: Undecided) -> range:

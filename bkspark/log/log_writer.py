@@ -222,13 +222,12 @@ class LogWriter(ClosedAtEnd):
     def roll(self) -> None:
         """Go on in a new ledger; whatever is added meanwhile has its place.
 
+        An unbounded log stays in its ledger, and goes on in a new fragment, on bookies chosen anew.
+
         Raises:
-            InvalidRequestError: the log is unbounded.
             LedgerFencedError: another writer has opened the log.
             NotEnoughBookiesError: there is no place for a new ledger; the old one goes on.
         """
-        if self._is_unbounded:
-            raise rolling.not_rolled(self.log_name)
         self._roll("this was asked for")
 
     def _roll(self, reason: str) -> None:
@@ -236,12 +235,28 @@ class LogWriter(ClosedAtEnd):
         with self._rolling:
             with self._lock:
                 self._require_usable()
+            if self._is_unbounded:
+                self._begin_fragment(reason)
+                return
             old = self._segment
             following = self._tail.make_next()
             self._tail.list_next(old.ledger_id)
             self._switch(old, following)
             roll_log.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
             self._list_closed(old)
+
+    def _begin_fragment(self, reason: str) -> None:
+        """In the same ledger; nothing is put on the log's list, and nothing closed."""
+        segment = self._segment
+        try:
+            first = segment.handle.begin_fragment().result(self._wait_seconds_max)
+        except TimeoutError:
+            raise OutcomeUnknownError(
+                f"log {self.log_name}: no fragment was begun within {self._wait_seconds_max:g} s",
+                hint="entries go on as before; ask again later",
+            ) from None
+        offset = segment.first_offset + first
+        roll_log.fragment_begun(self.log_name, segment.ledger_id, offset, reason)
 
     def _switch(self, old: Segment, following: CreatedLedger) -> None:
         """Close ``old``, while what is added waits, then send that to ``following``."""

@@ -18,6 +18,12 @@ def rolled(log_name: str, old: int, new: int, end_offset: int, reason: str) -> N
     )
 
 
+def fragment_begun(log_name: str, ledger_id: int, offset: int, reason: str) -> None:
+    """Log that an unbounded log goes on in a new fragment of its ledger."""
+    line = "log %s: ledger %d has a new fragment from offset %d on: %s"
+    tell(logger, line, log_name, ledger_id, offset, reason, ledger_id=ledger_id)
+
+
 def failed(log_name: str, error: BookKeeperError) -> BookKeeperError:
     """``error``, which is logged: the ledger before goes on, or the next roll lists it closed."""
     logger.warning("log %s: a roll failed: %s", log_name, error.args[0])

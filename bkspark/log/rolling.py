@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster import arguments
-from bkspark.errors import InvalidRequestError
 from bkspark.ledger.handles.entries import count_of
 from bkspark.ledger.handles.write_handle import WriteHandle
 
@@ -42,6 +41,8 @@ class Add:
 class RollPolicy:
     """Limits of one ledger; None for no limit. Nothing depends on them but how ledgers are cut.
 
+    Of an unbounded log they are limits of a fragment.
+
     A ledger that has reached one is added to while the next is made, but not beyond as much again:
     then whoever adds waits.
 
@@ -66,14 +67,6 @@ class RollPolicy:
 
 
 NEVER = RollPolicy()
-
-
-def not_rolled(log_name: str) -> InvalidRequestError:
-    """What to raise for who wants an unbounded log to go on in another ledger."""
-    return InvalidRequestError(
-        f"log {log_name} is unbounded: it is one ledger, which is not rolled",
-        hint="leave the limits out, or write to a log that is not unbounded",
-    )
 
 
 @dataclass(slots=True)

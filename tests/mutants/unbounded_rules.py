@@ -123,11 +123,11 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "limits of a ledger are taken and do nothing",
-        "log/log_handle.py",
-        "        if self.record.is_unbounded and policy != NEVER:\n",
-        "        if False:\n",
-        (f"{LOGS}::test_limits_of_a_ledger_are_refused_and_nobody_is_fenced",),
+        "an unbounded log goes on in another ledger when it is rolled",
+        "log/log_writer.py",
+        "            if self._is_unbounded:\n                self._begin_fragment(reason)\n",
+        "            if False:\n                self._begin_fragment(reason)\n",
+        (f"{LOGS}::test_limits_are_those_of_a_fragment_and_the_log_stays_one_ledger",),
     ),
     # --- what is undecided -----------------------------------------------------------------------
     Mutant(

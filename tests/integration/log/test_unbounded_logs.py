@@ -1,7 +1,7 @@
 """Logs that are one ledger, which changes hands."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from bkspark.errors import (
     UnauthorizedError,
 )
 from bkspark.ledger.creating import CreatedLedger
+from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log import opening
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch import plan as batch_plan
@@ -28,6 +29,7 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from tests.integration.log_scenes import SILENT, open_ledgers, values
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import Driver, the_log
+from tests.integration.waiting import wait_until
 
 NAME = "wal"
 
@@ -208,15 +210,59 @@ def test_what_is_undecided_in_a_ledger_that_was_deleted_before_is_nobodys_to_tel
         log.resolve_outcome(Undecided(writer.ledger_id, 0, 0, 1, 1))
 
 
-def test_limits_of_a_ledger_are_refused_and_nobody_is_fenced(keeper: BookKeeper) -> None:
+def test_limits_are_those_of_a_fragment_and_the_log_stays_one_ledger(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
     log = unbounded(keeper)
-    with log.writer() as writer:
-        for limits in ({"roll_entries": 1}, {"roll_bytes": 5}, {"roll_seconds": 1.0}):
-            with pytest.raises(InvalidRequestError, match="is one ledger, which is not rolled"):
-                log.writer(**limits)  # type: ignore[arg-type]
-        with pytest.raises(InvalidRequestError, match="is one ledger, which is not rolled"):
-            writer.roll()
-        assert writer.append(b"a") == 0
+    with log.writer(roll_entries=2) as writer:
+        for number in range(6):
+            assert writer.append(b"%d" % number) == number
+            if number == 2:
+                writer.roll()
+    fragments = one_ledger(log).fragments
+    assert {one.owner for one in fragments} == {1}
+    assert 3 in {one.first_entry_id for one in fragments}
+    assert len(fragments) >= 3
+    assert writer.roll_error is None
+    with log.writer(roll_bytes=10) as writer:
+        writer.append(b"x" * 10)
+        writer.roll()
+        writer.append(b"y")
+    assert len(values(log)) == 8
+    assert one_ledger(log).last_fragment.first_entry_id == 7
+
+
+def test_a_fragment_that_finds_no_bookies_leaves_the_writer_at_work(
+    make_rig: Callable[..., Rig],
+) -> None:
+    rig = make_rig(bookie_count=3)
+    with rig.faults.installed(), BookKeeper(rig.uri) as keeper:
+        log = unbounded(keeper)
+        with log.writer(settings=WriterSettings(is_change_delayed=True)) as writer:
+            writer.append(b"a")
+            rig.faults.down = {"bookie-3"}
+            writer.append(b"b")
+            wait_until(lambda: writer.faults)
+            with pytest.raises(NotEnoughBookiesError, match="no new fragment was begun"):
+                writer.roll()
+            assert writer.append(b"c") == 2
+            rig.faults.forget()
+        assert len(one_ledger(log).fragments) == 1
+        assert values(log) == [b"a", b"b", b"c"]
+
+
+def test_a_fenced_writer_begins_no_fragment(keeper: BookKeeper) -> None:
+    log = unbounded(keeper)
+    first = log.writer(settings=SILENT)
+    first.append(b"a")
+    with log.writer(settings=SILENT) as second:
+        second.append(b"b")
+        before = one_ledger(log)
+        with pytest.raises(InvalidTermError):
+            first.roll()
+        assert one_ledger(log) == before
+        second.append(b"c")
+    first.release()
 
 
 def test_a_wrong_password_fences_nobody(keeper: BookKeeper) -> None:
