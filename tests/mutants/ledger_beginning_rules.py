@@ -5,6 +5,7 @@ from .mutant import Mutant
 UNIT = "tests/unit/protocol/test_truncating.py"
 RECORDS = "tests/unit/format/test_records_of_ledgers_that_go_on.py"
 LEDGERS = "tests/integration/ledger/test_truncated_ledgers.py"
+JOURNALS = "tests/integration/upkeep/test_collect_old_journals.py"
 TRUNCATING = "protocol/ledger/truncating.py"
 
 MUTANTS = (
@@ -59,6 +60,20 @@ MUTANTS = (
         "    if metadata.first_available:\n        return LAST_VERSION\n",
         "",
         (f"{RECORDS}::test_who_does_not_know_that_the_beginning_is_gone_refuses_it",),
+    ),
+    Mutant(
+        "journals go of the oldest term that owns entries still",
+        "admin/collecting/old_journals.py",
+        "if 0 < layout.journal_term(one) < term)",
+        "if 0 < layout.journal_term(one) <= term)",
+        (f"{JOURNALS}::test_journals_of_terms_that_own_nothing_go_and_no_others",),
+    ),
+    Mutant(
+        "old journals go of closed ledgers alone",
+        "admin/collecting/garbage.py",
+        "old_journals(run, present, stays)",
+        "old_journals(run, present, closed)",
+        (f"{JOURNALS}::test_journals_of_terms_that_own_nothing_go_and_no_others",),
     ),
     Mutant(
         "journals may go of a term that owns entries still",

@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from bkspark.admin.collecting.freeing import ListLedgers, Weigh
+from bkspark.admin.collecting.old_journals import old_journals
 from bkspark.admin.collecting.plan import CollectPlan, Garbage, Kind, Unwanted
 from bkspark.admin.collecting.spent_pages import SpentPages
 from bkspark.admin.collecting.unwanted import Unwantedness
@@ -126,14 +127,17 @@ def plan_collection(
     unwanted: list[Unwanted] = []
     ids = cluster.ledger_ids()
     for begin in range(0, len(ids), LEDGERS_AT_ONCE):
-        closed = []
+        closed, stays = [], []
         for ledger in filter(None, map(metadata.ledger, ids[begin : begin + LEDGERS_AT_ONCE])):
             one = metadata.judged(ledger)
             if one is not None:
                 garbage[one.ledger_id] = one
-            elif ledger.state is LedgerState.CLOSED:
+                continue
+            stays.append(ledger)
+            if ledger.state is LedgerState.CLOSED:
                 closed.append(ledger)
         unwanted += found.found(closed)
+        unwanted += old_journals(run, present, stays)
     for ledger_id in sorted(set(cluster.ledger_ids()).difference(ids)):
         metadata.ledger(ledger_id)  # by a compaction meanwhile, which may have ledgers dropped
     spared = {i for i, one in garbage.items() if _is_spared(one, metadata)}

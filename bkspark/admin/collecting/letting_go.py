@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bkspark.admin.collecting.freeing import Doomed, Free, Freed
+from bkspark.admin.collecting.old_journals import FreeJournals
 from bkspark.admin.collecting.plan import Unwanted
 from bkspark.admin.collecting.unfinished import FreeUnfinished
 from bkspark.admin.collecting.unwanted import FreeEntryLogs, free_members, weighed
@@ -72,12 +73,14 @@ class LettingGo:
             leaving = self._leave(ledger_id, copies)
             for member in (one for one in self._addresses if one in leaving):
                 doomed.setdefault(member, []).append(Doomed(ledger_id))
-        strays = self._by_address(one for one in here if one.names)
+        strays = self._by_address(one for one in here if one.names and not one.is_journals)
+        journals = self._by_address(one for one in here if one.is_journals)
         begun = self._by_address(one for one in here if one.is_unfinished)
         orders: list[Instruction[object]] = [
             *(Free(self._addresses[member], tuple(own)) for member, own in doomed.items()),
             *(FreeEntryLogs(address, own) for address, own in strays.items()),
             *(FreeUnfinished(address, own) for address, own in begun.items()),
+            *(FreeJournals(address, own) for address, own in journals.items()),
         ]
         for order, answer in zip(orders, self._run(orders), strict=True):
             self._note(order.address.bookie_id, answer)

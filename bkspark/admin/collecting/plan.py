@@ -55,12 +55,13 @@ class Garbage:
 
 @dataclass(frozen=True, slots=True)
 class Unwanted:
-    """What a bookie has of a closed ledger that nobody wants.
+    """What a bookie has of a ledger that stays, and nobody wants.
 
     Attributes:
-        names: entry logs that no record names; empty if the member is in no fragment, and nothing
-            that it has is wanted.
+        names: entry logs that no record names, or journals; empty if the member is in no fragment,
+            and nothing that it has is wanted.
         is_unfinished: whether it is files that were begun, which have no names yet.
+        is_journals: whether it is journals of terms that own no entry any more.
     """
 
     ledger_id: int
@@ -68,6 +69,7 @@ class Unwanted:
     usage: Usage
     names: tuple[str, ...] = ()
     is_unfinished: bool = False
+    is_journals: bool = False
 
     @property
     def is_copy(self) -> bool:
@@ -78,6 +80,7 @@ class Unwanted:
     def row(self) -> Facts:
         reason = "no record names these entry logs" if self.names else "it has no place in it"
         reason = "these files were begun and never finished" if self.is_unfinished else reason
+        reason = "nothing in these journals counts any more" if self.is_journals else reason
         return {
             "ledger_id": self.ledger_id,
             "log": "",
@@ -127,7 +130,8 @@ class CollectPlan:
             "bytes_later": self.later.bytes,
             **{kind.value: kinds[kind] for kind in Kind},
             "copies": sum(one.is_copy for one in self.unwanted),
-            "strays": sum(len(one.names) for one in self.unwanted),
+            "strays": sum(len(one.names) for one in self.unwanted if not one.is_journals),
+            "journals": sum(len(one.names) for one in self.unwanted if one.is_journals),
             "unfinished": sum(one.usage.files for one in self.unwanted if one.is_unfinished),
             "pages": sum(map(len, self.pages.values())),
             "bookies": sorted(self.found),

@@ -41,7 +41,8 @@ def collect(
 ) -> Report:
     """Free what deleted ledgers, truncations, overwrites and aborted writes have left behind, and
     what nobody wants of closed ledgers: copies where they have no place any more, and entry logs
-    that no record names; then pages of logs that nothing names, of ledgers that are gone.
+    that no record names; journals of ledgers whose beginning was truncated, in which nothing counts
+    any more; then pages of logs that nothing names, of ledgers that are gone.
 
     May be killed at any point and run again, and at once with anything else.
 

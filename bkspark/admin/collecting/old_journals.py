@@ -1,0 +1,97 @@
+"""Journals of a ledger that has let go of its beginning, in which nothing counts any more.
+
+Which these are is said in ``protocol.ledger.truncating`` (rule 4): of terms older than all that own
+an entry still. A ledger never gets its beginning back, so what is found in a plan is so for ever.
+Whoever looks for an entry there with older metadata finds nothing, and looks at these anew.
+
+A journal stays where its bookie cannot forget it for good (``BookieRoot.forget_journal``).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bkspark.admin.collecting.plan import Unwanted
+from bkspark.bookie.contract import BookieAddress, Usage
+from bkspark.bookie.uri import open_bookie
+from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
+from bkspark.errors import BookieUnavailableError
+from bkspark.format import layout
+from bkspark.ledger.recovery.running import Runner
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.recovery_steps import Silence
+from bkspark.protocol.ledger.truncating import oldest_owner
+
+
+@dataclass(frozen=True, slots=True)
+class FindOldJournals:
+    """Which journals of terms in front of ``terms`` a bookie has, by ledger id; picklable."""
+
+    address: BookieAddress
+    terms: Mapping[int, int]
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, dict[str, int]] | Silence:
+        """Their names and sizes, of those ledgers of which there are any.
+
+        Runs on: driver thread | executor.
+        """
+        found: dict[int, dict[str, int]] = {}
+        try:
+            with open_bookie(self.address).open_root() as root:
+                for ledger_id, term in self.terms.items():
+                    folder = layout.journal_folder(ledger_id)
+                    old = (one for one in root.list(folder) if 0 < layout.journal_term(one) < term)
+                    names = [f"{folder}/{one}" for one in old if layout.is_journal(one)]
+                    if names:
+                        found[ledger_id] = {name: root.size(name) or 0 for name in names}
+                    beat()
+        except BookieUnavailableError as error:
+            return Silence(str(error))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class FreeJournals:
+    """Remove them; picklable."""
+
+    address: BookieAddress
+    unwanted: tuple[Unwanted, ...]
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, Usage | str]:
+        """By ledger id: what is removed, or why something may be left.
+
+        Runs on: driver thread | executor.
+        """
+        done: dict[int, Usage | str] = {}
+        for one in self.unwanted:
+            removed = Usage()
+            try:
+                with open_bookie(self.address).open_root() as root:
+                    for name in one.names:
+                        size = root.size(name)
+                        if size is not None and root.forget_journal(name):
+                            removed += Usage(1, size)
+                        beat()
+                done[one.ledger_id] = removed
+            except BookieUnavailableError as error:
+                done[one.ledger_id] = str(error)
+        return done
+
+
+def old_journals(
+    run: Runner,
+    listed: Mapping[BookieAddress, frozenset[int]],
+    ledgers: Sequence[LedgerMetadata],
+) -> Iterator[Unwanted]:
+    """Those of ``ledgers``, on the bookies that are ``listed`` with something of them."""
+    terms = {ledger.ledger_id: oldest_owner(ledger) for ledger in ledgers}
+    terms = {ledger_id: term for ledger_id, term in terms.items() if term}
+    looks = [
+        FindOldJournals(address, {i: term for i, term in terms.items() if i in ids})
+        for address, ids in listed.items()
+        if not ids.isdisjoint(terms)
+    ]
+    for look, found in zip(looks, run(looks), strict=True):
+        for ledger_id, sizes in found.items() if isinstance(found, Mapping) else ():
+            usage = Usage(len(sizes), sum(sizes.values()))
+            names = tuple(sorted(sizes))
+            yield Unwanted(ledger_id, look.address.member, usage, names, is_journals=True)
