@@ -49,7 +49,7 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         "transactions": dict(metadata.transactions),
         "created_ms": metadata.settings.created_ms,
     }
-    if metadata.laid_down is not None:  # came later: other records stay as they are
+    if metadata.laid_down is not None:  # by an older version; it stays as it is
         value["laid_down"] = _encode_standing(metadata.laid_down)
     if metadata.left:
         value["left"] = sorted([one.bookie_id, one.incarnation] for one in metadata.left)
@@ -158,7 +158,7 @@ def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
         value["token"] = fragment.token
     if fragment.has_headers:  # came later still: whoever does not know it must not drop it
         value["headers"] = True
-    if fragment.confirmed > INVALID_ENTRY_ID:  # only of a ledger that guarantees its write quorum
+    if fragment.confirmed > INVALID_ENTRY_ID:  # where write quorums are guaranteed, or laid down
         value["confirmed"] = fragment.confirmed
     if fragment.owner:  # only of a ledger that goes on in later terms
         value["owner"] = fragment.owner

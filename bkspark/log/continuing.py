@@ -6,7 +6,7 @@ one (``ledger.recovery.taking_over``). So a log whose writers take turns does no
 each of them.
 
 Rule 1. Everything that can be refused is refused before anybody is fenced, and a query's run is
-registered before: an older run fences nobody.
+registered before: an older run fences nobody. A ledger that does not take the rows is left alone.
 
 Rule 2. The list is read again behind the takeover. Only a ledger that is alone at the log's end by
 then is written to: who had opened the log, rolled it, overwritten or deleted it in between has
@@ -14,6 +14,8 @@ fenced us, or will. So has a newer run of the query, unless it is us who have fe
 registered and slept in front of the takeover ends here, and writes nothing (RB-45). What is left of
 the takeover then is an OPEN ledger without a writer, as one is whose writer died.
 """
+
+import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
@@ -25,15 +27,20 @@ from bkspark.errors import (
     NoSuchLedgerError,
     OutcomeUnknownError,
 )
+from bkspark.format import arrow_schema
 from bkspark.ledger.recovery.taking_over import take_over
 from bkspark.log.writable_tail import OpenTail
-from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 
 
 def continue_tail(
-    cluster: Cluster, log_name: str, password: Password, run: StreamRun | None = None
+    cluster: Cluster,
+    log_name: str,
+    password: Password,
+    run: StreamRun | None = None,
+    schema: pa.Schema | None = None,
 ) -> OpenTail | None:
     """Become the one writer of the ledger at the log's end, in its next term.
 
@@ -42,6 +49,7 @@ def continue_tail(
 
     Args:
         run: of the streaming query that will write.
+        schema: of the rows to come, None for any that the ledger takes.
 
     Raises:
         LedgerFencedError: a newer run of the query has taken over; nobody was fenced, unless that
@@ -52,9 +60,10 @@ def continue_tail(
         OutcomeUnknownError: others took over again and again, or whether this did is not known.
     """
     seen = cluster.log(log_name)
-    ledger_id = going_on(cluster, seen.value)
-    if ledger_id is None:
+    ledger = going_on(cluster, seen.value)
+    if ledger is None or not (schema is None or takes(ledger, schema)):
         return None
+    ledger_id = ledger.ledger_id
     make_digester(seen.value.digest, password)
     if run is not None and not _is_registered(cluster, seen, run):
         return None
@@ -74,7 +83,12 @@ def continue_tail(
     return OpenTail(taken.seen, newest, taken.begun, taken.standing, taken.unjoined)
 
 
-def going_on(cluster: Cluster, log: LogRecord) -> int | None:
+def takes(ledger: LedgerMetadata, schema: pa.Schema) -> bool:
+    """Whether rows of ``schema`` can be stored in ``ledger`` as they are."""
+    return arrow_schema.are_alike(arrow_schema.decode(ledger.settings.schema), schema)
+
+
+def going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
     """The one ledger at the log's open end, if it is not closed and goes on in later terms."""
     if len(log.tail) != 1 or log.is_sealed:
         return None
@@ -83,7 +97,7 @@ def going_on(cluster: Cluster, log: LogRecord) -> int | None:
     except NoSuchLedgerError:
         return None
     is_open = ledger.state is not LedgerState.CLOSED
-    return ledger.ledger_id if ledger.goes_on and is_open else None
+    return ledger if ledger.goes_on and is_open else None
 
 
 def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:

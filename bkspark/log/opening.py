@@ -202,14 +202,14 @@ class _Opening:
         if self._adopted is not None:
             return self._still_there(self._adopted)
         if self._own is None:
-            operation = WRITER if self._run is None else STREAM
+            is_stream = self._run is not None
             self._own = create_log_ledger(
                 self._cluster,
                 log,
                 self._password,
                 self._schema,
-                operation,
-                goes_on=log.is_unbounded,
+                STREAM if is_stream else WRITER,
+                goes_on=is_stream or log.is_unbounded,
             )
             self._made_for = log.generation
         return self._own.seen

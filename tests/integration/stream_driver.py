@@ -1,7 +1,7 @@
 """A streaming query's driver without Spark: plan, tasks and commit of micro-batches."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +15,8 @@ from bkspark.log.streams.commit import TailWriterCache
 from bkspark.log.streams.micro_batch import MicroBatch, StreamPart, gathered
 from bkspark.log.streams.tail_writer import SINK_POLICY
 from bkspark.log.tail_closing import close_tail
+from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
 
@@ -89,6 +91,27 @@ def settled_rows(rig: Rig, **options: Any) -> list[Row]:
     with Cluster(rig.uri) as cluster:
         close_tail(cluster, rig.log_name, rig.request().password)
     return rig.rows(**options)
+
+
+def tail_of(rig: Rig) -> LedgerMetadata:
+    with Cluster(rig.uri) as cluster:
+        return cluster.ledger(the_log(rig).tail[-1]).value
+
+
+def written_by_an_older_version(rig: Rig, standing: Standing | None = None) -> None:
+    """Make the log's tail one of a version whose ledgers did not go on in later terms.
+
+    Args:
+        standing: where its writer laid it down, if he did.
+    """
+
+    def older(ledger: LedgerMetadata | None) -> LedgerMetadata:
+        assert ledger is not None
+        fragments = tuple(replace(fragment, owner=0) for fragment in ledger.fragments)
+        return replace(ledger, fragments=fragments, laid_down=standing)
+
+    with Cluster(rig.uri) as cluster:
+        cluster.ledgers.update(str(the_log(rig).tail[-1]), older)
 
 
 def the_log(rig: Rig) -> LogRecord:

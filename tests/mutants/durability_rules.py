@@ -73,11 +73,11 @@ MUTANTS = (
         (f"{OPENINGS}::test_a_wrong_password_adopts_nothing",),
     ),
     Mutant(
-        "a wrong password takes a tail up",
-        "log/streams/handing_over.py",
-        "    digester = make_digester(ledger.value.settings.digest, password)\n",
-        "    digester = make_digester(DigestSpec(), Password())\n",
-        (f"{HANDING}::test_a_wrong_password_takes_nothing_up",),
+        "a wrong password takes a tail over",
+        "log/continuing.py",
+        "    make_digester(seen.value.digest, password)\n",
+        "",
+        (f"{HANDING}::test_a_wrong_password_takes_nothing_over",),
     ),
     Mutant(
         "two bad disks are swapped for each other",

@@ -164,13 +164,6 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "a ledger that is taken up forgets whose marker its members took",
-        "protocol/ledger/metadata.py",
-        "fragment = Fragment(first, term, self.last_fragment.ensemble, token, has_headers=True)",
-        "fragment = Fragment(first, term, self.last_fragment.ensemble)",
-        ("tests/unit/protocol/test_laid_down.py::test_an_empty_one_is_taken_up_from_its_start",),
-    ),
-    Mutant(
         "the marker of anybody is a permission",
         "cluster/post_check.py",
         "permission = layout.permission(ledger_id, term, token)",
@@ -186,13 +179,6 @@ MUTANTS = (
         "self._excluded = self._unjoined",
         "self._excluded = frozenset()",
         (f"{FOLDERS}::test_a_bookie_that_did_not_surely_join_is_not_asked_again",),
-    ),
-    Mutant(
-        "a ledger is taken up before its members take the marker",
-        "log/streams/handing_over.py",
-        "    begun = enlist(dict(enumerate(ensemble)), joining)\n    if begun.bookie_ids != {",
-        "    begun = Begun()\n    if False and begun.bookie_ids != {",
-        (f"{FOLDERS}::test_members_take_the_marker_before_a_ledger_is_taken_up",),
     ),
     # --- one fence -------------------------------------------------------------------------------
     Mutant(

@@ -88,16 +88,6 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "who takes a ledger up forgets that its members began his journals",
-        "protocol/ledger/metadata.py",
-        "self.last_fragment.ensemble, token, has_headers=True)",
-        "self.last_fragment.ensemble, token)",
-        (
-            f"{LAID_DOWN}::test_an_empty_one_is_taken_up_from_its_start",
-            f"{CHANGES}::test_the_journal_of_who_takes_a_tail_up_is_begun_and_missed[memory]",
-        ),
-    ),
-    Mutant(
         "a record does not say whose journals were begun",
         "format/ledger_metadata.py",
         "    if fragment.has_headers:  # came later still",

@@ -18,7 +18,7 @@ RECOVERY = f"{LOGGED}::test_a_takeover_a_recovery_and_the_fence_of_the_writer_ar
 NO_HELP = f"{LOGGED}::test_a_recovery_warns_of_bookies_that_do_not_help_and_of_what_is_in_doubt"
 ROLLS = f"{LOGGED}::test_rolls_are_told_with_their_reason"
 SINK = f"{LOGGED}::test_a_sink_tells_of_its_rolls"
-HANDED_ON = f"{LOGGED}::test_a_sink_tells_who_lays_its_ledger_down_and_who_takes_it_up"
+HANDED_ON = f"{LOGGED}::test_a_sink_tells_who_goes_on_in_a_ledger"
 SLICES = f"{STEPPED}::test_a_bad_copy_is_told_of_once_however_often_it_is_read"
 HANDLE = f"{STEPPED}::test_a_handle_tells_of_a_copy_once"
 TAIL = f"{STEPPED}::test_looks_at_an_open_tail_tell_of_a_bookie_once"
@@ -240,15 +240,15 @@ MUTANTS = (
     Mutant(
         "a sink rolls in silence",
         "log/streams/tail_writer.py",
-        '        self._tell("closed ledger %d, the next batch rolls on", reason)\n',
-        "",
+        '        logger.info(\n            "log %s: closed ledger',
+        '        logger.debug(\n            "log %s: closed ledger',
         (SINK,),
     ),
     Mutant(
-        "a sink takes a tail up in silence",
+        "a sink goes on in a ledger in silence",
         "log/streams/tail_writer.py",
-        '        logger.info("log %s: took',
-        '        logger.debug("log %s: took',
+        '        logger.info("log %s: goes on',
+        '        logger.debug("log %s: goes on',
         (HANDED_ON,),
     ),
     Mutant(

@@ -33,7 +33,7 @@ MUTANTS = (
     Mutant(
         "what a log's writer wrote is told as a stream",
         "log/opening.py",
-        "WRITER if self._run is None else STREAM",
+        "STREAM if is_stream else WRITER",
         "STREAM",
         (f"{HISTORY}::test_history_says_what_wrote",),
     ),

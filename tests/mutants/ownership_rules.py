@@ -185,13 +185,6 @@ MUTANTS = (
         (f"{REOPENING}::test_an_answer_that_was_lost_is_read_back",),
     ),
     Mutant(
-        "a ledger that goes on is laid down",
-        "protocol/ledger/metadata.py",
-        "        if self.goes_on:\n",
-        "        if not self.fragments:\n",
-        (f"{REOPENING}::test_it_is_not_laid_down",),
-    ),
-    Mutant(
         "Qa members are enough for a new fragment",
         MACHINE,
         "        if self.taken != every:\n",

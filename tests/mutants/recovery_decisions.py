@@ -7,7 +7,7 @@ BUGS = "tests/integration/document/test_recovery_bugs.py"
 LOSSES = "tests/integration/recovery/test_recovery_losses.py"
 LOST = "tests/unit/cli/test_lost.py"
 LOSS_UNIT = "tests/unit/protocol/test_losses.py"
-LAID_DOWN = "tests/integration/journals/test_laid_down_journals.py"
+EARLIER = "tests/integration/journals/test_earlier_terms.py"
 TAILS = "tests/integration/journals/test_journal_tails.py"
 STRANGE = "tests/integration/journals/test_strange_journals.py"
 
@@ -56,21 +56,21 @@ MUTANTS = (
         "ledger/recovery/fencing.py",
         "is_in_doubt = term == self.writer.term and",
         "is_in_doubt = term <= self.writer.term and",
-        (f"{LAID_DOWN}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[False]",),
+        (f"{EARLIER}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[False-True]",),
     ),
     Mutant(
-        "no torn end leaves a doubt in a ledger that was taken up",
+        "no torn end leaves a doubt in a ledger that others went on in",
         "ledger/recovery/fencing.py",
         "is_in_doubt = term == self.writer.term and",
         "is_in_doubt = term == 1 and",
-        (f"{LAID_DOWN}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[True]",),
+        (f"{EARLIER}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[True-False]",),
     ),
     Mutant(
         "a follower asks for the journals of all terms",
         "ledger/journals/member_end.py",
         "        if layout.journal_term(name) >= base:\n",
         "        if base:\n",
-        (f"{LAID_DOWN}::test_a_follower_asks_for_the_journals_of_the_last_term_only",),
+        (f"{EARLIER}::test_a_follower_asks_for_the_journals_of_the_last_term_only",),
     ),
     Mutant(
         "a log whose tail is damaged cannot be deleted",
@@ -78,8 +78,8 @@ MUTANTS = (
         "with suppress(NoSuchLedgerError, CorruptDataError):",
         "with suppress(ArithmeticError):",
         (
-            f"{LAID_DOWN}::test_a_log_whose_tail_has_no_good_record_can_be_deleted[False]",
-            f"{LAID_DOWN}::test_a_log_whose_tail_has_no_good_record_can_be_deleted[True]",
+            f"{EARLIER}::test_a_log_whose_tail_has_no_good_record_can_be_deleted[False]",
+            f"{EARLIER}::test_a_log_whose_tail_has_no_good_record_can_be_deleted[True]",
         ),
     ),
     Mutant(

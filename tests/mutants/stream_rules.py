@@ -7,9 +7,11 @@ INTERRUPTED = "tests/integration/stream/test_interrupted_streams.py"
 
 FOUND = f"{SINK}::test_a_batch_that_is_in_the_log_is_not_written_again[memory]"
 ONE_LEDGER = f"{SINK}::test_batches_of_a_run_go_into_one_ledger"
-MOVED = f"{SINK}::test_a_new_process_takes_over_and_copies_what_the_tasks_wrote"
+MOVED = f"{SINK}::test_who_finds_another_tail_copies_what_the_tasks_wrote"
 DELETIONS = "tests/integration/stream/test_stream_deletions.py"
 HANDING = "tests/integration/stream/test_stream_handing_over.py"
+RIVALS = "tests/integration/stream/test_stream_rivals.py"
+CONTINUING = "tests/integration/log/test_continuing.py"
 LAID_DOWN = "tests/unit/protocol/test_laid_down.py"
 
 MUTANTS = (
@@ -119,8 +121,8 @@ MUTANTS = (
     Mutant(
         "a ledger that is the tail already becomes it again",
         "log/streams/tail_writer.py",
-        "adopted = adopts and _is_untouched(self._cluster, request.log_name, staging)",
-        "adopted = adopts and staging.is_private",
+        "adopted = adopts and _is_untouched(self._cluster, self._request.log_name, batch.staging)",
+        "adopted = adopts and batch.staging.is_private",
         (f"{SINK}::test_a_private_ledger_becomes_the_tail_once[memory]",),
     ),
     Mutant(
@@ -181,21 +183,104 @@ MUTANTS = (
         (f"{LAID_DOWN}::test_nobody_may_write_to_a_ledger_that_is_laid_down",),
     ),
     Mutant(
-        "a ledger is taken up in any term",
+        "a recovery forgets where a ledger was laid down",
         "protocol/ledger/metadata.py",
-        " and self.term < TAKEN_UP_TERM_MAX",
-        "",
+        "if self.laid_down is not None and self.laid_down.last_entry_id > self.last_confirmed:",
+        "if False:",
         (
-            f"{LAID_DOWN}::test_terms_are_few",
-            f"{HANDING}::test_a_ledger_has_so_many_writers_at_most",
+            f"{LAID_DOWN}::test_it_is_closed_at_no_less_than_where_it_stood",
+            f"{HANDING}::test_the_tail_of_an_older_version_is_not_closed_in_front_of_where_it_stood",
         ),
     ),
     Mutant(
-        "who takes a ledger up begins at its last entry",
-        "protocol/ledger/metadata.py",
-        "first, term = self.laid_down.last_entry_id + 1,",
-        "first, term = max(0, self.laid_down.last_entry_id),",
-        (f"{LAID_DOWN}::test_it_is_taken_up_in_the_next_term_and_in_a_fragment_behind_its_end",),
+        "who goes on forgets what the ledger has",
+        "log/streams/tail_writer.py",
+        "            standing=tail.standing,\n",
+        "",
+        (f"{HANDING}::test_batches_far_apart_share_a_ledger",),
+    ),
+    Mutant(
+        "batches before a hand-over are forgotten",
+        "log/streams/tail_writer.py",
+        "{**tail.log.value.transactions, **tail.standing.transactions}",
+        "tail.log.value.transactions",
+        (f"{HANDING}::test_a_batch_is_known_to_be_there_after_each_hand_over",),
+    ),
+    Mutant(
+        "a ledger is as old as its last writer",
+        "log/streams/tail_writer.py",
+        "self._began -= max(0, environment.now_ms() - taken.settings.created_ms) / 1000",
+        "pass",
+        (f"{HANDING}::test_ledgers_are_as_many_as_hours_whatever_the_trigger_interval[20-4]",),
+    ),
+    Mutant(
+        "who goes on asks bookies that did not surely join",
+        "log/streams/tail_writer.py",
+        "            unjoined=tail.unjoined,\n",
+        "",
+        (f"{RIVALS}::test_a_bookie_that_did_not_surely_join_is_not_asked_again_by_who_goes_on",),
+    ),
+    Mutant(
+        "a stream's own ledger is not gone on with",
+        "log/streams/plan.py",
+        "STREAM, goes_on=True)",
+        "STREAM)",
+        (f"{HANDING}::test_batches_far_apart_share_a_ledger",),
+    ),
+    Mutant(
+        "a ledger that a stream opens is not gone on with",
+        "log/opening.py",
+        "goes_on=is_stream or log.is_unbounded,",
+        "goes_on=log.is_unbounded,",
+        (f"{HANDING}::test_what_a_stream_opens_is_gone_on_with",),
+    ),
+    Mutant(
+        "each batch whose own ledger is not taken has a new one",
+        "log/streams/tail_writer.py",
+        "found = None if adopted else self._continued(batch)",
+        "found = None if batch.staging.is_private else self._continued(batch)",
+        (f"{HANDING}::test_who_comes_too_late_to_give_the_log_its_ledger_goes_on_in_its_tail",),
+    ),
+    Mutant(
+        "batches wait for no recovery that was killed",
+        "log/streams/plan.py",
+        "is_between = ledger.state is LedgerState.IN_RECOVERY and ledger.goes_on",
+        "is_between = False",
+        (f"{HANDING}::test_batches_go_into_a_tail_whose_recoverer_was_killed",),
+    ),
+    Mutant(
+        "an older run takes a tail over",
+        "log/continuing.py",
+        "after = log.value.with_stream(run)",
+        "after = log.value",
+        (
+            f"{CONTINUING}::test_an_older_run_fences_nobody",
+            f"{HANDING}::test_a_run_that_follows_another_in_one_process_goes_on_in_its_tail",
+        ),
+    ),
+    Mutant(
+        "rows go into a tail with other columns",
+        "log/continuing.py",
+        "not (schema is None or takes(ledger, schema))",
+        "False",
+        (f"{CONTINUING}::test_a_tail_with_other_columns_is_left_alone",),
+    ),
+    Mutant(
+        "the log may have changed while its tail was taken over",
+        "log/continuing.py",
+        "if newest.value.tail != (ledger_id,):",
+        "if False:",
+        (
+            f"{CONTINUING}::test_who_opens_the_log_in_between_has_it",
+            f"{HANDING}::test_a_log_that_is_made_anew_while_its_tail_is_taken_over",
+        ),
+    ),
+    Mutant(
+        "a process that rests holds on to its tail",
+        "log/streams/commit.py",
+        "            for key in list(self._tails):\n                self._let_go(key)\n",
+        "            pass\n",
+        (f"{HANDING}::test_a_process_rests_by_itself_and_goes_on_by_itself",),
     ),
     Mutant(
         "a recovery leaves a ledger laid down",
@@ -203,48 +288,6 @@ MUTANTS = (
         "term=self.term + 1, token=token, laid_down=None)",
         "term=self.term + 1, token=token)",
         (f"{LAID_DOWN}::test_a_recovery_or_a_deletion_ends_it",),
-    ),
-    Mutant(
-        "a writer writes to what it has laid down",
-        "log/batch/record_writer.py",
-        "        self._machine.receive(steps.Stop())\n",
-        "",
-        (f"{HANDING}::test_who_has_laid_a_ledger_down_can_never_write_again",),
-    ),
-    Mutant(
-        "a ledger is laid down with a record on its way",
-        "log/batch/record_writer.py",
-        "if self._machine.pending:",
-        "if False:",
-        (f"{HANDING}::test_a_ledger_with_a_record_without_an_ack_is_not_laid_down",),
-    ),
-    Mutant(
-        "who takes a ledger up forgets what it has",
-        "log/batch/record_writer.py",
-        "begin = standing or FIRST",
-        "begin = FIRST",
-        (f"{HANDING}::test_batches_far_apart_share_a_ledger",),
-    ),
-    Mutant(
-        "batches before a hand-over are forgotten",
-        "log/streams/tail_writer.py",
-        "{**found.tail.log.value.transactions, **found.standing.transactions}",
-        "found.tail.log.value.transactions",
-        (f"{HANDING}::test_a_batch_is_known_to_be_there_after_each_hand_over",),
-    ),
-    Mutant(
-        "a ledger is as old as its last writer",
-        "log/streams/tail_writer.py",
-        "self._began -= found.age_seconds",
-        "pass",
-        (f"{HANDING}::test_ledgers_are_as_many_as_hours_whatever_the_trigger_interval[20-4]",),
-    ),
-    Mutant(
-        "an older run takes a ledger up",
-        "log/streams/handing_over.py",
-        "after = log.value.with_stream(run)",
-        "after = log.value",
-        (f"{HANDING}::test_a_run_that_follows_another_in_one_process_takes_its_tail_up",),
     ),
     Mutant(
         "a query goes on in a log made anew",
@@ -283,30 +326,6 @@ MUTANTS = (
         "orphaned_queries = queries_of(self.streams, self.transactions)",
         (
             f"{DELETIONS}::test_a_query_is_told_of_a_log_that_was_made_anew_by_somebody_else[memory]",
-        ),
-    ),
-    Mutant(
-        "who takes a ledger up needs no markers",
-        "log/streams/handing_over.py",
-        "    begun = enlist(dict(enumerate(ensemble)), joining)\n    if begun.bookie_ids != ",
-        "    begun = Begun()\n    if False and begun.bookie_ids != ",
-        (f"{HANDING}::test_batches_far_apart_share_a_ledger",),
-    ),
-    Mutant(
-        "the log may have changed while its tail was taken up",
-        "log/streams/handing_over.py",
-        "if newest.value.tail != (ledger_id,):",
-        "if False:",
-        (f"{HANDING}::test_a_log_that_is_made_anew_while_its_tail_is_taken_up",),
-    ),
-    Mutant(
-        "a tail is laid down by nobody",
-        "log/streams/commit.py",
-        "                held.lay_down()\n",
-        "                pass\n",
-        (
-            f"{HANDING}::test_batches_far_apart_share_a_ledger",
-            f"{HANDING}::test_a_process_rests_by_itself_and_goes_on_by_itself",
         ),
     ),
 )

@@ -94,8 +94,8 @@ MUTANTS = (
     Mutant(
         "the ledger of an unbounded log has one writer",
         "log/opening.py",
-        "                goes_on=log.is_unbounded,\n",
-        "",
+        "goes_on=is_stream or log.is_unbounded,",
+        "goes_on=is_stream,",
         (f"{LOGS}::test_writers_take_turns_in_one_ledger",),
     ),
     Mutant(

@@ -69,13 +69,15 @@ class LogOracle(Oracle):
     def rows_of(self, attempt_id: str) -> Sequence[bytes]:
         return self._rows[attempt_id]
 
-    def committed_record(self, process: str, ledger_id: int, entry_id: int) -> None:
+    def committed_record(self, process: str, ledger_id: int, entry_id: int, term: int) -> None:
         """A record that names entry logs is acknowledged; its last entry is ``entry_id``."""
         first = self.ledgers[ledger_id].acked + 1
-        self.acknowledged(process, ledger_id, entry_id)
-        if ledger_id in self.private:
-            return
-        for one in range(first, entry_id + 1):
+        self.acknowledged(process, ledger_id, entry_id, term)
+        if ledger_id not in self.private:
+            self._tell_all(process, ledger_id, range(first, entry_id + 1))
+
+    def _tell_all(self, process: str, ledger_id: int, ids: Iterable[int]) -> None:
+        for one in ids:
             self._tell(process, self._offset_of(ledger_id, one), self._value_at(ledger_id, one))
 
     def added(self, process: str, generation: int, offset: int, value: bytes) -> None:
@@ -174,9 +176,14 @@ class LogOracle(Oracle):
             del self._meant[process]
 
     def see(self, process: str, ledger_id: int) -> None:
+        known = self.ledgers.get(ledger_id)
+        first = 0 if known is None else known.acked + 1
         super().see(process, ledger_id)
         if process in self.readers:
             raise Violation(f"{process} only reads, and changes ledger {ledger_id} (RB-44)")
+        if known is not None and ledger_id in self.history.record.tail:
+            # What a takeover has found is in the log as if it had been acknowledged.
+            self._tell_all(process, ledger_id, range(first, known.acked + 1))
 
     def _fill(self) -> None:
         """Take over what was placed by the newest version of the record."""

@@ -35,7 +35,8 @@ def watched(oracle: LogOracle, scheduler: Scheduler) -> Iterator[None]:
     def acknowledged(self: RecordWriter, adds: Any) -> None:
         real_acknowledged(self, adds)
         name = scheduler.current.process.name if scheduler.current else "-"
-        oracle.committed_record(name, self.metadata.ledger_id, self.last_add_confirmed)
+        mine = self.metadata
+        oracle.committed_record(name, mine.ledger_id, self.last_add_confirmed, mine.term)
 
     def rewrite_into(
         report: AttemptReport, home: StagingLedger, target: BatchTarget

@@ -23,8 +23,7 @@ _MOVES = {(OPEN, OPEN), (OPEN, IN_RECOVERY), (OPEN, CLOSED)} | {
 def require_legal_move(before: LedgerMetadata, after: LedgerMetadata) -> None:
     """By the table of moves, in a later term if somebody takes it over (I6)."""
     moves = (before.state, after.state)
-    is_taken_up = before.laid_down is not None and after.state is OPEN
-    is_takeover = after.state is IN_RECOVERY or is_taken_up
+    is_takeover = after.state is IN_RECOVERY
     has_same_owner = (before.term, before.token) == (after.term, after.token)
     if (before.state, after.state) == (IN_RECOVERY, OPEN):
         has_same_owner = before.term == after.term and before.token != after.token
@@ -58,15 +57,6 @@ def require_owners(ledger: Ledger) -> None:
         if ledger.owner_of(entry_id) != term:
             owner = ledger.owner_of(entry_id)
             raise Violation(f"entry {entry_id} is acked in term {term}, and is {owner}'s (I4)")
-
-
-def require_standing(ledger: Ledger, end: int) -> None:
-    """Nothing is undecided in a ledger that is laid down at ``end`` (H43)."""
-    sent = max((record.last_entry_id for record in ledger.groups.values()), default=-1)
-    if sent != end or end < max(ledger.acked, ledger.shown):
-        raise Violation(
-            f"laid down at {end}: {sent} sent, {ledger.acked} acked, {ledger.shown} shown (I6)"
-        )
 
 
 def require_repair(

@@ -29,7 +29,6 @@ from tests.simulation.moves import (
     require_legal_move,
     require_owners,
     require_repair,
-    require_standing,
     require_whole,
 )
 from tests.simulation.scheduler import Violation
@@ -331,10 +330,6 @@ class Oracle:
         if before.state is CLOSED and after.state is CLOSED:
             require_repair(ledger, before, self._lost)
             return
-        if after.laid_down is not None:
-            end, is_full = after.laid_down.last_entry_id, after.settings.guarantees_write_quorum
-            require_standing(ledger, end)
-            self._require_copies(ledger, 0, end, "in what is laid down", "I2", is_full=is_full)
         if after.state is LedgerState.DELETING:
             self.logs.require_hidden(ledger_id)
         if after.state is CLOSED:

@@ -69,7 +69,7 @@ def of_any_state(ledger: LedgerMetadata, place: Place) -> Fragment | None:
 
 
 def leaving_any(ledger: LedgerMetadata, *args: Any) -> Iterator[Need]:
-    closed: dict[str, Any] = {"last_entry_id": 0, "length_bytes": 0, "laid_down": None}
+    closed: dict[str, Any] = {"last_entry_id": 0, "length_bytes": 0}
     return real_places(replace(ledger, state=LedgerState.CLOSED, **closed), *args)
 
 

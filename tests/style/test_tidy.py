@@ -39,7 +39,7 @@ COMPARES = {
     "admin/recovering/run.py": "how long an open ledger was seen unchanged: manners, not safety",
     "admin/collecting/run.py": "how long a ledger is left alone that its log does not name",
     "log/truncation.py": "retention by age, which says so",
-    "log/streams/handing_over.py": "when a ledger that was laid down is old enough to be rolled",
+    "log/streams/tail_writer.py": "when a ledger that is gone on with is old enough to be rolled",
 }
 STAMPS = {
     *("admin/auditing/run.py", "admin/maintenance.py", "admin/compacting/run.py"),

@@ -143,8 +143,8 @@ class FenceAndRead:
         """Why what the bookie does not show may be there, with the reason in one line."""
         doubt, problem = None, ""
         for name, tail in tails.items():
-            # A writer of an earlier term laid the ledger down with all its records acknowledged, so
-            # none that its torn end hides is in doubt.
+            # All records of an earlier term's writer are decided, so none that its torn end hides
+            # is in doubt: he had laid the ledger down (versions without owners), or was recovered.
             term = layout.journal_term(name)
             is_in_doubt = term == self.writer.term and tail.tail is not Tail.CLEAN
             if is_in_doubt and doubt is not Doubt.DAMAGED:

@@ -39,9 +39,18 @@ def prepare(request: WriteRequest) -> BatchTarget:
 
 
 def private_target(
-    cluster: Cluster, request: WriteRequest, settings: "ResolvedSettings", operation: str
+    cluster: Cluster,
+    request: WriteRequest,
+    settings: "ResolvedSettings",
+    operation: str,
+    *,
+    goes_on: bool = False,
 ) -> BatchTarget:
-    """A new ledger that is on no log's list, with its ensemble and spares."""
+    """A new ledger that is on no log's list, with its ensemble and spares.
+
+    Args:
+        goes_on: whether others may go on in it in later terms.
+    """
     log = settings.log
     created = create_ledger(
         cluster,
@@ -50,6 +59,7 @@ def private_target(
         schema=arrow_schema.encode(request.schema),
         custom_metadata=of_log(request.log_name, operation),
         guarantees_write_quorum=bool(log and log.settings.guarantees_write_quorum),
+        goes_on=goes_on,
     )
     return target_of(request, created.seen.value, created.ensemble, created.spares)
 

@@ -24,7 +24,6 @@ from bkspark.errors import (
     BookKeeperError,
     LedgerFencedError,
     NotEnoughBookiesError,
-    OutcomeUnknownError,
 )
 from bkspark.format.digest import Digester
 from bkspark.format.journal import EncodedRecord
@@ -70,7 +69,7 @@ class _Commit:
 
 
 class RecordWriter:
-    """The one writer of an OPEN ledger, which is new or was laid down by the writer before.
+    """The one writer of an OPEN ledger, which is new or was taken over in its own term.
 
     It runs the machine of ``writing`` in a plain loop. After an error other than
     ``InvalidRequestError`` the record's outcome is unknown and the writer is of no more use:
@@ -80,7 +79,7 @@ class RecordWriter:
         seen: the ledger's metadata.
         term, token: the caller's own; what was read may be somebody else's by now (R2).
         ensemble: where the members of its last fragment are.
-        standing: where the ledger stood when it was taken up; None if nothing was written to it.
+        standing: where the ledger stood when it was taken over.
         begun: the journals of its members; none of a ledger that another process has made.
         unjoined: ids of bookies that must not be asked to join (R19).
 
@@ -97,20 +96,19 @@ class RecordWriter:
         *,
         term: int,
         token: str,
-        standing: Standing | None = None,
+        standing: Standing = FIRST,
         begun: Begun | None = None,
         unjoined: Collection[str] = (),
     ) -> None:
         if not seen.value.is_writable_by(term=term, token=token):
             raise seen.value.fenced(term, hint=_IS_NOT_VISIBLE)
-        begin = standing or FIRST
         self._noted: dict[str, str] = {}
-        self.transactions: dict[str, int] = dict(begin.transactions)
-        self.record_count = begin.record_count
+        self.transactions: dict[str, int] = dict(standing.transactions)
+        self.record_count = standing.record_count
         self._machine = LedgerWriter(
             seen.value,
-            last_add_confirmed=begin.last_entry_id,
-            length_bytes=begin.length_bytes,
+            last_add_confirmed=standing.last_entry_id,
+            length_bytes=standing.length_bytes,
             unjoined=unjoined,
         )
         self._cluster = cluster
@@ -208,23 +206,6 @@ class RecordWriter:
         """
         closed = partial(self._machine.closed, transactions=self.transactions)
         self._cluster.ledgers.update(str(self._ledger_id), closed)
-        self.close()
-
-    def lay_down(self) -> None:
-        """Leave the ledger open for whoever takes it up; this writer never writes again.
-
-        Raises:
-            OutcomeUnknownError: a record has no ack, so there is something to recover.
-            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
-        """
-        if self._machine.pending:
-            raise OutcomeUnknownError(f"ledger {self._ledger_id} has a record without an ack")
-        self._machine.receive(steps.Stop())
-        standing = Standing(
-            self.last_add_confirmed, self.length_bytes, self.record_count, self.transactions
-        )
-        laid_down = partial(self._machine.laid_down, standing=standing)
-        self._cluster.ledgers.update(str(self._ledger_id), laid_down)
         self.close()
 
     def close(self) -> None:

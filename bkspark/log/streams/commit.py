@@ -3,7 +3,7 @@
 Spark runs every commit in whatever process is at hand, may run it again after a restart, and may
 lose its answer. So the batch's mark, (query id, batch id), is part of the very record that commits
 its rows. "Not committed yet" is believed only of a tail that this process holds: from its own
-memory, or from the log's record after taking the tail over, or up. A commit that finds itself
+memory, or from what taking the tail over has found. A commit that finds itself
 displaced, by a batch append or by the same query in another process, takes the tail over in its
 turn, looks the batch up, and only then writes it. It ends when a newer run of the query has taken
 over, so one that hung and wakes up changes nothing (RB-45).
@@ -38,12 +38,13 @@ class TailWriterCache:
     """The tails that one process holds, by cluster, log and query.
 
     Spark keeps a process while the query is busy, and ends one that was idle for about a minute.
-    So tails that were not needed for a while are laid down, and the next process takes them up:
-    ledgers are as many as rolling makes, however far apart the triggers are.
+    The next one goes on in the same ledger, in its next term, whether this one has let go of it
+    or was killed: ledgers are as many as rolling makes, however far apart the triggers are. What
+    was not needed for a while is let go of, so that an idle process has nothing open.
 
     Args:
         policy: when a tail's ledger is closed and another one begun.
-        rest_after_seconds: what a while is; None if tails are not laid down by themselves.
+        rest_after_seconds: what a while is; None if tails are not let go of by themselves.
     """
 
     def __init__(
@@ -56,10 +57,10 @@ class TailWriterCache:
         self._stay: Callable[[], None] | None = None
 
     def rest(self) -> None:
-        """Lay all tails down; one that was taken over meanwhile is let go as it is."""
+        """Let go of all tails: all that they were given has its ack, so there is nothing to say."""
         with self._lock:
             for key in list(self._tails):
-                self._lay_down(key)
+                self._let_go(key)
 
     def commit(self, request: WriteRequest, batch: MicroBatch) -> bool:
         """Put the rows of ``batch`` into the log, all at once.
@@ -89,7 +90,7 @@ class TailWriterCache:
 
     def _rest_later(self) -> None:
         if self._rest_after_seconds is not None and self._tails:
-            self._stay = environment.after(self._rest_after_seconds, self.rest, "lay-tails-down")
+            self._stay = environment.after(self._rest_after_seconds, self.rest, "let-tails-go")
 
     def _committed(self, request: WriteRequest, batch: MicroBatch) -> bool:
         key = (request.metadata_uri, request.log_name, batch.run.query_id)
@@ -122,11 +123,11 @@ class TailWriterCache:
         ) from problem
 
     def _held(self, key: _Key, batch: MicroBatch) -> TailWriter | None:
-        """The tail held for the run of ``batch``; one held for another run is laid down."""
+        """The tail held for the run of ``batch``; one held for another run is let go of."""
         held = self._tails.get(key)
         if held is not None and held.run == batch.run:
             return held
-        self._lay_down(key)
+        self._let_go(key)
         return None
 
     def _opened(
@@ -156,14 +157,6 @@ class TailWriterCache:
             with suppress(BookKeeperError):
                 tail.close_ledger(reason)
             self._let_go(key)
-
-    def _lay_down(self, key: _Key) -> None:
-        """Everything this tail was given has its ack, or it would not be held any more."""
-        held = self._tails.get(key)
-        if held is not None:
-            with suppress(BookKeeperError):
-                held.lay_down()
-        self._let_go(key)
 
     def _let_go(self, key: _Key) -> None:
         held = self._tails.pop(key, None)

@@ -1,17 +1,17 @@
 """Planning a micro-batch: the ledger that its tasks write into.
 
 That is the log's tail if it is open and takes such rows. Otherwise it is a new ledger, on no list,
-made as for a DataFrame write; the commit makes it the tail. Nothing here takes anything over: only
-a commit does.
+made as for a DataFrame write, but that others may go on in it; the commit makes it the tail.
+Nothing here takes anything over: only a commit does.
 """
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.ensembles import ensemble_of, spares_of
 from bkspark.errors import LedgerClosedError, NoSuchLedgerError
-from bkspark.format import arrow_schema
 from bkspark.ledger.creating import STREAM
 from bkspark.log.batch.plan import private_target, resolve_settings, target_of
 from bkspark.log.batch.target import BatchTarget, WriteRequest
+from bkspark.log.continuing import takes
 from bkspark.log.streams.micro_batch import StagingLedger
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
@@ -34,26 +34,23 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger]:
                 hint="it only can be read; write to another log",
             )
         tail = None if settings.log is None else _open_tail(cluster, settings.log)
-        if tail is not None and _takes(tail, request):
+        if tail is not None and takes(tail, request.schema):
             ensemble = ensemble_of(cluster, tail)
             if ensemble is not None:
                 spares = spares_of(cluster, ensemble)
                 target = target_of(request, tail, ensemble, spares)
                 return target, StagingLedger.of(target, is_private=False)
-        target = private_target(cluster, request, settings, STREAM)
+        target = private_target(cluster, request, settings, STREAM, goes_on=True)
         return target, StagingLedger.of(target, is_private=True)
 
 
 def _open_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
-    """The ledger at the end of the log if it is still open."""
+    """The ledger at the end of the log if it is still open, or will be for the next who writes."""
     if not log.tail:
         return None
     try:
         ledger = cluster.ledger(log.tail[-1]).value
     except NoSuchLedgerError:
         return None
-    return ledger if ledger.state is LedgerState.OPEN else None
-
-
-def _takes(tail: LedgerMetadata, request: WriteRequest) -> bool:
-    return arrow_schema.are_alike(arrow_schema.decode(tail.settings.schema), request.schema)
+    is_between = ledger.state is LedgerState.IN_RECOVERY and ledger.goes_on
+    return ledger if is_between or ledger.state is LedgerState.OPEN else None

@@ -1,9 +1,9 @@
 """A log's tail, held open by the commits of one run of one streaming query.
 
-Whoever makes one has fenced, recovered and closed what was the tail before, or has taken it up from
-a writer that had laid it down. So what the log's record says then, with what the tail was laid down
-with, is all that was ever committed: a batch that is not in it is not in the log. From then on
-nobody else commits without fencing this writer first, so its own memory is as good.
+Whoever makes one has fenced and recovered what was the tail before, and goes on in it in its next
+term, or has closed it. So what the log's record says then, with what the recovery has found, is all
+that was ever committed: a batch that is not in it is not in the log. From then on nobody else
+commits without fencing this writer first, so its own memory is as good.
 """
 
 import logging
@@ -24,16 +24,15 @@ from bkspark.ledger.deleting import exclude
 from bkspark.log.batch.plan import target_of
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.log.batch.target import BatchTarget, WriteRequest
+from bkspark.log.continuing import continue_tail
 from bkspark.log.creating import create_log
 from bkspark.log.opening import open_tail
 from bkspark.log.rolling import Filling, RollPolicy
-from bkspark.log.streams.handing_over import take_up
 from bkspark.log.streams.micro_batch import MicroBatch, StagingLedger
 from bkspark.log.streams.rewriting import rewrite_into
 from bkspark.log.truncation import retain_after_roll
 from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
 
@@ -68,43 +67,48 @@ class TailWriter:
         with ExitStack() as cleanup:
             self._cluster = cleanup.enter_context(Cluster(request.metadata_uri))
             _create_log(self._cluster, request, batch)
-            writer, committed = self._taken_up(batch) or self._opened(batch, adopts=adopts)
+            writer, committed = self._begun(batch, adopts=adopts)
             self._writer = cleanup.enter_context(writer)
             self._last_batch_id = committed.get(batch.transaction.app_id, -1)
             self._cleanup = cleanup.pop_all()
 
-    def _taken_up(self, batch: MicroBatch) -> _Begun | None:
-        """The tail as the process before has laid it down; only if the tasks wrote into it."""
-        request, staging = self._request, batch.staging
-        if staging.is_private:
-            return None
-        found = take_up(
-            self._cluster, request.log_name, request.password, batch.run, staging.ledger_id
-        )
-        if found is None:
-            return None
-        self._began -= found.age_seconds
-        taken, name = found.tail.ledger.value, request.log_name
-        logger.info("log %s: took ledger %d up in term %d", name, taken.ledger_id, taken.term)
-        writer = self._record_writer(found.tail, found.tail.ledger.value.token, found.standing)
-        return writer, {**found.tail.log.value.transactions, **found.standing.transactions}
+    def _begun(self, batch: MicroBatch, *, adopts: bool) -> _Begun:
+        """The tail in its next term, where there is one for such rows.
 
-    def _opened(self, batch: MicroBatch, *, adopts: bool) -> _Begun:
+        A ledger that was made for the batch comes first: its rows are there already.
+        """
+        adopted = adopts and _is_untouched(self._cluster, self._request.log_name, batch.staging)
+        found = None if adopted else self._continued(batch)
+        return found or self._opened(batch, is_adopted=adopted)
+
+    def _continued(self, batch: MicroBatch) -> _Begun | None:
+        request = self._request
+        tail = continue_tail(
+            self._cluster, request.log_name, request.password, batch.run, request.schema
+        )
+        if tail is None:
+            return None
+        taken, name = tail.ledger.value, request.log_name
+        self._began -= max(0, environment.now_ms() - taken.settings.created_ms) / 1000
+        logger.info("log %s: goes on in ledger %d, in term %d", name, taken.ledger_id, taken.term)
+        writer = self._record_writer(tail, taken.term, taken.token)
+        return writer, {**tail.log.value.transactions, **tail.standing.transactions}
+
+    def _opened(self, batch: MicroBatch, *, is_adopted: bool) -> _Begun:
         """A new tail, behind one that was taken over from whoever wrote to it."""
         request, staging = self._request, batch.staging
-        adopted = adopts and _is_untouched(self._cluster, request.log_name, staging)
         opened = open_tail(
             self._cluster,
             request.log_name,
             request.password,
-            adopted=staging.ledger_id if adopted else None,
+            adopted=staging.ledger_id if is_adopted else None,
             run=batch.run,
             schema=arrow_schema.encode(request.schema),
             merges_schema=request.merges_schema,
         )
         self._rolled = opened.log.value
-        token = staging.private_token if adopted else opened.ledger.value.token
-        writer = self._record_writer(opened, token, None, must_begin=adopted)
+        token = staging.private_token if is_adopted else opened.ledger.value.token
+        writer = self._record_writer(opened, FIRST_TERM, token, must_begin=is_adopted)
         return writer, opened.log.value.transactions
 
     def _with_journals(
@@ -125,7 +129,7 @@ class TailWriter:
         return replace(tail, ledger=seen, begun=begun)
 
     def _record_writer(
-        self, tail: OpenTail, token: str, standing: Standing | None, *, must_begin: bool = False
+        self, tail: OpenTail, term: int, token: str, *, must_begin: bool = False
     ) -> RecordWriter:
         ledger = tail.ledger.value
         digester = make_digester(ledger.settings.digest, self._request.password)
@@ -137,10 +141,11 @@ class TailWriter:
             tail.ledger,
             digester,
             ensemble,
-            term=FIRST_TERM if standing is None else ledger.term,
+            term=term,
             token=token,
-            standing=standing,
+            standing=tail.standing,
             begun=tail.begun,
+            unjoined=tail.unjoined,
         )
 
     def commit(self, batch: MicroBatch) -> bool:
@@ -185,20 +190,10 @@ class TailWriter:
             LedgerFencedError, LedgerClosedError: somebody else has taken it over.
         """
         self._writer.close_ledger()
-        self._tell("closed ledger %d, the next batch rolls on", reason)
-
-    def lay_down(self) -> None:
-        """Leave the ledger to the next process, without a need to recover it.
-
-        Raises:
-            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
-        """
-        self._writer.lay_down()
-        self._tell("laid ledger %d down", "there was nothing to commit")
-
-    def _tell(self, what: str, reason: str) -> None:
-        ledger_id = self._writer.metadata.ledger_id
-        logger.info(f"log %s: {what}: %s", self._request.log_name, ledger_id, reason)
+        name, ledger_id = self._request.log_name, self._writer.metadata.ledger_id
+        logger.info(
+            "log %s: closed ledger %d, the next batch rolls on: %s", name, ledger_id, reason
+        )
 
     def close(self) -> None:
         """Let go of files and connections; the ledger stays as it is."""
@@ -250,9 +245,9 @@ def _create_log(cluster: Cluster, request: WriteRequest, batch: MicroBatch) -> N
 
 def _is_untouched(cluster: Cluster, log_name: str, staging: StagingLedger) -> bool:
     """Whether the batch's ledger is as its planning made it, so that it may become the tail."""
-    log = cluster.log(log_name).value
     if not staging.is_private:
         return False
+    log = cluster.log(log_name).value
     if log.lists(staging.ledger_id) or log.has_dropped(staging.ledger_id):
         return False
     try:

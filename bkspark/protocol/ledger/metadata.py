@@ -13,19 +13,17 @@ Rule 3. CLOSED has a last entry and never changes it; nothing else has one ("Clo
 Rule 4. A takeover raises the term and passes through IN_RECOVERY; only the token that stands in the
 metadata may write (R2).
 
-Rule 5. A writer that has nothing unacknowledged may *lay the ledger down*: it says where the ledger
-stands and never writes again, and from then on nobody may. Whoever *takes it up*, in the next term
-and in a fragment that begins behind that end, needs no recovery: the one before left nothing
-undecided, so no entry of the new fragment was ever sent in an older term (H43, RB-34). A recovery
-may come first, as at any writer's ledger; that ends it.
+Rule 5. What an older version has *laid down* says where the ledger stands: all up to there is
+acknowledged, and nothing behind it was ever sent. Nobody writes to it any more. It is recovered as
+any other whose writer is gone, and that keeps its end: nobody closes it in front of that.
 
 Rule 6. A ledger that guarantees its write quorum is closed only when each entry is on its Qw
 members, and only its last fragment holds others. So that one may begin in front of entries that are
 acknowledged, on Qa; it says up to where, and nobody closes the ledger, or reads less, before that.
 
 Rule 7. A ledger that *goes on in later terms* says so from the start: its fragments name their
-owners (``ownership``). Only there may a takeover end OPEN again, for a writer of that term
-(``reopening_steps``); and no version that knows of no owners ever writes to it.
+owners (``ownership``; H43, RB-34). Only there may a takeover end OPEN again, for a writer of that
+term (``reopening_steps``); and no version that knows of no owners ever writes to it.
 
 Rule 8. Such a ledger may have let go of its beginning (``truncating``): it begins with the first
 fragment that is left.
@@ -53,9 +51,6 @@ INVALID_ENTRY_ID = -1
 FIRST_TERM = 1
 
 _FIRST = attrgetter("first_entry_id")
-
-TAKEN_UP_TERM_MAX = 32
-"""A ledger is not taken up in a term above this: every writer leaves a marker on every bookie."""
 
 
 class LedgerState(Enum):
@@ -96,7 +91,7 @@ class Fragment:
         token: of the writer whose permission each member took before it was named; empty in what
             older versions wrote, and where no writer ever writes.
         confirmed: the last entry that was acknowledged when the metadata named the ensemble, if
-            entries of the fragment were (rule 6); -1 if all of them lie in front of it.
+            entries of the fragment were (rule 6), or when it was laid down (rule 5); else -1.
         has_headers: whether each member also began the writer's journal before it was named, with a
             header in it; not in what older versions wrote, nor where another process writes.
         owner: the term whose records count, in a ledger that goes on in later terms; else 0.
@@ -126,7 +121,7 @@ class LedgerMetadata:
         last_entry_id: last readable entry, -1 if none; None unless CLOSED.
         length_bytes: sum of the payload bytes up to ``last_entry_id``; None unless CLOSED.
         transactions: last committed version per application among the ledger's records.
-        laid_down: where an OPEN ledger stands that nobody writes to; None if somebody may.
+        laid_down: where an OPEN ledger stands that nobody writes to (rule 5).
         left: members that never get a place in it again ("leaving").
     """
 
@@ -220,11 +215,6 @@ class LedgerMetadata:
         """Whether whoever takes it over may go on in it (rule 7)."""
         return self.last_fragment.owner > 0
 
-    @property
-    def may_be_taken_up(self) -> bool:
-        """Whether its writer has laid it down, and there is a term for another one (rule 5)."""
-        return self.laid_down is not None and self.term < TAKEN_UP_TERM_MAX
-
     # --- changing --------------------------------------------------------------------------
 
     def with_ensemble(
@@ -266,35 +256,6 @@ class LedgerMetadata:
         headed = replace(self.last_fragment, has_headers=True)
         return replace(self, fragments=(*self.fragments[:-1], headed))
 
-    def put_down(self, standing: Standing, *, term: int, token: str) -> "LedgerMetadata":
-        """Return this metadata as its writer leaves it, who will not write any more (rule 5).
-
-        Args:
-            standing: with everything that was sent, all of which is acknowledged.
-
-        Raises:
-            LedgerClosedError, LedgerFencedError: it is not this writer's any more.
-        """
-        self._require_writer(term=term, token=token)
-        if self.goes_on:
-            raise self.refused("one that goes on in later terms is not laid down")
-        return replace(self, laid_down=standing)
-
-    def taken_up(self, token: str) -> "LedgerMetadata":
-        """Return this metadata for a new writer with ``token``, in the next term (rule 5).
-
-        Each member has begun his journal before.
-
-        Raises:
-            LedgerFencedError: it is not laid down (any more), or has had too many writers.
-        """
-        if self.laid_down is None or not self.may_be_taken_up:
-            raise self.fenced()
-        first, term = self.laid_down.last_entry_id + 1, self.term + 1
-        kept = tuple(f for f in self.fragments if f.first_entry_id < first)
-        fragment = Fragment(first, term, self.last_fragment.ensemble, token, has_headers=True)
-        return replace(self, term=term, token=token, fragments=(*kept, fragment), laid_down=None)
-
     def in_recovery(self, token: str) -> "LedgerMetadata":
         """Return this metadata taken over for recovery by ``token``, in the next term.
 
@@ -306,8 +267,11 @@ class LedgerMetadata:
         """
         if self.state is LedgerState.CLOSED:
             raise self._closed()
-        state = self._moved_to(LedgerState.IN_RECOVERY)
-        return replace(self, state=state, term=self.term + 1, token=token, laid_down=None)
+        state, *kept = self._moved_to(LedgerState.IN_RECOVERY), *self.fragments
+        if self.laid_down is not None and self.laid_down.last_entry_id > self.last_confirmed:
+            kept[-1] = replace(self.last_fragment, confirmed=self.laid_down.last_entry_id)
+        taken = replace(self, state=state, term=self.term + 1, token=token, laid_down=None)
+        return replace(taken, fragments=tuple(kept))
 
     def with_recovered_ensemble(
         self, first_entry_id: int, ensemble: tuple[Member, ...]

@@ -54,7 +54,6 @@ from bkspark.protocol.ledger.fragment_roll import ENDS, FragmentRoll
 from bkspark.protocol.ledger.gaps import closed_gap, open_gaps, require_ack_quorums
 from bkspark.protocol.ledger.last_copies import no_bookie, nobody_takes_them
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
-from bkspark.protocol.ledger.standing import Standing
 
 ADDS_IN_FLIGHT_MAX = 4
 
@@ -138,15 +137,6 @@ class LedgerWriter:
             term=self.metadata.term,
             token=self.metadata.token,
         )
-
-    def laid_down(self, newest: LedgerMetadata | None, standing: Standing) -> LedgerMetadata:
-        """The newest metadata for whoever takes the ledger up.
-
-        Raises:
-            LedgerFencedError, LedgerClosedError: somebody else has taken it over.
-        """
-        mine = self.metadata
-        return self._there(newest).put_down(standing, term=mine.term, token=mine.token)
 
     def _there(self, newest: LedgerMetadata | None) -> LedgerMetadata:
         if newest is None:

@@ -6,7 +6,7 @@ from unittest.mock import patch
 import pytest
 
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import LedgerFencedError, OutcomeUnknownError
+from bkspark.errors import LedgerFencedError
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.testing.faulty import Fault
@@ -78,6 +78,4 @@ def test_a_commit_that_was_interrupted_is_not_gone_on_with(make_rig: Callable[..
                 writer.write(reports, spares=(), transaction=None)
             with pytest.raises(LedgerFencedError):
                 writer.write(reports, spares=(), transaction=None)
-            with pytest.raises(OutcomeUnknownError):
-                writer.lay_down()
     assert writer.last_add_confirmed == -1

@@ -1,11 +1,13 @@
 """A log's tail that is gone on with in its next term, by whoever writes next."""
 
+import pyarrow as pa
 import pytest
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import InvalidTermError, LedgerFencedError, NoSuchLedgerError
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import continuing
 from bkspark.log.continuing import continue_tail
@@ -63,6 +65,14 @@ def test_a_tail_with_one_writer_is_not_gone_on_with(keeper: BookKeeper) -> None:
     tail = begun(keeper, goes_on=False)
     assert continue_tail(keeper._cluster, NAME, NOBODY) is None
     assert keeper._cluster.ledger(tail.ledger.value.ledger_id).value == tail.ledger.value
+
+
+def test_a_tail_with_other_columns_is_left_alone(keeper: BookKeeper) -> None:
+    cluster, tail = keeper._cluster, begun(keeper)
+    other = pa.schema([("another", pa.int64())])
+    assert continue_tail(cluster, NAME, NOBODY, schema=other) is None
+    assert cluster.ledger(tail.ledger.value.ledger_id).value == tail.ledger.value
+    assert continue_tail(cluster, NAME, NOBODY, schema=VALUE_SCHEMA) is not None
 
 
 def test_neither_is_one_that_somebody_has_closed(keeper: BookKeeper) -> None:

@@ -12,18 +12,15 @@ import pytest
 from bkspark.bookie.memory import MemoryFile, MemoryRoot, find_disk
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
-from bkspark.cluster.password import Password
 from bkspark.errors import LedgerFencedError, NotEnoughBookiesError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.log.batch.record_writer import RecordWriter
-from bkspark.log.streams.handing_over import take_up
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind
 from tests.integration.rig import Rig, partitions_of
-from tests.integration.stream_driver import Driver
 
 SIZES = [(3, 3, 3), (3, 3, 2)]
 
@@ -243,22 +240,3 @@ def test_what_is_lost_beyond_the_promise_is_told(memory_rig: Rig) -> None:
     for loss in report.losses:
         assert loss.startswith("of entries 0 to 1, those on")
         assert "are damaged or gone" in loss
-
-
-def test_members_take_the_marker_before_a_ledger_is_taken_up(memory_rig: Rig) -> None:
-    """One that does not take it is not named with it: the ledger stays as it was laid down."""
-    driver = Driver(memory_rig)
-    driver.run(0)
-    driver.held.rest()
-    home = driver.planned(1).staging
-    before = memory_rig.ledger(home.ledger_id)
-    assert before.laid_down is not None
-    run = driver.planned(1).run
-    with memory_rig.faults.installed(), Cluster(memory_rig.uri) as cluster:
-        bad = before.last_fragment.ensemble[0].bookie_id
-        memory_rig.faults.decide = lambda _number, operation: (
-            Fault() if (operation.place, operation.call) == (bad, "put_new") else None
-        )
-        assert take_up(cluster, memory_rig.log_name, Password(), run, home.ledger_id) is None
-        memory_rig.faults.forget()
-    assert memory_rig.ledger(home.ledger_id) == before

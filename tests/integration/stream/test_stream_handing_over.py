@@ -1,7 +1,6 @@
-"""A tail is laid down by one commit process and taken up by the next, whoever comes between."""
+"""One commit process goes on in the tail of the one before, whoever comes between."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,22 +9,35 @@ from bkspark.bookie import memory
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.environment import RealEnvironment
-from bkspark.errors import BookKeeperError, LedgerFencedError, NoSuchLedgerError, UnauthorizedError
+from bkspark.errors import (
+    InvalidTermError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+    NotEnoughBookiesError,
+    UnauthorizedError,
+)
 from bkspark.format import layout
 from bkspark.ledger.deleting import delete_log
 from bkspark.ledger.recovery.recover import recover
+from bkspark.log.continuing import continue_tail
 from bkspark.log.rolling import RollPolicy
-from bkspark.log.streams.commit import TailWriterCache
-from bkspark.log.streams.handing_over import take_up
-from bkspark.protocol.ledger.metadata import TAKEN_UP_TERM_MAX, LedgerMetadata, LedgerState
+from bkspark.log.streams.commit import TailWriterCache, abort
+from bkspark.log.streams.micro_batch import StreamPart
+from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.stream_run import StreamRun
-from bkspark.testing.faulty import Moment
-from bkspark.testing.faulty_cluster import DecideOperation, Operation, crash_at, no_fault
-from bkspark.testing.faulty_os import Crash
-from tests.integration.rig import Rig, flat, partitions_of
-from tests.integration.stream_driver import QUERY, Driver, expected, settled_rows, the_log
+from bkspark.testing.faulty_cluster import Operation, no_fault
+from tests.integration.rig import Rig
+from tests.integration.stream_driver import (
+    QUERY,
+    Driver,
+    expected,
+    settled_rows,
+    tail_of,
+    the_log,
+    written_by_an_older_version,
+)
 from tests.integration.waiting import wait_until
-from tests.thorough import always
 
 
 @pytest.fixture
@@ -55,14 +67,9 @@ def clock() -> Iterator[Clock]:
 
 
 def rested(driver: Driver) -> Driver:
-    """The same run in a new process; the one before has laid its tail down, as it was idle."""
+    """The same run in a new process; the one before has let go of its tail, as it was idle."""
     driver.held.rest()
     return driver.with_new_process()
-
-
-def tail_of(rig: Rig) -> LedgerMetadata:
-    with Cluster(rig.uri) as cluster:
-        return cluster.ledger(the_log(rig).tail[-1]).value
 
 
 def all_files(rig: Rig) -> dict[str, dict[str, bytes]]:
@@ -89,7 +96,7 @@ def test_batches_far_apart_share_a_ledger(rig: Rig) -> None:
         assert rested(driver).run(batch_id) == [True]
     assert (ledger_count(rig), len(the_log(rig).listed_ids)) == (1, 1)
     tail = tail_of(rig)
-    assert (tail.term, len(tail.fragments), tail.laid_down) == (12, 12, None)
+    assert (tail.term, len(tail.fragments), tail.state) == (12, 12, LedgerState.OPEN)
     assert settled_rows(rig) == expected(*range(12))
 
 
@@ -107,16 +114,17 @@ def test_ledgers_are_as_many_as_hours_whatever_the_trigger_interval(
     assert not the_log(rig).dropped.ids
 
 
-def test_a_ledger_has_so_many_writers_at_most(rig: Rig) -> None:
+def test_a_ledger_has_any_number_of_writers(rig: Rig) -> None:
     driver = Driver(rig, limits=RollPolicy(max_seconds=1e9))
-    for batch_id in range(TAKEN_UP_TERM_MAX + 2):
-        rested(driver).run(batch_id)
-    assert (ledger_count(rig), tail_of(rig).term) == (2, 2)
-    assert settled_rows(rig) == expected(*range(TAKEN_UP_TERM_MAX + 2))
+    for batch_id in range(40):
+        driver.with_new_process().run(batch_id)
+    assert (ledger_count(rig), tail_of(rig).term) == (1, 40)
+    assert settled_rows(rig) == expected(*range(40))
 
 
 def test_a_ledger_is_full_however_many_processes_filled_it(rig: Rig) -> None:
-    driver = Driver(rig, limits=RollPolicy(max_records=3))
+    three = sum(r.length_bytes for n in range(3) for r in Driver(rig).planned(n).reports)
+    driver = Driver(rig, limits=RollPolicy(max_bytes=three))
     for batch_id in range(7):
         rested(driver).run(batch_id)
     assert [ledger.entry_count for ledger in the_log(rig).ledgers] == [30, 30]
@@ -137,13 +145,13 @@ def test_a_process_rests_by_itself_and_goes_on_by_itself(rig: Rig) -> None:
     driver = Driver(rig)
     driver.held = TailWriterCache(rest_after_seconds=0.01)
     driver.run(0)
-    wait_until(lambda: tail_of(rig).laid_down)
+    wait_until(lambda: not driver.held._tails)
     assert driver.run(1) == [True]
-    assert ledger_count(rig) == 1
+    assert (ledger_count(rig), tail_of(rig).term) == (1, 2)
     driver.held.rest()
 
 
-def test_a_run_that_follows_another_in_one_process_takes_its_tail_up(rig: Rig) -> None:
+def test_a_run_that_follows_another_in_one_process_goes_on_in_its_tail(rig: Rig) -> None:
     """As when a query is started for what is available now, again and again."""
     older, newer = Driver(rig), Driver(rig)
     newer.held = older.held
@@ -162,19 +170,63 @@ def test_a_batch_is_known_to_be_there_after_each_hand_over(rig: Rig) -> None:
     assert settled_rows(rig) == expected(0, 1, 2)
 
 
+def test_what_a_stream_opens_is_gone_on_with(rig: Rig) -> None:
+    """Its batch was planned for a tail that somebody has closed, so nothing can be adopted."""
+    driver = Driver(rig)
+    driver.run(0)
+    late = driver.planned(1)
+    settled_rows(rig)
+    assert driver.with_new_process().commit(late)
+    assert driver.with_new_process().run(2) == [True]
+    assert (ledger_count(rig), tail_of(rig).term) == (2, 2)
+    assert settled_rows(rig) == expected(0, 1, 2)
+
+
+def test_queries_that_take_turns_share_a_ledger(rig: Rig) -> None:
+    one, other = Driver(rig), Driver(rig, query_id="other")
+    for batch_id in range(3):
+        assert one.run(2 * batch_id) == other.run(2 * batch_id + 1) == [True]
+    assert (ledger_count(rig), tail_of(rig).term) == (1, 6)
+    assert settled_rows(rig) == expected(*range(6))
+    assert the_log(rig).transactions == {f"stream/{QUERY}": 4, "stream/other": 5}
+
+
+def test_who_comes_too_late_to_give_the_log_its_ledger_goes_on_in_its_tail(rig: Rig) -> None:
+    """Somebody has dropped the batch's own one meanwhile, so its rows are written once more."""
+    first, late = Driver(rig), Driver(rig, query_id="other")
+    batch = late.planned(1)
+    first.run(0)
+    abort(late.request, [StreamPart(batch.run, 1, batch.staging, r) for r in batch.reports])
+    assert late.commit(batch)
+    assert tail_of(rig).term == 2
+    assert settled_rows(rig) == expected(0, 1)
+    assert len(the_log(rig).ledgers) == 1
+
+
 # --- who dies, and who comes between -------------------------------------------------------------
 
 
-def test_a_process_that_is_killed_before_it_rests_is_recovered_from(rig: Rig) -> None:
+def test_a_process_that_is_killed_before_it_rests_is_gone_on_behind(rig: Rig) -> None:
     driver = Driver(rig)
     rested(driver).run(0)
     driver.with_new_process().run(1)
     assert driver.with_new_process().run(1, 2) == [False, True]
-    assert ledger_count(rig) == 3
+    assert ledger_count(rig) == 1
     assert settled_rows(rig) == expected(0, 1, 2)
 
 
-def test_who_has_laid_a_ledger_down_can_never_write_again(rig: Rig) -> None:
+def test_batches_go_into_a_tail_whose_recoverer_was_killed(rig: Rig) -> None:
+    driver = Driver(rig)
+    driver.run(0)
+    with Cluster(rig.uri) as cluster:
+        ledger_id = str(tail_of(rig).ledger_id)
+        cluster.ledgers.update(ledger_id, lambda ledger: ledger and ledger.in_recovery("f" * 32))
+    assert driver.with_new_process().run(1) == [True]
+    assert (ledger_count(rig), tail_of(rig).term) == (1, 3)
+    assert settled_rows(rig) == expected(0, 1)
+
+
+def test_who_was_overtaken_is_never_acknowledged_again(rig: Rig) -> None:
     """A commit that hung, in the process that rested, or its journal's late end."""
     driver = Driver(rig)
     driver.run(0)
@@ -183,27 +235,13 @@ def test_who_has_laid_a_ledger_down_can_never_write_again(rig: Rig) -> None:
     for channel in late._writer._channels.values():
         channel.cleanup.pop_all()  # it keeps its journals open
     driver.held.rest()
-    before = all_files(rig)
-    with pytest.raises(LedgerFencedError):
+    assert driver.with_new_process().commit(batch)
+    with pytest.raises(InvalidTermError, match="term 2"):
         late.commit(batch)
     with pytest.raises(LedgerFencedError):
         late.close_ledger("it is full")
-    with pytest.raises(LedgerFencedError):
-        late.lay_down()
-    assert all_files(rig) == before
-    assert rested(driver).run(1, 2) == [True, True]
+    assert driver.run(2) == [True]
     assert settled_rows(rig) == expected(0, 1, 2)
-
-
-def test_a_ledger_with_a_record_without_an_ack_is_not_laid_down(rig: Rig) -> None:
-    driver = Driver(rig)
-    driver.run(0)
-    (tail,) = driver.held._tails.values()
-    tail._writer._machine.pending.push(1)
-    driver.held.rest()
-    assert tail_of(rig).laid_down is None
-    assert driver.with_new_process().run(0, 1) == [False, True]
-    assert (ledger_count(rig), settled_rows(rig)) == (2, expected(0, 1))
 
 
 def test_a_bookie_that_is_away_is_no_reason_to_wait(rig: Rig) -> None:
@@ -217,109 +255,10 @@ def test_a_bookie_that_is_away_is_no_reason_to_wait(rig: Rig) -> None:
     assert settled_rows(rig) == expected(0, 1)
 
 
-def stepping_in(number: int, steps: list[Callable[[], None]]) -> DecideOperation:
-    """Take the step that is left just before operation ``number``."""
-
-    def decide(now: int, _operation: Operation) -> None:
-        if now >= number and steps:
-            steps.pop()()
-
-    return decide
-
-
-def batch_append(rig: Rig, _driver: Driver) -> None:
-    rig.write(partitions_of(4, first=1000))
-
-
-def recovery(rig: Rig, _driver: Driver) -> None:
-    with Cluster(rig.uri) as cluster:
-        for ledger_id in the_log(rig).tail:
-            recover(cluster, ledger_id, rig.request().password)
-
-
-def newer_run(rig: Rig, driver: Driver) -> None:
-    """It begins with the batch that is not in its checkpoint yet, and rests."""
-    newer = Driver(rig)
-    newer.run(1)
-    newer.held.rest()
-
-
-def same_run(rig: Rig, driver: Driver) -> None:
-    """Spark has given the commit up and runs it again in another process, which rests."""
-    other = Driver(rig, run_id=driver.run_id)
-    other.run(1)
-    other.held.rest()
-
-
-def other_query(rig: Rig, _driver: Driver) -> None:
-    other = Driver(rig, query_id="other")
-    other.commit(other.planned(0, partitions_of(4, first=1000)))
-    other.held.rest()
-
-
-RIVALS = [batch_append, recovery, newer_run, same_run, other_query]
-
-
-@pytest.mark.parametrize("rival", always([newer_run], RIVALS))
-def test_a_rival_at_any_moment_of_a_hand_over_loses_and_doubles_nothing(
-    make_rig: Callable[..., Rig], rival: Callable[[Rig, Driver], None]
-) -> None:
-    """Resting and the next commit, with the whole of the rival's work before each operation."""
-    rig, number, is_done = make_rig(kind="memory", metadata="memory"), 0, False
-    while not is_done:
-        rig.log_name = f"log-{number}"
-        driver = Driver(rig)
-        driver.run(0)
-        steps = [partial(rival, rig, driver)]
-        rig.faults.forget()
-        rig.faults.decide = stepping_in(number, steps)
-        with rig.faults.installed():
-            try:
-                driver.held.rest()
-                driver.with_new_process().run(1)
-            except BookKeeperError:
-                assert rival is newer_run
-            is_done = bool(steps)
-        rig.faults.forget()
-        rows = settled_rows(rig)
-        extra = [row for row in rows if row not in expected(0, 1)]
-        assert extra == ([] if len(extra) == 0 else flat(partitions_of(4, first=1000)))
-        assert [row for row in rows if row not in extra] == expected(0, 1)
-        assert sorted(rows) == sorted(set(rows))
-        number += 1
-    assert number > 20
-
-
-@pytest.mark.parametrize("moment", always([Moment.AFTER], [Moment.BEFORE, Moment.AFTER]))
-def test_a_process_that_dies_at_any_moment_of_a_hand_over_loses_and_doubles_nothing(
-    make_rig: Callable[..., Rig], moment: Moment
-) -> None:
-    rig, number, is_done = make_rig(kind="memory", metadata="memory"), 0, False
-    while not is_done:
-        rig.log_name = f"log-{number}"
-        driver = Driver(rig)
-        driver.run(0)
-        rig.faults.forget()
-        rig.faults.decide = crash_at(number, moment)
-        with rig.faults.installed():
-            try:
-                driver.held.rest()
-                driver.with_new_process().run(1)
-                is_done = True
-            except Crash:
-                number += 1
-        rig.faults.forget()
-        driver.with_new_process().run(1, 2)
-        driver.held.rest()
-        assert Driver(rig).run(2, 3) == [False, True]
-        assert settled_rows(rig) == expected(0, 1, 2, 3)
-    assert number > 20
-
-
 # --- what others see -----------------------------------------------------------------------------
 
 
-def test_a_ledger_that_is_laid_down_is_read_to_its_end_and_closed_by_a_recovery(rig: Rig) -> None:
+def test_a_ledger_in_which_others_went_on_is_closed_for_good_by_a_recovery(rig: Rig) -> None:
     driver = Driver(rig)
     rested(driver).run(0)
     rested(driver).run(1)
@@ -328,12 +267,39 @@ def test_a_ledger_that_is_laid_down_is_read_to_its_end_and_closed_by_a_recovery(
     with Cluster(rig.uri) as cluster:
         assert recover(cluster, ledger_id, rig.request().password).last_entry_id == 19
         closed = cluster.ledger(ledger_id).value
-    assert (closed.state, closed.laid_down) == (LedgerState.CLOSED, None)
+    assert closed.state is LedgerState.CLOSED
     assert closed.transactions == {"stream/query-1": 1}
     assert settled_rows(rig) == expected(0, 1)
 
 
-def test_a_ledger_that_was_only_taken_up_is_closed_where_it_stood(rig: Rig) -> None:
+@pytest.mark.parametrize("is_laid_down", [False, True])
+def test_the_tail_of_an_older_version_is_closed_where_it_stood(
+    rig: Rig, is_laid_down: bool
+) -> None:
+    driver = Driver(rig)
+    driver.run(0)
+    standing = Standing(9, 90, 1, {f"stream/{QUERY}": 0}) if is_laid_down else None
+    written_by_an_older_version(rig, standing)
+    old, batch = tail_of(rig).ledger_id, driver.planned(1)
+    assert batch.staging.ledger_id == old
+    assert driver.with_new_process().commit(batch)
+    assert rig.ledger(old).last_entry_id == 9
+    assert (tail_of(rig).goes_on, ledger_count(rig)) == (True, 2)
+    assert driver.with_new_process().run(0, 1) == [False, False]
+    assert settled_rows(rig) == expected(0, 1)
+
+
+def test_the_tail_of_an_older_version_is_not_closed_in_front_of_where_it_stood(rig: Rig) -> None:
+    """Also where all bookies have lost what came last."""
+    driver = Driver(rig)
+    driver.run(0)
+    written_by_an_older_version(rig, Standing(12, 120, 2))
+    with pytest.raises(NotEnoughBookiesError, match="12"):
+        driver.with_new_process().run(1)
+    assert tail_of(rig).last_confirmed == 12
+
+
+def test_a_ledger_without_an_entry_of_its_last_writer_is_closed_where_it_stood(rig: Rig) -> None:
     """Its last fragment has no entry, and its writer dies."""
     driver = Driver(rig)
     driver.run(0)
@@ -341,7 +307,7 @@ def test_a_ledger_that_was_only_taken_up_is_closed_where_it_stood(rig: Rig) -> N
     batch = driver.planned(1)
     with Cluster(rig.uri) as cluster:
         name, password, home = rig.log_name, rig.request().password, batch.staging.ledger_id
-        found = take_up(cluster, name, password, batch.run, home)
+        found = continue_tail(cluster, name, password, batch.run)
         assert found is not None
         assert found.standing.last_entry_id == 9
         assert recover(cluster, home, password).last_entry_id == 9
@@ -350,7 +316,7 @@ def test_a_ledger_that_was_only_taken_up_is_closed_where_it_stood(rig: Rig) -> N
     assert settled_rows(rig) == expected(0, 1)
 
 
-def test_a_log_that_is_made_anew_while_its_tail_is_taken_up(rig: Rig) -> None:
+def test_a_log_that_is_made_anew_while_its_tail_is_taken_over(rig: Rig) -> None:
     """The list has it no more, and its metadata is not deleted yet."""
     driver = Driver(rig)
     driver.run(0)
@@ -370,31 +336,30 @@ def test_a_log_that_is_made_anew_while_its_tail_is_taken_up(rig: Rig) -> None:
     rig.faults.decide = vacate
     with rig.faults.installed(), Cluster(rig.uri) as cluster:
         name, password = rig.log_name, rig.request().password
-        assert take_up(cluster, name, password, batch.run, home) is None
-    assert rig.ledger(home).laid_down is None
+        assert continue_tail(cluster, name, password, batch.run) is None
+    assert rig.ledger(home).term == 2
     with pytest.raises(NoSuchLedgerError, match="start it with a new checkpoint"):
         driver.with_new_process().commit(batch)
     assert settled_rows(rig) == []
 
 
-def test_the_tail_of_a_log_that_was_deleted_is_not_taken_up(rig: Rig) -> None:
+def test_nobody_goes_on_in_the_tail_of_a_log_that_was_deleted(rig: Rig) -> None:
     driver = Driver(rig)
     driver.run(0)
     driver.held.rest()
     batch = driver.planned(1)
     with Cluster(rig.uri) as cluster:
         delete_log(cluster, rig.log_name)
-        args = cluster, rig.log_name, rig.request().password, batch.run, batch.staging.ledger_id
         with pytest.raises(NoSuchLedgerError):
-            take_up(*args)
+            continue_tail(cluster, rig.log_name, rig.request().password, batch.run)
 
 
 @pytest.mark.parametrize("password", [Password(), Password(literal="wrong")])
-def test_a_wrong_password_takes_nothing_up(rig: Rig, password: Password) -> None:
+def test_a_wrong_password_takes_nothing_over(rig: Rig, password: Password) -> None:
     driver = Driver(rig, options={"digest_type": "MAC", "password": Password(literal="right")})
     driver.run(0)
     rested(driver)
     before = tail_of(rig), the_log(rig), all_files(rig)
     with Cluster(rig.uri) as cluster, pytest.raises(UnauthorizedError):
-        take_up(cluster, rig.log_name, password, StreamRun(QUERY, "later"), before[0].ledger_id)
+        continue_tail(cluster, rig.log_name, password, StreamRun(QUERY, "later"))
     assert (tail_of(rig), the_log(rig), all_files(rig)) == before

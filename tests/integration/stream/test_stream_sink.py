@@ -18,6 +18,7 @@ from bkspark.log.reading.log_view import look_at
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.commit import TailWriterCache, abort
 from bkspark.log.streams.micro_batch import StreamPart, gathered
+from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerState
 from bkspark.protocol.log.batch import AttemptReport
 from tests.integration.rig import Rig, flat, partitions_of
@@ -49,13 +50,16 @@ def test_batches_of_a_run_go_into_one_ledger(rig: Rig, quorum: tuple[int, int, i
 
 
 @pytest.mark.parametrize("quorum", QUORUMS, ids=lambda sizes: "-".join(map(str, sizes)))
-def test_a_new_process_takes_over_and_copies_what_the_tasks_wrote(
+def test_who_finds_another_tail_copies_what_the_tasks_wrote(
     rig: Rig, quorum: tuple[int, int, int]
 ) -> None:
     driver = Driver(rig, quorum=quorum)
     driver.run(0, 1)
-    driver.with_new_process().run(2)
-    Driver(rig, quorum=quorum).run(3, 4)
+    for batch_ids in ((2,), (3, 4)):
+        late, *others = (driver.planned(batch_id) for batch_id in batch_ids)
+        with Cluster(rig.uri) as cluster:
+            close_tail(cluster, rig.log_name, driver.request.password)
+        assert [driver.commit(late), *map(driver.commit, others)] == [True] * len(batch_ids)
     assert settled_rows(rig) == expected(0, 1, 2, 3, 4)
     log = the_log(rig)
     assert len(log.ledgers) == 3
@@ -88,7 +92,7 @@ def test_a_private_ledger_becomes_the_tail_once(rig: Rig) -> None:
     assert driver.commit(batch)
     hung, driver.held = driver.held, TailWriterCache()
     assert not driver.commit(batch)
-    assert the_log(rig).tail != (batch.staging.ledger_id,)
+    assert rig.ledger(batch.staging.ledger_id).term == 2
     driver.run(1)
     assert hung.commit(driver.request, driver.planned(2))
     assert settled_rows(rig) == expected(0, 1, 2)

@@ -17,7 +17,6 @@ from bkspark.protocol.ledger.ownership import owners
 from bkspark.protocol.ledger.recovery_evidence import Decision, Term
 from bkspark.protocol.ledger.reopening import Reopening
 from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
-from bkspark.protocol.ledger.standing import Standing
 from tests.protocol.recovery_scene import record_of
 
 from .test_ledger import CLOSED, ensemble, fragment, ledger
@@ -88,12 +87,6 @@ def test_its_writer_changes_members_and_owns_what_follows() -> None:
         after = second.with_ensemble(first, ABD, term=2, token="w2")
         assert after.last_fragment.owner == 2
         assert owners_of(after, 8) == [[1]] * 5 + [[2]] * 3
-
-
-def test_it_is_not_laid_down() -> None:
-    """Whoever took it up would have no word of what older terms left over."""
-    with pytest.raises(InvalidRequestError, match="is not laid down"):
-        reopened(FIRST, 4).put_down(Standing(4, 50, 1), term=2, token="w2")
 
 
 def test_an_answer_that_was_lost_is_read_back() -> None:
