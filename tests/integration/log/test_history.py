@@ -2,19 +2,21 @@
 
 from bkspark.admin import views
 from bkspark.cluster.cluster import Cluster
+from bkspark.log.rolling import RollPolicy
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import Driver
 
 
 def test_history_tells_what_a_stream_wrote(memory_rig: Rig) -> None:
-    Driver(memory_rig).run(0)
-    Driver(memory_rig).run(1, 2)
+    driver = Driver(memory_rig, limits=RollPolicy(max_records=2))
+    driver.run(0, 1)
+    driver.with_new_process().run(2)
     memory_rig.write(partitions_of(3))
     with Cluster(memory_rig.uri) as cluster:
         found = views.history(cluster, memory_rig.log_name)
     assert [(row["version"], row["operation"], row["entries"]) for row in found] == [
-        (0, "stream", 10),
-        (1, "stream", 20),
+        (0, "stream", 20),
+        (1, "stream", 10),
         (2, "append", 3),
     ]
     Driver(memory_rig).run(3)
