@@ -268,12 +268,9 @@ MUTANTS = (
     Mutant(
         "the log may have changed while its tail was taken over",
         "log/continuing.py",
-        "if newest.value.tail != (ledger_id,):",
-        "if False:",
-        (
-            f"{CONTINUING}::test_who_opens_the_log_in_between_has_it",
-            f"{HANDING}::test_a_log_that_is_made_anew_while_its_tail_is_taken_over",
-        ),
+        "if newest.value.tail != (ledger_id,) or not is_current:",
+        "if not is_current:",
+        (f"{CONTINUING}::test_who_opens_the_log_in_between_has_it",),
     ),
     Mutant(
         "a process that rests holds on to its tail",

@@ -72,6 +72,7 @@ class Ledger:
         shown: the highest LAC that a reader was given.
         left_open: the step in which its last writer was overtaken, or it was closed; None if not.
         replaced: (first entry of a fragment, member) of places that were given to others.
+        writers: tokens of all that the metadata ever named.
     """
 
     metadata: LedgerMetadata
@@ -86,9 +87,11 @@ class Ledger:
     shown: int = -1
     left_open: int | None = None
     replaced: set[tuple[int, Member]] = field(default_factory=set)
+    writers: set[str] = field(default_factory=set)
 
     def note_state(self, step: int) -> None:
         """The metadata was changed in this step."""
+        self.writers.add(self.metadata.last_fragment.token)
         if self.metadata.goes_on and self.metadata.state is LedgerState.OPEN:
             self.left_open = None
         elif self.left_open is None and self.metadata.state is not LedgerState.OPEN:

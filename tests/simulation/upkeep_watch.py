@@ -42,7 +42,7 @@ def removed(
         if ledger is None:
             raise Violation(f"{name} is removed from {bookie_id}, of a ledger never made (R11)")
         is_gone = ledger.metadata.state is LedgerState.DELETING or name in place.damaged
-        is_gone = is_gone or _is_overtaken(ledger.metadata, place, match[2], match[3])
+        is_gone = is_gone or _is_overtaken(ledger, place, match[2], match[3])
         is_gone = is_gone or _is_of_none(ledger.metadata, digester, match[2], match[3], data)
         if not is_gone:
             _require_unwanted(ledger, member, name, match[2], match[3])
@@ -50,16 +50,21 @@ def removed(
         ledger.copies -= {(copy, bookie_id, place.incarnation) for copy in gone}
 
 
-def _is_overtaken(ledger: LedgerMetadata, place: Place, folder: str, last: str) -> bool:
-    """Whether it is a marker of a writer behind whom another goes on; the fence goes last (R20)."""
-    if folder != "terms" or not ledger.goes_on:
+def _is_overtaken(ledger: Ledger, place: Place, folder: str, last: str) -> bool:
+    """Whether it is a marker of a writer behind whom another goes on; the fence goes last (R20).
+
+    Permissions of tokens that the metadata never named are nobody's: a bookie was not sure, and the
+    ledger was made with another one.
+    """
+    metadata = ledger.metadata
+    if folder != "terms" or not metadata.goes_on:
         return False
     term, _, token = last.partition("-")
     if token:
-        return int(term, 16) < _newest(ledger)
-    his = f"{layout.term_marker(ledger.ledger_id, int(term, 16) - 1)}-"
-    is_last = not any(name.startswith(his) for name in place.names)
-    return is_last and int(term, 16) <= _newest(ledger)
+        return int(term, 16) < _newest(metadata)
+    his = f"{layout.term_marker(metadata.ledger_id, int(term, 16) - 1)}-"
+    is_last = not any(f"{his}{token}" in place.names for token in ledger.writers)
+    return is_last and int(term, 16) <= _newest(metadata)
 
 
 def _newest(ledger: LedgerMetadata) -> int:
