@@ -23,6 +23,8 @@ from bkspark.format.digest import Buffer
 
 TEMP_PREFIX = ".tmp-"
 _TEMP = re.compile(rf"{re.escape(TEMP_PREFIX)}[0-9a-f]{{32}}")
+_REMOVED = re.compile(r"\.nfs[0-9a-f]{24}")
+"""What NFS shows of a file that was removed while a process of the same host has it open."""
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 
@@ -308,12 +310,16 @@ def read_open(
 
 
 def names_in(folder: int) -> list[str]:
-    """Sorted names in ``folder`` but those of ``new_temp``; with a "/" if it is no regular file."""
+    """Sorted names in ``folder``; with a "/" if it is no regular file.
+
+    Without those of ``new_temp``, and of what was removed and is open still: it was not there any
+    more on a local file system.
+    """
     with os.scandir(folder) as found:
         return sorted(
             entry.name if entry.is_file(follow_symlinks=False) else f"{entry.name}/"
             for entry in found
-            if not is_temp(entry.name)
+            if not (is_temp(entry.name) or _REMOVED.fullmatch(entry.name))
         )
 
 

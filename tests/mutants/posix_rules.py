@@ -11,6 +11,16 @@ KEPT = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
 
 MUTANTS = (
     Mutant(
+        "what NFS keeps of a journal that was removed is strange",
+        "storage/posix_calls.py",
+        "            if not (is_temp(entry.name) or _REMOVED.fullmatch(entry.name))\n",
+        "            if not is_temp(entry.name)\n",
+        (
+            "tests/unit/bookie/test_posix.py"
+            "::test_what_nfs_keeps_of_a_journal_that_was_removed_is_none",
+        ),
+    ),
+    Mutant(
         "a small file is named before it is on disk",
         "storage/posix_calls.py",
         "            write_all(descriptor, data)\n            os.fsync(descriptor)\n",

@@ -163,7 +163,7 @@ MUTANTS = (
     Mutant(
         "links and folders are left out of a listing",
         "storage/posix_calls.py",
-        "            if not is_temp(entry.name)\n",
+        "            if not (is_temp(entry.name) or _REMOVED.fullmatch(entry.name))\n",
         "            if not is_temp(entry.name) and entry.is_file(follow_symlinks=False)\n",
         (
             f"{STRANGE}::test_what_stands_in_the_place_of_a_journal_is_no_empty_one[file-folder]",

@@ -206,3 +206,13 @@ def test_failure_domain_is_the_disk(path: Path) -> None:
 def test_cookie_has_its_own_name(bookie: Bookie) -> None:
     with bookie.open_root() as root:
         assert not root.put_new(layout.COOKIE, b"another")
+
+
+def test_what_nfs_keeps_of_a_journal_that_was_removed_is_none(bookie: Bookie, path: Path) -> None:
+    """As long as a process of the same host has it open; else nobody could recover the ledger."""
+    folder, _, name = JOURNAL.rpartition("/")
+    with bookie.open_root() as root:
+        root.open_journal(JOURNAL).close()
+        (path / folder / ".nfs0000000000a1b2c300000007").write_bytes(b"removed")
+        (path / folder / ".nfs-notes").write_bytes(b"strange")
+        assert root.list(folder) == [".nfs-notes", name]
