@@ -21,6 +21,7 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.log import cursors, truncation
 from bkspark.log.cursors import Cursor
+from bkspark.log.fragments import LogFragment, fragments_of
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.reading.log_view import LogWatch
 from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
@@ -84,6 +85,15 @@ class LogHandle(BoundToProcess):
         hidden = (ledger_id for ledger_id in view.record.tail if ledger_id not in shown)
         empty = (LoggedLedger(ledger_id, view.end_offset, 0, 0) for ledger_id in hidden)
         return [*view.every_ledger(), *empty]
+
+    @property
+    def fragments(self) -> list[LogFragment]:
+        """Which bookies have its entries from which offset on, oldest first; looks at each ledger.
+
+        Raises:
+            NoSuchLedgerError: one was truncated meanwhile.
+        """
+        return fragments_of(self._cluster, self.ledgers, self.first_offset)
 
     @property
     def first_offset(self) -> int:

@@ -205,4 +205,19 @@ MUTANTS = (
         ")",
         (f"{UPKEEP}::test_many_at_once_say_which_are_open_again",),
     ),
+    # --- fragments -------------------------------------------------------------------------------
+    Mutant(
+        "fragments begin at their ids, wherever their ledger does",
+        "log/fragments.py",
+        "                place.first_offset + fragment.first_entry_id,\n",
+        "                fragment.first_entry_id,\n",
+        (f"{LOGS}::test_fragments_of_a_log_of_several_ledgers_begin_at_their_offsets",),
+    ),
+    Mutant(
+        "fragments are in the term that moved them",
+        "log/fragments.py",
+        "                fragment.owner or fragment.term,\n",
+        "                fragment.term,\n",
+        (f"{LOGS}::test_a_fragment_that_a_recovery_moved_keeps_its_term",),
+    ),
 )

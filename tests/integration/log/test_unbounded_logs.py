@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log import opening
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch import plan as batch_plan
-from bkspark.log.log_handle import LogHandle
+from bkspark.log.log_handle import LogEntry, LogHandle
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.streams import plan as stream_plan
 from bkspark.log.undecided import Undecided
@@ -344,3 +346,94 @@ def test_a_takeover_that_finds_too_few_bookies_is_gone_on_with_later(
         assert writer.append(b"b") == 1
     assert values(log) == [b"a", b"b"]
     one_ledger(log)
+
+
+# --- fragments, and reading over takeovers -------------------------------------------------------
+
+
+def test_fragments_say_whose_entries_lie_where(memory_rig: Rig, keeper: BookKeeper) -> None:
+    log = unbounded(keeper)
+    assert log.fragments == []
+    for number in range(3):
+        with log.writer() as writer:
+            writer.append_many([b"%d" % number] * 2)
+            if number == 1:
+                writer.roll()
+                writer.append(b"rolled")
+    found = log.fragments
+    stored = one_ledger(log).fragments
+    assert [one.first_offset for one in found] == [0, 2, 4, 5]
+    assert (
+        [one.term for one in found] == [f.owner for f in stored] == sorted(f.term for f in stored)
+    )
+    assert found[1].term == found[2].term
+    ids = [tuple(m.bookie_id for m in f.ensemble) for f in stored]
+    assert [one.ensemble for one in found] == ids
+    log.seal()
+    assert log.fragments == found
+
+
+def test_a_fragment_that_a_recovery_moved_keeps_its_term(
+    memory_rig: Rig, keeper: BookKeeper
+) -> None:
+    """Its entries are of the writer who died, on bookies that the recovery has chosen."""
+    log = keeper.create_log(NAME, unbounded=True, guarantees_write_quorum=True)
+    log.writer().close()
+    with log.writer(settings=SILENT) as other:
+        other.append(b"b")
+        gone = log.fragments[-1].ensemble[0]
+        memory_rig.faults.down = {gone}
+        log.seal()
+    memory_rig.faults.forget()
+    [moved] = log.fragments
+    assert moved.term == other._segment.handle.metadata.term
+    assert gone not in moved.ensemble
+
+
+def test_fragments_of_a_log_of_several_ledgers_begin_at_their_offsets(keeper: BookKeeper) -> None:
+    log = keeper.create_log(NAME)
+    with log.writer() as writer:
+        for _ in range(3):
+            writer.append_many([b"a", b"b"])
+            writer.roll()
+    log.truncate(3)
+    assert [one.first_offset for one in log.fragments] == [2, 4]
+    with log.writer() as writer:
+        assert [one.first_offset for one in log.fragments] == [2, 4, 6]
+        assert log.fragments[-1].ledger_id == writer.ledger_id
+
+
+def test_who_follows_it_is_given_each_entry_once_over_takeovers_and_rolls(
+    keeper: BookKeeper,
+) -> None:
+    log, count = unbounded(keeper), 24
+    given: list[LogEntry] = []
+
+    def follow() -> None:
+        given.extend(islice(log.follow(), count))
+
+    reader = threading.Thread(target=follow)
+    reader.start()
+    with ExitStack() as abandoned:
+        for number in range(count // 4):
+            writer = log.writer(settings=SILENT)
+            for inner in range(4):
+                writer.append(b"%d" % (4 * number + inner))
+                if inner == number % 4:
+                    writer.roll()
+            abandoned.callback(writer.release)
+    reader.join(60)
+    assert given == [LogEntry(n, b"%d" % n) for n in range(count)]
+
+
+def test_a_cursor_keeps_its_place_over_takeovers(keeper: BookKeeper) -> None:
+    log = unbounded(keeper)
+    with log.writer() as writer:
+        writer.append_many([b"a", b"b"])
+    cursor = log.cursor("reader")
+    cursor.advance(1)
+    with log.writer() as writer:
+        writer.append(b"c")
+    again = log.cursor("reader")
+    assert again.offset == 1
+    assert [entry.value for entry in log.read(again.offset)] == [b"b", b"c"]

@@ -1,0 +1,48 @@
+"""The fragments of a log: which bookies have its entries from which offset on, in which term."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from bkspark.cluster.cluster import Cluster
+from bkspark.protocol.log.ledger_list import LoggedLedger
+
+
+@dataclass(frozen=True, slots=True)
+class LogFragment:
+    """A run of a log's entries on one ensemble.
+
+    Attributes:
+        first_offset: of its first entry; it may have none yet.
+        term: that owns its entries: of the writer who wrote them.
+        ensemble: bookie ids, in stripe order.
+    """
+
+    first_offset: int
+    ledger_id: int
+    term: int
+    ensemble: tuple[str, ...]
+
+
+def fragments_of(
+    cluster: Cluster, places: Iterable[LoggedLedger], first_offset: int
+) -> list[LogFragment]:
+    """Those that have an entry at or behind ``first_offset``, or to come; oldest first.
+
+    Raises:
+        NoSuchLedgerError: a ledger was deleted meanwhile.
+    """
+    found = list(_every(cluster, places))
+    ends = [one.first_offset for one in found[1:]]
+    behind = sum(end <= first_offset for end in ends)
+    return found[behind:]
+
+
+def _every(cluster: Cluster, places: Iterable[LoggedLedger]) -> Iterator[LogFragment]:
+    for place in places:
+        for fragment in cluster.ledger(place.ledger_id).value.fragments:
+            yield LogFragment(
+                place.first_offset + fragment.first_entry_id,
+                place.ledger_id,
+                fragment.owner or fragment.term,
+                tuple(member.bookie_id for member in fragment.ensemble),
+            )
