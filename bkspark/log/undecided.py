@@ -12,6 +12,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import (
     LedgerClosedError,
+    NoSuchEntryError,
     NoSuchLedgerError,
     NotEnoughBookiesError,
     OutcomeUnknownError,
@@ -60,6 +61,7 @@ def resolve(cluster: Cluster, undecided: Undecided, password: Password) -> range
         InvalidRequestError: ``undecided`` is nothing of the kind.
         NoSuchLedgerError: the ledger was deleted before it was closed, or has been collected since,
             so nobody can tell.
+        NoSuchEntryError: nobody can tell, since the log was truncated behind those entries.
         NotEnoughBookiesError: it cannot be decided yet; says which bookies are waited for.
     """
     arguments.instance(
@@ -91,7 +93,7 @@ def _end_of(cluster: Cluster, undecided: Undecided, password: Password) -> int:
         seen = cluster.ledgers.get(str(undecided.ledger_id))
         if seen is None or not seen.value.goes_on:
             return _last_entry_of(cluster, undecided.ledger_id, password) + 1
-        end = _end_of_term(seen.value, undecided.term)
+        end = _end_of_term(seen.value, undecided)
         if end is not None:
             return end
         with suppress(LedgerClosedError, NoSuchLedgerError):  # then it says where it ends
@@ -99,12 +101,19 @@ def _end_of(cluster: Cluster, undecided: Undecided, password: Password) -> int:
             taken.begun.close()
 
 
-def _end_of_term(ledger: LedgerMetadata, term: int) -> int | None:
-    """The id behind the last one that ``term`` owns; None if that is not decided yet.
+def _end_of_term(ledger: LedgerMetadata, undecided: Undecided) -> int | None:
+    """The id behind the last one that its term owns; None if that is not decided yet.
 
     Raises:
         NoSuchLedgerError: the ledger was deleted before it was.
+        NoSuchEntryError: the fragments that say so were truncated.
     """
+    term, begin = undecided.term, ledger.first_available
+    if undecided.first_entry_id < begin and ledger.fragments[0].owner > term:
+        raise NoSuchEntryError(
+            f"ledger {ledger.ledger_id} begins at entry {begin} now: what term {term} had in front "
+            "of that was truncated, and nobody can tell how much it was"
+        )
     found = first_behind(ledger.fragments, term)
     if found is None and ledger.last_entry_id is not None:
         return ledger.last_entry_id + 1

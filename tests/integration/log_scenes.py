@@ -12,7 +12,7 @@ from bkspark.format import layout
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.log_writer import LogWriter
-from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.testing.faulty_cluster import Operation
 
 from .rig import Rig
@@ -40,6 +40,19 @@ def fill(log: LogHandle, *counts: int) -> list[bytes]:
                 added.append(f"entry {offset}".encode())
                 assert writer.append(added[-1]) == offset
     return added
+
+
+def unbounded(keeper: BookKeeper, **settings: int) -> LogHandle:
+    return keeper.create_log(NAME, unbounded=True, **settings)
+
+
+def one_ledger(log: LogHandle) -> LedgerMetadata:
+    """The log's only one, which is OPEN."""
+    [ledger_id] = log.record.listed_ids
+    assert log.record.tail == (ledger_id,)
+    ledger = log._cluster.ledger(ledger_id).value
+    assert (ledger.state, ledger.goes_on) == (LedgerState.OPEN, True)
+    return ledger
 
 
 def open_ledgers(uri: str) -> set[int]:

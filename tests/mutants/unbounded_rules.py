@@ -6,6 +6,7 @@ LOGS = "tests/integration/log/test_unbounded_logs.py"
 CONTINUING = "tests/integration/log/test_continuing.py"
 CONVERTED = "tests/integration/log/test_converted_logs.py"
 UPKEEP = "tests/integration/log/test_unbounded_upkeep.py"
+OUTCOMES = "tests/integration/log/test_unbounded_outcomes.py"
 RECORDS = "tests/unit/format/test_unbounded_records.py"
 
 MUTANTS = (
@@ -135,28 +136,35 @@ MUTANTS = (
         "log/undecided.py",
         "        if seen is None or not seen.value.goes_on:\n",
         "        if True:\n",
-        (f"{LOGS}::test_what_nobody_has_decided_yet_is_decided_and_the_ledger_is_open_again",),
+        (f"{OUTCOMES}::test_what_nobody_has_decided_yet_is_decided_and_the_ledger_is_open_again",),
     ),
     Mutant(
         "entries of the terms behind are taken for his",
         "log/undecided.py",
         "    found = first_behind(ledger.fragments, term)\n",
         "    found = None\n",
-        (f"{LOGS}::test_what_a_recovery_kept_of_it_is_the_map_of_terms_s_to_say",),
+        (f"{OUTCOMES}::test_what_a_recovery_kept_of_it_is_the_map_of_terms_s_to_say",),
     ),
     Mutant(
         "what a term has ends where it begins",
         "protocol/ledger/ownership.py",
         "(f.owner or f.term) > term)",
         "(f.owner or f.term) >= term)",
-        (f"{LOGS}::test_what_a_recovery_kept_of_it_is_the_map_of_terms_s_to_say",),
+        (f"{OUTCOMES}::test_what_a_recovery_kept_of_it_is_the_map_of_terms_s_to_say",),
+    ),
+    Mutant(
+        "what was truncated is taken for his",
+        "log/undecided.py",
+        "    if undecided.first_entry_id < begin and",
+        "    if False and",
+        (f"{OUTCOMES}::test_what_is_undecided_in_front_of_a_truncation_is_nobody_s_to_tell",),
     ),
     Mutant(
         "what is undecided is of the ledger's first term",
         "log/log_writer.py",
         ".first_offset + first, count, term)",
         ".first_offset + first, count)",
-        (f"{LOGS}::test_what_is_undecided_is_of_its_writer_s_term",),
+        (f"{OUTCOMES}::test_what_is_undecided_is_of_its_writer_s_term",),
     ),
     # --- upkeep ----------------------------------------------------------------------------------
     Mutant(

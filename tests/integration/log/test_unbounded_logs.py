@@ -14,7 +14,6 @@ from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
     InvalidTermError,
-    NoSuchLedgerError,
     NotEnoughBookiesError,
     UnauthorizedError,
 )
@@ -26,33 +25,23 @@ from bkspark.log.batch import plan as batch_plan
 from bkspark.log.log_handle import LogEntry, LogHandle
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.streams import plan as stream_plan
-from bkspark.log.undecided import Undecided
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from tests.integration.log_scenes import SILENT, open_ledgers, values
+from tests.integration.log_scenes import (
+    NAME,
+    SILENT,
+    one_ledger,
+    open_ledgers,
+    unbounded,
+    values,
+)
 from tests.integration.rig import Rig, partitions_of
 from tests.integration.stream_driver import Driver, the_log
 from tests.integration.waiting import wait_until
-
-NAME = "wal"
 
 
 @pytest.fixture
 def keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
     with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
         yield keeper
-
-
-def unbounded(keeper: BookKeeper, **settings: int) -> LogHandle:
-    return keeper.create_log(NAME, unbounded=True, **settings)
-
-
-def one_ledger(log: LogHandle) -> LedgerMetadata:
-    """The log's only one, which is OPEN."""
-    [ledger_id] = log.record.listed_ids
-    assert log.record.tail == (ledger_id,)
-    ledger = log._cluster.ledger(ledger_id).value
-    assert (ledger.state, ledger.goes_on) == (LedgerState.OPEN, True)
-    return ledger
 
 
 # --- made unbounded ------------------------------------------------------------------------------
@@ -120,96 +109,6 @@ def test_a_writer_that_never_added_anything_leaves_nothing(keeper: BookKeeper) -
     with log.writer() as writer:
         assert writer.append(b"a") == 0
     assert [one.first_entry_id for one in one_ledger(log).fragments] == [0]
-
-
-def test_one_that_is_overtaken_is_told_by_whom_and_what_is_undecided(
-    memory_rig: Rig, keeper: BookKeeper
-) -> None:
-    log = unbounded(keeper)
-    first = log.writer(settings=SILENT)
-    first.append(b"a")
-    with log.writer() as second:
-        late = first.append_async(b"late").exception(60)
-        assert isinstance(late, InvalidTermError)
-        assert late.newer_term > late.term == 1
-        assert "offset 1 is undecided" in str(late)
-        assert second.append(b"b") == 1
-        undecided = first.undecided
-        assert undecided is not None
-        assert log.resolve_outcome(undecided) == range(1, 1)
-        assert second.append(b"c") == 2
-    with pytest.raises(InvalidTermError):
-        first.close()
-    assert values(log) == [b"a", b"b", b"c"]
-
-
-def test_what_a_recovery_kept_of_it_is_the_map_of_terms_s_to_say(
-    memory_rig: Rig, keeper: BookKeeper
-) -> None:
-    """However many went on behind it, and whether the ledger was closed for good since."""
-    log = unbounded(keeper)
-    writer = log.writer(settings=SILENT)
-    writer.append(b"a")
-    term = writer._segment.handle.metadata.term
-    for number in range(3):
-        with log.writer() as other:
-            other.append(b"%d" % number)
-    undecided = Undecided(writer.ledger_id, 0, 0, 3, term)
-    assert log.resolve_outcome(undecided) == range(1)
-    before = one_ledger(log)
-    log.seal()
-    assert log.resolve_outcome(undecided) == range(1)
-    last = Undecided(writer.ledger_id, 3, 3, 2, before.term)
-    assert log.resolve_outcome(last) == range(3, 4)
-    keeper.delete_log(NAME)
-    assert log.resolve_outcome(undecided) == range(1)
-    writer.release()
-
-
-def test_what_nobody_has_decided_yet_is_decided_and_the_ledger_is_open_again(
-    memory_rig: Rig, keeper: BookKeeper
-) -> None:
-    log = unbounded(keeper)
-    writer = log.writer(settings=SILENT)
-    assert writer.append_many([b"a", b"b"]) == (0, 1)
-    writer.release()
-    undecided = Undecided(writer.ledger_id, 1, 1, 2, writer._segment.handle.metadata.term)
-    assert log.resolve_outcome(undecided) == range(1, 2)
-    assert one_ledger(log).term > undecided.term
-    assert values(log) == [b"a", b"b"]
-    with log.writer() as other:
-        assert other.append(b"c") == 2
-    assert log.resolve_outcome(undecided) == range(1, 2)
-
-
-def test_what_is_undecided_is_of_its_writer_s_term(memory_rig: Rig, keeper: BookKeeper) -> None:
-    log = unbounded(keeper)
-    with log.writer() as first:
-        first.append(b"a")
-    second = log.writer(settings=SILENT)
-    second.append(b"b")
-    memory_rig.faults.down = set(memory_rig.urls)
-    with pytest.raises(NotEnoughBookiesError, match="offset 2 is undecided"):
-        second.append(b"c")
-    memory_rig.faults.forget()
-    undecided = second.undecided
-    assert undecided is not None
-    assert undecided.term == second._segment.handle.metadata.term > 1
-    with log.writer() as third:
-        third.append(b"d")
-    assert log.resolve_outcome(undecided) == range(2, 2)
-    assert values(log) == [b"a", b"b", b"d"]
-
-
-def test_what_is_undecided_in_a_ledger_that_was_deleted_before_is_nobodys_to_tell(
-    keeper: BookKeeper,
-) -> None:
-    log = unbounded(keeper)
-    with log.writer() as writer:
-        writer.append(b"a")
-    keeper.delete_log(NAME)
-    with pytest.raises(NoSuchLedgerError):
-        log.resolve_outcome(Undecided(writer.ledger_id, 0, 0, 1, 1))
 
 
 def test_limits_are_those_of_a_fragment_and_the_log_stays_one_ledger(
