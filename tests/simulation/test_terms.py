@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bkspark.ledger.recovery.taking_over import TakenOver, take_over
+from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.many import run_many
 from tests.simulation.schedule import run_schedule
 from tests.simulation.states.terms import search
@@ -31,7 +32,9 @@ def test_when_markers_go_that_nobody_looks_for_makes_no_difference() -> None:
 
 BROKEN = {
     "a recovery that fences nobody": Scope(recoverers=1, fences=False),
-    "a fence that is pruned before the permission": Scope(recoverers=1, permission_first=False),
+    "a fence that is pruned before the permission": Scope(
+        recoverers=1, permission_first=False, forgets="nobody's"
+    ),
     "a permission that is looked for before the fence": Scope(
         recoverers=1, looks_for_fence_first=False
     ),
@@ -52,6 +55,31 @@ def test_no_state_behind_two_takeovers_breaks_a_promise() -> None:
     assert not found.violation, found.story
     assert found.is_complete
     assert found.opened
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "scope",
+    [
+        Scope(Quorum(3, 3, 2), recoverers=1),
+        Scope(recoverers=1, losses=1),
+        Scope(recoverers=1, forgets="nobody's"),
+    ],
+    ids=["3/3/2", "2/2/2 and a bookie that loses all", "2/2/2 on object storage"],
+)
+def test_no_state_of_a_wider_scope_breaks_a_promise(scope: Scope) -> None:
+    found = search(scope)
+    assert not found.violation, found.story
+    assert found.is_complete
+    assert found.opened
+
+
+@pytest.mark.thorough
+def test_that_copies_go_with_a_journal_of_their_term_is_noticed() -> None:
+    """Rule 7 of ``reopening``: copies that were made in the term of a writer who never wrote."""
+    found = search(Scope(forgets="term's"))
+    assert "(I2)" in found.violation
+    assert found.story[-1].startswith("('journal', 2) goes from")
 
 
 @pytest.mark.thorough

@@ -2,7 +2,8 @@
 
 The recoveries are the protocol's own machine, and their changes of the metadata too. The writers
 are plain here: they store an entry, look twice behind it, and never look at the metadata, so that
-whatever keeps an entry safe is a marker and whose records count.
+whatever keeps an entry safe is a marker and whose records count. A journal that is pruned takes the
+records in it away, and who goes on in it stores nowhere.
 
 Markers that nobody will ever look for go at once: when makes no difference (``_is_unseen``).
 """
@@ -24,12 +25,13 @@ from tests.protocol.recovery_scene import record_of, tail_of
 from tests.simulation.scheduler import Violation
 from tests.simulation.states.terms_world import (
     Bookie,
-    Marker,
+    Entry,
     Scope,
     Stored,
     ToPrune,
     World,
     Writer,
+    begun,
     token,
     with_bookie,
     with_recovery,
@@ -51,7 +53,7 @@ class Found:
     violation: str = ""
     story: tuple[str, ...] = ()
     is_complete: bool = False
-    outcomes: frozenset[tuple[LedgerMetadata, frozenset[Stored]]] = frozenset()
+    outcomes: frozenset[tuple[LedgerMetadata, frozenset[Entry]]] = frozenset()
 
 
 def search(scope: Scope, limit: int | None = None) -> Found:
@@ -112,7 +114,7 @@ class Steps:
             )
             for n in range(self.scope.recoverers)
         )
-        bookies = (Bookie(frozenset({("permission", 1)})),) * len(self.members)
+        bookies = (Bookie(begun(1)),) * len(self.members)
         return World(self._store(ledger), bookies, (self._writer(1, 0),), recoveries)
 
     def after(self, world: World) -> Iterator[tuple[str, World]]:
@@ -129,27 +131,39 @@ class Steps:
                 break  # recoverers are alike: the first of them takes over first
         for prune in world.prunes:
             yield self._pruned_by(world, prune)
+        if len(world.lost) < self.scope.losses:
+            for at in set(range(len(world.bookies))) - world.lost:
+                after = with_bookie(world, at, markers=frozenset(), records=frozenset())
+                yield f"bookie {at} loses all", after._replace(lost=world.lost | {at})
 
     def _pruned_by(self, world: World, prune: ToPrune) -> tuple[str, World]:
         bookie, (marker, *left) = prune
         others = tuple(one for one in world.prunes if one != prune)
         todo = (*others, (bookie, tuple(left))) if left else others
-        gone = world.bookies[bookie].markers - {marker}
-        after = with_bookie(world, bookie, markers=gone)
+        there = world.bookies[bookie]
+        kind, term = marker
+        records = there.records - (self._in_journal(there, term) if kind == "journal" else set())
+        after = with_bookie(world, bookie, markers=there.markers - {marker}, records=records)
         return f"{marker} goes from {bookie}", after._replace(prunes=tuple(sorted(todo)))
+
+    def _in_journal(self, there: Bookie, term: int) -> set[Stored]:
+        """What goes with the journal of the writer of ``term``."""
+        copies = {one for one in there.records if one[2] == term and self.scope.forgets == "term's"}
+        return copies | {one for one in there.records if one[::2] == (term, 0)}
 
     def _is_unseen(self, world: World, prune: ToPrune) -> bool:
         """Whether what goes next decides nothing any more, for anybody.
 
-        His permission goes: the writer finds his fence there, unless he has looked for it already.
+        His permission goes, or his journal in front of it, in which nothing counts: he finds his
+        fence there, unless he has looked for it already.
         No recovery asks for it any more that took him for the last writer, and none will. Then the
         fence goes: he finds it, or no permission behind it.
         """
         if not (self.scope.is_in_order and self.scope.goes_at_once):
             return False
         bookie, (first, *_) = prune
-        term = first[1] if first[0] == "permission" else first[1] - 1
-        if first[0] == "fence":
+        kind, term = first
+        if kind == "fence":
             return True
         his = (one.places[bookie] for one in world.writers if one.term == term)
         has_fence = ("fence", term + 1) in world.bookies[bookie].markers
@@ -192,12 +206,14 @@ class Steps:
         for at, place in enumerate(writer.places):
             records, markers = world.bookies[at].records, world.bookies[at].markers
             what = f"writer {writer.term}, entry {writer.entry}, bookie {at}"
+            has_journal = ("journal", writer.term) in markers
             if place == "":
-                stored = with_bookie(world, at, records=records | {(writer.term, writer.entry)})
+                more = {(writer.term, writer.entry, 0)} if has_journal else set()
+                stored = with_bookie(world, at, records=records | more)
                 yield f"{what}: stored", then(stored, at, "sent")
             elif place in ("sent", "unfenced"):
                 marker, is_there = looks[place == "unfenced"]
-                if (marker in markers) is is_there:
+                if (marker in markers) is is_there and (has_journal or place == "unfenced"):
                     then_is = "unfenced" if place == "sent" else "counted"
                     yield f"{what}: {then_is}", then(world, at, then_is)
         if writer.places.count("counted") >= self.scope.quorum.ack_quorum_size:
@@ -234,7 +250,8 @@ class Steps:
                 yield what, self._heard(world, number, asked, ask.TakenOver(taken, self.members))
             case ask.WriteBack(_, member, groups):
                 at = self._at[member]
-                kept = {(g.record.term, g.record.first_entry_id) for g in groups}
+                term = self._taken(world, number).term
+                kept = {(g.record.term, g.record.first_entry_id, term) for g in groups}
                 world = with_bookie(world, at, records=world.bookies[at].records | kept)
                 event: Any = ask.Answer(step, WrittenBack(len(groups)))
                 yield f"{what} {at}", self._heard(world, number, asked, event)
@@ -288,12 +305,13 @@ class Steps:
     def _tail(self, world: World, number: int, index: int, at: int, after: int) -> Any:
         """What one bookie shows a recovery; the marker is looked for behind all else."""
         taken = self._taken(world, number)
-        known = sorted(world.bookies[at].records, reverse=self.scope.takes == "lowest")
+        entries = {one[:2] for one in world.bookies[at].records}
+        known = sorted(entries, reverse=self.scope.takes == "lowest")
         records = [self._record(*one) for one in known if one[1] > after]
         if self.scope.takes == "owner's":
             records = [one for one in records if counts(taken.fragments, one)]
         tail = tail_of(index, [(record, True) for record in records], None)
-        if ("permission", taken.last_fragment.term) in world.bookies[at].markers:
+        if begun(taken.last_fragment.term) <= world.bookies[at].markers:
             return tail
         return tail.without(after + 1, "it has lost its marker")
 
@@ -330,14 +348,15 @@ class Steps:
         """A permission, of a writer who is not there yet."""
         if not isinstance(step, Take):
             return world
-        at, marker = self._at[step.member], ("permission", self._taken(world, number).term)
-        return with_bookie(world, at, markers=world.bookies[at].markers | {marker})
+        at, term = self._at[step.member], self._taken(world, number).term
+        return with_bookie(world, at, markers=world.bookies[at].markers | begun(term))
 
-    def _pruned(self, prune: Prune) -> tuple[int, tuple[Marker, ...]]:
+    def _pruned(self, prune: Prune) -> ToPrune:
         term = prune.writer[0]
         markers = (("permission", term), ("fence", term + 1))
         in_order = markers if self.scope.permission_first else markers[::-1]
-        return self._at[prune.member], in_order
+        goes = prune.is_empty and self.scope.forgets != "nobody's"
+        return self._at[prune.member], ((("journal", term),) if goes else ()) + in_order
 
     # --- what must hold --------------------------------------------------------------------------
 
@@ -356,6 +375,10 @@ class Steps:
         end = ledger.last_fragment.first_entry_id
         for entry in range(end):
             [owner] = owners(ledger.fragments, entry)
-            holders = [one for one in world.bookies if (owner, entry) in one.records]
-            if len(holders) < quorum.ack_quorum_size:
+            holders = [one for one in world.bookies if _has(one, (owner, entry))]
+            if len(holders) + len(world.lost) < quorum.ack_quorum_size:
                 raise Violation(f"entry {entry} of term {owner} has {len(holders)} copies (I2)")
+
+
+def _has(bookie: Bookie, entry: Entry) -> bool:
+    return any(one[:2] == entry for one in bookie.records)

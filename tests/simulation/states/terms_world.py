@@ -8,11 +8,21 @@ from bkspark.protocol.ledger.quorum import Quorum
 TWO = Quorum(2, 2, 2)
 Marker = tuple[str, int]
 ToPrune = tuple[int, tuple[Marker, ...]]
-Stored = tuple[int, int]
-"""Term and entry of a record."""
+Entry = tuple[int, int]
+"""Of a term, and its id."""
+Stored = tuple[int, int, int]
+"""Term and entry of a record, and whose journal it is in: its writer's, 0, or a recovery's, by its
+term."""
 
 
 class Bookie(NamedTuple):
+    """What a bookie has.
+
+    Attributes:
+        markers: fences and permissions by their terms, and "journal" by the term of a writer who
+            has one.
+    """
+
     markers: frozenset[Marker]
     records: frozenset[Stored] = frozenset()
 
@@ -36,6 +46,7 @@ class World(NamedTuple):
         asked: what each recovery has asked for, by number, with whether it is half done.
         prunes: bookie and markers left to remove, in order.
         acked: what was acknowledged.
+        lost: bookies that have lost all that they had of the ledger.
     """
 
     ledger: int
@@ -43,7 +54,8 @@ class World(NamedTuple):
     writers: tuple[Writer, ...]
     recoveries: tuple[tuple[int, tuple[tuple[int, bool], ...]], ...]
     prunes: tuple[ToPrune, ...] = ()
-    acked: frozenset[Stored] = frozenset()
+    acked: frozenset[Entry] = frozenset()
+    lost: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -58,6 +70,9 @@ class Scope:
         looks_for_fence_first: in which order a writer looks behind its record.
         compares: whether the ledger is opened by compare-and-set.
         goes_at_once: whether markers that nobody will look for go at once.
+        forgets: which journals go: "his" who owns nothing, "nobody's", as on object storage, or all
+            of his "term's".
+        losses: so many bookies may lose all that they have of the ledger, at any time.
     """
 
     quorum: Quorum = TWO
@@ -69,11 +84,19 @@ class Scope:
     looks_for_fence_first: bool = True
     compares: bool = True
     goes_at_once: bool = True
+    forgets: str = "his"
+    losses: int = 0
 
     @property
     def is_in_order(self) -> bool:
-        """Whether markers are made, pruned and looked for as they should be."""
-        return self.fences and self.permission_first and self.looks_for_fence_first
+        """Whether markers are made, pruned and looked for as they should be, and records read."""
+        are_looked_for = self.fences and self.permission_first and self.looks_for_fence_first
+        return are_looked_for and self.takes == "owner's" and self.forgets != "term's"
+
+
+def begun(term: int) -> frozenset[Marker]:
+    """What a bookie takes for a writer."""
+    return frozenset({("permission", term), ("journal", term)})
 
 
 def token(number: int) -> str:
