@@ -62,9 +62,16 @@ MUTANTS = (
     Mutant(
         "what was found is believed of a ledger that has changed since",
         f"{FOLDER}/audit.py",
-        "if (found or waiting) and self._has_changed(ledgers[ledger.ledger_id]):",
+        "if is_told and self._has_changed(ledgers[ledger.ledger_id]):",
         "if not (found or waiting or ledgers):",
         (f"{LOOKS}::test_what_was_found_is_not_believed_of_a_ledger_that_changed_meanwhile",),
+    ),
+    Mutant(
+        "a journal that went with the writer before is damage",
+        f"{FOLDER}/audit.py",
+        "found or waiting or self._is_strange(ledger, seen)",
+        "found or waiting",
+        (f"{LOOKS}::test_a_journal_that_a_takeover_removes_meanwhile_is_no_damage",),
     ),
     Mutant(
         "a bookie that was silent is waited for in every step",

@@ -117,7 +117,8 @@ class Audit:
         for ledger in audited.values():
             found = list(self._gaps(ledger, seen))
             waiting = self._waiting(ledger, seen)
-            if (found or waiting) and self._has_changed(ledgers[ledger.ledger_id]):
+            is_told = found or waiting or self._is_strange(ledger, seen)
+            if is_told and self._has_changed(ledgers[ledger.ledger_id]):
                 again.append(ledger.ledger_id)
                 continue
             self._note(ledger, found, waiting, seen)
@@ -260,6 +261,11 @@ class Audit:
             elif answer is not None and answer.is_unmarked:
                 lacks = "lacks what it took for its writer: it has lost data of the ledger"
                 yield member.bookie_id, f"bookie {member.bookie_id} {lacks}"
+
+    def _is_strange(self, ledger: LedgerMetadata, seen: _Seen) -> bool:
+        """Whether a bookie has something to tell: a journal may have gone since it was listed."""
+        holdings = (seen.holdings.get((member, ledger.ledger_id)) for member in seen.looked)
+        return any(holding is not None and holding.problem for holding in holdings)
 
     def _has_changed(self, ledger: LedgerMetadata) -> bool:
         now = self._cluster.ledgers.get(str(ledger.ledger_id))

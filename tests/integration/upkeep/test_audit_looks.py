@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bkspark.admin.auditing import audit as auditing
+from bkspark.admin.auditing import journals_shown
 from bkspark.admin.auditing.plan import Step
 from bkspark.admin.auditing.run import audit
 from bkspark.admin.maintenance import Report
@@ -20,6 +21,7 @@ from bkspark.ledger.journals.journal_reader import JournalReader
 from bkspark.ledger.recovery.running import Instruction, Runner, in_threads
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.dropped import DroppedLedgers
+from tests.integration import going_on
 from tests.integration.rig import Rig
 
 from .scenes import CHECKED, PARTITIONS, audited, copies, members, take, written
@@ -167,3 +169,24 @@ def test_a_journal_of_copies_is_read_record_by_record(
     with Cluster(rig.uri) as cluster:
         cluster.ledgers.update(str(ledger_id), lambda found: replace(found, term=2))
     assert copies(audited(rig)) == [(member.bookie_id, 1, 10, "below write quorum", False)]
+
+
+def test_a_journal_that_a_takeover_removes_meanwhile_is_no_damage(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was listed, nothing was in it that counts, and it is gone when it is looked into."""
+    with Cluster(rig.uri) as cluster:
+        handle = going_on.begun(cluster)
+        handle.append(b"0")
+        handle.release()
+        going_on.successor(cluster, handle.ledger_id).release()
+        real, rivals = journals_shown.show_one, list[str]()
+
+        def overtaken(*args: Any) -> journals_shown.JournalsShown:
+            if not rivals:
+                rivals.append("one")
+                going_on.successor(cluster, handle.ledger_id).release()
+            return real(*args)
+
+        monkeypatch.setattr(journals_shown, "show_one", overtaken)
+        assert (audited(rig).left, rivals) == ([], ["one"])
