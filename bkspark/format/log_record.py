@@ -4,6 +4,7 @@ A record with pages is version 2: who does not know them must not take it for a 
 One with places behind compactions is version 3: each stands for more than one version of the log.
 One of a log whose ledgers guarantee their write quorum is version 4.
 One of an unbounded log is version 5: who does not know that would put ledgers behind its one.
+One that begins inside of its tail is version 6: he would take its offsets for others.
 """
 
 from typing import Any
@@ -26,8 +27,8 @@ from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import Streams
 
 KIND = "log"
-VERSION = 5
-_WITH_PAGES, _MERGED, _GUARANTEED = 2, 3, 4
+VERSION = 6
+_WITH_PAGES, _MERGED, _GUARANTEED, _UNBOUNDED = 2, 3, 4, 5
 
 
 def encode(record: LogRecord, nonce: str) -> bytes:
@@ -53,8 +54,10 @@ def encode(record: LogRecord, nonce: str) -> bytes:
 
 def _version(record: LogRecord) -> int:
     """The first that knows all that is in the record."""
-    if record.is_unbounded:
+    if record.dropped.of_tail:
         return VERSION
+    if record.is_unbounded:
+        return _UNBOUNDED
     if record.settings.guarantees_write_quorum:
         return _GUARANTEED
     stretches = (*record.stretches, *record.dropped.all_pages)
@@ -117,6 +120,7 @@ def _decode_dropped(fields: Fields) -> DroppedLedgers:
         tuple(integers(fields.take_or_none("to_delete", list) or [])),
         _pages(fields, "dropped_pages"),
         _pages(fields, "pages_to_delete"),
+        fields.take_or_none("dropped_of_tail", int) or 0,
     )
 
 
@@ -131,6 +135,7 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "retention_bytes": record.retention_bytes,
         "retention_ms": record.retention_ms,
         "to_delete": list(dropped.to_delete) or None,
+        "dropped_of_tail": dropped.of_tail or None,
         "bereft": list(record.orphaned_queries) or None,
         "first_version": record.first_version or None,
         "truncated_ms": record.truncated_ms,

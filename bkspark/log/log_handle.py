@@ -224,7 +224,8 @@ class LogHandle(BoundToProcess):
         """Hide all entries below ``before_offset``, at once, and delete whole ledgers of them.
 
         Raises:
-            InvalidRequestError: past the log's closed ledgers (roll the writer first), or below 0.
+            InvalidRequestError: past the log's closed ledgers, or, of an unbounded log, the
+                fragment that is in use (roll the writer first); or below 0.
             MetadataVersionError: it was overwritten, or deleted and made anew, meanwhile.
         """
         offset = arguments.whole_number("before_offset", before_offset, least=0)

@@ -14,6 +14,7 @@ from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
 from bkspark.ledger.deleting import make_tombstone
+from bkspark.ledger.truncating import truncate_ledger
 from bkspark.log.cursors import positions_of
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import is_limited, retained_from
@@ -44,7 +45,8 @@ def truncate(cluster: Cluster, log_name: str, before_offset: int) -> Truncation:
 
     Raises:
         NoSuchLedgerError: there is no such log.
-        InvalidRequestError: past the log's closed ledgers.
+        InvalidRequestError: past the log's closed ledgers, or, of an unbounded log, past the
+            beginning of the fragment that is in use.
         MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
     """
     generation = cluster.log(log_name).value.generation
@@ -106,10 +108,13 @@ def _truncate(
     def truncated(record: LogRecord | None) -> LogRecord:
         if record is None or record.is_tombstone:
             raise NoSuchLedgerError(f"there is no log {log_name!r}")
-        after = record.truncated(offset_of(record))
+        before = offset_of(record)
+        confirmed = _confirmed(cluster, record) if before > record.end_offset else 0
+        after = record.truncated(before, confirmed)
         return record if after == record else after.stamped(environment.now_ms())
 
     log = cluster.logs.update(log_name, truncated, seen=cluster.log(log_name)).value
+    _truncate_tail(cluster, log)
     all_gone: tuple[int, ...] = ()
     while True:
         if log.dropped.pages_to_delete and len(log.dropped.to_delete) < LEDGERS_PER_ROLL_MAX:
@@ -120,6 +125,21 @@ def _truncate(
         all_gone += gone
         if not (gone and log.dropped.pages_to_delete) or delete_count_max is not None:
             return Truncation(log.first_offset, all_gone, log.dropped.to_delete)
+
+
+def _confirmed(cluster: Cluster, log: LogRecord) -> int:
+    """The offset up to which metadata alone say that the tail is confirmed, if it goes on."""
+    if not (log.is_unbounded and log.tail):
+        return 0
+    ledger = cluster.ledger(log.tail[0]).value
+    return log.end_offset + ledger.last_confirmed + 1 if ledger.goes_on else 0
+
+
+def _truncate_tail(cluster: Cluster, log: LogRecord) -> None:
+    """Let the tail go of fragments that are hidden as a whole; the next truncation does it else."""
+    if log.tail and log.dropped.of_tail:
+        with suppress(BookKeeperError):  # the log is truncated all the same
+            truncate_ledger(cluster, log.tail[0], log.dropped.of_tail)
 
 
 def _deleted(cluster: Cluster, ledger_ids: Iterable[int]) -> tuple[int, ...]:

@@ -6,6 +6,9 @@ UNIT = "tests/unit/protocol/test_truncating.py"
 RECORDS = "tests/unit/format/test_records_of_ledgers_that_go_on.py"
 LEDGERS = "tests/integration/ledger/test_truncated_ledgers.py"
 JOURNALS = "tests/integration/upkeep/test_collect_old_journals.py"
+TAIL = "tests/unit/protocol/test_log_tail.py"
+LOGS = "tests/integration/log/test_truncated_unbounded_logs.py"
+LOG_RECORDS = "tests/unit/format/test_unbounded_records.py"
 TRUNCATING = "protocol/ledger/truncating.py"
 
 MUTANTS = (
@@ -31,13 +34,6 @@ MUTANTS = (
         (f"{UNIT}::test_fragments_that_end_in_front_of_an_entry_go_but_for_the_last_two",),
     ),
     Mutant(
-        "what is gone comes back",
-        TRUNCATING,
-        "default=ledger.first_available)\n",
-        "default=0)\n",
-        (f"{UNIT}::test_nothing_comes_back_and_nothing_goes_of_one_that_is_deleted",),
-    ),
-    Mutant(
         "a ledger with one writer is truncated",
         TRUNCATING,
         "    if not ledger.goes_on:\n",
@@ -60,6 +56,44 @@ MUTANTS = (
         "    if metadata.first_available:\n        return LAST_VERSION\n",
         "",
         (f"{RECORDS}::test_who_does_not_know_that_the_beginning_is_gone_refuses_it",),
+    ),
+    Mutant(
+        "where the tail begins is forgotten when its beginning is hidden",
+        "protocol/log/record.py",
+        "dropped = self.dropped.with_tail(max(0, before_offset - self.end_offset))",
+        "dropped = self.dropped.with_tail(0)",
+        (f"{TAIL}::test_what_is_confirmed_of_a_tail_that_goes_on_can_be_hidden",),
+    ),
+    Mutant(
+        "a closed tail is hidden as an open one was",
+        "protocol/log/record.py",
+        "dropped=log.dropped.with_tail(0))",
+        "dropped=log.dropped)",
+        (f"{TAIL}::test_its_tail_is_closed_at_its_own_offsets",),
+    ),
+    Mutant(
+        "a log is truncated past what is confirmed by metadata",
+        "log/truncation.py",
+        "log.end_offset + ledger.last_confirmed + 1 if",
+        "log.end_offset + ledger.last_confirmed + 2 if",
+        (f"{LOGS}::test_what_is_written_to_stays",),
+    ),
+    Mutant(
+        "fragments that are hidden stay",
+        "log/truncation.py",
+        "    _truncate_tail(cluster, log)\n    all_gone",
+        "    all_gone",
+        (
+            f"{LOGS}::test_its_first_offset_may_lie_inside_and_whole_fragments_go",
+            f"{LOGS}::test_a_truncation_that_died_between_is_finished_by_the_next",
+        ),
+    ),
+    Mutant(
+        "older versions read a log that begins inside of its tail",
+        "format/log_record.py",
+        "    if record.dropped.of_tail:\n        return VERSION\n",
+        "",
+        (f"{LOG_RECORDS}::test_one_that_begins_inside_of_its_tail_comes_back_as_it_went",),
     ),
     Mutant(
         "journals go of the oldest term that owns entries still",

@@ -102,7 +102,7 @@ MUTANTS = (
     Mutant(
         "truncation goes past the closed ledgers",
         "protocol/log/record.py",
-        "if before_offset > self.end_offset:",
+        "if before_offset > end:",
         "if False:",
         (f"{TAIL}::test_truncation_never_goes_past_the_closed_ledgers",),
     ),

@@ -140,8 +140,8 @@ MUTANTS = (
     Mutant(
         "a truncation forgets the pages that it hides",
         "protocol/log/record.py",
-        "self.dropped.with_more_to_delete(ids, ledger_list.pages_of(gone))",
-        "self.dropped.with_more_to_delete(ids)",
+        "dropped=dropped.with_more_to_delete(ids, ledger_list.pages_of(gone))",
+        "dropped=dropped.with_more_to_delete(ids)",
         (f"{PAGES}::test_a_truncation_deletes_every_ledger_that_it_hides",),
     ),
     Mutant(

@@ -15,8 +15,8 @@ MUTANTS = (
     Mutant(
         "what truncation hides is not noted",
         "protocol/log/record.py",
-        "self.dropped.with_more_to_delete(ids, ledger_list",
-        "self.dropped.with_more(ids, ledger_list",
+        "dropped=dropped.with_more_to_delete(ids, ledger_list",
+        "dropped=dropped.with_more(ids, ledger_list",
         (f"{TAIL}::test_what_truncation_hides_is_to_be_deleted_until_it_is",),
     ),
     Mutant(

@@ -14,7 +14,7 @@ MUTANTS = (
     Mutant(
         "older versions may put ledgers behind the one of an unbounded log",
         "format/log_record.py",
-        "    if record.is_unbounded:\n        return VERSION\n",
+        "    if record.is_unbounded:\n        return _UNBOUNDED\n",
         "",
         (f"{RECORDS}::test_it_is_refused_by_who_does_not_know_it",),
     ),

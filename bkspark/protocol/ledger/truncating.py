@@ -32,7 +32,7 @@ def without_front(ledger: LedgerMetadata, entry_id: int) -> LedgerMetadata:
         return ledger
     stay = 1 if ledger.state is LedgerState.CLOSED else 2
     begins = (f.first_entry_id for f in ledger.fragments[: len(ledger.fragments) - stay + 1])
-    begin = max((first for first in begins if first <= entry_id), default=ledger.first_available)
+    begin = max((first for first in begins if first <= entry_id), default=0)
     kept = tuple(f for f in ledger.fragments if f.first_entry_id >= begin)
     return replace(ledger, fragments=kept)
 

@@ -19,6 +19,9 @@ Rule 4. Closed ledgers are numbered as they join, for as long as the log's name 
 Rule 5. What there may be many of is on pages ("ledger_list"), which ``paging`` makes: all but the
 newest ledgers, and most of the dropped ones. Behind a page there is always a ledger that is not on
 one.
+
+Rule 6. Where no closed ledgers are left, the log may begin inside of its tail: so many entries of
+that are hidden as ``dropped`` says, and the tail itself begins in front of the log.
 """
 
 from collections.abc import Iterator, Mapping
@@ -99,12 +102,15 @@ class LogContents:
             raise InvalidRequestError(f"log {self.name}: {error.args[0]}") from None
         if self.older and not (self.ledgers and ledger_list.pages_of(self.older)):
             raise InvalidRequestError(f"log {self.name}: older ledgers are not on pages")
-        begin = stretches[0].first_offset if stretches else self.first_offset
-        if not 0 <= begin <= self.first_offset <= self.end_offset:
+        begin = stretches[0].first_offset if stretches else self.end_offset
+        of_tail = self.dropped.of_tail
+        if not 0 <= begin <= self.first_offset <= self.end_offset + of_tail:
             raise InvalidRequestError(
                 f"log {self.name}: first offset {self.first_offset} is outside of its ledgers, "
                 f"{begin} to {self.end_offset}"
             )
+        if of_tail < 0 or (of_tail and (stretches or not self.is_unbounded)):
+            raise InvalidRequestError(f"log {self.name}: it cannot begin inside of its tail")
         known = [*self.ids_at_hand, *self.dropped.ids]
         if len(set(known)) != len(known):
             raise InvalidRequestError(f"log {self.name}: a ledger is listed or dropped twice")
@@ -139,7 +145,9 @@ class LogContents:
     @property
     def end_offset(self) -> int:
         """The offset behind the closed ledgers, where the tail begins."""
-        return self.ledgers[-1].end_offset if self.ledgers else self.first_offset
+        if self.ledgers:
+            return self.ledgers[-1].end_offset
+        return self.first_offset - self.dropped.of_tail
 
     @property
     def length_bytes(self) -> int:

@@ -16,12 +16,14 @@ class DroppedLedgers:
         to_delete: those of ``ids`` that are not needed and not deleted yet.
         pages: more of them, none to be deleted.
         pages_to_delete: more of them, all to be deleted.
+        of_tail: so many entries at the beginning of the first ledger of the tail, which stays.
     """
 
     ids: tuple[int, ...] = ()
     to_delete: tuple[int, ...] = ()
     pages: tuple[Page, ...] = ()
     pages_to_delete: tuple[Page, ...] = ()
+    of_tail: int = 0
 
     @property
     def all_pages(self) -> tuple[Page, ...]:
@@ -29,6 +31,10 @@ class DroppedLedgers:
 
     def has(self, ledger_id: int, source: PageSource) -> bool:
         return ledger_id in self.ids or ledger_list.have(self.all_pages, ledger_id, source)
+
+    def with_tail(self, of_tail: int) -> "DroppedLedgers":
+        """And so many entries of the tail, no more."""
+        return replace(self, of_tail=of_tail)
 
     def with_more(self, ids: Iterable[int], pages: Iterable[Page] = ()) -> "DroppedLedgers":
         """And these, which are not to be deleted, or not yet."""
@@ -52,11 +58,12 @@ class DroppedLedgers:
 
     def forgetting(self, gone: Collection[int], source: PageSource) -> "DroppedLedgers":
         """Without those that are ``gone``, and without pages that have no others."""
-        return DroppedLedgers(
-            tuple(x for x in self.ids if x not in gone),
-            tuple(x for x in self.to_delete if x not in gone),
-            ledger_list.not_all_in(self.pages, set(gone), source),
-            ledger_list.not_all_in(self.pages_to_delete, set(gone), source),
+        return replace(
+            self,
+            ids=tuple(x for x in self.ids if x not in gone),
+            to_delete=tuple(x for x in self.to_delete if x not in gone),
+            pages=ledger_list.not_all_in(self.pages, set(gone), source),
+            pages_to_delete=ledger_list.not_all_in(self.pages_to_delete, set(gone), source),
         )
 
     def with_page_opened(self, source: PageSource) -> "DroppedLedgers":

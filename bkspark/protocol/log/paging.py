@@ -14,7 +14,6 @@ again with other contents, under another name. What names a page is therefore ne
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import Page, PageContents, Stretch, pages_of
 from bkspark.protocol.log.record import LogRecord
 
@@ -105,11 +104,12 @@ def _page_dropped(result: Paged) -> None:
     kept = tuple(one for one in dropped.ids if one not in noted)
     kept, kept_pages = _with_pages_of_ids(result, kept)
     left, left_pages = _with_pages_of_ids(result, dropped.to_delete)
-    shortened = DroppedLedgers(
-        (*kept, *left) if kept_pages or left_pages else dropped.ids,
-        left,
-        _sorted(result, (*dropped.pages, *kept_pages)),
-        _sorted(result, (*dropped.pages_to_delete, *left_pages)),
+    shortened = replace(
+        dropped,
+        ids=(*kept, *left) if kept_pages or left_pages else dropped.ids,
+        to_delete=left,
+        pages=_sorted(result, (*dropped.pages, *kept_pages)),
+        pages_to_delete=_sorted(result, (*dropped.pages_to_delete, *left_pages)),
     )
     result.record = replace(result.record, dropped=shortened)
 

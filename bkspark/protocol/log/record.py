@@ -18,8 +18,9 @@ Rule 5. A name whose log was deleted, or whose first write was aborted, leaves a
 log for anybody who asks, but it remembers the generations, the dropped ledgers and the queries that
 wrote to it. The first ledger that joins creates the log (anew), or somebody who wants it empty.
 
-Rule 6. Truncation hides whole offsets at once, and never goes past a ledger that is not CLOSED. The
-last ledger stays. A sealed log takes nothing any more.
+Rule 6. Truncation hides whole offsets at once, and never goes past a ledger that is not CLOSED, but
+into one that goes on, as far as it is confirmed by its metadata alone. The last ledger stays. A
+sealed log takes nothing any more.
 """
 
 from collections.abc import Iterable, Mapping
@@ -176,19 +177,22 @@ class LogRecord(LogContents):
             )
         return self
 
-    def truncated(self, before_offset: int) -> "LogRecord":
+    def truncated(self, before_offset: int, confirmed: int = 0) -> "LogRecord":
         """Return the log without its entries below ``before_offset``; never gives any back.
 
         Ledgers that lie below as a whole are dropped and to be deleted, but not the last.
 
+        Args:
+            confirmed: the offset up to which the tail's first ledger may be hidden.
+
         Raises:
-            InvalidRequestError: past the end of the closed ledgers (rule 6).
+            InvalidRequestError: past the end of the closed ledgers, or past that (rule 6).
         """
-        if before_offset > self.end_offset:
+        end = max(self.end_offset, confirmed)
+        if before_offset > end:
             raise InvalidRequestError(
-                f"log {self.name} can be truncated up to offset {self.end_offset}, "
-                f"not {before_offset}",
-                hint=self._why_no_further,
+                f"log {self.name} can be truncated up to offset {end}, not {before_offset}",
+                hint="what is behind it is still written to: roll it first" if self.tail else "",
             )
         if before_offset <= self.first_offset:
             return self
@@ -199,6 +203,7 @@ class LogRecord(LogContents):
         gone = stretches[: len(stretches) - len(kept)]
         ids = ledger_list.ids_of(gone)
         older, ledgers = ledger_list.split(kept)
+        dropped = self.dropped.with_tail(max(0, before_offset - self.end_offset))
         return replace(
             self,
             older=older,
@@ -206,15 +211,8 @@ class LogRecord(LogContents):
             first_offset=before_offset,
             first_version=self.first_version + ledger_list.versions_of(gone),
             truncated_ms=UNSTAMPED,
-            dropped=self.dropped.with_more_to_delete(ids, ledger_list.pages_of(gone)),
+            dropped=dropped.with_more_to_delete(ids, ledger_list.pages_of(gone)),
         )
-
-    @property
-    def _why_no_further(self) -> str:
-        """Why no more can be truncated."""
-        if self.tail and self.is_unbounded:
-            return "the ledger behind it goes on: what lies in it stays until it is sealed"
-        return "the ledger behind it is still open: roll it first" if self.tail else ""
 
     def sealed(self) -> "LogRecord":
         """Return the log at its end for ever.
@@ -374,9 +372,10 @@ class LogRecord(LogContents):
         place = LoggedLedger(
             ledger.ledger_id, self.end_offset, ledger.last_entry_id + 1, ledger.length_bytes or 0
         )
-        return replace(log, ledgers=(*log.ledgers, place))
+        return replace(log, ledgers=(*log.ledgers, place), dropped=log.dropped.with_tail(0))
 
     def _emptied(self) -> "LogRecord":
+        dropped = self.dropped.with_more(self.ids_at_hand, ledger_list.pages_of(self.older))
         return replace(
             self,
             older=(),
@@ -384,7 +383,7 @@ class LogRecord(LogContents):
             tail=(),
             first_offset=0,
             first_version=self.first_version + ledger_list.versions_of(self.stretches),
-            dropped=self.dropped.with_more(self.ids_at_hand, ledger_list.pages_of(self.older)),
+            dropped=dropped.with_tail(0),
             truncated_ms=None,
         )
 

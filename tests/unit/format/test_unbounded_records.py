@@ -33,3 +33,14 @@ def test_it_is_refused_by_who_does_not_know_it(record) -> None:
 def test_another_log_stays_as_it_was() -> None:
     assert log_record.encode(log(), "n").startswith(b"bkspark log v1 ")
     assert b"unbounded" not in log_record.encode(log(), "n")
+
+
+STORED_INSIDE = STORED.parent / "truncated-v6"
+INSIDE = replace(LOG, dropped=replace(LOG.dropped, of_tail=5))
+
+
+def test_one_that_begins_inside_of_its_tail_comes_back_as_it_went() -> None:
+    assert STORED_INSIDE.read_bytes() == log_record.encode(INSIDE, "nonce")
+    assert log_record.decode("events", STORED_INSIDE.read_bytes()) == INSIDE
+    with pytest.raises(CorruptDataError, match="newer bkspark"):
+        envelope.decode("log", layout.log_key("events"), STORED_INSIDE.read_bytes(), newest=5)

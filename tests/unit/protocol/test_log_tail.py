@@ -314,3 +314,59 @@ def test_a_sealed_log_still_knows_what_was_committed_and_can_be_truncated() -> N
     assert splice(SEALED, ledger(4), 7) == replace(SEALED, dropped=DroppedLedgers((3, 4)))
     assert SEALED.truncated(10).is_sealed
     assert EMPTY.sealed().end_offset == 0
+
+
+# --- a log that begins inside of its tail ----------------------------------------------------
+
+UNBOUNDED = replace(OPENED, settings=replace(LOG.settings, is_unbounded=True))
+
+
+def test_what_is_confirmed_of_a_tail_that_goes_on_can_be_hidden() -> None:
+    end = UNBOUNDED.end_offset
+    after = UNBOUNDED.truncated(end + 3, end + 5)
+    assert (after.first_offset, after.end_offset, after.dropped.of_tail) == (end + 3, end, 3)
+    assert (after.ledgers, after.tail) == ((), UNBOUNDED.tail)
+    assert after.dropped.to_delete == (1, 2)
+    further = after.truncated(end + 5, end + 5)
+    assert (further.first_offset, further.end_offset, further.dropped.of_tail) == (end + 5, end, 5)
+    assert further.truncated(end + 1, end + 9) is further
+    with pytest.raises(InvalidRequestError, match=f"up to offset {end + 5}, not {end + 6}"):
+        further.truncated(end + 6, end + 5)
+    assert UNBOUNDED.truncated(end, end + 5).dropped.of_tail == 0
+    assert UNBOUNDED.truncated(end - 1, end + 5).dropped.of_tail == 0
+
+
+def test_its_tail_is_closed_at_its_own_offsets() -> None:
+    end = UNBOUNDED.end_offset
+    log = UNBOUNDED.truncated(end + 3, end + 5).forgetting([1])
+    assert log.dropped.of_tail == 3
+    closed = log.with_closed(ledger(4, 10))
+    [place] = closed.ledgers
+    assert (place.first_offset, closed.end_offset) == (end, end + 10)
+    assert (closed.first_offset, closed.dropped.of_tail) == (end + 3, 0)
+
+
+def test_an_overwrite_or_a_deletion_forgets_that_it_began_there() -> None:
+    end = UNBOUNDED.end_offset
+    log = UNBOUNDED.truncated(end + 3, end + 5)
+    assert log.vacated().dropped.of_tail == log._emptied().dropped.of_tail == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dropped": DroppedLedgers(of_tail=1)},
+        {"dropped": DroppedLedgers(of_tail=-1)},
+        {"ledgers": (), "first_offset": 9, "dropped": DroppedLedgers(of_tail=10)},
+        {"ledgers": (), "first_offset": 9, "dropped": DroppedLedgers(of_tail=-1)},
+        {
+            "ledgers": (),
+            "first_offset": 9,
+            "dropped": DroppedLedgers(of_tail=1),
+            "settings": LOG.settings,
+        },
+    ],
+)
+def test_a_beginning_that_cannot_be_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequestError):
+        replace(UNBOUNDED, **changes)
