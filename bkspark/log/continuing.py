@@ -13,6 +13,9 @@ then is written to: who had opened the log, rolled it, overwritten or deleted it
 fenced us, or will. So has a newer run of the query, unless it is us who have fenced it: who was
 registered and slept in front of the takeover ends here, and writes nothing (RB-45). What is left of
 the takeover then is an OPEN ledger without a writer, as one is whose writer died.
+
+Rule 3. Records stay short: a ledger of many fragments is not gone on with. Whoever opens the log
+closes it then, and puts another one behind it, which goes on in turn.
 """
 
 import pyarrow as pa
@@ -89,7 +92,10 @@ def takes(ledger: LedgerMetadata, schema: pa.Schema) -> bool:
 
 
 def going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
-    """The one ledger at the log's open end, if it is not closed and goes on in later terms."""
+    """The one ledger at the log's open end, if it is not closed and goes on in later terms.
+
+    Not one without room for another fragment (rule 3).
+    """
     if len(log.tail) != 1 or log.is_sealed:
         return None
     try:
@@ -97,7 +103,7 @@ def going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
     except NoSuchLedgerError:
         return None
     is_open = ledger.state is not LedgerState.CLOSED
-    return ledger if ledger.goes_on and is_open else None
+    return ledger if ledger.goes_on and ledger.has_room and is_open else None
 
 
 def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:

@@ -222,7 +222,8 @@ class LogWriter(ClosedAtEnd):
     def roll(self) -> None:
         """Go on in a new ledger; whatever is added meanwhile has its place.
 
-        An unbounded log stays in its ledger, and goes on in a new fragment, on bookies chosen anew.
+        An unbounded log stays in its ledger, while that has room for it, and goes on in a new
+        fragment, on bookies chosen anew.
 
         Raises:
             LedgerFencedError: another writer has opened the log.
@@ -235,7 +236,7 @@ class LogWriter(ClosedAtEnd):
         with self._rolling:
             with self._lock:
                 self._require_usable()
-            if self._is_unbounded:
+            if self._is_unbounded and self._segment.handle.metadata.has_room:
                 self._begin_fragment(reason)
                 return
             old = self._segment

@@ -259,7 +259,7 @@ def next_ledger(
         if is_as_made and not log.has_dropped(ledger_id):
             return left
         left.begun.close()
-    return create_log_ledger(cluster, log, password)
+    return create_log_ledger(cluster, log, password, goes_on=log.is_unbounded)
 
 
 def drop_unlisted(cluster: Cluster, log_name: str, created: CreatedLedger) -> None:

@@ -4,6 +4,7 @@ from .mutant import Mutant
 
 LOGS = "tests/integration/log/test_unbounded_logs.py"
 CONTINUING = "tests/integration/log/test_continuing.py"
+CONTINUED = "tests/integration/log/test_continuing.py"
 CONVERTED = "tests/integration/log/test_converted_logs.py"
 UPKEEP = "tests/integration/log/test_unbounded_upkeep.py"
 OUTCOMES = "tests/integration/log/test_unbounded_outcomes.py"
@@ -126,8 +127,8 @@ MUTANTS = (
     Mutant(
         "an unbounded log goes on in another ledger when it is rolled",
         "log/log_writer.py",
-        "            if self._is_unbounded:\n                self._begin_fragment(reason)\n",
-        "            if False:\n                self._begin_fragment(reason)\n",
+        "metadata.has_room:\n                self._begin_fragment(reason)\n",
+        "metadata.has_room and False:\n                self._begin_fragment(reason)\n",
         (f"{LOGS}::test_limits_are_those_of_a_fragment_and_the_log_stays_one_ledger",),
     ),
     # --- what is undecided -----------------------------------------------------------------------
@@ -227,5 +228,27 @@ MUTANTS = (
         "                fragment.owner or fragment.term,\n",
         "                fragment.term,\n",
         (f"{LOGS}::test_a_fragment_that_a_recovery_moved_keeps_its_term",),
+    ),
+    # --- records stay short ----------------------------------------------------------------------
+    Mutant(
+        "a ledger is gone on with for ever",
+        "log/continuing.py",
+        "ledger.goes_on and ledger.has_room and is_open",
+        "ledger.goes_on and is_open",
+        (f"{CONTINUED}::test_a_ledger_of_many_fragments_has_another_one_behind_it",),
+    ),
+    Mutant(
+        "a writer begins fragments for ever",
+        "log/log_writer.py",
+        "            if self._is_unbounded and self._segment.handle.metadata.has_room:\n",
+        "            if self._is_unbounded:\n",
+        (f"{CONTINUED}::test_a_writer_who_rolls_goes_on_in_another_ledger_then",),
+    ),
+    Mutant(
+        "nobody goes on in a ledger that was rolled into",
+        "log/opening.py",
+        "password, goes_on=log.is_unbounded)",
+        "password)",
+        (f"{CONTINUED}::test_a_writer_who_rolls_goes_on_in_another_ledger_then",),
     ),
 )

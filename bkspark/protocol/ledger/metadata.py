@@ -53,6 +53,10 @@ FIRST_TERM = 1
 _FIRST = attrgetter("first_entry_id")
 
 
+FRAGMENTS_MAX = 256
+"""Behind so many a ledger's record, which each takeover writes anew, is long: nobody goes on."""
+
+
 class LedgerState(Enum):
     OPEN = "OPEN"
     IN_RECOVERY = "IN_RECOVERY"
@@ -214,6 +218,11 @@ class LedgerMetadata:
     def goes_on(self) -> bool:
         """Whether whoever takes it over may go on in it (rule 7)."""
         return self.last_fragment.owner > 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more fragment leaves its record short."""
+        return len(self.fragments) < FRAGMENTS_MAX
 
     # --- changing --------------------------------------------------------------------------
 

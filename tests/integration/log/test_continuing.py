@@ -11,9 +11,11 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import continuing
 from bkspark.log.continuing import continue_tail
+from bkspark.log.log_handle import LogHandle
 from bkspark.log.opening import create_log_ledger, open_tail
 from bkspark.log.tail_closing import close_tail
 from bkspark.log.writable_tail import OpenTail
+from bkspark.protocol.ledger import metadata
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.stream_run import StreamRun
 from tests.integration.log_scenes import NAME
@@ -130,3 +132,42 @@ def test_a_run_that_was_overtaken_before_it_fenced_does_not_write(
     with writing(cluster, continued(cluster, new)) as writer:
         assert writer.append(b"a") == 0
     newer[0].begun.close()
+
+
+# --- records stay short --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A ledger has room for so few fragments."""
+    monkeypatch.setattr(metadata, "FRAGMENTS_MAX", 4)
+    return 4
+
+
+def numbered(log: LogHandle) -> list[int]:
+    return [int(entry.value) for entry in log.read()]
+
+
+def test_a_ledger_of_many_fragments_has_another_one_behind_it(keeper: BookKeeper, few: int) -> None:
+    log = keeper.create_log(NAME, unbounded=True)
+    for number in range(3 * few):
+        with log.writer() as writer:
+            assert writer.append(b"%d" % number) == number
+    records = [keeper._cluster.ledger(one).value for one in log.record.listed_ids]
+    assert [len(one.fragments) for one in records] == [few] * 3
+    assert [one.goes_on for one in records] == [True] * 3
+    assert [one.state for one in records[:-1]] == [LedgerState.CLOSED] * 2
+    assert numbered(log) == list(range(3 * few))
+
+
+def test_a_writer_who_rolls_goes_on_in_another_ledger_then(keeper: BookKeeper, few: int) -> None:
+    log = keeper.create_log(NAME, unbounded=True)
+    with log.writer() as writer:
+        for number in range(3 * few):
+            writer.append(b"%d" % number)
+            writer.roll()
+    records = [keeper._cluster.ledger(one).value for one in log.record.listed_ids]
+    assert max(len(one.fragments) for one in records) == few
+    assert all(one.goes_on for one in records)
+    assert len(log.record.tail) == 1
+    assert numbered(log) == list(range(3 * few))
