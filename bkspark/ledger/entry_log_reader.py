@@ -99,6 +99,7 @@ class NoGoodSourceError(NotEnoughBookiesError):
     """
 
     def __init__(self, name: str, problems: Mapping[str, str]) -> None:
+        self.problems = dict(problems)
         reasons = "; ".join(f"{bookie_id}: {reason}" for bookie_id, reason in problems.items())
         super().__init__(
             f"no bookie gives a good copy of {name} ({reasons})",

@@ -5,6 +5,7 @@ from .mutant import Mutant
 FOLDER = "admin/repairing"
 PURE = "protocol/upkeep/repairing.py"
 REPAIR = "tests/integration/upkeep/test_repair.py"
+BUGS = "tests/integration/upkeep/test_bugs_of_repairs.py"
 RATES = (
     "tests/integration/upkeep/test_rates.py"
     "::test_a_repair_asks_no_bookie_for_more_and_others_do_not_wait_for_it"
@@ -16,6 +17,20 @@ STRIPED = f"{REPAIR}::test_what_was_stored_for_another_place_is_not_what_is_miss
 AWAY = f"{REPAIR}::test_a_silent_bookie_is_replaced_when_it_was_so_for_as_long_as_was_said"
 
 MUTANTS = (
+    Mutant(
+        "nobody hears why sources gave no records",
+        f"{FOLDER}/fill.py",
+        "            self.faults |= reader.faults\n",
+        "",
+        (f"{BUGS}::test_where_nobody_gives_a_copy_it_says_who_was_silent",),
+    ),
+    Mutant(
+        "nobody hears why sources gave no entry log",
+        f"{FOLDER}/fill.py",
+        "            self.faults |= error.problems\n",
+        "",
+        (f"{BUGS}::test_where_nobody_gives_a_copy_it_says_who_was_silent",),
+    ),
     Mutant(
         "a bookie that does not answer is replaced",
         PURE,

@@ -53,12 +53,14 @@ class Filled:
     Attributes:
         holes: entries and files of which no bookie gives a good copy.
         others: entries whose records belong on other places only.
+        faults: by bookie id, why sources were stepped over.
     """
 
     records: int
     byte_count: int
     holes: tuple[str, ...] = ()
     others: tuple[Range, ...] = ()
+    faults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ class _Work:
         holes: entries whose records nobody gives.
         others: entries whose records belong on other places only.
         lost: names of entry logs that nobody gives.
+        faults: by bookie id, why sources were stepped over.
     """
 
     to: Fill
@@ -158,6 +161,7 @@ class _Work:
     holes: list[Range] = field(default_factory=list)
     others: list[Range] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    faults: dict[str, str] = field(default_factory=dict)
 
     def carry_out(self) -> Filled | Unfit | NotFilled:
         role = self.role
@@ -203,7 +207,8 @@ class _Work:
             return NotFilled(problem)
         entries = [f"entries {first} to {last}" for first, last in self.holes]
         holes = (*entries, *self.lost)
-        return Filled(self.records, self.pace.byte_count, holes, tuple(self.others))
+        done = self.records, self.pace.byte_count
+        return Filled(*done, holes, tuple(self.others), dict(self.faults))
 
     # --- copying --------------------------------------------------------------------------------
 
@@ -245,6 +250,7 @@ class _Work:
         entry_id, last = wanted
         while entry_id <= last:
             replies = reader.find(ledger, entry_id)
+            self.faults |= reader.faults
             self.beat()
             record = replies.record
             if record is not None and not _is_on(record, role.index):
@@ -287,8 +293,9 @@ class _Work:
             have_entry_log(
                 log, sources, target, self.digester, ledger_id=ledger.ledger_id, beat=self.beat
             )
-        except NoGoodSourceError:
+        except NoGoodSourceError as error:
             self.lost.append(name)
+            self.faults |= error.problems
             return
         self.pace.passed(0 if is_there else log.length_bytes)
 

@@ -12,7 +12,7 @@ not as it should be, the member from before gets its place back, and it is begun
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bkspark.admin.auditing.look import Look, Looked, slim
@@ -235,14 +235,14 @@ class Repair:
         need = one.task.step.need
         is_here = one.fill.address.member == need.place.member
         if result.holes and not is_here and need.standing is not Standing.GONE:
-            self._leave(one.task, _in_vain(result.holes))
+            self._leave(one.task, _in_vain(result))
             return None
         if not is_here:
             again = self._swap(one, result)
             if again is not None:
                 return again
         if result.holes:
-            self._leave(one.task, _in_vain(result.holes))
+            self._leave(one.task, _in_vain(result))
         if result.records or result.byte_count or not is_here:
             self.repaired.add(need.place.ledger_id)
         if not result.holes:
@@ -312,7 +312,9 @@ class Repair:
         )
 
 
-def _in_vain(holes: Iterable[str]) -> str:
-    shown = list(holes)
-    more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
-    return f"no bookie gives a good copy of {', '.join(shown[:3])}{more}"
+def _in_vain(filled: Filled) -> str:
+    """What nobody gave, and why: who is silent may give it another time."""
+    holes, reasons = filled.holes, [f"{who}: {why}" for who, why in sorted(filled.faults.items())]
+    more = f" and {len(holes) - 3} more" if len(holes) > 3 else ""
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    return f"no bookie gives a good copy of {', '.join(holes[:3])}{more}{why}"

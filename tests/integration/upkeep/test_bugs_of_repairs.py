@@ -21,8 +21,8 @@ from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.rig import Rig
 from tests.integration.waiting import wait_for_all_copies
 
-from .scenes import audited, copies, members, take, written
-from .test_repair import VALUES, values
+from .scenes import PARTITIONS, audited, copies, members, take, written
+from .test_repair import VALUES, assert_whole, repaired, values
 from .test_repairs_between import naming
 
 
@@ -116,3 +116,19 @@ def test_a_removal_on_either_side_of_a_move_does_not_take_both_copies(
     assert values(rig, ledger_id) == VALUES
     [report] = went
     assert "or going" in report.left[0].reason
+
+
+def test_where_nobody_gives_a_copy_it_says_who_was_silent(memory_rig: Rig) -> None:
+    """Nothing is lost then: it is there once they are back."""
+    ledger_id, rows = written(memory_rig), memory_rig.write(PARTITIONS, (3, 3, 2)).ledger_id
+    for number, word in ((ledger_id, "/journal/"), (rows, "/entries/")):
+        one, *silent = members(memory_rig, number)
+        take(memory_rig, one, word, number)
+        disks = {who: memory_rig.lose(who) for who in silent}
+        [left] = [x for x in repaired(memory_rig, ledgers=[number]).left if one in x.reason]
+        assert "no bookie gives a good copy" in left.reason
+        assert all(f"{who}: " in left.reason.partition("(")[2] for who in silent)
+        for who, disk in disks.items():
+            memory_rig.bring_back(who, disk)
+    assert repaired(memory_rig).exit_status == 0
+    assert_whole(memory_rig)
