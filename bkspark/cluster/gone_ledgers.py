@@ -12,10 +12,13 @@ no record goes that needs it. It stops nothing else.
 from collections.abc import Collection, Iterable
 
 from bkspark.cluster.records import Records
-from bkspark.errors import CorruptDataError
+from bkspark.errors import BookKeeperError, CorruptDataError, OutcomeUnknownError
 from bkspark.format import gone_record, layout
 from bkspark.format.gone_record import GoneIds
 from bkspark.metadata.contract import MetadataStore
+
+_UNREADABLE = (CorruptDataError, OutcomeUnknownError)
+"""Of one note, say a pipe in its place. Where the whole store is away, others raise it, too."""
 
 
 class GoneLedgers:
@@ -63,7 +66,7 @@ class GoneLedgers:
 
             try:
                 self._pages.update(str(page), with_own)
-            except CorruptDataError as error:
+            except _UNREADABLE as error:
                 self._step_over(page, error)
             else:
                 noted |= own
@@ -72,10 +75,10 @@ class GoneLedgers:
     def _page(self, page: int) -> GoneIds:
         try:
             seen = self._pages.get(str(page))
-        except CorruptDataError as error:
+        except _UNREADABLE as error:
             self._step_over(page, error)
             return frozenset()
         return frozenset() if seen is None else seen.value[1]
 
-    def _step_over(self, page: int, error: CorruptDataError) -> None:
+    def _step_over(self, page: int, error: BookKeeperError) -> None:
         self.unreadable[layout.gone_key(page)] = str(error.args[0])

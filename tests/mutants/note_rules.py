@@ -9,6 +9,27 @@ DONE = f"{TESTS}::test_what_was_done_is_done_though_it_cannot_be_noted"
 
 MUTANTS = (
     Mutant(
+        "a pipe in the place of a note of gone ledgers ends a collection",
+        "cluster/gone_ledgers.py",
+        "_UNREADABLE = (CorruptDataError, OutcomeUnknownError)\n",
+        "_UNREADABLE = (CorruptDataError,)\n",
+        (f"{TESTS}::test_what_is_no_note_of_gone_ledgers_stops_only_what_needs_it",),
+    ),
+    Mutant(
+        "a pipe in the place of a note of open ledgers ends a recovery",
+        "admin/recovering/sighting.py",
+        "        return self._notes.try_to_note(layout.OPEN_LEDGERS_KEY, after)\n",
+        '        self._notes.note(layout.OPEN_LEDGERS_KEY, after)\n        return ""\n',
+        (f"{TESTS}::test_what_is_no_note_of_open_ledgers_is_told_and_closed_ones_are_repaired",),
+    ),
+    Mutant(
+        "open ledgers that cannot be noted wait unsaid",
+        "admin/recovering/run.py",
+        '        left.append(Left(f"metadata record {layout.OPEN_LEDGERS_KEY}", reason))\n',
+        "        pass\n",
+        (f"{TESTS}::test_what_is_no_note_of_open_ledgers_is_told_and_closed_ones_are_repaired",),
+    ),
+    Mutant(
         "a damaged note holds up who would read it",
         "cluster/notes.py",
         "        except (CorruptDataError, OutcomeUnknownError) as error:\n",

@@ -47,8 +47,8 @@ MUTANTS = (
     Mutant(
         "what was seen is not remembered",
         "admin/recovering/run.py",
-        "        known.note(seen)\n",
-        "        pass\n",
+        '    problem = known.note(seen) if is_noted else ""\n',
+        '    problem = ""\n',
         (LATER,),
     ),
     Mutant(
@@ -69,9 +69,9 @@ MUTANTS = (
     Mutant(
         "a ledger that was named waits for its writer",
         "admin/recovering/run.py",
-        "        return plan_of(unclosed, {}, now_ms, wanted.open_grace)\n",
+        '        return plan_of(unclosed, {}, now_ms, wanted.open_grace), ""\n',
         "        return plan_of(unclosed, OpenLedgers(cluster).look(unclosed, run, now_ms), now_ms,"
-        " wanted.open_grace)\n",
+        ' wanted.open_grace), ""\n',
         (NAMED,),
     ),
 )

@@ -18,6 +18,7 @@ from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.password import Password
+from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
@@ -70,14 +71,14 @@ def recover_many(
         NoSuchLedgerError: a ledger that was named is not there.
         OutcomeUnknownError: the metadata store gave no sure answer.
     """
-    plan = _planned(cluster, wanted, telling(run, tell), is_noted=not dry_run)
+    plan, problem = _planned(cluster, wanted, telling(run, tell), is_noted=not dry_run)
     if dry_run:
         return planned(VERB, plan)
     tasks = [RecoverLedger(cluster.uri, x.ledger_id, wanted.password) for x in plan.ledgers]
     found = (recover or _in_threads(progress))(tasks)
     for one in found:
         _tell(one)
-    return _report(plan, found, cluster)
+    return _report(plan, found, cluster, problem)
 
 
 def _tell(one: Recovered) -> None:
@@ -92,19 +93,21 @@ def _tell(one: Recovered) -> None:
         tell(logger, "ledger %d: not closed yet: %s", number, one.problem, ledger_id=number)
 
 
-def _planned(cluster: Survey, wanted: Wanted, run: Runner, *, is_noted: bool) -> RecoverPlan:
+def _planned(
+    cluster: Survey, wanted: Wanted, run: Runner, *, is_noted: bool
+) -> tuple[RecoverPlan, str]:
+    """The plan; and why what was seen of open ledgers may not be remembered, or nothing."""
     now_ms = environment.now_ms()
     if wanted.ledgers:
         ids = sorted(set(wanted.ledgers))
         named = [cluster.ledger(ledger_id).value for ledger_id in ids]
         unclosed = [ledger for ledger in named if ledger.state is not LedgerState.CLOSED]
-        return plan_of(unclosed, {}, now_ms, wanted.open_grace)
+        return plan_of(unclosed, {}, now_ms, wanted.open_grace), ""
     unclosed = _unclosed(cluster)
     known = OpenLedgers(cluster)
     seen = known.look([x for x in unclosed if x.state is LedgerState.OPEN], run, now_ms)
-    if is_noted:
-        known.note(seen)
-    return plan_of(unclosed, seen, now_ms, wanted.open_grace)
+    problem = known.note(seen) if is_noted else ""
+    return plan_of(unclosed, seen, now_ms, wanted.open_grace), problem
 
 
 def _unclosed(cluster: Cluster) -> list[LedgerMetadata]:
@@ -135,11 +138,14 @@ def _in_threads(progress: Progress) -> SideBySide:
     return recover
 
 
-def _report(plan: RecoverPlan, found: Sequence[Recovered], cluster: Survey) -> Report:
+def _report(plan: RecoverPlan, found: Sequence[Recovered], cluster: Survey, problem: str) -> Report:
     closed = [one for one in found if one.last_entry_id is not None]
     lossy = [one for one in closed if one.losses]
     left = [Left(f"ledger {one.ledger_id}", one.problem) for one in found if one.problem]
     left += [Left(f"metadata record {key}", why) for key, why in sorted(cluster.unreadable.items())]
+    if problem:
+        reason = f"since when open ledgers are unchanged could not be noted: {problem}"
+        left.append(Left(f"metadata record {layout.OPEN_LEDGERS_KEY}", reason))
     words = []
     if reopened := [one for one in closed if one.is_open]:
         words.append(f"{len(reopened):,} of them OPEN again")

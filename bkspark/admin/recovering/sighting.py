@@ -70,17 +70,18 @@ class OpenLedgers:
             for ledger in ledgers
         }
 
-    def note(self, seen: Sightings) -> None:
+    def note(self, seen: Sightings) -> str:
         """Remember ``seen``, those that are unchanged for longest first if there is no room.
 
-        Raises:
-            OutcomeUnknownError: it may not be remembered.
+        Returns:
+            Why it may not be remembered, in one line; or nothing.
         """
         kept = sorted(seen.values(), key=lambda one: (one.since_ms, one.ledger_id))[:LEDGERS_MAX]
         after = {one.ledger_id: one for one in sorted(kept, key=lambda one: one.ledger_id)}
         known = self._notes.get(layout.OPEN_LEDGERS_KEY)
-        if after != ({} if known is None else known.value):
-            self._notes.note(layout.OPEN_LEDGERS_KEY, after)
+        if after == ({} if known is None else known.value):
+            return ""
+        return self._notes.try_to_note(layout.OPEN_LEDGERS_KEY, after)
 
     def _weighed(self, ledgers: Iterable[LedgerMetadata], run: Runner) -> dict[int, dict[str, int]]:
         addresses = self._cluster.addresses()

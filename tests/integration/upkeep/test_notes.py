@@ -194,3 +194,49 @@ def test_what_is_no_file_in_place_of_a_note_stops_nobody(
     report = verbs.collect(rig.uri)
     assert [left.subject for left in report.left] == ["metadata record reports/collect"]
     assert (report.done["ledgers"], files_of(rig, garbage)) == (1, [])
+
+
+@pytest.fixture(params=[os.mkfifo, os.mkdir])
+def put_in_place(request: pytest.FixtureRequest) -> Callable[[Path], None]:
+    """Puts a pipe, or a folder, in the place of the newest version of a record."""
+
+    def put(folder: Path) -> None:
+        newest = max(folder.iterdir())
+        newest.unlink()
+        request.param(newest)
+
+    return put
+
+
+def test_what_is_no_note_of_gone_ledgers_stops_only_what_needs_it(
+    make_rig: Callable[..., Rig], put_in_place: Callable[[Path], None]
+) -> None:
+    rig = make_rig(kind="memory", metadata="file", bookie_count=4)
+    deleted_ledger(rig)
+    assert verbs.collect(rig.uri).done["ledgers"] == 1
+    garbage, key = deleted_ledger(rig), layout.gone_key(0)
+    put_in_place(rig.folder / "metadata" / key)
+    report = verbs.collect(rig.uri)
+    assert [left.subject for left in report.left] == [f"metadata record {key}"]
+    assert files_of(rig, garbage) == []
+    with Cluster(rig.uri) as cluster:
+        assert cluster.ledger_ids() == [garbage]
+
+
+def test_what_is_no_note_of_open_ledgers_is_told_and_closed_ones_are_repaired(
+    make_rig: Callable[..., Rig], put_in_place: Callable[[Path], None]
+) -> None:
+    rig = make_rig(kind="memory", metadata="file", bookie_count=4)
+    ledger_id = written(rig)
+    with BookKeeper(rig.uri) as keeper:
+        handle = keeper.create_ledger(settings=SILENT)
+        handle.append(b"0")
+        handle.release()
+    assert verbs.recover(rig.uri).exit_status == 0
+    put_in_place(rig.folder / "metadata" / layout.OPEN_LEDGERS_KEY)
+    take(rig, members(rig, ledger_id)[0], "/journal/", ledger_id)
+    report = verbs.repair(rig.uri)
+    assert report.done["places"] == 1
+    told = {left.subject: left.reason for left in report.left}
+    assert "could not be noted" in told[f"metadata record {layout.OPEN_LEDGERS_KEY}"]
+    assert verbs.recover(rig.uri, open_grace=0).done["ledgers"] == 1
