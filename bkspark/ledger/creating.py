@@ -25,7 +25,7 @@ LOG_KEY = "log"
 """Custom metadata in which a ledger notes the log it is meant for."""
 
 OPERATION_KEY = "operation"
-"""Custom metadata in which it notes what it was made for, which nothing but people look at."""
+"""Custom metadata in which it notes what it was made for, which tells how its rows are stored."""
 
 APPEND, OVERWRITE, WRITER, STREAM = "append", "overwrite", "writer", "stream"
 COMPACT = "compact"
@@ -38,6 +38,12 @@ REPLACES_KEY = "replaces"
 def of_log(log_name: str, operation: str) -> dict[str, str]:
     """The custom metadata of a ledger that is made for a log."""
     return {LOG_KEY: log_name, OPERATION_KEY: operation}
+
+
+def stores_inline(ledger: LedgerMetadata) -> bool:
+    """Whether the records of a log's ledger hold its rows; else they name entry logs. No ledger has
+    both: readers, audits and scrubs take all of it as one."""
+    return ledger.settings.custom_metadata.get(OPERATION_KEY) == WRITER
 
 
 def log_of(ledger: LedgerMetadata) -> str | None:

@@ -6,7 +6,8 @@ one (``ledger.recovery.taking_over``). So a log whose writers take turns does no
 each of them.
 
 Rule 1. Everything that can be refused is refused before anybody is fenced, and a query's run is
-registered before: an older run fences nobody. A ledger that does not take the rows is left alone.
+registered before: an older run fences nobody. A ledger that does not take the rows is left alone:
+it has other columns, or rows inline where the new ones are in entry logs, or the other way round.
 
 Rule 2. The list is read again behind the takeover. Only a ledger that is alone at the log's end by
 then is written to: who had opened the log, rolled it, overwritten or deleted it in between has
@@ -31,6 +32,7 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import arrow_schema
+from bkspark.ledger.creating import stores_inline
 from bkspark.ledger.recovery.taking_over import take_over
 from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
@@ -52,7 +54,7 @@ def continue_tail(
 
     Args:
         run: of the streaming query that will write.
-        schema: of the rows to come, None for any that the ledger takes.
+        schema: of the rows to come in entry logs, None for inline ones.
 
     Raises:
         LedgerFencedError: a newer run of the query has taken over; nobody was fenced, unless that
@@ -64,7 +66,7 @@ def continue_tail(
     """
     seen = cluster.log(log_name)
     ledger = going_on(cluster, seen.value)
-    if ledger is None or not (schema is None or takes(ledger, schema)):
+    if ledger is None or not takes(ledger, schema):
         return None
     ledger_id = ledger.ledger_id
     make_digester(seen.value.digest, password)
@@ -86,9 +88,12 @@ def continue_tail(
     return OpenTail(taken.seen, newest, taken.begun, taken.standing, taken.unjoined)
 
 
-def takes(ledger: LedgerMetadata, schema: pa.Schema) -> bool:
-    """Whether rows of ``schema`` can be stored in ``ledger`` as they are."""
-    return arrow_schema.are_alike(arrow_schema.decode(ledger.settings.schema), schema)
+def takes(ledger: LedgerMetadata, schema: pa.Schema | None) -> bool:
+    """Whether rows of ``schema`` in entry logs, or inline ones, can be stored in ``ledger``."""
+    if schema is None:
+        return stores_inline(ledger)
+    stored = arrow_schema.decode(ledger.settings.schema)
+    return not stores_inline(ledger) and arrow_schema.are_alike(stored, schema)
 
 
 def going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:

@@ -31,9 +31,9 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.format import arrow_schema
-from bkspark.ledger.creating import STREAM, WRITER, CreatedLedger, create_ledger, of_log
+from bkspark.ledger.creating import APPEND, STREAM, WRITER, CreatedLedger, create_ledger, of_log
 from bkspark.ledger.deleting import make_tombstone
-from bkspark.log.continuing import continue_tail, going_on
+from bkspark.log.continuing import continue_tail, going_on, takes
 from bkspark.log.schema import schema_after
 from bkspark.log.tail_closing import TRIES_MAX, duel, with_closed_tail
 from bkspark.log.writable_tail import OpenTail
@@ -61,7 +61,7 @@ def open_tail(
             a new one.
         run: the run of a streaming query that will write, registered in the same step; an older
             one is refused before it fences anybody.
-        schema: of the rows to come, None for the log's own.
+        schema: of the rows to come in entry logs, None for the log's own, inline.
         merges_schema: whether the log takes the new columns of ``schema``.
 
     Raises:
@@ -143,8 +143,12 @@ class _Opening:
 
     def _continues(self, log: LogRecord) -> bool:
         """Whether the tail is somebody's whom the caller comes behind in the same ledger."""
-        is_alone = self._run is None and self._adopted is None and self._mine not in log.tail
-        return log.is_unbounded and is_alone and going_on(self._cluster, log) is not None
+        is_any = self._run is None and self._adopted is None and self._schema is None
+        is_alone = is_any and self._mine not in log.tail
+        if not (log.is_unbounded and is_alone):
+            return False
+        ledger = going_on(self._cluster, log)
+        return ledger is not None and takes(ledger, None)
 
     def _continued(self) -> OpenTail | None:
         self.give_up()
@@ -208,7 +212,7 @@ class _Opening:
                 log,
                 self._password,
                 self._schema,
-                STREAM if is_stream else WRITER,
+                STREAM if is_stream else WRITER if self._schema is None else APPEND,
                 goes_on=is_stream or log.is_unbounded,
             )
             self._made_for = log.generation

@@ -33,8 +33,8 @@ MUTANTS = (
     Mutant(
         "what a log's writer wrote is told as a stream",
         "log/opening.py",
-        "STREAM if is_stream else WRITER",
-        "STREAM",
+        "STREAM if is_stream else WRITER if",
+        "STREAM if",
         (f"{HISTORY}::test_history_says_what_wrote",),
     ),
     Mutant(

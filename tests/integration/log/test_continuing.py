@@ -7,6 +7,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import InvalidTermError, LedgerFencedError, NoSuchLedgerError
+from bkspark.ledger.creating import STREAM, WRITER
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.log import continuing
@@ -23,11 +24,11 @@ from tests.integration.log_scenes import NAME
 NOBODY = Password()
 
 
-def begun(keeper: BookKeeper, *, goes_on: bool = True) -> OpenTail:
+def begun(keeper: BookKeeper, *, goes_on: bool = True, operation: str = WRITER) -> OpenTail:
     """A log whose tail has its first writer."""
     cluster = keeper._cluster
     log = keeper.create_log(NAME).record
-    made = create_log_ledger(cluster, log, NOBODY, goes_on=goes_on)
+    made = create_log_ledger(cluster, log, NOBODY, operation=operation, goes_on=goes_on)
     listed = cluster.logs.update(NAME, lambda record: (record or log).with_tail(made.seen.value))
     return OpenTail(made.seen, listed, made.begun)
 
@@ -70,11 +71,16 @@ def test_a_tail_with_one_writer_is_not_gone_on_with(keeper: BookKeeper) -> None:
 
 
 def test_a_tail_with_other_columns_is_left_alone(keeper: BookKeeper) -> None:
-    cluster, tail = keeper._cluster, begun(keeper)
-    other = pa.schema([("another", pa.int64())])
-    assert continue_tail(cluster, NAME, NOBODY, schema=other) is None
-    assert cluster.ledger(tail.ledger.value.ledger_id).value == tail.ledger.value
-    assert continue_tail(cluster, NAME, NOBODY, schema=VALUE_SCHEMA) is not None
+    """And one whose rows are inline, where they are to be in entry logs."""
+    cluster, other = keeper._cluster, pa.schema([("another", pa.int64())])
+    for operation, taken in ((STREAM, VALUE_SCHEMA), (WRITER, None)):
+        tail = begun(keeper, operation=operation)
+        for schema in {other, VALUE_SCHEMA, None} - {taken}:
+            assert continue_tail(cluster, NAME, NOBODY, schema=schema) is None
+        assert cluster.ledger(tail.ledger.value.ledger_id).value == tail.ledger.value
+        assert continue_tail(cluster, NAME, NOBODY, schema=taken) is not None
+        close_tail(cluster, NAME, NOBODY)
+        keeper.delete_log(NAME)
 
 
 def test_neither_is_one_that_somebody_has_closed(keeper: BookKeeper) -> None:

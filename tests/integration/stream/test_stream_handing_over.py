@@ -27,7 +27,7 @@ from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.standing import Standing
 from bkspark.protocol.log.stream_run import StreamRun
 from bkspark.testing.faulty_cluster import Operation, no_fault
-from tests.integration.rig import Rig
+from tests.integration.rig import SCHEMA, Rig
 from tests.integration.stream_driver import (
     QUERY,
     Driver,
@@ -307,7 +307,7 @@ def test_a_ledger_without_an_entry_of_its_last_writer_is_closed_where_it_stood(r
     batch = driver.planned(1)
     with Cluster(rig.uri) as cluster:
         name, password, home = rig.log_name, rig.request().password, batch.staging.ledger_id
-        found = continue_tail(cluster, name, password, batch.run)
+        found = continue_tail(cluster, name, password, batch.run, SCHEMA)
         assert found is not None
         assert found.standing.last_entry_id == 9
         assert recover(cluster, home, password).last_entry_id == 9
@@ -337,7 +337,7 @@ def test_a_log_that_is_made_anew_while_its_tail_is_taken_over(rig: Rig) -> None:
     with rig.faults.installed(), Cluster(rig.uri) as cluster:
         name, password = rig.log_name, rig.request().password
         with pytest.raises(NoSuchLedgerError, match="start it with a new checkpoint"):
-            continue_tail(cluster, name, password, batch.run)
+            continue_tail(cluster, name, password, batch.run, SCHEMA)
     assert rig.ledger(home).term == 2
     with pytest.raises(NoSuchLedgerError, match="start it with a new checkpoint"):
         driver.with_new_process().commit(batch)
@@ -352,7 +352,7 @@ def test_nobody_goes_on_in_the_tail_of_a_log_that_was_deleted(rig: Rig) -> None:
     with Cluster(rig.uri) as cluster:
         delete_log(cluster, rig.log_name)
         with pytest.raises(NoSuchLedgerError):
-            continue_tail(cluster, rig.log_name, rig.request().password, batch.run)
+            continue_tail(cluster, rig.log_name, rig.request().password, batch.run, SCHEMA)
 
 
 @pytest.mark.parametrize("password", [Password(), Password(literal="wrong")])
@@ -362,5 +362,5 @@ def test_a_wrong_password_takes_nothing_over(rig: Rig, password: Password) -> No
     rested(driver)
     before = tail_of(rig), the_log(rig), all_files(rig)
     with Cluster(rig.uri) as cluster, pytest.raises(UnauthorizedError):
-        continue_tail(cluster, rig.log_name, password, StreamRun(QUERY, "later"))
+        continue_tail(cluster, rig.log_name, password, StreamRun(QUERY, "later"), SCHEMA)
     assert (tail_of(rig), the_log(rig), all_files(rig)) == before
