@@ -2,7 +2,8 @@
 
 Spark calls, each in another process: the constructor once when the write is planned, ``write`` for
 every task attempt, then ``commit`` once, or ``abort``, or both (a ``commit`` that raised is
-followed by ``abort``). All correctness rests on the commit; see ``bkspark.log.batch.commit``.
+followed by ``abort``). All correctness rests on the commit; see ``bkspark.log.batch.commit``
+and ``bkspark.log.streams.appending``.
 """
 
 from collections.abc import Iterator
@@ -14,9 +15,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from bkspark.errors import InvalidRequestError
-from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
-from bkspark.log.batch.plan import prepare
+from bkspark.log.streams import appending
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.spark.options import Options
 from bkspark.spark.schema import to_stored
@@ -36,7 +36,7 @@ class BookKeeperWriter(DataSourceArrowWriter):
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         _require_writable(options, overwrite)
         request = options.write_request(to_stored(schema), is_overwrite=overwrite)
-        self._target = prepare(request)
+        self._target, self._staging = appending.prepare(request)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Runs on: executor, once per task attempt."""
@@ -50,12 +50,12 @@ class BookKeeperWriter(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Runs on: driver, in a process of its own."""
         reports = [m.report if isinstance(m, AttemptMessage) else None for m in messages]
-        batch_commit.commit(self._target, reports)
+        appending.commit(self._target, self._staging, reports)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Runs on: driver; while tasks may still be writing, and maybe after a good commit."""
         del messages
-        batch_commit.abort(self._target)
+        appending.abort(self._target, self._staging)
 
 
 def _require_writable(options: Options, overwrite: bool) -> None:

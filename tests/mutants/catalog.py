@@ -6,6 +6,7 @@ place, name the test that says the rule, and put it in the table of its layer.
 
 from . import (
     admission_rules,
+    append_rules,
     argument_rules,
     audit_rules,
     bookie_life_rules,
@@ -68,6 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *protocol_values.MUTANTS,
     *protocol_decisions.MUTANTS,
     *format_rules.MUTANTS,
+    *append_rules.MUTANTS,
     *argument_rules.MUTANTS,
     *client_rules.MUTANTS,
     *handle_rules.MUTANTS,

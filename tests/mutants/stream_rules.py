@@ -48,22 +48,22 @@ MUTANTS = (
     Mutant(
         "a batch is not looked up",
         "log/streams/tail_writer.py",
-        "is_new = batch.batch_id > self._last_batch_id",
+        "is_new = done is None or done.version > self._last_version",
         "is_new = True",
         (FOUND,),
     ),
     Mutant(
         "a new process believes that nothing is committed",
         "log/streams/tail_writer.py",
-        "committed.get(batch.transaction.app_id, -1)",
+        "committed.get(done.app_id, -1)",
         "-1",
         (FOUND,),
     ),
     Mutant(
         "a process forgets what it has committed",
         "log/streams/tail_writer.py",
-        "            self._last_batch_id = batch.batch_id\n",
-        "",
+        "self._last_version = self._last_version if done is None else done.version",
+        "pass",
         (FOUND,),
     ),
     Mutant(
@@ -78,7 +78,7 @@ MUTANTS = (
         "log/streams/tail_writer.py",
         "run=batch.run,",
         "run=None,",
-        (f"{SINK}::test_an_older_run_ends_when_a_newer_one_has_committed[memory]",),
+        (f"{HANDING}::test_what_a_stream_opens_is_gone_on_with",),
     ),
     Mutant(
         "a process holds its tail for any run",
@@ -223,8 +223,8 @@ MUTANTS = (
     Mutant(
         "a stream's own ledger is not gone on with",
         "log/streams/plan.py",
-        "STREAM, goes_on=True)",
-        "STREAM)",
+        "operation, goes_on=True)",
+        "operation)",
         (f"{HANDING}::test_batches_far_apart_share_a_ledger",),
     ),
     Mutant(
@@ -261,8 +261,8 @@ MUTANTS = (
     Mutant(
         "rows go into a tail with other columns",
         "log/continuing.py",
-        "not (schema is None or takes(ledger, schema))",
-        "False",
+        "ledger is None or not takes(ledger, schema):",
+        "ledger is None:",
         (f"{CONTINUING}::test_a_tail_with_other_columns_is_left_alone",),
     ),
     Mutant(

@@ -32,10 +32,15 @@ def prepare(request: WriteRequest) -> BatchTarget:
     """
     with Cluster(request.metadata_uri) as cluster:
         settings = resolve_settings(cluster, request)
-        if settings.log is not None and settings.log.has_committed(request.transaction):
-            return _done(request, settings)
-        operation = OVERWRITE if request.is_overwrite else APPEND
-        return private_target(cluster, request, settings, operation)
+        return done_target(request, settings) or own_target(cluster, request, settings)
+
+
+def own_target(
+    cluster: Cluster, request: WriteRequest, settings: "ResolvedSettings"
+) -> BatchTarget:
+    """A ledger for this write alone."""
+    operation = OVERWRITE if request.is_overwrite else APPEND
+    return private_target(cluster, request, settings, operation)
 
 
 def private_target(
@@ -148,8 +153,10 @@ def _sizes(quorum: Quorum) -> str:
     return f"{quorum.ensemble_size}/{quorum.write_quorum_size}/{quorum.ack_quorum_size}"
 
 
-def _done(request: WriteRequest, settings: ResolvedSettings) -> BatchTarget:
-    """The target of a write that is in the log already: no ledger."""
+def done_target(request: WriteRequest, settings: ResolvedSettings) -> BatchTarget | None:
+    """The target of a write that is in the log already: no ledger; None if it is not."""
+    if settings.log is None or not settings.log.has_committed(request.transaction):
+        return None
     return BatchTarget(
         request,
         ledger_id=-1,

@@ -32,6 +32,7 @@ from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.record_encoder import RecordEncoder
+from bkspark.log.undecided import Undecided
 from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.adding import PendingAdd
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
@@ -141,6 +142,18 @@ class RecordWriter:
     def length_bytes(self) -> int:
         """Payload bytes up to there."""
         return self._machine.pending.length_bytes
+
+    @property
+    def undecided(self) -> Undecided | None:
+        """What was sent and has no ack, which a recovery decides about; None if there is nothing.
+
+        Its offsets are entry ids: where the log has the ledger is for others to know.
+        """
+        sent = list(self._machine.pending)
+        if not sent:
+            return None
+        first, count = sent[0].first_entry_id, sent[-1].last_entry_id - sent[0].first_entry_id + 1
+        return Undecided(self._ledger_id, first, first, count, self.metadata.term)
 
     @property
     def failures(self) -> dict[str, str]:

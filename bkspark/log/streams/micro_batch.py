@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.errors import InvalidRequestError
@@ -44,6 +45,25 @@ class StagingLedger:
     @property
     def is_private(self) -> bool:
         return bool(self.private_token)
+
+
+class Staged(Protocol):
+    """Rows on their way into a log's tail."""
+
+    @property
+    def staging(self) -> StagingLedger: ...
+
+    @property
+    def reports(self) -> tuple[AttemptReport, ...]:
+        """One for each partition."""
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """What is in the log with them, and only with them; None if nothing is said."""
+
+    @property
+    def run(self) -> StreamRun | None:
+        """Of the streaming query that they are of; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

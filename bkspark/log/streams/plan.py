@@ -9,7 +9,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.ensembles import ensemble_of, spares_of
 from bkspark.errors import LedgerClosedError, NoSuchLedgerError
 from bkspark.ledger.creating import STREAM
-from bkspark.log.batch.plan import private_target, resolve_settings, target_of
+from bkspark.log.batch.plan import ResolvedSettings, private_target, resolve_settings, target_of
 from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.continuing import takes
 from bkspark.log.streams.micro_batch import StagingLedger
@@ -27,21 +27,30 @@ def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger]:
         UnauthorizedError: the password is missing or wrong.
     """
     with Cluster(request.metadata_uri) as cluster:
-        settings = resolve_settings(cluster, request)
-        if settings.log is not None and settings.log.is_sealed:
-            raise LedgerClosedError(
-                f"log {request.log_name!r} is sealed",
-                hint="it only can be read; write to another log",
-            )
-        tail = None if settings.log is None else _open_tail(cluster, settings.log)
-        if tail is not None and takes(tail, request.schema):
-            ensemble = ensemble_of(cluster, tail)
-            if ensemble is not None:
-                spares = spares_of(cluster, ensemble)
-                target = target_of(request, tail, ensemble, spares)
-                return target, StagingLedger.of(target, is_private=False)
-        target = private_target(cluster, request, settings, STREAM, goes_on=True)
-        return target, StagingLedger.of(target, is_private=True)
+        return staged(cluster, request, resolve_settings(cluster, request), STREAM)
+
+
+def staged(
+    cluster: Cluster, request: WriteRequest, settings: ResolvedSettings, operation: str
+) -> tuple[BatchTarget, StagingLedger]:
+    """Where rows go that are to be in the log's tail.
+
+    Args:
+        operation: what makes the ledger, if there is no tail to go to.
+    """
+    if settings.log is not None and settings.log.is_sealed:
+        raise LedgerClosedError(
+            f"log {request.log_name!r} is sealed", hint="it only can be read; write to another log"
+        )
+    tail = None if settings.log is None else _open_tail(cluster, settings.log)
+    if tail is not None and takes(tail, request.schema):
+        ensemble = ensemble_of(cluster, tail)
+        if ensemble is not None:
+            spares = spares_of(cluster, ensemble)
+            target = target_of(request, tail, ensemble, spares)
+            return target, StagingLedger.of(target, is_private=False)
+    target = private_target(cluster, request, settings, operation, goes_on=True)
+    return target, StagingLedger.of(target, is_private=True)
 
 
 def _open_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:

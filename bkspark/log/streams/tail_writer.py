@@ -1,4 +1,4 @@
-"""A log's tail, held open by the commits of one run of one streaming query.
+"""A log's tail, held open by the commits of one run of one streaming query, or by one append.
 
 Whoever makes one has fenced and recovered what was the tail before, and goes on in it in its next
 term, or has closed it. So what the log's record says then, with what the recovery has found, is all
@@ -28,9 +28,10 @@ from bkspark.log.continuing import continue_tail
 from bkspark.log.creating import create_log
 from bkspark.log.opening import open_tail
 from bkspark.log.rolling import Filling, RollPolicy
-from bkspark.log.streams.micro_batch import MicroBatch, StagingLedger
+from bkspark.log.streams.micro_batch import Staged, StagingLedger
 from bkspark.log.streams.rewriting import rewrite_into
 from bkspark.log.truncation import retain_after_roll
+from bkspark.log.undecided import Undecided
 from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
@@ -52,6 +53,9 @@ class TailWriter:
     Args:
         adopts: whether the batch's own private ledger may become the tail, which saves a copy.
 
+    Attributes:
+        has_acked: whether a batch was acknowledged: what fails behind that changes nothing.
+
     Raises:
         LedgerFencedError: a newer run of the query has taken over.
         LedgerClosedError: the log is sealed.
@@ -59,8 +63,9 @@ class TailWriter:
         NotEnoughBookiesError: the tail cannot be recovered.
     """
 
-    def __init__(self, request: WriteRequest, batch: MicroBatch, *, adopts: bool) -> None:
+    def __init__(self, request: WriteRequest, batch: Staged, *, adopts: bool) -> None:
         self.run = batch.run
+        self.has_acked = False
         self._request = request
         self._began = environment.monotonic()
         self._rolled: LogRecord | None = None
@@ -69,10 +74,11 @@ class TailWriter:
             _create_log(self._cluster, request, batch)
             writer, committed = self._begun(batch, adopts=adopts)
             self._writer = cleanup.enter_context(writer)
-            self._last_batch_id = committed.get(batch.transaction.app_id, -1)
+            done = batch.transaction
+            self._last_version = -1 if done is None else committed.get(done.app_id, -1)
             self._cleanup = cleanup.pop_all()
 
-    def _begun(self, batch: MicroBatch, *, adopts: bool) -> _Begun:
+    def _begun(self, batch: Staged, *, adopts: bool) -> _Begun:
         """The tail in its next term, where there is one for such rows.
 
         A ledger that was made for the batch comes first: its rows are there already.
@@ -81,7 +87,7 @@ class TailWriter:
         found = None if adopted else self._continued(batch)
         return found or self._opened(batch, is_adopted=adopted)
 
-    def _continued(self, batch: MicroBatch) -> _Begun | None:
+    def _continued(self, batch: Staged) -> _Begun | None:
         request = self._request
         tail = continue_tail(
             self._cluster, request.log_name, request.password, batch.run, request.schema
@@ -94,7 +100,7 @@ class TailWriter:
         writer = self._record_writer(tail, taken.term, taken.token)
         return writer, {**tail.log.value.transactions, **tail.standing.transactions}
 
-    def _opened(self, batch: MicroBatch, *, is_adopted: bool) -> _Begun:
+    def _opened(self, batch: Staged, *, is_adopted: bool) -> _Begun:
         """A new tail, behind one that was taken over from whoever wrote to it."""
         request, staging = self._request, batch.staging
         opened = open_tail(
@@ -107,9 +113,11 @@ class TailWriter:
             merges_schema=request.merges_schema,
         )
         self._rolled = opened.log.value
-        token = staging.private_token if is_adopted else opened.ledger.value.token
-        writer = self._record_writer(opened, FIRST_TERM, token, must_begin=is_adopted)
-        return writer, opened.log.value.transactions
+        term, token = opened.ledger.value.term, opened.ledger.value.token
+        if is_adopted:  # it may be somebody else's by now
+            term, token = FIRST_TERM, staging.private_token
+        writer = self._record_writer(opened, term, token, must_begin=is_adopted)
+        return writer, {**opened.log.value.transactions, **opened.standing.transactions}
 
     def _with_journals(
         self, tail: OpenTail, token: str, ensemble: list[BookieAddress], digester: Digester
@@ -148,7 +156,7 @@ class TailWriter:
             unjoined=tail.unjoined,
         )
 
-    def commit(self, batch: MicroBatch) -> bool:
+    def commit(self, batch: Staged) -> bool:
         """Put the rows of ``batch`` into the log; False if they are there already.
 
         Raises:
@@ -157,7 +165,8 @@ class TailWriter:
             NotEnoughBookiesError: the same holds, and bookies are missing.
         """
         has_moved = batch.staging.ledger_id != self._writer.metadata.ledger_id
-        is_new = batch.batch_id > self._last_batch_id
+        done = batch.transaction
+        is_new = done is None or done.version > self._last_version
         if is_new:
             reports, bookies = list(batch.reports), batch.staging.bookies
             if has_moved:
@@ -165,8 +174,9 @@ class TailWriter:
                 target = self._target()
                 reports = [rewrite_into(report, batch.staging, target) for report in reports]
                 bookies = (*target.ensemble, *target.spares)
-            self._writer.write(reports, spares=bookies, transaction=batch.transaction)
-            self._last_batch_id = batch.batch_id
+            self._writer.write(reports, spares=bookies, transaction=done)
+            self.has_acked = True
+            self._last_version = self._last_version if done is None else done.version
             self._writer.confirm()
         if has_moved:
             drop_private(self._cluster, self._request, batch.staging)
@@ -174,6 +184,16 @@ class TailWriter:
             retain_after_roll(self._cluster, self._rolled)
             self._rolled = None
         return is_new
+
+    @property
+    def undecided(self) -> Undecided | None:
+        """What was sent and has no ack; None if there is nothing."""
+        return self._writer.undecided
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Every bookie that failed, with the reason."""
+        return self._writer.failures
 
     def why_full(self, policy: RollPolicy) -> str:
         """Why the next batch should go to a new ledger, in one line; empty if it need not."""
@@ -230,7 +250,7 @@ def _located(cluster: Cluster, ledger: LedgerMetadata) -> list[BookieAddress]:
     return ensemble
 
 
-def _create_log(cluster: Cluster, request: WriteRequest, batch: MicroBatch) -> None:
+def _create_log(cluster: Cluster, request: WriteRequest, batch: Staged) -> None:
     """Make an empty log if there is none, unless the query has lost rows with the last one."""
     name, staging = request.log_name, batch.staging
     seen = cluster.logs.get(name)

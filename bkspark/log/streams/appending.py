@@ -1,0 +1,163 @@
+"""Appending a DataFrame's rows to a log that is one ledger.
+
+They go the way of a micro-batch: tasks write into the tail's ledger, or into a private one where
+there is no tail for such rows, and the commit takes the next term, writes one record and lets go.
+The log gets no ledger from each write.
+
+Rule 1. Appends at the same time take the ledger over from one another. Whoever is overtaken in
+front of the ack asks the map of terms whether the record is in the ledger (``log.undecided``): if
+it is, the write is done; only if it is surely not, is it made again, in a new term (RB-35).
+
+Rule 2. Behind the ack nothing is made again, whatever fails.
+
+Rule 3. Where it cannot be told, the write ends and says so; with a transaction it may be run again.
+"""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.records import back_off
+from bkspark.errors import (
+    BookKeeperError,
+    LedgerClosedError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+    OutcomeUnknownError,
+)
+from bkspark.ledger.creating import APPEND
+from bkspark.log.batch import commit as batch_commit
+from bkspark.log.batch.commit import CommitResult
+from bkspark.log.batch.plan import done_target, own_target, resolve_settings
+from bkspark.log.batch.target import BatchTarget, WriteRequest
+from bkspark.log.streams.micro_batch import StagingLedger
+from bkspark.log.streams.plan import staged
+from bkspark.log.streams.tail_writer import TailWriter, drop_private
+from bkspark.log.undecided import resolve
+from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.log.batch import AttemptReport, plan_commit
+from bkspark.protocol.log.stream_run import StreamRun
+
+TRIES_MAX = 40
+"""A ledger that changes hands this often during one append has too many writers."""
+
+_DISPLACED = (LedgerFencedError, LedgerClosedError, NoSuchLedgerError)
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The rows of one append, as ``Staged`` wants them."""
+
+    staging: StagingLedger
+    reports: tuple[AttemptReport, ...]
+    transaction: Transaction | None
+    run: StreamRun | None = None
+
+
+def prepare(request: WriteRequest) -> tuple[BatchTarget, StagingLedger | None]:
+    """Check the request, and say where its tasks write.
+
+    The second is None if the rows get a ledger of their own: in a log that is many, or in place of
+    all that the log had.
+
+    Raises:
+        InvalidRequestError: the request contradicts itself, the log or its schema.
+        LedgerClosedError: the log is sealed, and takes no rows into its ledger.
+        NotEnoughBookiesError: too few usable bookies.
+        UnauthorizedError: the password is missing or wrong.
+    """
+    with Cluster(request.metadata_uri) as cluster:
+        settings = resolve_settings(cluster, request)
+        target = done_target(request, settings)
+        if target is not None:
+            return target, None
+        log = settings.log
+        is_one = bool(request.is_unbounded) if log is None else log.is_unbounded
+        if request.is_overwrite or not is_one:
+            return own_target(cluster, request, settings), None
+        return staged(cluster, request, settings, APPEND)
+
+
+def commit(
+    target: BatchTarget,
+    staging: StagingLedger | None,
+    reports: Sequence[AttemptReport | None],
+) -> CommitResult:
+    """Commit exactly the attempts reported; all their rows become visible at once.
+
+    Raises:
+        NotEnoughBookiesError: nothing was committed.
+        OutcomeUnknownError: whether it was is not known, or too many writers fight.
+        LedgerFencedError, LedgerClosedError, NoSuchLedgerError: nothing was; the log is sealed, or
+            was deleted.
+    """
+    if staging is None:
+        return batch_commit.commit(target, reports)
+    plan_commit(reports, quorum=staging.quorum, first_entry_id=0)  # none is missing
+    request = target.request
+    rows = Appended(staging, tuple(one for one in reports if one), request.transaction)
+    if not any(one.row_count for one in rows.reports) and not staging.is_private:
+        return CommitResult(staging.ledger_id, 0, {})
+    problem: BookKeeperError | None = None
+    for number in range(TRIES_MAX):
+        found = _tried(request, rows, adopts=number == 0)
+        if isinstance(found, CommitResult):
+            return found
+        problem = found
+        back_off(number)
+    raise OutcomeUnknownError(
+        f"log {request.log_name} changed hands in each of {TRIES_MAX} tries: {problem}",
+        hint="nothing of this write is visible; see to it that fewer writers share the log, then "
+        "run it again",
+    ) from problem
+
+
+def abort(target: BatchTarget, staging: StagingLedger | None) -> None:
+    """See to it that a ledger that was made for the write never joins the log, unless it has.
+
+    Deletes nothing: the commit may have happened, and its answer been lost (R7, H5).
+    """
+    if staging is None:
+        batch_commit.abort(target)
+        return
+    with Cluster(target.request.metadata_uri) as cluster:
+        drop_private(cluster, target.request, staging)
+
+
+def _tried(
+    request: WriteRequest, rows: Appended, *, adopts: bool
+) -> CommitResult | BookKeeperError:
+    """The append is in the log; or why it surely is not, which may be another one's doing."""
+    try:
+        tail = TailWriter(request, rows, adopts=adopts)
+    except OutcomeUnknownError as error:  # nothing of it was sent yet
+        return error
+    with closing(tail):
+        count = sum(report.row_count for report in rows.reports)
+        try:
+            is_new = tail.commit(rows)
+        except BookKeeperError as error:
+            if not tail.has_acked and not _is_there(tail, request, error):
+                if isinstance(error, _DISPLACED):
+                    return error
+                raise
+            is_new = True
+        return CommitResult(rows.staging.ledger_id, count if is_new else 0, tail.failures)
+
+
+def _is_there(tail: TailWriter, request: WriteRequest, error: BookKeeperError) -> bool:
+    """Rule 1."""
+    undecided = tail.undecided
+    if undecided is None:
+        return False
+    try:
+        with Cluster(request.metadata_uri) as cluster:
+            return len(resolve(cluster, undecided, request.password)) == undecided.entry_count
+    except BookKeeperError as problem:
+        raise OutcomeUnknownError(
+            f"whether an append is in log {request.log_name} is not known: {error.args[0]}; "
+            f"{problem.args[0]}",
+            hint="look into the log before it is run again; with txnAppId and txnVersion it is "
+            "never there twice",
+        ) from error

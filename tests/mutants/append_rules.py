@@ -1,0 +1,85 @@
+"""Mutants of DataFrame appends into a log that is one ledger."""
+
+from .mutant import Mutant
+
+APPENDS = "tests/integration/log/test_unbounded_appends.py"
+CONTINUING = "tests/integration/log/test_continuing.py"
+APPENDING = "log/streams/appending.py"
+
+MUTANTS = (
+    Mutant(
+        "an append is made again without asking whether it is there",
+        APPENDING,
+        "    undecided = tail.undecided\n    if undecided is None:\n",
+        "    undecided = tail.undecided\n"
+        "    if undecided is None or isinstance(error, _DISPLACED):\n",
+        (f"{APPENDS}::test_who_is_overtaken_is_there_once[is_current]",),
+    ),
+    Mutant(
+        "an append that is not there is taken for done",
+        APPENDING,
+        "== undecided.entry_count",
+        ">= 0",
+        (f"{APPENDS}::test_one_lost_operation_or_answer_does_no_harm[Moment.BEFORE]",),
+    ),
+    Mutant(
+        "a writer does not say what it has sent",
+        "log/batch/record_writer.py",
+        "        if not sent:\n            return None\n",
+        "        if sent or not sent:\n            return None\n",
+        (f"{APPENDS}::test_who_is_overtaken_is_there_once[is_current]",),
+    ),
+    Mutant(
+        "each append has a ledger of its own",
+        APPENDING,
+        "if request.is_overwrite or not is_one:",
+        "if True:",
+        (f"{APPENDS}::test_appends_share_the_logs_ledger",),
+    ),
+    Mutant(
+        "an overwrite is put behind what there is",
+        APPENDING,
+        "if request.is_overwrite or not is_one:",
+        "if not is_one:",
+        (f"{APPENDS}::test_an_overwrite_begins_anew_and_a_sealed_log_takes_nothing",),
+    ),
+    Mutant(
+        "who is overtaken once gives up",
+        APPENDING,
+        "                if isinstance(error, _DISPLACED):\n                    return error\n",
+        "",
+        (f"{APPENDS}::test_who_is_overtaken_by_a_recovery_that_closes_has_a_new_ledger",),
+    ),
+    Mutant(
+        "a transaction is not looked up behind the takeover",
+        "log/streams/tail_writer.py",
+        "is_new = done is None or done.version > self._last_version",
+        "is_new = True",
+        (f"{APPENDS}::test_a_transaction_is_there_once",),
+    ),
+    Mutant(
+        "what cannot be told is taken for not there",
+        APPENDING,
+        "    except BookKeeperError as problem:\n        raise OutcomeUnknownError(",
+        "    except BookKeeperError as problem:\n        return False\n"
+        "        raise OutcomeUnknownError(",
+        (f"{APPENDS}::test_what_cannot_be_told_is_said_and_not_done_again",),
+    ),
+    Mutant(
+        "rows in entry logs are put behind inline ones",
+        "log/continuing.py",
+        "return not stores_inline(ledger) and arrow",
+        "return arrow",
+        (
+            f"{APPENDS}::test_inline_rows_and_those_of_dataframes_are_in_no_one_ledger",
+            f"{CONTINUING}::test_a_tail_with_other_columns_is_left_alone",
+        ),
+    ),
+    Mutant(
+        "inline rows are put behind those in entry logs",
+        "log/opening.py",
+        "return ledger is not None and takes(ledger, None)",
+        "return ledger is not None",
+        (f"{APPENDS}::test_inline_rows_and_those_of_dataframes_are_in_no_one_ledger",),
+    ),
+)
