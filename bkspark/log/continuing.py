@@ -1,9 +1,9 @@
 """Going on in the ledger at a log's end, behind whoever wrote to it before.
 
-Where that ledger goes on in later terms nothing new is made and the list stays as it is: the writer
-is fenced by a term, what it left undecided is recovered, and the ledger is OPEN again for the next
-one (``ledger.recovery.taking_over``). So a log whose writers take turns does not get a ledger from
-each of them.
+Where that ledger goes on in later terms nothing new is made, and the list names the same ledgers:
+the writer is fenced by a term, what it left undecided is recovered, and the ledger is OPEN again
+for the next one (``ledger.recovery.taking_over``). So a log whose writers take turns does not get a
+ledger from each of them.
 
 Rule 1. Everything that can be refused is refused before anybody is fenced, and a query's run is
 registered before: an older run fences nobody. A ledger that does not take the rows is left alone:
@@ -15,6 +15,9 @@ fenced us, or will. So has a newer run of the query, unless it is us who have fe
 registered and slept in front of the takeover ends here, and writes nothing (RB-45). What is left of
 the takeover then is an OPEN ledger without a writer, as one is whose writer died.
 
+And it is stored again, by compare-and-set: whoever deletes the log has fenced the writer before,
+which a takeover undoes, and must not find the list as it was when he did so. He fences us then.
+
 Rule 3. Records stay short: a ledger of many fragments is not gone on with. Whoever opens the log
 closes it then, and puts another one behind it, which goes on in turn.
 """
@@ -24,7 +27,7 @@ import pyarrow as pa
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.records import Versioned
+from bkspark.cluster.records import Versioned, back_off
 from bkspark.errors import (
     LedgerClosedError,
     MetadataVersionError,
@@ -38,6 +41,9 @@ from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
+
+TRIES_MAX = 20
+"""A log that changes this often while a writer begins is opened anew."""
 
 
 def continue_tail(
@@ -77,15 +83,30 @@ def continue_tail(
     except (LedgerClosedError, NoSuchLedgerError):  # by whoever opened the log in between
         return None
     try:
-        newest = cluster.log(log_name)
-        is_current = run is None or newest.value.with_stream(run) == newest.value
+        log = _confirmed_by_list(cluster, log_name, ledger_id, run)
     except BaseException:
         taken.begun.close()
         raise
-    if newest.value.tail != (ledger_id,) or not is_current:
+    if log is None:
         taken.begun.close()
         return None
-    return OpenTail(taken.seen, newest, taken.begun, taken.standing, taken.unjoined)
+    return OpenTail(taken.seen, log, taken.begun, taken.standing, taken.unjoined)
+
+
+def _confirmed_by_list(
+    cluster: Cluster, log_name: str, ledger_id: int, run: StreamRun | None
+) -> Versioned[LogRecord] | None:
+    """The list, stored once more as it is, with the ledger alone at its end; None if it is not."""
+    for attempt in range(TRIES_MAX):
+        seen = cluster.log(log_name)
+        is_current = run is None or seen.value.with_stream(run) == seen.value
+        if seen.value.tail != (ledger_id,) or not is_current:
+            return None
+        try:
+            return cluster.logs.replace(log_name, seen.value.stamped(environment.now_ms()), seen)
+        except (MetadataVersionError, OutcomeUnknownError):
+            back_off(attempt)
+    return None
 
 
 def takes(ledger: LedgerMetadata, schema: pa.Schema | None) -> bool:

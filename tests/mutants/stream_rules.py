@@ -268,7 +268,7 @@ MUTANTS = (
     Mutant(
         "the log may have changed while its tail was taken over",
         "log/continuing.py",
-        "if newest.value.tail != (ledger_id,) or not is_current:",
+        "if seen.value.tail != (ledger_id,) or not is_current:",
         "if not is_current:",
         (f"{CONTINUING}::test_who_opens_the_log_in_between_has_it",),
     ),

@@ -75,9 +75,17 @@ MUTANTS = (
     Mutant(
         "a run that slept in front of its takeover writes behind a newer one",
         "log/continuing.py",
-        "is_current = run is None or newest.value.with_stream(run) == newest.value",
+        "is_current = run is None or seen.value.with_stream(run) == seen.value",
         "is_current = True",
         (f"{CONTINUING}::test_a_run_that_was_overtaken_before_it_fenced_does_not_write",),
+    ),
+    Mutant(
+        "who goes on while the log is being deleted writes to no log",
+        "log/continuing.py",
+        "            return cluster.logs.replace(log_name, "
+        "seen.value.stamped(environment.now_ms()), seen)\n",
+        "            return seen\n",
+        (f"{CONTINUING}::test_a_log_that_is_being_deleted_takes_nothing_any_more",),
     ),
     Mutant(
         "the next writer closes the ledger of an unbounded log",

@@ -1,12 +1,21 @@
 """A log's tail that is gone on with in its next term, by whoever writes next."""
 
+from dataclasses import replace
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
-from bkspark.errors import InvalidTermError, LedgerFencedError, NoSuchLedgerError
+from bkspark.errors import (
+    InvalidTermError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+    OutcomeUnknownError,
+)
+from bkspark.ledger import deleting
 from bkspark.ledger.creating import STREAM, WRITER
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
@@ -177,3 +186,51 @@ def test_a_writer_who_rolls_goes_on_in_another_ledger_then(keeper: BookKeeper, f
     assert all(one.goes_on for one in records)
     assert len(log.record.tail) == 1
     assert numbered(log) == list(range(3 * few))
+
+
+def test_a_log_that_is_being_deleted_takes_nothing_any_more(
+    keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deletion has fenced its writer, somebody goes on in between, and then the log is gone.
+
+    Who deletes it dies there, so the ledger stays as it is.
+    """
+    cluster, real = keeper._cluster, deleting._fence
+    begun(keeper).begun.close()
+    writers: list[WriteHandle] = []
+
+    def overtaken(*args: Any) -> None:
+        real(*args)
+        if not writers:
+            writers.append(writing(cluster, continued(cluster)))
+
+    def dies(*_: object) -> bool:
+        raise OutcomeUnknownError("killed")
+
+    monkeypatch.setattr(deleting, "_fence", overtaken)
+    monkeypatch.setattr(deleting, "make_tombstone", dies)
+    with pytest.raises(OutcomeUnknownError, match="killed"):
+        keeper.delete_log(NAME)
+    with pytest.raises(NoSuchLedgerError):
+        cluster.log(NAME)
+    with pytest.raises(LedgerFencedError):
+        writers[0].append(b"into no log")
+
+
+def test_what_changes_of_the_log_meanwhile_and_not_at_its_end_is_kept(
+    keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, rivals = keeper._cluster, list[str]()
+    begun(keeper).begun.close()
+    real = cluster.logs.replace
+
+    def raced(*args: Any) -> Any:
+        if not rivals:
+            rivals.append("one")
+            cluster.logs.update(NAME, lambda log: replace(log, retention_bytes=10**9))  # type: ignore[type-var]
+        return real(*args)
+
+    monkeypatch.setattr(cluster.logs, "replace", raced)
+    with writing(cluster, continued(cluster)) as writer:
+        assert writer.append(b"a") == 0
+    assert (cluster.log(NAME).value.retention_bytes, rivals) == (10**9, ["one"])
