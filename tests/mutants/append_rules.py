@@ -13,21 +13,21 @@ MUTANTS = (
         "    undecided = tail.undecided\n    if undecided is None:\n",
         "    undecided = tail.undecided\n"
         "    if undecided is None or isinstance(error, _DISPLACED):\n",
-        (f"{APPENDS}::test_who_is_overtaken_is_there_once[is_current]",),
+        (f"{APPENDS}::test_who_is_overtaken_behind_its_record_is_there_once",),
     ),
     Mutant(
         "an append that is not there is taken for done",
         APPENDING,
         "== undecided.entry_count",
         ">= 0",
-        (f"{APPENDS}::test_one_lost_operation_or_answer_does_no_harm[Moment.BEFORE]",),
+        (f"{APPENDS}::test_who_is_overtaken_in_front_of_its_record_writes_it_again",),
     ),
     Mutant(
         "a writer does not say what it has sent",
         "log/batch/record_writer.py",
         "        if not sent:\n            return None\n",
         "        if sent or not sent:\n            return None\n",
-        (f"{APPENDS}::test_who_is_overtaken_is_there_once[is_current]",),
+        (f"{APPENDS}::test_who_is_overtaken_behind_its_record_is_there_once",),
     ),
     Mutant(
         "each append has a ledger of its own",
