@@ -78,6 +78,13 @@ def gauges(cluster: Survey) -> Iterator[Gauge]:
         "",
         {"": len(cluster.unreadable)},
     )
+    yield store_gauge(is_up=True)
+
+
+def store_gauge(*, is_up: bool) -> Gauge:
+    """Whether there is a metadata store to be asked; all others are missing without it."""
+    about = "1 if the metadata store answers; 0 if it does not, and then there is nothing else."
+    return Gauge("bkspark_metadata_store_up", about, "", {"": int(is_up)})
 
 
 def _of_bookies(statuses: dict[str, BookieStatus], states: dict[str, str]) -> Iterator[Gauge]:

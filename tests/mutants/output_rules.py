@@ -10,6 +10,20 @@ HISTORY = "tests/unit/admin/test_views.py"
 
 MUTANTS = (
     Mutant(
+        "a metadata store that is away is an error of who serves metrics",
+        "cli/exposition.py",
+        "    looking.is_served = True\n",
+        "",
+        ("tests/unit/cli/test_metrics.py::test_they_are_served_and_looked_at_each_time",),
+    ),
+    Mutant(
+        "that the metadata store is away is said at each scrape",
+        "cli/exposition.py",
+        "        self._is_away = is_away\n",
+        "",
+        ("tests/unit/cli/test_metrics.py::test_they_are_served_and_looked_at_each_time",),
+    ),
+    Mutant(
         "versions of writes change when a log is truncated",
         "protocol/log/record.py",
         "            first_version=self.first_version + ledger_list.versions_of(gone),\n",

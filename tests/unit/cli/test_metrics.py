@@ -83,12 +83,23 @@ def test_they_are_served_and_looked_at_each_time(small_cluster):
             with urllib.request.urlopen(url, timeout=60) as answer:
                 found = scraped(answer.read().decode())
             assert found["bkspark_bookies", "usable"] == count
+            assert found["bkspark_metadata_store_up", ""] == 1
             if count == 6:
                 small_cluster.bookie("bookie-3").rename(small_cluster.folder / "away")
+        (small_cluster.folder / "metadata").rename(small_cluster.folder / "gone")
+        for _ in range(2):
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                found = scraped(answer.read().decode())
+            assert found == {("bkspark_metadata_store_up", ""): 0}
+        (small_cluster.folder / "gone").rename(small_cluster.folder / "metadata")
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            assert scraped(answer.read().decode())["bkspark_bookies", "usable"] == 5
     finally:
         server.send_signal(signal.SIGINT)
         _, said = server.communicate(timeout=60)
-    assert (server.returncode, said) == (130, "bkspark: stopped\n")
+    away, *others = said.splitlines()
+    assert away.startswith("bkspark: no bkspark cluster at ")
+    assert (server.returncode, others) == (130, ["bkspark: it goes on", "bkspark: stopped"])
 
 
 def test_a_place_that_is_none_is_bad_use(run):
