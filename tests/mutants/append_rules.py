@@ -66,6 +66,20 @@ MUTANTS = (
         (f"{APPENDS}::test_what_cannot_be_told_is_said_and_not_done_again",),
     ),
     Mutant(
+        "a stream closes the ledger of an unbounded log",
+        "log/streams/tail_writer.py",
+        "        if self._goes_on:\n",
+        "        if False:\n",
+        (f"{APPENDS}::test_a_stream_begins_fragments_and_closes_no_ledger[limit0]",),
+    ),
+    Mutant(
+        "a fragment is as full as all in front of it",
+        "log/streams/tail_writer.py",
+        "        if tail.log.value.is_unbounded:\n",
+        "        if False:\n",
+        (f"{APPENDS}::test_a_stream_begins_fragments_and_closes_no_ledger[limit1]",),
+    ),
+    Mutant(
         "rows in entry logs are put behind inline ones",
         "log/continuing.py",
         "return not stores_inline(ledger) and arrow",

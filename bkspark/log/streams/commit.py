@@ -149,6 +149,7 @@ class TailWriterCache:
 
     def _roll_if_full(self, key: _Key, tail: TailWriter) -> None:
         """Close a ledger that is full, behind its own last record; the next planning makes another.
+        One of an unbounded log is let go of: the next commit begins a fragment of it.
 
         The batch is committed by now, so whatever goes wrong here is the next commit's to find.
         """

@@ -68,6 +68,8 @@ class TailWriter:
         self.has_acked = False
         self._request = request
         self._began = environment.monotonic()
+        self._first_byte = 0
+        self._goes_on = False
         self._rolled: LogRecord | None = None
         with ExitStack() as cleanup:
             self._cluster = cleanup.enter_context(Cluster(request.metadata_uri))
@@ -95,7 +97,10 @@ class TailWriter:
         if tail is None:
             return None
         taken, name = tail.ledger.value, request.log_name
-        self._began -= max(0, environment.now_ms() - taken.settings.created_ms) / 1000
+        if tail.log.value.is_unbounded:
+            self._first_byte = tail.standing.length_bytes
+        else:
+            self._began -= max(0, environment.now_ms() - taken.settings.created_ms) / 1000
         logger.info("log %s: goes on in ledger %d, in term %d", name, taken.ledger_id, taken.term)
         writer = self._record_writer(tail, taken.term, taken.token)
         return writer, {**tail.log.value.transactions, **tail.standing.transactions}
@@ -140,6 +145,7 @@ class TailWriter:
         self, tail: OpenTail, term: int, token: str, *, must_begin: bool = False
     ) -> RecordWriter:
         ledger = tail.ledger.value
+        self._goes_on = tail.log.value.is_unbounded
         digester = make_digester(ledger.settings.digest, self._request.password)
         ensemble = _located(self._cluster, ledger)
         if must_begin:
@@ -196,21 +202,27 @@ class TailWriter:
         return self._writer.failures
 
     def why_full(self, policy: RollPolicy) -> str:
-        """Why the next batch should go to a new ledger, in one line; empty if it need not."""
+        """Why the next batch should go to a new ledger, in one line; empty if it need not.
+
+        Of an unbounded log: to a new fragment, which the next writer begins.
+        """
         writer = self._writer
-        filling = Filling(
-            policy, writer.length_bytes, record_count=writer.record_count, began=self._began
-        )
+        length = writer.length_bytes - self._first_byte
+        filling = Filling(policy, length, record_count=writer.record_count, began=self._began)
         return filling.why_full()
 
     def close_ledger(self, reason: str) -> None:
-        """Close the ledger behind the last committed batch, for ``reason``.
+        """Close the ledger behind the last committed batch, for ``reason``; not an unbounded log's.
 
         Raises:
             LedgerFencedError, LedgerClosedError: somebody else has taken it over.
         """
-        self._writer.close_ledger()
         name, ledger_id = self._request.log_name, self._writer.metadata.ledger_id
+        if self._goes_on:
+            said = "log %s: lets go of ledger %d, the next batch begins a fragment: %s"
+            logger.info(said, name, ledger_id, reason)
+            return
+        self._writer.close_ledger()
         logger.info(
             "log %s: closed ledger %d, the next batch rolls on: %s", name, ledger_id, reason
         )

@@ -18,6 +18,7 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.commit import CommitResult
 from bkspark.log.batch.record_writer import RecordWriter
+from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams import appending
 from bkspark.log.tail_closing import close_tail
 from bkspark.protocol.ledger.metadata import LedgerState
@@ -154,6 +155,17 @@ def test_inline_rows_and_those_of_dataframes_are_in_no_one_ledger(rig: Rig) -> N
         close_tail(keeper._cluster, rig.log_name, Password())
         assert [place.entry_count for place in the_log(rig).ledgers] == [1, 3, 2]
         assert [entry.value for entry in log.read(0, 6)] == [bytes([n]) for n in b"abcdef"]
+
+
+@pytest.mark.parametrize("limit", [{"max_records": 2}, {"max_bytes": 300}, {"max_seconds": 1e-6}])
+def test_a_stream_begins_fragments_and_closes_no_ledger(rig: Rig, limit: dict[str, Any]) -> None:
+    append(rig, 0)
+    driver = Driver(rig, limits=RollPolicy(**limit))
+    driver.run(*range(1, 8))
+    each = 1 if "max_seconds" in limit else 2
+    assert ledger_count(rig) == 1
+    assert tail_of(rig).term == 1 + -(-7 // each)
+    assert settled_rows(rig) == rows(*range(0, 80, 10))
 
 
 # --- overtaken -----------------------------------------------------------------------------------
