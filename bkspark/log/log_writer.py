@@ -248,10 +248,11 @@ class LogWriter(ClosedAtEnd):
 
     def _begin_fragment(self, reason: str) -> None:
         """In the same ledger; nothing is put on the log's list, and nothing closed."""
-        segment = self._segment
+        segment, begun = self._segment, environment.inbox()
+        segment.handle.begin_fragment().add_done_callback(begun.put)
         try:
-            first = segment.handle.begin_fragment().result(self._wait_seconds_max)
-        except TimeoutError:
+            first = begun.get(timeout=self._wait_seconds_max).result()
+        except environment.Empty:
             raise OutcomeUnknownError(
                 f"log {self.log_name}: no fragment was begun within {self._wait_seconds_max:g} s",
                 hint="entries go on as before; ask again later",

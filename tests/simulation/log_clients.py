@@ -321,14 +321,15 @@ class Leader:
             future = writer.append_async(value)
             left.pop(0)
             self.sent.append((value, future))
-            future.add_done_callback(self._on_ack(value))
+            term = writer._segment.handle.metadata.term
+            future.add_done_callback(self._on_ack(value, term))
         self.scheduler.pause()
 
-    def _on_ack(self, value: bytes) -> "Callable[[Future[int]], None]":
+    def _on_ack(self, value: bytes, term: int) -> "Callable[[Future[int]], None]":
         def told(future: "Future[int]") -> None:
             if future.exception() is None:
                 self.scheduler.note(f"{value!r} is acknowledged at offset {future.result()}")
-                self.oracle.added(self.name, self.generation, future.result(), value)
+                self.oracle.added(self.name, self.generation, future.result(), value, term)
 
         return told
 

@@ -80,11 +80,13 @@ class LogOracle(Oracle):
         for one in ids:
             self._tell(process, self._offset_of(ledger_id, one), self._value_at(ledger_id, one))
 
-    def added(self, process: str, generation: int, offset: int, value: bytes) -> None:
+    def added(
+        self, process: str, generation: int, offset: int, value: bytes, term: int = 1
+    ) -> None:
         """A log writer's user learns that ``value`` is at ``offset`` for ever."""
         self._require_there(process, generation)
         ledger_id, entry_id = self._find(self.history, offset)
-        self.acknowledged(process, ledger_id, entry_id)
+        self.acknowledged(process, ledger_id, entry_id, term)
         self._tell(process, offset, value)
 
     def opened(self, process: str, ledger_id: int, first_offset: int) -> int:

@@ -64,22 +64,37 @@ CURSOR = "reader"
 
 
 def run_log_schedule(
-    seed: int, *, checks_reasons: bool = True, frees_pages: bool = False, **losses: bool
+    seed: int,
+    *,
+    checks_reasons: bool = True,
+    frees_pages: bool = False,
+    is_unbounded: bool = False,
+    **losses: bool,
 ) -> Outcome:
     """Run the schedule of ``seed``; a violation is in the outcome, not raised.
 
     Args:
         frees_pages: whether pages that nothing names are collected meanwhile.
+        is_unbounded: whether the log is one ledger, which its writers take over in turn.
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = LogOracle(URI, LOG, checks_reasons=checks_reasons)
-    return outcome_of(_Run(seed, oracle, frees_pages=frees_pages, **losses))
+    run = _Run(seed, oracle, frees_pages=frees_pages, is_unbounded=is_unbounded, **losses)
+    return outcome_of(run)
 
 
 class _Run(Run[LogOracle]):
     """A cluster with one log and its clients."""
 
-    def __init__(self, seed: int, oracle: LogOracle, *, frees_pages: bool, **losses: bool) -> None:
+    def __init__(
+        self,
+        seed: int,
+        oracle: LogOracle,
+        *,
+        frees_pages: bool,
+        is_unbounded: bool,
+        **losses: bool,
+    ) -> None:
         random = Random(f"log {seed}")
         quorum = Quorum(*random.choice(_QUORUMS))
         self._page_length = 1 + seed % 2
@@ -108,6 +123,7 @@ class _Run(Run[LogOracle]):
             self.storage.dies_in_front_of = self._rots_behind
         self._holders = Holders(self._clients)
         self._frees_pages = frees_pages
+        self._is_unbounded = is_unbounded
 
     def surroundings(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().surroundings()
@@ -126,7 +142,8 @@ class _Run(Run[LogOracle]):
 
     def _found(self) -> None:
         with Cluster(URI) as cluster:
-            create_log(cluster, LOG, LogSettings(self.quorum), VALUE_SCHEMA)
+            settings = LogSettings(self.quorum, is_unbounded=self._is_unbounded)
+            create_log(cluster, LOG, settings, VALUE_SCHEMA)
             self.oracle.logs.see("-", f"logs/{LOG}")
             LogHandle(cluster, LOG, Password()).cursor(CURSOR)
 
@@ -266,7 +283,7 @@ class _Run(Run[LogOracle]):
         self._clients.look("last-reader", looks=1, must_succeed=has_all)
         self.scheduler.run()
         tail = self.oracle.history.record.tail
-        if tail and has_all:
+        if tail and has_all and not self.oracle.history.record.is_unbounded:
             raise Violation(f"the log is closed, and its tail is {tail} (RB-21)")
 
     def _collect(self) -> None:
