@@ -53,7 +53,7 @@ class LogOracle(Oracle):
         self._past: dict[int, Contents] = {}
         self._meant: dict[str, int] = {}
         self._record: LogRecord | None = None
-        self._values: dict[tuple[int, int], bytes] = {}
+        self._values: dict[tuple[int, int, int], bytes] = {}  # by ledger, owner, entry
         self._rows: dict[str, Sequence[bytes]] = {}
 
     @property
@@ -309,20 +309,25 @@ class LogOracle(Oracle):
         raise Violation(f"ledger {ledger_id} has acks and is not on the list (RB-20)")
 
     def _value_at(self, ledger_id: int, entry_id: int) -> bytes:
-        value = self._values.get((ledger_id, entry_id))
+        owner = self.ledgers[ledger_id].owner_of(entry_id)
+        value = self._values.get((ledger_id, owner, entry_id))
         if value is None:
             record = self.ledgers[ledger_id].group_of(entry_id)
             if record is None or not record.attempts:
                 raise Violation(f"entry {entry_id} of ledger {ledger_id} was never written (I8)")
             self._note_rows(record)
-            value = self._values[ledger_id, entry_id]
+            value = self._values[ledger_id, owner, entry_id]
         return value
+
+    def _owner(self, record: AddRecord) -> int:
+        """The owner of its entries, if they count; 0 in a ledger of one writer."""
+        return record.term if self.ledgers[record.ledger_id].metadata.goes_on else 0
 
     def _note_rows(self, record: AddRecord) -> None:
         entry_id = record.first_entry_id
         for attempt in record.attempts:
             for value in self._rows[attempt.entry_logs[0].attempt_id]:
-                self._values[record.ledger_id, entry_id] = value
+                self._values[record.ledger_id, self._owner(record), entry_id] = value
                 entry_id += 1
 
     def _add_frame(
@@ -341,7 +346,8 @@ class LogOracle(Oracle):
         mine = [number for number in ids if number % count == stripe]
         batch = pa.ipc.read_record_batch(pa.py_buffer(message), VALUE_SCHEMA)
         for number, value in zip(mine, batch.column(0).to_pylist(), strict=True):
-            if self._values.setdefault((record.ledger_id, number), value) != value:
+            key = (record.ledger_id, self._owner(record), number)
+            if self._values.setdefault(key, value) != value:
                 raise Violation(f"entry {number} of {record.ledger_id} has two values (I4)")
 
     def acknowledged(self, process: str, ledger_id: int, entry_id: int, term: int = 1) -> None:
