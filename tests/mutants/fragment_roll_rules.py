@@ -169,4 +169,11 @@ MUTANTS = (
         "        if False\n",
         ("tests/unit/protocol/test_placement.py::test_who_stays_keeps_its_place",),
     ),
+    Mutant(
+        "what a callback of a roll adds is left unsent",
+        "ledger/handles/rolls.py",
+        "for promise in self.taken()), self._told)",
+        "for promise in self.taken()), lambda: None)",
+        (f"{ROLLS}::test_what_a_callback_adds_is_sent_when_it_has_ended",),
+    ),
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.__main__ import main
+from tests.simulation.frame import Outcome
 from tests.simulation.log_schedule import run_log_schedule
 from tests.simulation.many import run_many
 from tests.simulation.story import told
@@ -44,6 +45,19 @@ def test_no_schedule_of_a_log_breaks_a_promise(
         print(f"\nlogs: {total.shown(time.perf_counter() - began)}")
     assert total.failed is None, told(total.failed)
     assert total.schedules == count
+    assert total.acks > count
+
+
+def run_unbounded(seed: int) -> Outcome:
+    return run_log_schedule(seed, is_unbounded=True)
+
+
+@pytest.mark.parametrize(
+    ("first_seed", "count"), always([(0, 20)], [(0, 20), (20, 80)], are_rows=True)
+)
+def test_no_schedule_of_an_unbounded_log_breaks_a_promise(first_seed: int, count: int) -> None:
+    total = run_many(first_seed, count=count, jobs=os.cpu_count() or 1, run=run_unbounded)
+    assert total.failed is None, told(total.failed)
     assert total.acks > count
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.ledger.handles.promise import Promise
 from bkspark.ledger.handles.teller import Teller
-from bkspark.ledger.handles.turns import nothing
 
 
 class Rolls:
@@ -13,14 +12,20 @@ class Rolls:
 
     Args:
         leave: has the writer's own task do something.
+        told: called behind callbacks, locked: what was added meanwhile waits for their end.
     """
 
     def __init__(
-        self, ledger_id: int, teller: Teller, leave: Callable[[Callable[[], None]], None]
+        self,
+        ledger_id: int,
+        teller: Teller,
+        leave: Callable[[Callable[[], None]], None],
+        told: Callable[[], None],
     ) -> None:
         self._ledger_id = ledger_id
         self._teller = teller
         self._leave = leave
+        self._told = told
         self._promises: list[Promise] = []
 
     def ask(self) -> Promise:
@@ -30,7 +35,7 @@ class Rolls:
 
     def begun(self, first_entry_id: int) -> None:
         """It is in use."""
-        self._teller.tell(((promise, first_entry_id) for promise in self.taken()), nothing)
+        self._teller.tell(((promise, first_entry_id) for promise in self.taken()), self._told)
 
     def refused(self, reason: str) -> None:
         """There is none."""

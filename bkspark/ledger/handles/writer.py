@@ -72,7 +72,8 @@ class Writer:
         self._members = members
         self._encoder = encoder
         self._teller = Teller(self._lock, self._own_work.put)
-        self._rolls = Rolls(machine.metadata.ledger_id, self._teller, self._own_work.put)
+        ledger_id = machine.metadata.ledger_id
+        self._rolls = Rolls(ledger_id, self._teller, self._own_work.put, self._go_on)
         with self._lock:
             self._turns.is_amid = True  # lanes may report before all of them are there
             self._lanes = Lanes(self._open_lane)
@@ -332,6 +333,9 @@ class Writer:
 
     def _told(self, last: Promise) -> None:
         self.backlog.told(last)
+        self._go_on()
+
+    def _go_on(self) -> None:
         self._leave(self._turn())
 
     # --- the writer's own task -------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Fragments that a writer begins because he is asked to: who is in them, what stays as it was."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 
 import pytest
 
@@ -273,3 +274,14 @@ def _away_and_back(ensembles: list[list[str]]) -> set[str]:
     """Who is in the last and not in the one before, and was there before that."""
     *earlier, before, last = [set[str](), set[str](), *map(set, ensembles)]
     return (last - before) & set[str]().union(*earlier)
+
+
+def test_what_a_callback_adds_is_sent_when_it_has_ended(keeper: BookKeeper) -> None:
+    with keeper.create_ledger(settings=WriterSettings(explicit_lac_ms=0)) as handle:
+        handle.append(b"0")
+        added: list[Future[int]] = []
+        handle.begin_fragment().add_done_callback(
+            lambda _done: added.append(handle.append_async(b"1"))
+        )
+        wait_until(lambda: bool(added))
+        assert added[0].result(SECONDS) == 1
