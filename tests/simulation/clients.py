@@ -21,10 +21,16 @@ from bkspark.admin.scrubbing.run import scrub
 from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.errors import BookieUnavailableError, BookKeeperError, CorruptDataError
+from bkspark.errors import (
+    BookieUnavailableError,
+    BookKeeperError,
+    CorruptDataError,
+    NoSuchEntryError,
+)
 from bkspark.ledger import deleting
 from bkspark.ledger.handles.read_handle import ReadHandle
 from bkspark.ledger.recovery.recover import recover
+from bkspark.ledger.truncating import truncate_ledger
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
@@ -120,13 +126,15 @@ class Clients(Writers):
                 self._read_all(name, handle, must_succeed=must_succeed)
 
     def _read_all(self, name: str, handle: ReadHandle, *, must_succeed: bool) -> None:
+        begin = handle.metadata.first_available
         try:
             entries = list(handle.read()) if handle.last_add_confirmed >= 0 else []
-        except CorruptDataError as error:
-            if must_succeed:
+        except (CorruptDataError, NoSuchEntryError) as error:
+            now = self._oracle.ledgers[handle.ledger_id].metadata.first_available
+            if must_succeed or (isinstance(error, NoSuchEntryError) and now <= begin):
                 raise Violation(f"{name} cannot read: {error} (I2)") from error
             entries = []
-        for number, entry in enumerate(entries):
+        for number, entry in enumerate(entries, start=begin):
             if number != entry.entry_id:
                 raise Violation(f"{name} reads entry {entry.entry_id} at {number} (I4)")
             self._oracle.has_read(name, handle.ledger_id, entry.entry_id, entry.value)
@@ -216,6 +224,18 @@ class Clients(Writers):
             self._scheduler.note(f"has emptied {report.done}, left are {report.left}")
             if is_last and is_removed == bool(report.left):
                 raise Violation(f"{bookie_id} is removed: {is_removed}; left: {report.left}")
+
+        return self.start(name, work, delays)
+
+    def truncate_ledger(
+        self, name: str, ledger_id: int, entry_id: int, *, delays: Sequence[int] = DELAYS
+    ) -> Task:
+        """Let go of what lies in front of an entry, whatever others do with the ledger."""
+
+        def work() -> None:
+            with Cluster(self._uri) as cluster:
+                ledger = truncate_ledger(cluster, ledger_id, entry_id)
+            self._scheduler.note(f"the ledger begins at {ledger.first_available}")
 
         return self.start(name, work, delays)
 

@@ -23,8 +23,9 @@ _MOVES = {(OPEN, OPEN), (OPEN, IN_RECOVERY), (OPEN, CLOSED)} | {
 def require_legal_move(before: LedgerMetadata, after: LedgerMetadata) -> None:
     """By the table of moves, in a later term if somebody takes it over (I6)."""
     moves = (before.state, after.state)
-    is_takeover = after.state is IN_RECOVERY
     has_same_owner = (before.term, before.token) == (after.term, after.token)
+    is_truncated = has_same_owner and before.first_available < after.first_available
+    is_takeover = after.state is IN_RECOVERY and not is_truncated
     if (before.state, after.state) == (IN_RECOVERY, OPEN):
         has_same_owner = before.term == after.term and before.token != after.token
         opened = after.last_fragment
@@ -40,21 +41,24 @@ def require_legal_move(before: LedgerMetadata, after: LedgerMetadata) -> None:
 def require_fragments(before: LedgerMetadata, after: LedgerMetadata) -> None:
     """They ascend, name distinct bookies, and only the last one changes while it is open (I5)."""
     firsts = [fragment.first_entry_id for fragment in after.fragments]
-    if firsts != sorted(set(firsts)) or firsts[0] != 0:
+    older = [fragment for fragment in before.fragments if fragment.first_entry_id >= firsts[0]]
+    if firsts != sorted(set(firsts)) or older[0].first_entry_id != firsts[0]:
         raise Violation(f"fragments begin at {firsts} (I5)")
     for fragment in after.fragments:
         names = {member.bookie_id for member in fragment.ensemble}
         if len(names) != after.quorum.ensemble_size:
             raise Violation(f"fragment {fragment.first_entry_id} names {names} (I5)")
-    kept = len(before.fragments) - 1
-    if after.state is not CLOSED and after.fragments[:kept] != before.fragments[:kept]:
+    kept = len(older) - 1
+    if len(older) < min(2, len(before.fragments)) and after.state is not CLOSED:
+        raise Violation(f"its last record is let go of: {before.fragments}, {firsts} (I5)")
+    if after.state is not CLOSED and after.fragments[:kept] != tuple(older[:kept]):
         raise Violation(f"old fragments change: {before.fragments} to {after.fragments} (I5)")
 
 
 def require_owners(ledger: Ledger) -> None:
     """What was acknowledged in a term stays that term's (I4, H43)."""
     for entry_id, term in ledger.owners.items():
-        if ledger.owner_of(entry_id) != term:
+        if entry_id >= ledger.metadata.first_available and ledger.owner_of(entry_id) != term:
             owner = ledger.owner_of(entry_id)
             raise Violation(f"entry {entry_id} is acked in term {term}, and is {owner}'s (I4)")
 
@@ -71,6 +75,9 @@ def require_repair(
     after = ledger.metadata
     if (before.last_entry_id, before.length_bytes) != (after.last_entry_id, after.length_bytes):
         raise Violation(f"closed at {before.last_entry_id}, then at {after.last_entry_id} (I1)")
+    left = tuple(f for f in before.fragments if f.first_entry_id >= after.first_available)
+    if len(left) < len(before.fragments) and left == after.fragments and before.left == after.left:
+        return  # nothing but its beginning went
     changed = [
         (one.first_entry_id, old, new)
         for one, other in zip(before.fragments, after.fragments, strict=True)

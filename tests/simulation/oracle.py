@@ -361,7 +361,7 @@ class Oracle:
         """Qa, or Qw, good copies of everything in ``[first, last]`` where the metadata says."""
         quorum = ledger.metadata.quorum
         needed = quorum.write_quorum_size if is_full else quorum.ack_quorum_size
-        entry_id = first
+        entry_id = max(first, ledger.metadata.first_available)
         while entry_id <= last:
             record = ledger.group_of(entry_id)
             if record is None:

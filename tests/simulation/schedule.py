@@ -76,7 +76,7 @@ def run_schedule(
             end.
         terms: whether the ledger goes on in later terms, with writers one behind the other; there
             are no DataFrames then.
-        rolls: whether writers begin fragments.
+        rolls: whether writers begin fragments, and some go of a ledger that goes on.
         losses: ``loses_files``, ``loses_power``; see ``Shape``.
     """
     oracle = Oracle(URI, checks_reasons=checks_reasons)
@@ -136,7 +136,7 @@ class _Run(Run[Oracle]):
             f"recovery-after-loss-{next(numbers)}", ledger_id
         )
         entry_count = self.random.choice(_ENTRY_COUNTS)
-        if self._has_misfortune:
+        if self._has_misfortune or self._clients.rolls:
             entry_count += _MORE_ENTRIES
         clients.write("writer", created, entry_count, one_by_one=self._has_misfortune)
         for number in range(self.random.choice((0, 0, 1, 1, 2, 2))):
@@ -162,6 +162,10 @@ class _Run(Run[Oracle]):
         for number in range(self.random.choice((1, 2, 2, 3)) if self._terms else 0):
             count = self.random.choice(_SUCCESSOR_COUNTS)
             self._clients.take_over(f"successor-{number + 1}", ledger_id, count)
+        own = Random(f"truncations {self.seed}")
+        for number in range(own.choice((1, 2, 3)) if self._clients.rolls else 0):
+            delays = (own.choice(_REPAIR_DELAYS),)
+            self._clients.truncate_ledger(f"truncation-{number + 1}", ledger_id, 99, delays=delays)
 
     def _start_crowd(self, ledger_id: int) -> None:
         """Readers that look all the time: each must be shown what another was shown before."""

@@ -1,11 +1,14 @@
 """Ledgers that go on in later terms: every state of a small one, schedules, and what is noticed."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 
+from bkspark.ledger import truncating
 from bkspark.ledger.recovery.taking_over import TakenOver, take_over
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.many import run_many
 from tests.simulation.schedule import run_schedule
@@ -111,11 +114,23 @@ def test_writers_one_behind_the_other_break_no_promise(first: int, losing: dict[
 
 @pytest.mark.parametrize("losing", always(LOSING[:1], LOSING), ids=str)
 def test_fragments_that_roll_break_no_promise(losing: dict[str, bool]) -> None:
-    """Begun by all writers, amid what they send."""
+    """Begun by all writers, amid what they send; and the first ones go, amid all else."""
     run = partial(run_schedule, terms=True, rolls=True, **losing)
     total = run_many(1_000, count=SCHEDULES, run=run)
     assert total.failed is None, total.failed
     assert total.schedules == SCHEDULES
+
+
+@pytest.mark.thorough
+def test_that_the_last_record_is_let_go_of_is_noticed() -> None:
+    """It alone says the length of a ledger that nothing was added to since."""
+
+    def last_alone(ledger: LedgerMetadata, _entry_id: int) -> LedgerMetadata:
+        return replace(ledger, fragments=ledger.fragments[-1:])
+
+    with mutants.changed((truncating, "without_front", last_alone)):
+        found = (run_schedule(seed, terms=True, rolls=True).violation for seed in range(15, 99))
+        assert any("its last record is let go of" in one for one in found)
 
 
 @pytest.mark.thorough
