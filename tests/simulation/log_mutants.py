@@ -12,7 +12,8 @@ from bkspark.errors import BookieUnavailableError, MetadataVersionError, Outcome
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.write_back import WriteBack
-from bkspark.log import log_handle, opening, tail_closing, truncation
+from bkspark.log import log_handle, opening, tail_closing, truncation, undecided
+from bkspark.log.continuing import continue_tail
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.opening import _Opening
 from bkspark.log.reading import log_view
@@ -24,6 +25,7 @@ from bkspark.log.tail_closing import with_closed_tail
 from bkspark.log.undecided import Undecided
 from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.standing import FIRST
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from tests.simulation.environment import SimulatedLock
@@ -255,3 +257,25 @@ CASES = {
     "RB-44": "readers recover",
 }
 """What other systems got wrong with logs of ledgers, and a mutant that does."""
+
+
+def continued_from_the_first_entry(self: Any) -> OpenTail | None:
+    """Whoever takes the ledger over begins at its entry 0."""
+    found = continue_tail(self._cluster, self._name, self._password)
+    return None if found is None else replace(found, standing=FIRST)
+
+
+UNBOUNDED_MUTANTS: dict[str, tuple[Change, ...]] = {
+    "who goes on begins at entry 0": ((_Opening, "_continued", continued_from_the_first_entry),),
+    "undecided entries of a term are taken for lost": (
+        (undecided, "_end_of", lambda _cluster, mine, _password: mine.first_entry_id),
+    ),
+    "undecided entries of a term are taken for added": (
+        (
+            undecided,
+            "_end_of",
+            lambda _cluster, mine, _password: mine.first_entry_id + mine.entry_count,
+        ),
+    ),
+}
+"""Of logs that are one ledger, which changes hands."""

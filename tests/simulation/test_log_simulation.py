@@ -17,7 +17,7 @@ from tests.simulation.story import told
 from ..thorough import always  # noqa: TID252
 from .compact_mutants import COMPACT_MUTANTS
 from .deletion_mutants import DELETION_MUTANTS
-from .log_mutants import CASES, LOG_MUTANTS
+from .log_mutants import CASES, LOG_MUTANTS, UNBOUNDED_MUTANTS
 from .mutants import changed
 from .page_mutants import PAGE_MUTANTS
 
@@ -53,12 +53,19 @@ def run_unbounded(seed: int) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("first_seed", "count"), always([(0, 20)], [(0, 20), (20, 80)], are_rows=True)
+    ("first_seed", "count"), always([(0, 8)], [(0, 8), (8, 40)], are_rows=True)
 )
 def test_no_schedule_of_an_unbounded_log_breaks_a_promise(first_seed: int, count: int) -> None:
     total = run_many(first_seed, count=count, jobs=os.cpu_count() or 1, run=run_unbounded)
     assert total.failed is None, told(total.failed)
     assert total.acks > count
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", UNBOUNDED_MUTANTS)
+def test_a_broken_rule_of_unbounded_logs_is_noticed(name: str) -> None:
+    with changed(*UNBOUNDED_MUTANTS[name]):
+        assert any(run_unbounded(seed).violation for seed in range(100))
 
 
 def digests(hash_seed: int) -> str:
