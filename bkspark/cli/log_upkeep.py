@@ -64,7 +64,7 @@ def convert(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """From now on let each writer go on in the same ledger, or put ledgers in a row again.
+    """Make a log one ledger, or many in a row, from now on.
 
     Its writer is fenced. What is there stays as it is, and who reads or streams goes on.
     """
