@@ -114,4 +114,11 @@ MUTANTS = (
         "        return is_begun\n",
         (f"{FORGOTTEN}::test_a_journal_that_cannot_be_read_stays",),
     ),
+    Mutant(
+        "who reads the end looks into the journals of all terms",
+        "ledger/journals/member_journals.py",
+        "if layout.journal_term(pages.name) >= oldest]",
+        "if oldest]",
+        (f"{FORGOTTEN}::test_who_reads_the_end_does_not_look_into_journals_of_earlier_terms",),
+    ),
 )

@@ -12,12 +12,14 @@ from typing import TypeVar
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.errors import CorruptDataError
+from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_end import JournalEnds
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPages, Page
 from bkspark.ledger.journals.member_end import MemberEnd, member_end
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.ownership import owners
 
 T = TypeVar("T")
 
@@ -78,10 +80,10 @@ class MemberJournals:
     def pages_of(self, ledger: LedgerMetadata, entry_id: int) -> list[NamedPage] | None:
         """The pages that ``entry_id`` is on if it is here at all; None if there is no journal."""
         with self._root() as root:
-            pages = self._pages(root, self._journals.values(), entry_id)
+            pages = self._pages(root, self._journals.values(), ledger, entry_id)
             if not any(found.page.counting(ledger, entry_id) for found in pages):
                 new = self._find_journals(root, ledger)
-                pages += self._pages(root, new, entry_id)
+                pages += self._pages(root, new, ledger, entry_id)
         return pages if self._journals else None
 
     def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
@@ -101,9 +103,16 @@ class MemberJournals:
         return [entry for pages in self._journals.values() for entry in pages.index]
 
     def _pages(
-        self, root: BookieRoot, journals: Iterable[JournalPages], entry_id: int
+        self,
+        root: BookieRoot,
+        journals: Iterable[JournalPages],
+        ledger: LedgerMetadata,
+        entry_id: int,
     ) -> list[NamedPage]:
-        found = self._each(journals, lambda pages: pages.page_of(root, entry_id))
+        """Of journals that may have it: what an older term began has no record of a later one."""
+        oldest = owners(ledger.fragments, entry_id).start
+        likely = [pages for pages in journals if layout.journal_term(pages.name) >= oldest]
+        found = self._each(likely, lambda pages: pages.page_of(root, entry_id))
         return [NamedPage(name, page) for name, page in found if page is not None]
 
     def _each(

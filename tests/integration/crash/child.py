@@ -157,6 +157,7 @@ def go_on_behind(line: Line, order: Order) -> None:
             first, acked = group[0], group[-1]
             assert handle.append_many([value_in(term, n) for n in group]) == (first, acked)
             line.say(acked=[term, first, acked])
+            time.sleep(REST_SECONDS / 10)
 
 
 def settle(line: Line, order: Order) -> None:

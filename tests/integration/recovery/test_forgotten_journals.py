@@ -9,10 +9,12 @@ import pytest
 
 from bkspark import verbs
 from bkspark.bookie import memory
+from bkspark.bookie.contract import BookieRoot
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import BookieUnavailableError, InvalidTermError, OutcomeUnknownError
 from bkspark.format import layout
+from bkspark.ledger.journals.journal_pages import JournalPages, Page
 from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.taking_over import take_over
 from bkspark.protocol.ledger.recovery_evidence import Decision
@@ -308,3 +310,28 @@ def test_a_journal_that_cannot_be_read_stays(scene: Scene) -> None:
     scene.rig.replace_file(victim, name, data[:-1])
     scene.take()
     assert [one for one in scene.rig.urls if name in scene.rig.names(one)] == [victim]
+
+
+def test_who_reads_the_end_does_not_look_into_journals_of_earlier_terms(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = scene.first()
+    for number in range(8):
+        writer.append(b"%d" % number)
+        writer.release()
+        writer = scene.next()
+    writer.append(b"8")
+    writer.close()
+    asked = list[int]()
+    real = JournalPages.page_of
+
+    def page_of(self: JournalPages, root: BookieRoot, entry_id: int) -> Page | None:
+        asked.append(layout.journal_term(self.name))
+        return real(self, root, entry_id)
+
+    monkeypatch.setattr(JournalPages, "page_of", page_of)
+    with BookKeeper(scene.rig.uri) as keeper:
+        reader = keeper.open_ledger(scene.ledger_id)
+        assert [entry.value for entry in reader.read(7, 8)] == [b"7", b"8"]
+        assert set(asked) <= {8, 9}
+        assert [entry.value for entry in reader.read()] == [b"%d" % n for n in range(9)]
