@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.errors import InvalidRequestError, MetadataVersionError
+from bkspark.errors import InvalidRequestError, LedgerClosedError, MetadataVersionError
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -53,3 +53,11 @@ def test_who_says_that_a_log_is_unbounded_or_not_gets_no_other(is_unbounded: boo
     made = log.vacated().with_ledger(other, schema=b"s", transaction=None, is_unbounded=True)
     assert made.is_unbounded
     assert not log.vacated().with_ledger(other, schema=b"s", transaction=None).is_unbounded
+
+
+def test_a_log_is_converted_unless_it_is_sealed() -> None:
+    unbounded = LOG.converted(is_unbounded=True)
+    assert unbounded.is_unbounded
+    assert unbounded.converted(is_unbounded=False) == LOG
+    with pytest.raises(LedgerClosedError):
+        LOG.sealed().converted(is_unbounded=True)
