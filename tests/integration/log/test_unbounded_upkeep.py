@@ -10,7 +10,6 @@ from bkspark.cluster.password import Password
 from bkspark.errors import (
     BookKeeperError,
     CorruptDataError,
-    InvalidRequestError,
     InvalidTermError,
     LedgerClosedError,
     NoSuchLedgerError,
@@ -186,13 +185,6 @@ def test_a_log_that_is_deleted_has_no_ledger_that_goes_on(
     with anew.writer() as other:
         assert other.append(b"z") == 0
     assert values(anew) == [b"z"]
-
-
-def test_what_is_open_is_not_truncated_and_why_is_told(log: LogHandle) -> None:
-    with pytest.raises(InvalidRequestError) as refused:
-        log.truncate(1)
-    assert "goes on" in refused.value.hint
-    assert values(log) == [b"a", b"b"]
 
 
 # --- bookies -------------------------------------------------------------------------------------
