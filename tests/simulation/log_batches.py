@@ -14,15 +14,14 @@ import pyarrow as pa
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
-from bkspark.log.batch import commit as batch_commit
-from bkspark.log.batch import plan as batch_plan
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
 from bkspark.log.rolling import RollPolicy
+from bkspark.log.streams import appending
 from bkspark.log.streams import commit as stream_commit
 from bkspark.log.streams import plan as stream_plan
 from bkspark.log.streams.commit import TailWriterCache
-from bkspark.log.streams.micro_batch import StreamPart, gathered
+from bkspark.log.streams.micro_batch import StagingLedger, StreamPart, gathered
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.stream_run import StreamRun
@@ -75,22 +74,27 @@ class Batches:
     def _append(self, name: str, app_id: str, is_overwrite: bool) -> None:
         partitions = _rows(app_id, 0)
         request = replace(self._request(Transaction(app_id, 1)), is_overwrite=is_overwrite)
-        target = batch_plan.prepare(request)
+        target, staging = appending.prepare(request)
         if not target.is_done:
-            self._commit(name, target, partitions)
+            self._commit(name, target, staging, partitions)
         self._require_present(name, partitions)
 
     def _commit(
-        self, name: str, target: BatchTarget, partitions: Sequence[Sequence[bytes]]
+        self,
+        name: str,
+        target: BatchTarget,
+        staging: StagingLedger | None,
+        partitions: Sequence[Sequence[bytes]],
     ) -> None:
-        self._oracle.private.add(target.ledger_id)
+        if staging is None:
+            self._oracle.private.add(target.ledger_id)
         if self._random.random() < _ABORTED_SHARE:
-            self._clients.start(f"abort-{name}", lambda: batch_commit.abort(target), DELAYS)
+            self._clients.start(f"abort-{name}", lambda: appending.abort(target, staging), DELAYS)
         try:
             reports = self._write(target, partitions)
-            result = batch_commit.commit(target, reports)
+            result = appending.commit(target, staging, reports)
         except BookKeeperError:
-            batch_commit.abort(target)
+            appending.abort(target, staging)
             raise
         self._clients.note(f"has appended {result.row_count} rows")
 

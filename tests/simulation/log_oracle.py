@@ -184,8 +184,10 @@ class LogOracle(Oracle):
         if process in self.readers:
             raise Violation(f"{process} only reads, and changes ledger {ledger_id} (RB-44)")
         if known is not None and ledger_id in self.history.record.tail:
-            # What a takeover has found is in the log as if it had been acknowledged.
-            self._tell_all(process, ledger_id, range(first, known.acked + 1))
+            # What a recovery has found is in the log as if it had been acknowledged.
+            last = known.metadata.last_entry_id
+            end = known.acked if last is None else last
+            self._tell_all(process, ledger_id, range(first, end + 1))
 
     def _fill(self) -> None:
         """Take over what was placed by the newest version of the record."""
