@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bkspark.errors import InvalidRequestError, NoSuchEntryError
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.metadata import (
+    FRAGMENTS_MAX,
+    Fragment,
+    LedgerMetadata,
+    LedgerState,
+    Member,
+)
 from bkspark.protocol.ledger.ownership import counts, owners
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
@@ -112,3 +118,11 @@ def test_only_journals_of_terms_that_own_nothing_any_more_may_go() -> None:
     assert oldest_owner(without_front(ledger(), 6)) == 3
     assert oldest_owner(without_front(ledger(), 11)) == 3
     assert oldest_owner(without_front(ledger(CLOSED), 12)) == 7
+
+
+def test_a_ledger_of_many_fragments_has_room_again_once_some_are_gone() -> None:
+    first, last = ledger().fragments[0], ledger().last_fragment
+    most = tuple(replace(first, first_entry_id=n) for n in range(FRAGMENTS_MAX - 1))
+    full = replace(ledger(), fragments=(*most, replace(last, first_entry_id=FRAGMENTS_MAX)))
+    assert not full.has_room
+    assert without_front(full, 9).has_room
