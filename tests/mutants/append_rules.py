@@ -16,6 +16,13 @@ MUTANTS = (
         (f"{APPENDS}::test_who_is_overtaken_behind_its_record_is_there_once",),
     ),
     Mutant(
+        "what fails behind the ack is made again",
+        APPENDING,
+        "if not tail.has_acked and not _is_there(",
+        "if not _is_there(",
+        (f"{APPENDS}::test_what_fails_behind_the_ack_makes_nothing_again",),
+    ),
+    Mutant(
         "an append that is not there is taken for done",
         APPENDING,
         "== undecided.entry_count",

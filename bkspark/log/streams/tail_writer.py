@@ -53,9 +53,6 @@ class TailWriter:
     Args:
         adopts: whether the batch's own private ledger may become the tail, which saves a copy.
 
-    Attributes:
-        has_acked: whether a batch was acknowledged: what fails behind that changes nothing.
-
     Raises:
         LedgerFencedError: a newer run of the query has taken over.
         LedgerClosedError: the log is sealed.
@@ -65,7 +62,6 @@ class TailWriter:
 
     def __init__(self, request: WriteRequest, batch: Staged, *, adopts: bool) -> None:
         self.run = batch.run
-        self.has_acked = False
         self._request = request
         self._began = environment.monotonic()
         self._first_byte = 0
@@ -76,6 +72,7 @@ class TailWriter:
             _create_log(self._cluster, request, batch)
             writer, committed = self._begun(batch, adopts=adopts)
             self._writer = cleanup.enter_context(writer)
+            self._first_entry_id = writer.last_add_confirmed + 1
             done = batch.transaction
             self._last_version = -1 if done is None else committed.get(done.app_id, -1)
             self._cleanup = cleanup.pop_all()
@@ -181,7 +178,6 @@ class TailWriter:
                 reports = [rewrite_into(report, batch.staging, target) for report in reports]
                 bookies = (*target.ensemble, *target.spares)
             self._writer.write(reports, spares=bookies, transaction=done)
-            self.has_acked = True
             self._last_version = self._last_version if done is None else done.version
             self._writer.confirm()
         if has_moved:
@@ -190,6 +186,11 @@ class TailWriter:
             retain_after_roll(self._cluster, self._rolled)
             self._rolled = None
         return is_new
+
+    @property
+    def has_acked(self) -> bool:
+        """Whether a batch was acknowledged: what fails behind that changes nothing."""
+        return self._writer.last_add_confirmed >= self._first_entry_id
 
     @property
     def undecided(self) -> Undecided | None:

@@ -13,7 +13,12 @@ import pytest
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
-from bkspark.errors import BookKeeperError, LedgerClosedError, OutcomeUnknownError
+from bkspark.errors import (
+    BookKeeperError,
+    LedgerClosedError,
+    LedgerFencedError,
+    OutcomeUnknownError,
+)
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.recovery.recover import recover
 from bkspark.log.batch.commit import CommitResult
@@ -209,6 +214,19 @@ def test_who_is_overtaken_behind_its_record_is_there_once(rig: Rig) -> None:
         assert appending.commit(*late).row_count == 10
     assert ledger_count(rig) == 1
     assert settled_rows(rig) == rows(0, 10, 20)
+
+
+def test_what_fails_behind_the_ack_makes_nothing_again(rig: Rig) -> None:
+    append(rig, 0)
+    late, acknowledged = planned(rig, 10), RecordWriter._acknowledged
+
+    def and_then_fail(writer: RecordWriter, adds: Any) -> None:
+        acknowledged(writer, adds)
+        raise LedgerFencedError("somebody took over right behind the ack")
+
+    with patch.object(RecordWriter, "_acknowledged", and_then_fail):
+        assert appending.commit(*late).row_count == 10
+    assert settled_rows(rig) == rows(0, 10)
 
 
 def test_who_is_overtaken_by_a_recovery_that_closes_has_a_new_ledger(rig: Rig) -> None:
