@@ -284,10 +284,11 @@ def test_the_job_prints_one_line_of_json(spark, place, opened, capsys):
     out, err = capsys.readouterr()
     assert out.count("\n") == 1
     assert json.loads(out) == {
-        "ledger": handle.ledger_id,
+        "ledger_id": handle.ledger_id,
         "state": "CLOSED",
         "last_entry_id": 4,
         "groups_kept": 1,
+        "losses": [],
     }
     assert "IN_RECOVERY" in err
 

@@ -12,7 +12,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.creating import create_log
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.log.settings import LogSettings
 from bkspark.spark.options import parse
 from bkspark.spark.stream_writer import BookKeeperStreamWriter
 
@@ -37,7 +37,7 @@ def test_what_is_refused_in_planning_comes_through_pickling_as_it_is(
     options = parse({"metadataServiceUri": uri, "path": "events"})
     schema = StructType([StructField("value", LongType())])
     with Cluster(uri) as cluster:
-        create_log(cluster, "events", Quorum(3, 3, 2), DigestSpec(), VALUE_SCHEMA)
+        create_log(cluster, "events", LogSettings(Quorum(3, 3, 2)), VALUE_SCHEMA)
     writer = BookKeeperStreamWriter(options, schema, overwrite=False)
     with pytest.raises(InvalidRequestError, match="value") as caught:
         CloudPickleSerializer().dumps(writer)
