@@ -105,13 +105,6 @@ MUTANTS = (
         (f"{LEFT}::test_a_search_for_the_last_confirmed_record_passes_what_is_left_over",),
     ),
     Mutant(
-        "a bookie that shows an older term's record is not asked for another",
-        "ledger/journals/member_journals.py",
-        "if not any(found.page.counting(ledger, entry_id) for found in pages):",
-        "if not any(found.page.record_of(entry_id) for found in pages):",
-        (f"{LEFT}::test_a_reader_that_knows_the_older_journal_looks_for_the_owners",),
-    ),
-    Mutant(
         "a plan takes the record that is met last",
         "log/reading/ledger_files.py",
         "    return is_one and counts(ledger.fragments, record)\n",

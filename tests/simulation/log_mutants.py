@@ -126,15 +126,15 @@ def deleted_before_hidden(
     cluster.logs.update(log_name, lambda record: record.truncated(offset_of(record)))  # type: ignore[union-attr, arg-type]
 
 
-def truncated_too_far(self: LogRecord, before_offset: int) -> LogRecord:
+def truncated_too_far(self: LogRecord, before_offset: int, confirmed: int = 0) -> LogRecord:
     """To the end of the ledger that holds the offset."""
     ends = [one.end_offset for one in self.every_ledger() if one.first_offset < before_offset]
-    return REAL_TRUNCATED(self, max([before_offset, *ends[-1:]]))
+    return REAL_TRUNCATED(self, max([before_offset, *ends[-1:]]), confirmed)
 
 
-def truncated_from_zero(self: LogRecord, before_offset: int) -> LogRecord:
+def truncated_from_zero(self: LogRecord, before_offset: int, confirmed: int = 0) -> LogRecord:
     """What is left begins at offset 0 again."""
-    after = unpaged(REAL_TRUNCATED(self, before_offset))
+    after = unpaged(REAL_TRUNCATED(self, before_offset, confirmed))
     begin = 0
     moved: list[LoggedLedger] = []
     for ledger in after.ledgers:

@@ -45,9 +45,11 @@ def dropped_at_hand(self: LogRecord, ledger_id: int) -> bool:
     return ledger_id in self.dropped.ids
 
 
-def truncated_by_what_is_at_hand(self: LogRecord, before_offset: int) -> LogRecord:
+def truncated_by_what_is_at_hand(
+    self: LogRecord, before_offset: int, confirmed: int = 0
+) -> LogRecord:
     """Pages that a truncation hides are let go of, and nothing remembers what was on them."""
-    after = REAL_TRUNCATED(self, before_offset)
+    after = REAL_TRUNCATED(self, before_offset, confirmed)
     dropped = replace(after.dropped, pages_to_delete=())
     return replace(after, dropped=dropped)
 

@@ -72,7 +72,9 @@ def test_it_looks_at_no_ledger(run, small_cluster, numbers, monkeypatch):
 
 
 def test_they_are_served_and_looked_at_each_time(small_cluster):
-    code = "import sys; from bkspark.cli import main; sys.exit(main(sys.argv[1:]))"
+    # Whoever runs the tests in the background has them ignore interrupts.
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "from bkspark.cli import main; sys.exit(main(sys.argv[1:]))"
     words = ["metrics", "--listen", "127.0.0.1:0", "--metadata", small_cluster.uri]
     server = subprocess.Popen(
         [sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True, env={**os.environ}
