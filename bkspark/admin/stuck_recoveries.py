@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.format.recovery import StuckRecovery
-from bkspark.protocol.ledger import recovery_messages
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.recovery import messages
 
 STUCK_SCHEMA = pa.schema(
     [
@@ -63,7 +63,7 @@ def _without_lost(cluster: Cluster, ledger: LedgerMetadata, stuck: StuckRecovery
     if not lost:
         return stuck
     silent = [member for member in waiting if member not in all_lost]
-    reason, hint = recovery_messages.since_lost(
+    reason, hint = messages.since_lost(
         ledger.ledger_id, stuck.entry_id, lost, silent, cluster.addresses()
     )
     names = tuple(member.bookie_id for member in silent)

@@ -11,7 +11,7 @@ from bkspark import environment
 from bkspark.cluster.client_counts import ClientCounts
 from bkspark.cluster.decisions import tell
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.writing_steps import WarnOfGaps
+from bkspark.protocol.writer.steps import WarnOfGaps
 
 
 def given_up(logger: Logger, ledger_id: int, bookie_id: str, reason: str) -> None:

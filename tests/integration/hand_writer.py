@@ -26,12 +26,12 @@ from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA, encode_parts
 from bkspark.ledger.recovery.recover import RecoveryReport, recover
 from bkspark.ledger.recovery.write_back import WriteBack
-from bkspark.protocol.ledger.adding import PendingAdds
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, confirmation
-from bkspark.protocol.ledger.recovery_steps import Failure
 from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.recovery.steps import Failure
+from bkspark.protocol.writer.adding import PendingAdds
 from bkspark.testing.faulty_cluster import Operation, StorageFaults
 
 from .rig import Rig

@@ -126,7 +126,7 @@ MUTANTS = (
     ),
     Mutant(
         "the metadata check believes another ensemble",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "if not is_mine or newest.last_fragment != mine.last_fragment:",
         "if not is_mine:",
         (f"{SCRIPTS}[acknowledgements]",),
@@ -161,7 +161,7 @@ MUTANTS = (
     ),
     Mutant(
         "the record is written before the missing copies are made",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "            return [steps.Copy(index, self.ensemble[index], add) for index in indexes]\n",
         "            add.ready.update(indexes)\n",
         (f"{SCRIPTS}[entry_logs]",),

@@ -81,7 +81,7 @@ MUTANTS = (
     ),
     Mutant(
         "two bad disks are swapped for each other",
-        "protocol/ledger/ensemble_change.py",
+        "protocol/writer/ensemble_change.py",
         " | self._excluded\n",
         "\n",
         (

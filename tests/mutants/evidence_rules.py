@@ -70,7 +70,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that has lost data is no reason",
-        "protocol/ledger/recovery_messages.py",
+        "protocol/recovery/messages.py",
         "unable = (Doubt.DAMAGED, Doubt.DATA_LOST)",
         "unable = (Doubt.DAMAGED,)",
         (f"{FOLDERS}::test_copies_that_it_gets_do_not_make_it_whole",),
@@ -78,7 +78,7 @@ MUTANTS = (
     # --- what records say that a bookie had ------------------------------------------------------
     Mutant(
         "what records say that a bookie had is not held against it",
-        "protocol/ledger/recovery_evidence.py",
+        "protocol/recovery/conclusions.py",
         "lost_data(self.tails, self.term.ledger)",
         "dict[int, MemberTail]()",
         (
@@ -106,7 +106,7 @@ MUTANTS = (
     ),
     Mutant(
         "who may be asked again is held to what records say",
-        "protocol/ledger/member_tail.py",
+        "protocol/recovery/member_tail.py",
         "if tail.answer.doubt in CAN_TELL}",
         "}",
         (
@@ -116,7 +116,7 @@ MUTANTS = (
     ),
     Mutant(
         "a torn end hides that more is gone",
-        "protocol/ledger/member_tail.py",
+        "protocol/recovery/member_tail.py",
         "if tail.answer.doubt in CAN_TELL}",
         "if tail.answer.doubt is None}",
         (f"{RECORDS}::test_a_torn_end_does_not_hide_that_more_is_gone",),
@@ -175,7 +175,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that did not surely join is asked again",
-        "protocol/ledger/ensemble_change.py",
+        "protocol/writer/ensemble_change.py",
         "self._excluded = self._unjoined",
         "self._excluded = frozenset()",
         (f"{FOLDERS}::test_a_bookie_that_did_not_surely_join_is_not_asked_again",),
@@ -222,7 +222,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that cannot be fenced is given up by one word",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         "WAITED_FOR = (Doubt.UNCLEAR, Doubt.UNFENCED)",
         "WAITED_FOR = (Doubt.UNCLEAR,)",
         (
@@ -267,14 +267,14 @@ MUTANTS = (
     ),
     Mutant(
         "who took no fence is taken for fenced when it gets copies",
-        "protocol/ledger/member_tail.py",
+        "protocol/recovery/member_tail.py",
         "            is_fenced=doubt is not Doubt.UNFENCED,\n",
         "",
         (f"{READ_ONLY}::test_who_takes_copies_and_no_fence_holds_up_nobody",),
     ),
     Mutant(
         "what a bookie has lost is told nobody",
-        "protocol/ledger/member_tail.py",
+        "protocol/recovery/member_tail.py",
         "hidden=(*self.hidden, *hidden))",
         "hidden=self.hidden)",
         (f"{FOLDERS}::test_what_is_lost_beyond_the_promise_is_told",),

@@ -2,7 +2,7 @@
 
 from .mutant import Mutant
 
-ROLL = "protocol/ledger/fragment_roll.py"
+ROLL = "protocol/writer/fragment_roll.py"
 SCRIPT = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says[fragments]"
 ROLLS = "tests/integration/ledger/test_fragment_rolls.py"
 CHANCE = "tests/protocol/test_fragment_rolls.py"
@@ -32,21 +32,21 @@ MUTANTS = (
     ),
     Mutant(
         "what is added is sent to bookies that are about to leave",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "not (self.roll.holds or self.is_stopping",
         "not (self.is_stopping",
         (f"{ROLLS}::test_with_a_guaranteed_write_quorum_it_waits_for_all_copies",),
     ),
     Mutant(
         "a new fragment is named while the metadata is checked",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "            if self._checking is None:\n",
         "            if True:\n",
         (SCRIPT,),
     ),
     Mutant(
         "who comes in has stored what the one before has",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "        self.pending.replace_members(changed)\n",
         "",
         (f"{CHANCE}::test_who_comes_in_is_said_to_have_nothing",),
@@ -67,7 +67,7 @@ MUTANTS = (
     ),
     Mutant(
         "somebody is looked for in one place and in all places at once",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "self.changes.is_looking or self.roll.is_busy:",
         "self.changes.is_looking:",
         (SCRIPT,),
@@ -81,7 +81,7 @@ MUTANTS = (
     ),
     Mutant(
         "who did not surely take the permission for a fragment is asked again",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "                self.changes.pass_over(dict(event.passed_over))\n",
         "",
         (
@@ -112,21 +112,21 @@ MUTANTS = (
     ),
     Mutant(
         "a writer that ends begins a fragment",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "return self.roll.give_up(ENDS)",
         "return []",
         (SCRIPT,),
     ),
     Mutant(
         "what a writer on an endless ledger may change is counted for ever",
-        "protocol/ledger/ensemble_change.py",
+        "protocol/writer/ensemble_change.py",
         "        self._count = 0\n        return joins\n",
         "        return joins\n",
         (f"{CHANCE}::test_a_fragment_gives_a_writer_all_its_changes_anew",),
     ),
     Mutant(
         "one that failed in a place that somebody else has is replaced once more",
-        "protocol/ledger/ensemble_change.py",
+        "protocol/writer/ensemble_change.py",
         "                replaced = old.bookie_id, self.failed.pop(index)\n",
         "                replaced = old.bookie_id, self.failed[index]\n",
         (SCRIPT,),

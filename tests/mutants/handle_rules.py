@@ -26,7 +26,7 @@ MUTANTS = (
     # --- explicit LAC ----------------------------------------------------------------------------
     Mutant(
         "a confirmation is said while adds are on their way",
-        "protocol/ledger/adding.py",
+        "protocol/writer/adding.py",
         "return not self._pending and self.last_add_confirmed > self._said",
         "return self.last_add_confirmed > self._said",
         (
@@ -35,7 +35,7 @@ MUTANTS = (
     ),
     Mutant(
         "a confirmation is said again and again",
-        "protocol/ledger/adding.py",
+        "protocol/writer/adding.py",
         '        """A confirmation says the LAC now."""\n'
         "        self._said = self.last_add_confirmed\n",
         '        """A confirmation says the LAC now."""\n',
@@ -45,7 +45,7 @@ MUTANTS = (
     ),
     Mutant(
         "a confirmation goes to no bookie",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "return [steps.Confirm(self.changes.all_live)]",
         "return [steps.Confirm(())]",
         (f"{LAC}::test_it_is_told_once_to_every_bookie_of_the_ensemble",),
@@ -102,7 +102,7 @@ MUTANTS = (
     ),
     Mutant(
         "a late answer of a bookie that was replaced counts",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "event.bookie_id):\n            self.pending.count(",
         "event.bookie_id) or True:\n            self.pending.count(",
         (
@@ -247,7 +247,7 @@ MUTANTS = (
     ),
     Mutant(
         "a writer hopes for bookies that it does not have",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "        if self.changes.is_looking or not self.changes.failed:\n",
         "        if True:\n",
         (f"{DEFERRED}::test_force_without_enough_bookies_fails_and_so_does_the_next_append",),
@@ -291,21 +291,21 @@ MUTANTS = (
     # --- whom a writer replaces and chooses ------------------------------------------------------
     Mutant(
         "with delay a write set below its ack quorum is good enough",
-        "protocol/ledger/ensemble_change.py",
+        "protocol/writer/ensemble_change.py",
         "if is_delayed and quorum.is_ack_quorum_of_all(live):",
         "if is_delayed and len(live) >= quorum.ack_quorum_size:",
         (f"{CHANGE}::test_with_delay_all_are_as_soon_as_some_entry_would_miss_its_ack_quorum",),
     ),
     Mutant(
         "a delay nobody asked for",
-        "protocol/ledger/ensemble_change.py",
+        "protocol/writer/ensemble_change.py",
         "if is_delayed and quorum.is_ack_quorum_of_all(live):",
         "if quorum.is_ack_quorum_of_all(live):",
         (f"{CHANGE}::test_without_delay_all_are",),
     ),
     Mutant(
         "with delay only the last that failed is replaced",
-        "protocol/ledger/ensemble_change.py",
+        "protocol/writer/ensemble_change.py",
         "self._quorum, self.failed, is_delayed",
         "self._quorum, {index}, is_delayed",
         (

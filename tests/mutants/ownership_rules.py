@@ -14,13 +14,13 @@ TAKING = "tests/integration/recovery/test_taking_over.py"
 EACH = f"{TAKING}::test_each_goes_on_behind_the_one_before"
 COMMITTED = f"{TAKING}::test_what_was_committed_before_is_said_by_all_later_records"
 UNJOINED = f"{TAKING}::test_who_may_have_taken_it_and_is_no_member_is_not_asked_by_the_writer"
-MACHINE = "protocol/ledger/reopening.py"
+MACHINE = "protocol/recovery/reopening.py"
 OPENER = "ledger/recovery/opener.py"
 PERMISSION = "        self.root.delete(layout.permission(ledger_id, term, token))\n"
 FENCE = "        self.root.delete(layout.term_marker(ledger_id, term + 1))\n"
 PRUNING = "ledger/recovery/pruning.py"
 HANDLE = "ledger/handles/write_handle.py"
-STEPS = "protocol/ledger/reopening_steps.py"
+STEPS = "protocol/recovery/reopening_steps.py"
 
 TWENTY = f"{LEFT}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is"
 SEVENTEEN = f"{LEFT}::test_h43_what_was_found_absent_does_not_come_back"
@@ -284,7 +284,7 @@ MUTANTS = (
     ),
     Mutant(
         "who may have been asked before is asked by the writer",
-        "protocol/ledger/ensemble_change.py",
+        "protocol/writer/ensemble_change.py",
         "        self._unjoined = self._excluded\n",
         "        self._unjoined = frozenset()\n",
         (UNJOINED,),

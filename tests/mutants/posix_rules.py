@@ -292,7 +292,7 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery looks below the last fragment",
-        "protocol/ledger/recovery_evidence.py",
+        "protocol/recovery/conclusions.py",
         "return self.ledger.last_fragment.first_entry_id - 1",
         "return -1",
         (f"{CASES}::test_rb_02_nothing_below_the_last_fragment_is_looked_for[True]",),

@@ -25,7 +25,7 @@ MISSING_BESIDE = (
 MUTANTS = (
     Mutant(
         "damage in the middle is an absence once everybody has answered",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         "CAN_TELL = (None, Doubt.TORN)",
         "CAN_TELL = (None, Doubt.TORN, Doubt.DAMAGED)",
         (f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",),
@@ -84,14 +84,14 @@ MUTANTS = (
     ),
     Mutant(
         "what a bookie with something strange lacks is absent",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         "CAN_TELL = (None, Doubt.TORN)",
         "CAN_TELL = (None, Doubt.TORN, Doubt.UNCLEAR)",
         (f"{UNIT}::test_something_strange_is_waited_for_and_proves_nothing",),
     ),
     Mutant(
         "what is strange on a bookie is given up by one word",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         "    silent += tuple(index for index, one in answers.items() if one.doubt in WAITED_FOR)\n",
         "",
         (
@@ -129,7 +129,7 @@ MUTANTS = (
     ),
     Mutant(
         "a confirmed record that may be hidden is gone",
-        "protocol/ledger/record_search.py",
+        "protocol/recovery/record_search.py",
         "is_sure = isinstance(result, steps.Shown) and not result.problem",
         "is_sure = isinstance(result, steps.Shown)",
         (
@@ -182,21 +182,21 @@ MUTANTS = (
     ),
     Mutant(
         "a torn end is an absence while others are silent",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         "if is_shown_nowhere else (None,)",
         "if is_shown_nowhere else (None, Doubt.TORN)",
         (f"{UNIT}::test_torn_ends_everywhere_are_an_absence_but_not_while_one_member_is_silent",),
     ),
     Mutant(
         "a lost bookie proves an absence",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         " if is_shown_nowhere else (None,)",
         " if is_shown_nowhere else (None, Doubt.LOST)",
         (IS_LOST,),
     ),
     Mutant(
         "a torn end beside a lost bookie is an absence",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         "CAN_TELL = (None, Doubt.TORN)",
         "CAN_TELL = (None, Doubt.TORN, Doubt.LOST)",
         (
@@ -206,7 +206,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie that comes back proves an absence",
-        "protocol/ledger/recovery_evidence.py",
+        "protocol/recovery/conclusions.py",
         "answers[index] = replace(answers[index], doubt=Doubt.LOST)",
         "pass",
         (
@@ -216,21 +216,21 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie that comes back damaged is lost again",
-        "protocol/ledger/recovery_evidence.py",
+        "protocol/recovery/conclusions.py",
         "if answers[index].doubt is not Doubt.DAMAGED:",
         "if True:",
         (f"{LOSSES}::test_damage_on_a_lost_bookie_that_comes_back_stays_damage",),
     ),
     Mutant(
         "a lost bookie that comes back is not asked",
-        "protocol/ledger/recovery_evidence.py",
+        "protocol/recovery/conclusions.py",
         "if index not in answers:",
         "if True:",
         (f"{LOSSES}::test_what_a_lost_bookie_still_shows_is_kept[memory]",),
     ),
     Mutant(
         "entries are lost while one that only knows what is confirmed is silent",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         "for index in range(quorum.ensemble_size) if index not in answers)",
         "for ws in write_sets for index in ws if index not in answers)",
         (
@@ -241,14 +241,14 @@ MUTANTS = (
     ),
     Mutant(
         "lost bookies are waited for",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         "if index not in answers)\n",
         "if index not in answers or answers[index].doubt is Doubt.LOST)\n",
         (IS_LOST, TWO_WORDS),
     ),
     Mutant(
         "the repair of a damaged journal is waited for",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         "if index not in answers)\n",
         "if index not in answers or answers[index].doubt is Doubt.DAMAGED)\n",
         (
@@ -258,7 +258,7 @@ MUTANTS = (
     ),
     Mutant(
         "entries are lost while somebody could still tell of them",
-        "protocol/ledger/recovery.py",
+        "protocol/recovery/verdicts.py",
         "    if silent:\n",
         "    answers = dict.fromkeys(silent, MemberAnswer({}, Doubt.LOST)) | dict(answers)\n"
         "    if False:\n",
@@ -266,35 +266,35 @@ MUTANTS = (
     ),
     Mutant(
         "entries are given up without the operator's word",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "return self._give_up() if event.is_given else self.stop(())",
         "return self._give_up()",
         (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
     ),
     Mutant(
         "the operator's word gives up what a silent bookie may have",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "return in_doubt.ask(notes) if group.verdict is Verdict.LOST else in_doubt.stop(notes)",
         "return in_doubt.ask(notes)",
         (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
     ),
     Mutant(
         "the last confirmed record is given up without a word",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "return self._give_up() if is_given else self._stop()",
         "return self._give_up()",
         (NO_RECORD,),
     ),
     Mutant(
         "the last confirmed record is given up while a bookie is silent",
-        "protocol/ledger/record_search.py",
+        "protocol/recovery/record_search.py",
         "if member not in self.lost}",
         "if False}",
         (NO_RECORD,),
     ),
     Mutant(
         "a lost bookie's copy of the last confirmed record is waited for",
-        "protocol/ledger/record_search.py",
+        "protocol/recovery/record_search.py",
         "if member not in self.lost}",
         "}",
         (NO_RECORD,),
@@ -315,21 +315,21 @@ MUTANTS = (
     ),
     Mutant(
         "confirmed entries go with their bookies without a word",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "evidence.term, evidence.losses(decision.confirmed)",
         "evidence.term, []",
         (NAMED_LOSSES,),
     ),
     Mutant(
         "bookies that were initialised anew still have their entries",
-        "protocol/ledger/recovery_evidence.py",
+        "protocol/recovery/conclusions.py",
         "if m in self.lost or m not in self.term.known}",
         "if m in self.lost}",
         (NAMED_LOSSES,),
     ),
     Mutant(
         "only what is surely lost is told",
-        "protocol/ledger/losses.py",
+        "protocol/recovery/losses.py",
         "if len(missing) < quorum.ack_quorum_size:",
         "if len(missing) < quorum.write_quorum_size:",
         (
@@ -340,7 +340,7 @@ MUTANTS = (
     ),
     Mutant(
         "entries that no writer confirmed are told as lost",
-        "protocol/ledger/losses.py",
+        "protocol/recovery/losses.py",
         "quorum.write_sets() if first <= last_entry_id else ()",
         "quorum.write_sets()",
         (
@@ -362,7 +362,7 @@ MUTANTS = (
     ),
     Mutant(
         "what damage hides is told only if all bookies are damaged",
-        "protocol/ledger/recovery_evidence.py",
+        "protocol/recovery/conclusions.py",
         "tail.hidden for index, tail in self.tails.items()}",
         "() for index in self.tails}",
         (
@@ -373,14 +373,14 @@ MUTANTS = (
     ),
     Mutant(
         "what another journal on the bookie shows is hidden all the same",
-        "protocol/ledger/losses.py",
+        "protocol/recovery/losses.py",
         "            at = max(at, end + 1)\n",
         "",
         (f"{LOSS_UNIT}::test_what_is_shown_elsewhere_is_not_hidden",),
     ),
     Mutant(
         "what is whole is said to be lost by itself",
-        "protocol/ledger/losses.py",
+        "protocol/recovery/losses.py",
         "verdict is Verdict.KEEP",
         "verdict is Verdict.LOST",
         (f"{LOSSES}::test_what_is_given_up_is_told_range_by_range",),

@@ -40,14 +40,14 @@ MUTANTS = (
     ),
     Mutant(
         "a damaged file counts as written back",
-        "protocol/ledger/replication.py",
+        "protocol/recovery/replication.py",
         "if piece not in damaged]",
         "if True]",
         (f"{FILES}::test_a_file_with_one_good_copy_and_no_spare_closes_nothing",),
     ),
     Mutant(
         "nobody stands in for a bookie with a damaged file",
-        "protocol/ledger/replication.py",
+        "protocol/recovery/replication.py",
         "        failed += [index for index in self._owners if written.get(index)]\n",
         "",
         (f"{FILES}::test_no_bookie_has_all_files_of_a_stripe",),
@@ -77,7 +77,7 @@ MUTANTS = (
     # --- writing back ----------------------------------------------------------------------------
     Mutant(
         "what recovery cannot write back it closes",
-        "protocol/ledger/replication.py",
+        "protocol/recovery/replication.py",
         "        for group in self.groups:\n            record = group.record\n",
         "        for group in ():\n            record = group.record\n",
         (f"{BUGS}::test_rb_15_a_recovery_that_cannot_write_back_does_not_close",),
@@ -98,21 +98,21 @@ MUTANTS = (
     ),
     Mutant(
         "the ledger is closed on the ensemble that failed",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "if self.ensemble and self.ensemble != self.term.ensemble:",
         "if False:",
         (f"{SPARES}::test_2_2_13_spares_stand_in_for_members_that_cannot_be_written",),
     ),
     Mutant(
         "a spare that failed is in the ensemble",
-        "protocol/ledger/replication.py",
+        "protocol/recovery/replication.py",
         "new if index in written else old",
         "new",
         (f"{SPARES}::test_2_2_6_a_spare_that_fails_is_followed_by_another",),
     ),
     Mutant(
         "spares get their copies without markers",
-        "protocol/ledger/replication.py",
+        "protocol/recovery/replication.py",
         "must_fence=not is_fenced",
         "must_fence=False",
         (
@@ -168,7 +168,7 @@ MUTANTS = (
     ),
     Mutant(
         "whoever is displaced takes the bookies for failed",
-        "protocol/ledger/replication.py",
+        "protocol/recovery/replication.py",
         "            case steps.Displaced():\n"
         "                return replace(self, outcome=result), []\n",
         "",
@@ -176,21 +176,21 @@ MUTANTS = (
     ),
     Mutant(
         "a displaced recovery does not notice when it closes",
-        "protocol/ledger/recovery_steps.py",
+        "protocol/recovery/steps.py",
         "if (metadata.term, metadata.token) != (self.term, self.token):",
         "if False:",
         (f"{DUELS}::test_whoever_is_displaced_waits_longer_every_time",),
     ),
     Mutant(
         "one that cannot decide does not ask whether another has",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "        mine = self.term.ledger\n",
         "        mine = self.term.ledger\n        event = steps.LedgerSeen(mine)\n",
         (f"{DUELS}::test_one_that_cannot_decide_adopts_what_another_decided_meanwhile",),
     ),
     Mutant(
         "a stuck recovery leaves no reason",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "(steps.LeaveReason(mine.term, self.stuck), steps.Fail(error))",
         "(steps.Fail(error),)",
         (f"{LOST}::test_a_stuck_recovery_is_told_by_status_until_it_is_done",),
@@ -226,7 +226,7 @@ MUTANTS = (
     ),
     Mutant(
         "one that was waited for in vain is asked to take copies",
-        "protocol/ledger/replication.py",
+        "protocol/recovery/replication.py",
         "turn = [index for index in self._owners if index not in silent]",
         "turn = self._owners",
         (f"{HANGING}::test_a_recovery_goes_on_without_a_bookie_that_hangs[open_root]",),
@@ -271,7 +271,7 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery writes back only to those that lack what it keeps",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "    begun, writes = replication.begun(evidence.silent)\n",
         "    kept = {record.first_entry_id for record in decision.kept}\n"
         "    show = {i for i, tail in evidence.tails.items() if kept <= set(tail.answer.records)}\n"
@@ -335,7 +335,7 @@ MUTANTS = (
     # --- the order of steps ----------------------------------------------------------------------
     Mutant(
         "a recovery decides before all have answered",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "        if None in self.evidence.heard:\n",
         "        if not self.evidence.tails:\n",
         (
@@ -346,7 +346,7 @@ MUTANTS = (
     ),
     Mutant(
         "spares are looked for while members are written to",
-        "protocol/ledger/replication.py",
+        "protocol/recovery/replication.py",
         "        if self.awaited or self.outcome is not None:\n",
         "        if self.outcome is not None:\n",
         (f"{SCRIPTS}[recovery_write_back]",),

@@ -47,7 +47,7 @@ MUTANTS = (
     ),
     Mutant(
         "a writer's state is no value once somebody failed",
-        "protocol/ledger/ensemble_change.py",
+        "protocol/writer/ensemble_change.py",
         "        self._excluded |= frozenset(failures)\n",
         "        self._excluded |= failures.keys()\n",
         ("tests/protocol/test_writer.py::test_a_plain_loop_can_run_it",),

@@ -32,7 +32,7 @@ MUTANTS = (
     ),
     Mutant(
         "a record says the length of its own rows only",
-        "protocol/ledger/adding.py",
+        "protocol/writer/adding.py",
         "        self._pushed_bytes += byte_count\n",
         "        self._pushed_bytes = byte_count\n",
         (f"{ONE_LEDGER}[memory-3-3-2]",),

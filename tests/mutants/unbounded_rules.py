@@ -124,7 +124,7 @@ MUTANTS = (
     ),
     Mutant(
         "readers are not told how far it is acknowledged when its writer ends",
-        "protocol/ledger/writing.py",
+        "protocol/writer/writing.py",
         "[*(self._confirm() if self.metadata.goes_on else ()), steps.End(None)]",
         "[steps.End(None)]",
         (

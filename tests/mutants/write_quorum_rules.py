@@ -11,8 +11,8 @@ SCRIPT = (
 PAPER = "tests/integration/document/test_guaranteed_write_quorum.py"
 LOGS = "tests/integration/log/test_guaranteed_logs.py"
 RECORDS = "tests/unit/format/test_write_quorum_records.py"
-ADDING = "protocol/ledger/adding.py"
-WRITING = "protocol/ledger/writing.py"
+ADDING = "protocol/writer/adding.py"
+WRITING = "protocol/writer/writing.py"
 
 MUTANTS = (
     # --- the last add fully replicated -----------------------------------------------------------
@@ -68,7 +68,7 @@ MUTANTS = (
     ),
     Mutant(
         "whoever failed first goes first",
-        "protocol/ledger/ensemble_change.py",
+        "protocol/writer/ensemble_change.py",
         "        if most != mine:\n",
         "        if False:\n",
         (SCRIPT,),
@@ -123,14 +123,14 @@ MUTANTS = (
     # --- recovery --------------------------------------------------------------------------------
     Mutant(
         "a recovery writes back to Qa",
-        "protocol/ledger/replication.py",
+        "protocol/recovery/replication.py",
         "        return quorum.full if self.ledger.settings.guarantees_write_quorum else quorum\n",
         "        return quorum\n",
         (f"{PAPER}::test_recovery_writes_reach_the_write_quorum",),
     ),
     Mutant(
         "a recovery leaves alone what is confirmed",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "    lagging, gaps = evidence.lagging(decision.confirmed)\n",
         "    lagging, gaps = (), ()\n",
         (
@@ -154,14 +154,14 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery does not wait for who could show what is confirmed",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "    if gaps and evidence.unsure:\n",
         "    if False:\n",
         (f"{PAPER}::test_what_only_silent_bookies_could_show_is_waited_for",),
     ),
     Mutant(
         "a recovery waits for what is lost for ever",
-        "protocol/ledger/recovering.py",
+        "protocol/recovery/recovering.py",
         "    if gaps and evidence.unsure:\n",
         "    if gaps:\n",
         (f"{PAPER}::test_what_is_lost_is_waited_for_no_more",),

@@ -16,13 +16,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, InlinePart, stripes_of_range
-from bkspark.protocol.ledger.recovering import LedgerRecovery, Looking
-from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
-from bkspark.protocol.ledger.recovery_steps import (
+from bkspark.protocol.ledger.settings import LedgerSettings
+from bkspark.protocol.recovery.member_tail import MemberTail
+from bkspark.protocol.recovery.recovering import LedgerRecovery, Looking
+from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from bkspark.protocol.recovery.steps import (
     Answer,
     Ask,
     ChooseSpares,
@@ -53,8 +54,7 @@ from bkspark.protocol.ledger.recovery_steps import (
     WriteBack,
     WrittenBack,
 )
-from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
-from bkspark.protocol.ledger.settings import LedgerSettings
+from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer
 
 WRITER, OWN, OTHER = "a" * 32, "b" * 32, "c" * 32
 _DOUBTS = {doubt.name.lower(): doubt for doubt in Doubt}

@@ -23,7 +23,6 @@ from bkspark.errors import (
     LedgerFencedError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd
 from bkspark.protocol.ledger.metadata import (
     FIRST_TERM,
     Fragment,
@@ -33,8 +32,8 @@ from bkspark.protocol.ledger.metadata import (
 )
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import LedgerSettings
-from bkspark.protocol.ledger.writing import LedgerWriter
-from bkspark.protocol.ledger.writing_steps import (
+from bkspark.protocol.writer.adding import CheckTicket, PendingAdd
+from bkspark.protocol.writer.steps import (
     Acknowledge,
     Append,
     Asked,
@@ -67,6 +66,7 @@ from bkspark.protocol.ledger.writing_steps import (
     TimedOut,
     WarnOfGaps,
 )
+from bkspark.protocol.writer.writing import LedgerWriter
 from tests.protocol.recovery_scene import RecoveryScene
 
 TOKEN = "c" * 32

@@ -9,8 +9,8 @@ from bkspark.errors import BookieUnavailableError, BookKeeperError, NotEnoughBoo
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import EntryLog
-from bkspark.protocol.ledger.writing import LedgerWriter
-from bkspark.protocol.ledger.writing_steps import (
+from bkspark.protocol.log.batch import Holders, WrittenLog
+from bkspark.protocol.writer.steps import (
     Acknowledge,
     Append,
     Checked,
@@ -29,7 +29,7 @@ from bkspark.protocol.ledger.writing_steps import (
     Swap,
     Swapped,
 )
-from bkspark.protocol.log.batch import Holders, WrittenLog
+from bkspark.protocol.writer.writing import LedgerWriter
 
 from .script import ledger_of, member
 

@@ -6,12 +6,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from bkspark.errors import BookieUnavailableError
-from bkspark.protocol.ledger.adding import CheckTicket
-from bkspark.protocol.ledger.ensemble_change import CHANGES_MAX
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.writing import LedgerWriter
-from bkspark.protocol.ledger.writing_steps import (
+from bkspark.protocol.writer.adding import CheckTicket
+from bkspark.protocol.writer.ensemble_change import CHANGES_MAX
+from bkspark.protocol.writer.steps import (
     Checked,
     Enlist,
     Enlisted,
@@ -27,6 +26,7 @@ from bkspark.protocol.ledger.writing_steps import (
     Swap,
     Swapped,
 )
+from bkspark.protocol.writer.writing import LedgerWriter
 
 from .script import ledger_of, member
 from .test_writer import WriterMachine

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bkspark.errors import NotEnoughBookiesError
-from bkspark.protocol.ledger import recovery_messages as say
-from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, EntryLog
-from bkspark.protocol.ledger.recovering import TAKEOVERS_MAX, Ended, LedgerRecovery
-from bkspark.protocol.ledger.recovery import Doubt
-from bkspark.protocol.ledger.recovery_steps import (
+from bkspark.protocol.recovery import messages as say
+from bkspark.protocol.recovery.member_tail import MemberTail
+from bkspark.protocol.recovery.recovering import TAKEOVERS_MAX, Ended, LedgerRecovery
+from bkspark.protocol.recovery.replication import Replicated, Replication
+from bkspark.protocol.recovery.steps import (
     Answer,
     Ask,
     ChooseSpares,
@@ -46,7 +46,7 @@ from bkspark.protocol.ledger.recovery_steps import (
     WriteBack,
     WrittenBack,
 )
-from bkspark.protocol.ledger.replication import Replicated, Replication
+from bkspark.protocol.recovery.verdicts import Doubt
 
 from .recovery_scene import OWN, WRITER, RecoveryScene, member, record_of, tail_of
 

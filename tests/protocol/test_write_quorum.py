@@ -5,12 +5,11 @@ from random import Random
 import pytest
 
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
-from bkspark.protocol.ledger import adding
-from bkspark.protocol.ledger.adding import PendingAdds
-from bkspark.protocol.ledger.last_copies import gap
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.writing import LedgerWriter
-from bkspark.protocol.ledger.writing_steps import (
+from bkspark.protocol.writer import adding
+from bkspark.protocol.writer.adding import PendingAdds
+from bkspark.protocol.writer.last_copies import gap
+from bkspark.protocol.writer.steps import (
     Acknowledge,
     Checked,
     CheckMetadata,
@@ -20,6 +19,7 @@ from bkspark.protocol.ledger.writing_steps import (
     Stored,
     Submitted,
 )
+from bkspark.protocol.writer.writing import LedgerWriter
 
 from .script import ledger_of
 from .test_writer import Loop

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bkspark.errors import BookieUnavailableError, LedgerFencedError
-from bkspark.protocol.ledger.adding import CheckTicket
-from bkspark.protocol.ledger.ensemble_change import CHANGES_MAX
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.writing import LedgerWriter
-from bkspark.protocol.ledger.writing_steps import (
+from bkspark.protocol.writer.adding import CheckTicket
+from bkspark.protocol.writer.ensemble_change import CHANGES_MAX
+from bkspark.protocol.writer.steps import (
     Acknowledge,
     Append,
     Checked,
@@ -34,6 +33,7 @@ from bkspark.protocol.ledger.writing_steps import (
     Swap,
     Swapped,
 )
+from bkspark.protocol.writer.writing import LedgerWriter
 
 from .script import ledger_of, member
 

@@ -17,9 +17,9 @@ from bkspark.format import layout
 from bkspark.ledger.handles import appender
 from bkspark.ledger.recovery import fencing
 from bkspark.ledger.recovery.recoverer import Recoverer
-from bkspark.protocol.ledger import recovery
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.recovery_steps import TakenOver
+from bkspark.protocol.recovery import verdicts as recovery
+from bkspark.protocol.recovery.steps import TakenOver
 
 from .mutants import LOSSES, MUTANTS, NO_COOKIES, NO_METADATA_CHECK, Change, only_read
 from .scripted import Do, Happens, Line, Settle, Silent

@@ -19,15 +19,17 @@ from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.journals.member_loss import Taken
 from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.ledger.recovery.write_back import WriteBack
-from bkspark.protocol.ledger import confirmed, recovery, recovery_evidence
-from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
+from bkspark.protocol.ledger import confirmed
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.recovery_steps import Failure
-from bkspark.protocol.ledger.replication import Replicated, Replication
-from bkspark.protocol.ledger.writing_steps import Checked, Swap, Swapped
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.recovery import conclusions
+from bkspark.protocol.recovery import verdicts as recovery
+from bkspark.protocol.recovery.replication import Replicated, Replication
+from bkspark.protocol.recovery.steps import Failure
+from bkspark.protocol.writer.adding import CheckTicket, PendingAdd, PendingAdds
+from bkspark.protocol.writer.steps import Checked, Swap, Swapped
 
 Change = tuple[object, str, object]
 
@@ -295,8 +297,6 @@ UNSHOWN: dict[str, tuple[Change, ...]] = {
     "a recovery takes a journal that is gone for an empty one": (
         (Taken, "of", taken_without_journal),
     ),
-    "what records say is not held against a bookie": (
-        (recovery_evidence, "lost_data", nobody_lacks),
-    ),
+    "what records say is not held against a bookie": ((conclusions, "lost_data", nobody_lacks),),
 }
 """Noticed where bookies lose files and folders, and journals go back in time."""

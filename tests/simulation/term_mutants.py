@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from bkspark.format import layout
 from bkspark.ledger.recovery import pruning
-from bkspark.protocol.ledger import reopening
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.reopening_steps import Open
+from bkspark.protocol.recovery import reopening
+from bkspark.protocol.recovery.reopening_steps import Open
 from tests.simulation.mutants import LOSSES, NO_METADATA_CHECK, Change
 
 

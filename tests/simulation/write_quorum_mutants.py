@@ -1,10 +1,10 @@
 """Rules of ledgers that guarantee their write quorum, broken in the real code."""
 
 from bkspark.ledger.recovery.journal_tail import Since
-from bkspark.protocol.ledger.adding import Lagging, PendingAdd, PendingAdds
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.recovery_evidence import Evidence
-from bkspark.protocol.ledger.replication import Replication
+from bkspark.protocol.recovery.conclusions import Evidence
+from bkspark.protocol.recovery.replication import Replication
+from bkspark.protocol.writer.adding import Lagging, PendingAdd, PendingAdds
 from tests.simulation.mutants import Change, always
 
 

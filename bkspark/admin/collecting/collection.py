@@ -35,7 +35,7 @@ from bkspark.ledger.deleting import exclude, make_tombstone
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.deletion import members_of, owing
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.recovery_steps import Silence
+from bkspark.protocol.recovery.steps import Silence
 
 logger = logging.getLogger(__name__)
 

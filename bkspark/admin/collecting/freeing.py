@@ -11,7 +11,7 @@ from bkspark.format import layout
 from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger.deletion import needs_fence
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.recovery_steps import Silence
+from bkspark.protocol.recovery.steps import Silence
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from bkspark.errors import CorruptDataError, InvalidRequestError
 from bkspark.ledger.creating import log_of, replaced_by
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.recovery_steps import Silence
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.recovery.steps import Silence
 
 LEDGERS_AT_ONCE = 500
 

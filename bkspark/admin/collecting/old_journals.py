@@ -18,8 +18,8 @@ from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.recovery_steps import Silence
 from bkspark.protocol.ledger.truncating import oldest_owner
+from bkspark.protocol.recovery.steps import Silence
 
 
 @dataclass(frozen=True, slots=True)

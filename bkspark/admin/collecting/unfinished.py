@@ -15,7 +15,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout
-from bkspark.protocol.ledger.recovery_steps import Silence
+from bkspark.protocol.recovery.steps import Silence
 
 
 @dataclass(frozen=True, slots=True)

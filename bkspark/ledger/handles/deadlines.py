@@ -10,8 +10,8 @@ from bkspark.ledger.handles.backlog import Backlog
 from bkspark.ledger.handles.lane import Lane, seconds_for
 from bkspark.ledger.handles.lanes import Lanes
 from bkspark.ledger.handles.settings import WriterSettings
-from bkspark.protocol.ledger.writing import LedgerWriter
-from bkspark.protocol.ledger.writing_steps import Event, Failed, Idle, TimedOut
+from bkspark.protocol.writer.steps import Event, Failed, Idle, TimedOut
+from bkspark.protocol.writer.writing import LedgerWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from bkspark.format import journal, plain_arrays
 from bkspark.ledger.handles.promise import Promise
-from bkspark.protocol.ledger.adding import PendingAdd
+from bkspark.protocol.writer.adding import PendingAdd
 
 GROUP_ENTRIES_MAX = 10_000
 GROUP_BYTES_MAX = 4 * 2**20

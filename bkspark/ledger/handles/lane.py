@@ -18,7 +18,7 @@ from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.appender import Appender
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.writing_steps import Failed, Stored
+from bkspark.protocol.writer.steps import Failed, Stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from bkspark.cluster.ensembles import Regrouping, Vacancy
 from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, LedgerFencedError, NotEnoughBookiesError
 from bkspark.format.digest import Digester
-from bkspark.protocol.ledger import writing_steps as steps
-from bkspark.protocol.ledger.adding import CheckTicket
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.writer import steps
+from bkspark.protocol.writer.adding import CheckTicket
 
 logger = logging.getLogger(__name__)
 

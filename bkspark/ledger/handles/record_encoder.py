@@ -10,9 +10,9 @@ from bkspark.format import journal
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import encode_parts
 from bkspark.ledger.handles.grouping import Submitted, batch_of
-from bkspark.protocol.ledger.adding import PendingAdd, PendingAdds
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, confirmation
+from bkspark.protocol.writer.adding import PendingAdd, PendingAdds
 
 NO_ROWS = pa.schema([])
 

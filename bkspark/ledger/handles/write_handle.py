@@ -26,10 +26,10 @@ from bkspark.ledger.handles.record_encoder import RecordEncoder
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.ledger.handles.writer import Writer
-from bkspark.protocol.ledger.last_copies import gap
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.standing import FIRST, Standing
-from bkspark.protocol.ledger.writing import LedgerWriter
+from bkspark.protocol.writer.last_copies import gap
+from bkspark.protocol.writer.writing import LedgerWriter
 
 
 class WriteHandle(ClosedAtEnd):

@@ -35,10 +35,10 @@ from bkspark.ledger.handles.rolls import Rolls
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.teller import Teller
 from bkspark.ledger.handles.turns import Slow, Turns, known, nothing
-from bkspark.protocol.ledger import writing_steps as steps
-from bkspark.protocol.ledger.adding import PendingAdd
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.writing import LedgerWriter
+from bkspark.protocol.writer import steps
+from bkspark.protocol.writer.adding import PendingAdd
+from bkspark.protocol.writer.writing import LedgerWriter
 
 logger = logging.getLogger(__name__)
 

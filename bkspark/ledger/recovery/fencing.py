@@ -26,17 +26,17 @@ from bkspark.ledger.journals.journal_reader import StoredRecord
 from bkspark.ledger.recovery.journal_tail import JournalTail, Since, newest_record, read_tail
 from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger import evidence
-from bkspark.protocol.ledger.losses import not_shown
-from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment
 from bkspark.protocol.ledger.ownership import owners
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, Piece, later
-from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer
-from bkspark.protocol.ledger.recovery_steps import (
+from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.recovery.losses import not_shown
+from bkspark.protocol.recovery.member_tail import MemberTail
+from bkspark.protocol.recovery.steps import (
     Failure,
     Shown,
 )
-from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer
 
 logger = logging.getLogger(__name__)
 

@@ -23,9 +23,9 @@ from bkspark.format import layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.journals.member_loss import Taken
 from bkspark.ledger.recovery.pruning import prune
-from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
-from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from bkspark.protocol.recovery import steps
+from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
 
 logger = logging.getLogger(__name__)
 

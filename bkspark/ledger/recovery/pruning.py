@@ -11,7 +11,7 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_reader import JournalReader
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.ownership import is_owner
-from bkspark.protocol.ledger.reopening_steps import Prune
+from bkspark.protocol.recovery.reopening_steps import Prune
 
 
 def prune(address: BookieAddress, plan: Prune, opened: LedgerMetadata, digester: Digester) -> None:

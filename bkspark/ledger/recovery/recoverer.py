@@ -24,10 +24,10 @@ from bkspark.ledger.recovery.notes import Notes
 from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.running import Runner
 from bkspark.ledger.recovery.writer import Writer
-from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.recovering import LedgerRecovery, Looking
-from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Prune, Take
+from bkspark.protocol.recovery import steps
+from bkspark.protocol.recovery.recovering import LedgerRecovery, Looking
+from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Prune, Take
 
 Consent = Callable[[str], bool]
 """Asked with a sentence that says what is lost; whether the operator accepts it."""

@@ -15,7 +15,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.bookie_client import BookieClient, NoAnswerError
 from bkspark.cluster.fan_out import FanOut, Heartbeat, Timeouts
 from bkspark.errors import BookieUnavailableError
-from bkspark.protocol.ledger.recovery_steps import Silence
+from bkspark.protocol.recovery.steps import Silence
 
 R = TypeVar("R", covariant=True)
 

@@ -18,9 +18,9 @@ from bkspark.ledger.recovery.notes import Notes
 from bkspark.ledger.recovery.recover import RecoveryReport, never
 from bkspark.ledger.recovery.recoverer import Consent, Recoverer
 from bkspark.ledger.recovery.running import Runner, TellingRunner, in_threads
-from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.recovery import steps
 
 
 @dataclass(frozen=True, slots=True)

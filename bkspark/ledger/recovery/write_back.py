@@ -20,14 +20,14 @@ from bkspark.ledger.journals.journal_folder import find_journals
 from bkspark.ledger.recovery.writer import Writer
 from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.record import Piece
-from bkspark.protocol.ledger.recovery_steps import (
+from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.recovery.steps import (
     Displaced,
     Failure,
     KeptGroup,
     Unreadable,
     WrittenBack,
 )
-from bkspark.protocol.ledger.settings import DigestSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,13 @@ from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.record_encoder import RecordEncoder
 from bkspark.log.undecided import Undecided
-from bkspark.protocol.ledger import writing_steps as steps
-from bkspark.protocol.ledger.adding import PendingAdd
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.ledger.standing import FIRST, Standing
-from bkspark.protocol.ledger.writing import LedgerWriter
 from bkspark.protocol.log.batch import AttemptReport, CommitPlan, Holders, plan_commit
+from bkspark.protocol.writer import steps
+from bkspark.protocol.writer.adding import PendingAdd
+from bkspark.protocol.writer.writing import LedgerWriter
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,6 @@
-"""One ledger: who holds its entries, who writes it, and how it is closed for a writer that is gone.
+"""What a ledger is: who holds its entries, what the metadata and its records say of it.
 
 Read in this order: ``quorum`` (who holds an entry), ``metadata`` (what the metadata says and how it
-may change), ``record`` (what commits entries), ``adding`` and ``writing`` (when an add is
-acknowledged), ``recovery`` (what the answers of bookies prove) and ``recovering`` (how a ledger is
-closed for a writer that is gone).
+may change), ``record`` (what commits entries), ``ownership`` (whose an entry is where terms left
+several), ``confirmed`` and ``evidence`` (what may be read, and what a record proves).
 """

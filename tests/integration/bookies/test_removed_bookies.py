@@ -20,7 +20,7 @@ from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
 from bkspark.log.batch import commit as batch_commit
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.writing_steps import Failed
+from bkspark.protocol.writer.steps import Failed
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation, no_fault
 from tests.integration.hand_writer import HandWriter

@@ -21,7 +21,7 @@ from bkspark.format import layout
 from bkspark.format.journal import Tail
 from bkspark.ledger.recovery import fencing, journal_tail, write_back
 from bkspark.protocol.ledger.metadata import LedgerState, Member
-from bkspark.protocol.ledger.recovery_evidence import Term
+from bkspark.protocol.recovery.conclusions import Term
 from tests.integration.hand_writer import (
     HandWriter,
     late,

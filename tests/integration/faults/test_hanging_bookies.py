@@ -26,7 +26,7 @@ from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery import running
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.running import in_threads
-from bkspark.protocol.ledger.writing_steps import Failed, Stored
+from bkspark.protocol.writer.steps import Failed, Stored
 from bkspark.testing.faulty_cluster import METADATA, Operation, StorageFaults
 from tests.integration.hand_writer import Gate, violations
 from tests.integration.rig import Rig

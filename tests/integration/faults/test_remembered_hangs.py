@@ -18,7 +18,7 @@ from bkspark.ledger.recovery import running
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.log.streams import plan as stream_plan
 from bkspark.protocol.bookies.quarantine import FAILURES_MAX
-from bkspark.protocol.ledger.recovery_steps import Silence
+from bkspark.protocol.recovery.steps import Silence
 from tests.integration.faults.test_hanging_bookies import Gates, names_of
 from tests.integration.rig import Rig
 from tests.integration.stream_driver import Driver

@@ -19,8 +19,8 @@ from bkspark.ledger.recovery.journal_tail import JournalTail, Since, newest_reco
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.protocol.ledger.record import AddRecord, confirmation
-from bkspark.protocol.ledger.recovery_steps import Silence
 from bkspark.protocol.ledger.settings import DigestSpec
+from bkspark.protocol.recovery.steps import Silence
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, stop_behind, violations
 from tests.integration.rig import Rig
 

@@ -22,11 +22,11 @@ from bkspark.format import layout
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.protocol.bookies.quarantine import FAILURES_MAX
-from bkspark.protocol.ledger import ensemble_change
-from bkspark.protocol.ledger.adding import PendingAdds
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.writing_steps import Failed, Stored
+from bkspark.protocol.writer import ensemble_change
+from bkspark.protocol.writer.adding import PendingAdds
+from bkspark.protocol.writer.steps import Failed, Stored
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import METADATA, Operation
 from tests.integration.hand_writer import Gate, violations

@@ -17,8 +17,8 @@ from bkspark.errors import OutcomeUnknownError
 from bkspark.ledger.recovery import displacement
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.write_back import WriteBack
-from bkspark.protocol.ledger import recovering
 from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.recovery import recovering
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_at, violations
 from tests.integration.rig import Rig
 from tests.thorough import always

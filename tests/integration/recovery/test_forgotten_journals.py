@@ -17,7 +17,7 @@ from bkspark.format import layout
 from bkspark.ledger.journals.journal_pages import JournalPages, Page
 from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.taking_over import take_over
-from bkspark.protocol.ledger.recovery_evidence import Decision
+from bkspark.protocol.recovery.conclusions import Decision
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.recovery.successor import Successor
 from tests.integration.recovery.test_taking_over import Scene, values

@@ -14,7 +14,7 @@ from bkspark.format import layout
 from bkspark.ledger.recovery.fencing import FenceAndRead, LookUp
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, keep_owned
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.recovery_steps import Shown
+from bkspark.protocol.recovery.steps import Shown
 from tests.integration.hand_writer import HandWriter, one_by_one, violations
 from tests.integration.recovery.successor import Successor
 from tests.integration.rig import Rig

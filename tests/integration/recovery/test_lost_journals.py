@@ -21,7 +21,7 @@ from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.recovery.fencing import LookUp
 from bkspark.log.batch.record_writer import RecordWriter
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.ledger.recovery_steps import Shown
+from bkspark.protocol.recovery.steps import Shown
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind

@@ -15,7 +15,7 @@ from bkspark.cluster.password import Password
 from bkspark.errors import OutcomeUnknownError
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.write_back import WriteBack
-from bkspark.protocol.ledger.recovery_steps import Displaced, WrittenBack
+from bkspark.protocol.recovery.steps import Displaced, WrittenBack
 from tests.integration.hand_writer import HandWriter, one_by_one, stop_behind, violations
 from tests.integration.rig import Rig
 

@@ -26,7 +26,7 @@ from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.record import EntryLog
-from bkspark.protocol.ledger.recovery_steps import Displaced, Failure, WrittenBack
+from bkspark.protocol.recovery.steps import Displaced, Failure, WrittenBack
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import crash_at
 from bkspark.testing.faulty_os import Crash

@@ -24,11 +24,11 @@ from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
 from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.taking_over import TakenOver, take_over
-from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
 from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.ledger.standing import Standing
+from bkspark.protocol.writer import steps
 from tests.integration.hand_writer import one_by_one, violations
 from tests.integration.rig import Rig
 

@@ -18,9 +18,9 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.ledger.recovery import recoverer
 from bkspark.metadata import memory as metadata_memory
 from bkspark.metadata.contract import VersionedBytes
-from bkspark.protocol.ledger import recovering
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.recovery import recovering
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
 from tests.simulation.environment import SimulatedEnvironment, replaced

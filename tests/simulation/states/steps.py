@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any
 
 from bkspark.errors import BookieUnavailableError, LedgerClosedError, LedgerFencedError
-from bkspark.protocol.ledger import recovery_steps as ask
-from bkspark.protocol.ledger import writing_steps as steps
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.recovering import Ended, Looking, State
-from bkspark.protocol.ledger.recovery_steps import Displaced, Shown, Silence, WrittenBack
 from bkspark.protocol.ledger.settings import LedgerSettings
-from bkspark.protocol.ledger.writing import LedgerWriter
+from bkspark.protocol.recovery import steps as ask
+from bkspark.protocol.recovery.recovering import Ended, Looking, State
+from bkspark.protocol.recovery.steps import Displaced, Shown, Silence, WrittenBack
+from bkspark.protocol.writer import steps
+from bkspark.protocol.writer.writing import LedgerWriter
 from tests.protocol.recovery_scene import WRITER, record_of, tail_of
 from tests.simulation.scheduler import Violation
 from tests.simulation.states.world import (

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bkspark.errors import LedgerFencedError
-from bkspark.protocol.ledger import recovery_steps as ask
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.ownership import counts, owners
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.recovering import Ended, Looking, State
-from bkspark.protocol.ledger.recovery_steps import Displaced, Shown, WrittenBack
-from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from bkspark.protocol.recovery import steps as ask
+from bkspark.protocol.recovery.recovering import Ended, Looking, State
+from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from bkspark.protocol.recovery.steps import Displaced, Shown, WrittenBack
 from tests.protocol.recovery_scene import record_of, tail_of
 from tests.simulation.scheduler import Violation
 from tests.simulation.states.terms_world import (

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bkspark.errors import InvalidRequestError, LedgerFencedError
 from bkspark.protocol.ledger import deletion
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
-from bkspark.protocol.ledger.recovery_steps import Close
+from bkspark.protocol.recovery.steps import Close
 from bkspark.protocol.upkeep import leaving, repairing
 from bkspark.protocol.upkeep.repairing import Place
 from tests.simulation.scheduler import Violation

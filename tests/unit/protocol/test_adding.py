@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.writer.adding import CheckTicket, PendingAdd, PendingAdds
 
 
 def acknowledged(pending: PendingAdds) -> list[int]:

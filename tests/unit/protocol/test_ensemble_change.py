@@ -4,8 +4,8 @@ from itertools import chain, combinations
 
 import pytest
 
-from bkspark.protocol.ledger.ensemble_change import members_to_replace
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.writer.ensemble_change import members_to_replace
 
 SIZES = [(e, w, a) for e in range(1, 6) for w in range(1, e + 1) for a in range(1, w + 1)]
 

@@ -4,10 +4,10 @@ import pytest
 
 from bkspark.errors import LedgerFencedError
 from bkspark.protocol.bookies.fullness import USUAL_MARKS
-from bkspark.protocol.ledger.adding import PendingAdds
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import confirmation, header
+from bkspark.protocol.writer.adding import PendingAdds
 
 from .test_ledger import fragment, ledger
 

@@ -7,7 +7,7 @@ import pytest
 from bkspark.errors import InvalidRequestError, LedgerFencedError
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.standing import Standing
-from bkspark.protocol.ledger.writing import LedgerWriter
+from bkspark.protocol.writer.writing import LedgerWriter
 
 from .test_ledger import fragment, ledger
 

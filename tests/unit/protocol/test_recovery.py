@@ -15,7 +15,7 @@ from bkspark.protocol.ledger.record import (
     InlinePart,
     stripes_of_range,
 )
-from bkspark.protocol.ledger.recovery import (
+from bkspark.protocol.recovery.verdicts import (
     Doubt,
     MemberAnswer,
     Verdict,

@@ -14,9 +14,9 @@ from bkspark.protocol.ledger.metadata import (
     LedgerState,
 )
 from bkspark.protocol.ledger.ownership import owners
-from bkspark.protocol.ledger.recovery_evidence import Decision, Term
-from bkspark.protocol.ledger.reopening import Reopening
-from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from bkspark.protocol.recovery.conclusions import Decision, Term
+from bkspark.protocol.recovery.reopening import Reopening
+from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
 from tests.protocol.recovery_scene import record_of
 
 from .test_ledger import CLOSED, ensemble, fragment, ledger

@@ -15,7 +15,7 @@ from bkspark.cluster.hang_memory import HangMemory
 from bkspark.ledger.handles import appender, lane
 from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.lane import Framed, Lane
-from bkspark.protocol.ledger.writing_steps import Failed
+from bkspark.protocol.writer.steps import Failed
 
 ADDRESS = BookieAddress("bookie-1", "a" * 32, "c" * 32, "memory://a")
 

@@ -6,9 +6,9 @@ is nobody, which ends the writer: it has acknowledged nothing wrongly, and a rec
 """
 
 from bkspark.errors import NotEnoughBookiesError
-from bkspark.protocol.ledger.adding import PendingAdds
-from bkspark.protocol.ledger.ensemble_change import EnsembleChanges
 from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.writer.adding import PendingAdds
+from bkspark.protocol.writer.ensemble_change import EnsembleChanges
 
 
 def nobody_takes_them(pending: PendingAdds, changes: EnsembleChanges, *, is_stopping: bool) -> bool:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from bkspark.protocol.ledger.metadata import Fragment, Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.writing_steps import Enlist, Join
+from bkspark.protocol.writer.steps import Enlist, Join
 
 CHANGES_MAX = 100
 """A writer whose bookies fail this often has another problem; BookKeeper has the same cap."""

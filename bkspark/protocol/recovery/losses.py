@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.recovery import MemberAnswer, Verdict, decide_group
+from bkspark.protocol.recovery.verdicts import MemberAnswer, Verdict, decide_group
 
 Span = tuple[int, int | None]
 """First and last entry; None where no end is known."""

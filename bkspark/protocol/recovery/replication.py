@@ -18,12 +18,12 @@ over; one that was waited for in vain before is not asked again.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from bkspark.protocol.ledger import recovery_messages as say
-from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord, Piece
-from bkspark.protocol.ledger.recovery_steps import Note
+from bkspark.protocol.recovery import messages as say
+from bkspark.protocol.recovery import steps
+from bkspark.protocol.recovery.steps import Note
 
 
 @dataclass(frozen=True, slots=True)

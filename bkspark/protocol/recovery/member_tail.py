@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.evidence import Stored
-from bkspark.protocol.ledger.losses import Span, not_shown
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.recovery import CAN_TELL, Doubt, MemberAnswer
+from bkspark.protocol.recovery.losses import Span, not_shown
+from bkspark.protocol.recovery.verdicts import CAN_TELL, Doubt, MemberAnswer
 
 
 @dataclass(frozen=True, slots=True)

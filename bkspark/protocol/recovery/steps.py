@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
-from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord, Piece
-from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from bkspark.protocol.recovery.member_tail import MemberTail
+from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
 
 
 class DisplacedError(OutcomeUnknownError):

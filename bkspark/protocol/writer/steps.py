@@ -7,8 +7,8 @@ or a loop in a test.
 from dataclasses import dataclass
 
 from bkspark.errors import BookKeeperError, LedgerClosedError, LedgerFencedError
-from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
+from bkspark.protocol.writer.adding import CheckTicket, PendingAdd
 
 # --- events --------------------------------------------------------------------------------------
 

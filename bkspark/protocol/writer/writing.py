@@ -47,13 +47,13 @@ from bkspark.errors import (
     LedgerFencedError,
     OutcomeUnknownError,
 )
-from bkspark.protocol.ledger import writing_steps as steps
-from bkspark.protocol.ledger.adding import CheckTicket, PendingAdd, PendingAdds
-from bkspark.protocol.ledger.ensemble_change import EnsembleChanges
-from bkspark.protocol.ledger.fragment_roll import ENDS, FragmentRoll
-from bkspark.protocol.ledger.gaps import closed_gap, open_gaps, require_ack_quorums
-from bkspark.protocol.ledger.last_copies import no_bookie, nobody_takes_them
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
+from bkspark.protocol.writer import steps
+from bkspark.protocol.writer.adding import CheckTicket, PendingAdd, PendingAdds
+from bkspark.protocol.writer.ensemble_change import EnsembleChanges
+from bkspark.protocol.writer.fragment_roll import ENDS, FragmentRoll
+from bkspark.protocol.writer.gaps import closed_gap, open_gaps, require_ack_quorums
+from bkspark.protocol.writer.last_copies import no_bookie, nobody_takes_them
 
 ADDS_IN_FLIGHT_MAX = 4
 

@@ -11,9 +11,9 @@ record in front. That takes the operator's word, because entries that were ackno
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment, Member
 from bkspark.protocol.ledger.record import AddRecord, later
+from bkspark.protocol.recovery import steps
 
 
 @dataclass(frozen=True, slots=True)

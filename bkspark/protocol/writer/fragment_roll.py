@@ -25,10 +25,10 @@ replaced: its copies would be waited for in vain.
 
 from collections.abc import Collection
 
-from bkspark.protocol.ledger.adding import PendingAdds
-from bkspark.protocol.ledger.ensemble_change import EnsembleChanges
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
-from bkspark.protocol.ledger.writing_steps import Instruction, Muster, NotRolled, RolledOver, Swap
+from bkspark.protocol.writer.adding import PendingAdds
+from bkspark.protocol.writer.ensemble_change import EnsembleChanges
+from bkspark.protocol.writer.steps import Instruction, Muster, NotRolled, RolledOver, Swap
 
 ENDS = "the writer ends"
 

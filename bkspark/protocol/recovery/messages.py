@@ -6,12 +6,12 @@ sentence names the entry, the bookies and the command.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from bkspark.protocol.ledger.losses import Loss, Span, given_up
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.recovery import Doubt, GroupDecision, MemberAnswer, Verdict
-from bkspark.protocol.ledger.recovery_steps import Stuck
+from bkspark.protocol.recovery.losses import Loss, Span, given_up
+from bkspark.protocol.recovery.steps import Stuck
+from bkspark.protocol.recovery.verdicts import Doubt, GroupDecision, MemberAnswer, Verdict
 
 
 def entries(first: int, last: int) -> str:

@@ -1,10 +1,10 @@
 """Which copies of what a writer has sent are lacking, with nobody to make them."""
 
 from bkspark.errors import NotEnoughBookiesError
-from bkspark.protocol.ledger.adding import PendingAdd, PendingAdds
-from bkspark.protocol.ledger.ensemble_change import EnsembleChanges
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.writing_steps import Instruction, Join, WarnOfGaps
+from bkspark.protocol.writer.adding import PendingAdd, PendingAdds
+from bkspark.protocol.writer.ensemble_change import EnsembleChanges
+from bkspark.protocol.writer.steps import Instruction, Join, WarnOfGaps
 
 
 def closed_gap(pending: PendingAdds, join: Join) -> list[Instruction]:

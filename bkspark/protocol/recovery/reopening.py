@@ -48,13 +48,13 @@ leaves no more than that one.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from bkspark.protocol.ledger import recovery_messages as say
-from bkspark.protocol.ledger import recovery_steps as steps
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.ownership import is_owner
-from bkspark.protocol.ledger.recovery_evidence import Decision, Term
-from bkspark.protocol.ledger.recovery_steps import Note
-from bkspark.protocol.ledger.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from bkspark.protocol.recovery import messages as say
+from bkspark.protocol.recovery import steps
+from bkspark.protocol.recovery.conclusions import Decision, Term
+from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
+from bkspark.protocol.recovery.steps import Note
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from bkspark.protocol.ledger.losses import Loss, Span, losses, not_shown
-from bkspark.protocol.ledger.member_tail import MemberTail, lost_data
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.recovery import Doubt, MemberAnswer, Verdict, decide_group
-from bkspark.protocol.ledger.recovery_steps import Failure, KeptGroup, Note, Silence
+from bkspark.protocol.recovery.losses import Loss, Span, losses, not_shown
+from bkspark.protocol.recovery.member_tail import MemberTail, lost_data
+from bkspark.protocol.recovery.steps import Failure, KeptGroup, Note, Silence
+from bkspark.protocol.recovery.verdicts import Doubt, MemberAnswer, Verdict, decide_group
 
 
 @dataclass(frozen=True, slots=True)

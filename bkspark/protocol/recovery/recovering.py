@@ -26,23 +26,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bkspark.errors import NotEnoughBookiesError
-from bkspark.protocol.ledger import recovery_messages as say
-from bkspark.protocol.ledger import recovery_steps as steps
-from bkspark.protocol.ledger.member_tail import MemberTail
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.record import AddRecord
-from bkspark.protocol.ledger.record_search import RecordSearch
-from bkspark.protocol.ledger.recovery import (
+from bkspark.protocol.recovery import messages as say
+from bkspark.protocol.recovery import steps
+from bkspark.protocol.recovery.conclusions import Decision, Evidence, Term
+from bkspark.protocol.recovery.member_tail import MemberTail
+from bkspark.protocol.recovery.record_search import RecordSearch
+from bkspark.protocol.recovery.reopening import Reopening, told_of
+from bkspark.protocol.recovery.reopening_steps import Opened
+from bkspark.protocol.recovery.replication import Replicated, Replication
+from bkspark.protocol.recovery.steps import Note
+from bkspark.protocol.recovery.verdicts import (
     GroupDecision,
     Verdict,
     decide_group,
     last_add_confirmed,
 )
-from bkspark.protocol.ledger.recovery_evidence import Decision, Evidence, Term
-from bkspark.protocol.ledger.recovery_steps import Note
-from bkspark.protocol.ledger.reopening import Reopening, told_of
-from bkspark.protocol.ledger.reopening_steps import Opened
-from bkspark.protocol.ledger.replication import Replicated, Replication
 
 TAKEOVERS_MAX = 8
 """Terms that one call takes; with the waits in between that is about a minute."""
