@@ -231,11 +231,16 @@ class LogWriter(ClosedAtEnd):
         """
         self._roll("this was asked for")
 
-    def _roll(self, reason: str) -> None:
+    def _roll(self, reason: str, due: rolling.Filling | None = None) -> None:
+        """For nothing if it was ``due``, and another roll came first."""
         self.require_own_process()
         with self._rolling:
             with self._lock:
                 self._require_usable()
+                if due is None:
+                    self._segment.filling = self._segment.filling.anew()
+                elif self._segment.filling is not due:
+                    return
             if self._is_unbounded and self._segment.handle.metadata.has_room:
                 self._begin_fragment(reason)
                 return
@@ -311,13 +316,13 @@ class LogWriter(ClosedAtEnd):
         is_rolling = self._roll_task is not None and self._roll_task.is_alive()
         reason = "" if is_rolling else self._segment.filling.why_full()
         if reason:
-            self._segment.filling = self._segment.filling.anew()
+            due = self._segment.filling = self._segment.filling.anew()
             name = f"roll-{self.log_name}"
-            self._roll_task = environment.start(lambda: self._roll_in_background(reason), name)
+            self._roll_task = environment.start(lambda: self._roll_in_background(reason, due), name)
 
-    def _roll_in_background(self, reason: str) -> None:
+    def _roll_in_background(self, reason: str, due: rolling.Filling) -> None:
         try:
-            self._roll(reason)
+            self._roll(reason, due)
         except BookKeeperError as error:
             self.roll_error = roll_log.failed(self.log_name, error)
 

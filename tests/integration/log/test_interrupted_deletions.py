@@ -203,7 +203,8 @@ def test_a_writer_of_the_log_as_it_was_gets_no_ack_behind_its_deletion(
             assert found[:4] == renewal.kept
             assert all(found[at] == value for at, value in told.items() if at < len(found))
             assert set(found[4:]) <= set(SENT)
-    assert acks == set(range(len(SENT) + 1))
+    # Not each count: an ack may come within fewer operations than lie between two renewals.
+    assert {0, len(SENT)} < acks
 
 
 def test_a_truncation_does_not_reach_a_log_made_anew(rig: Rig, keeper: BookKeeper) -> None:

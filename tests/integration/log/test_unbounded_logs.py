@@ -125,12 +125,22 @@ def test_limits_are_those_of_a_fragment_and_the_log_stays_one_ledger(
     assert 3 in {one.first_entry_id for one in fragments}
     assert len(fragments) >= 3
     assert writer.roll_error is None
+
+
+@pytest.mark.parametrize("is_unbounded", [True, False])
+def test_a_roll_that_is_due_is_spared_where_one_was_asked_for_meanwhile(
+    memory_rig: Rig, keeper: BookKeeper, is_unbounded: bool
+) -> None:
+    log = keeper.create_log("wal", unbounded=is_unbounded)
     with log.writer(roll_bytes=10) as writer:
-        writer.append(b"x" * 10)
-        writer.roll()
-        writer.append(b"y")
-    assert len(values(log)) == 8
-    assert one_ledger(log).last_fragment.first_entry_id == 7
+        with writer._rolling:
+            writer.append(b"x" * 10)  # the roll is due, and waits
+            writer.roll()
+            writer.append(b"y")
+        assert writer._roll_task is not None
+        writer._roll_task.join()
+        writer.append(b"z")
+    assert len(log.fragments if is_unbounded else log.ledgers) == 2
 
 
 def test_a_fragment_that_finds_no_bookies_leaves_the_writer_at_work(
