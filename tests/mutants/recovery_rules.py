@@ -167,6 +167,15 @@ MUTANTS = (
         (f"{DUELS}::test_whoever_is_displaced_looks_first_whether_it_is_done",),
     ),
     Mutant(
+        "whoever is displaced waits for a writer who goes on",
+        "ledger/recovery/displacement.py",
+        "        if seen.value.state is LedgerState.OPEN:\n            break\n",
+        "",
+        (
+            "tests/integration/recovery/test_taking_over.py::test_who_is_displaced_waits_for_no_writer",
+        ),
+    ),
+    Mutant(
         "whoever is displaced takes the bookies for failed",
         "protocol/recovery/replication.py",
         "            case steps.Displaced():\n"

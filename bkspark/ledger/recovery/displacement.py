@@ -1,9 +1,10 @@
 """What a recovery does that another one has displaced: wait, look, and only then try again.
 
 Each recovery raises the term and so undoes the work of the one before. Any number may begin at
-once, but whoever was displaced first lets the other finish: it waits while the ledger changes, then
-for a while in which it does not, longer every time and by chance longer or shorter than others.
-Waiting is about getting done; nothing is decided by it.
+once, but whoever was displaced first lets the other finish: it waits while the ledger is in
+recovery and changes, then for a while in which it does not, longer every time and by chance longer
+or shorter than others. A ledger that is OPEN again has a writer, who changes it for as long as he
+lives: nobody waits for that. Waiting is about getting done; nothing is decided by it.
 """
 
 from bkspark import environment
@@ -15,7 +16,7 @@ _FIRST_PAUSE_SECONDS = 0.02
 
 
 def wait_for_others(cluster: Cluster, ledger_id: int, displaced_before: int) -> LedgerMetadata:
-    """Return the ledger once it is CLOSED, or nobody has changed it during several looks.
+    """Return the ledger once no recovery is at it, or nobody has changed it during several looks.
 
     Args:
         displaced_before: how often this recovery was displaced before, >= 0.
@@ -27,4 +28,6 @@ def wait_for_others(cluster: Cluster, ledger_id: int, displaced_before: int) -> 
         newest = cluster.ledger(ledger_id)
         unchanged = unchanged + 1 if newest.stored.version == seen.stored.version else 0
         seen = newest
+        if seen.value.state is LedgerState.OPEN:
+            break
     return seen.value

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bkspark import environment
 from bkspark.bookie.memory import MemoryRoot
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
@@ -22,6 +23,7 @@ from bkspark.format import arrow_schema, digest, layout
 from bkspark.ledger.creating import create_ledger
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.ledger.recovery import displacement
 from bkspark.ledger.recovery.opener import Opener
 from bkspark.ledger.recovery.taking_over import TakenOver, take_over
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
@@ -135,6 +137,21 @@ def test_who_never_wrote_leaves_nothing_behind(scene: Scene) -> None:
     assert last.append(b"b") == 1
     last.close()
     assert values(scene.rig, scene.ledger_id) == [b"a", b"b"]
+
+
+def test_who_is_displaced_waits_for_no_writer(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.first().leave()
+    slept: list[float] = []
+
+    def another_writes(seconds: float) -> None:
+        slept.append(seconds)
+        scene.next().leave()
+
+    monkeypatch.setattr(environment, "sleep", another_writes)
+    seen = displacement.wait_for_others(scene.cluster, scene.ledger_id, 0)
+    assert (seen.state, len(slept)) == (LedgerState.OPEN, 1)
 
 
 def test_a_reader_follows_over_terms(scene: Scene, memory_rig: Rig) -> None:
