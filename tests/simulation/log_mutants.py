@@ -98,7 +98,7 @@ def roll_without_close(self: Any, old: Segment, following: Any) -> None:
         self._segment = begun
 
 
-def roll_before_the_list(self: Any, _reason: str) -> None:
+def roll_before_the_list(self: Any, *_: object) -> None:
     """The next ledger is added to before it is on the list."""
     with self._rolling:
         with self._lock:
