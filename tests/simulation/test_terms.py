@@ -60,6 +60,16 @@ def test_no_state_behind_two_takeovers_breaks_a_promise() -> None:
     assert found.opened
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_no_state_of_three_bookies_behind_two_takeovers_breaks_a_promise() -> None:
+    """Some minutes, and some gigabytes."""
+    found = search(Scope(Quorum(3, 3, 2)))
+    assert not found.violation, found.story
+    assert found.is_complete
+    print(f"{found.states} states, {found.opened} takeovers")
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "scope",

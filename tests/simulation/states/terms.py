@@ -23,6 +23,8 @@ from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, P
 from bkspark.protocol.recovery.steps import Displaced, Shown, WrittenBack
 from tests.protocol.recovery_scene import record_of, tail_of
 from tests.simulation.scheduler import Violation
+from tests.simulation.states.specified import Invariants, Seen
+from tests.simulation.states.specified import Shown as OnBookie
 from tests.simulation.states.terms_world import (
     Bookie,
     Entry,
@@ -101,6 +103,7 @@ class Steps:
         self._at = {member: n for n, member in enumerate(self.members)}
         self.ledgers = Kept[LedgerMetadata]()
         self._states, self._instructions = Kept[State](), Kept[Any]()
+        self._invariants = Invariants()
 
     def first(self) -> World:
         fragment = Fragment(0, 1, self.members, token(1), has_headers=True, owner=1)
@@ -378,6 +381,18 @@ class Steps:
             holders = [one for one in world.bookies if _has(one, (owner, entry))]
             if len(holders) + len(world.lost) < quorum.ack_quorum_size:
                 raise Violation(f"entry {entry} of term {owner} has {len(holders)} copies (I2)")
+        self.require_specified(world)
+
+    def require_specified(self, world: World) -> None:
+        """What the specifications demand, likewise; an entry is sent behind the ack of another."""
+        records = tuple(one.records for one in world.bookies)
+
+        def look() -> Seen:
+            on = tuple(frozenset(OnBookie(t, e, e - 1) for t, e, _ in of) for of in records)
+            numbers = {member.bookie_id: at for member, at in self._at.items()}
+            return Seen(self.ledgers[world.ledger], on, world.acked, numbers, world.lost)
+
+        self._invariants.require((world.ledger, records, world.acked, world.lost), look)
 
 
 def _has(bookie: Bookie, entry: Entry) -> bool:

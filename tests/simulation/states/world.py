@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from tests.simulation.scheduler import Violation
+from tests.simulation.states.specified import Seen, Shown, broken
 
 T = TypeVar("T")
 NOBODY, DEAD = -1, -2
@@ -207,3 +208,14 @@ def require(world: World, ledger: LedgerMetadata, numbers: dict[str, int]) -> No
         )
         if len(holders) < quorum.ack_quorum_size:
             raise Violation(f"entry {entry} is on {len(holders)} of its bookies (I2, I3)")
+    require_specified(world, ledger, numbers)
+
+
+def require_specified(world: World, ledger: LedgerMetadata, numbers: dict[str, int]) -> None:
+    """What the specifications demand, likewise; all that is sent is of term 1."""
+    bookies = tuple(
+        frozenset(Shown(1, *said[:2]) for said in bookie.records) for bookie in world.bookies
+    )
+    acked = frozenset((1, entry) for entry in range(world.acked + 1))
+    for name in broken(Seen(ledger, bookies, acked, numbers)):
+        raise Violation(f"{name} does not hold")
