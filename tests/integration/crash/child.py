@@ -36,6 +36,8 @@ from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.taking_over import take_over as take_ledger_over
 from bkspark.protocol.ledger.settings import DigestSpec
 
+from . import log_work
+
 APPENDS = 3
 REST_SECONDS = 0.1
 # So that the calls of one run are those of every other one.
@@ -178,7 +180,7 @@ def go_on(line: Line, order: Order) -> None:
     line.say(closed=handle.last_add_confirmed)
 
 
-WORK: dict[str, Callable[[Line, Order], None]] = {
+WORK: dict[str, Callable[[Line, Order], None]] = log_work.WORK | {
     work.__name__: work
     for work in (append, take_over, read, keep_adding, go_on_behind, settle, go_on)
 }

@@ -22,25 +22,15 @@ from bkspark.testing.s3 import environment, s3_server
 from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
 from bkspark.testing.zookeeper import ZooKeeperServers, missing, zookeeper
 from tests.integration.hand_writer import violations
-from tests.integration.rig import Rig
 
 from .child import value_of
+from .log_work import Elsewhere
 from .processes import PATIENCE_SECONDS, Processes, processes
 
 ROUNDS = {"zookeeper": 20, "s3": 10}
 SOAK_ROUNDS = 400
 # What a writer has said before the random time to its death begins; "process" is at once.
 MOMENTS = ("process", "ledger", "acked", "acked", "acked")
-
-
-@dataclass
-class Elsewhere(Rig):
-    """A cluster that is there already."""
-
-    uri: str = ""
-
-    def __post_init__(self) -> None:
-        self.urls = {}
 
 
 @dataclass
