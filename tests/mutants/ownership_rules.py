@@ -26,6 +26,10 @@ TWENTY = f"{LEFT}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that
 SEVENTEEN = f"{LEFT}::test_h43_what_was_found_absent_does_not_come_back"
 FENCED = f"{LEFT}::test_rb_34_fenced_writers_that_still_have_their_disks_are_read_by_nobody"
 UNPROMISED = f"{LEFT}::test_h43_a_reader_forgets_what_it_was_shown_without_a_promise"
+FOLDERS = (
+    "tests/integration/recovery/test_left_over_folders.py::"
+    "test_rb_34_what_is_left_over_is_read_by_nobody_whatever_befalls_bookies"
+)
 ALONE = f"{LEFT}::test_rb_34_each_bookie_alone_gives_the_owners_entries"
 
 MUTANTS = (
@@ -34,7 +38,10 @@ MUTANTS = (
         OWNERSHIP,
         "    if last < first:\n",
         "    if first >= 0:\n",
-        (TWENTY, SEVENTEEN, f"{FENCED}[False]", f"{FENCED}[True]", ALONE),
+        (
+            *(TWENTY, SEVENTEEN, f"{FENCED}[False]", f"{FENCED}[True]", ALONE),
+            *(f"{FOLDERS}[9-pruned]", f"{FOLDERS}[9-not pruned]"),
+        ),
     ),
     Mutant(
         "a reader goes on with what an older term has left",

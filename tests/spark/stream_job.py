@@ -3,8 +3,9 @@
     python stream_job.py FOLDER [INTERRUPTION BATCH]
 
 FOLDER holds ``source``, the files; ``uri``, the cluster's metadata URI; ``logs``, the names of one
-log or more, each on a line; and, made by the queries, a checkpoint for each. The first log gets the
-files, each of the others what is in the one before it. The process ends when all is in the last.
+log or more, each on a line; ``unbounded``, "true" if each is to be one ledger; and, made by the
+queries, a checkpoint for each. The first log gets the files, each of the others what is in the one
+before it. The process ends when all is in the last.
 
 An INTERRUPTION is ``kill``, ``exit`` or ``pause``, and a moment in the commit into the last log of
 the first batch not below BATCH: all of the driver is killed, or the process that commits kills
@@ -128,6 +129,7 @@ def stream(spark: SparkSession, folder: Path, **interruption: str) -> None:
             .writeStream.format(InterruptedDataSource.name())
             .option("metadataServiceUri", uri)
             .option("checkpointLocation", str(folder / f"to-{name}"))
+            .option("unbounded", (folder / "unbounded").read_text())
             .options(**(interruption if name == names[-1] else {}))
             .trigger(availableNow=True)
             .start(name)

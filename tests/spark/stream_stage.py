@@ -45,18 +45,23 @@ class Stage:
 
     Args:
         logs: the first gets the files, each of the others what is in the one before.
+        unbounded: whether each is one ledger, which its drivers take over from one another.
     """
 
-    def __init__(self, uri: str, folder: Path, logs: Sequence[str] = (LOG,)) -> None:
+    def __init__(
+        self, uri: str, folder: Path, logs: Sequence[str] = (LOG,), *, unbounded: bool = False
+    ) -> None:
         self.uri = uri
         self.folder = folder
         self.logs = list(logs)
+        self.is_unbounded = unbounded
         self.source = folder / "source"
         self.source.mkdir()
         self.output = folder / "output"
         self.file_count = 0
         (folder / "uri").write_text(uri)
         (folder / "logs").write_text("\n".join(logs))
+        (folder / "unbounded").write_text(str(unbounded).lower())
 
     # --- what is to be streamed ------------------------------------------------------------------
 
@@ -158,6 +163,8 @@ class Stage:
                 close_tail(cluster, name, Password())
                 found = bookkeeper.open_log(name).read_arrow().to_pylist()
                 rows = [(row["id"], row["text"]) for row in found]
+                if self.is_unbounded:
+                    assert len(cluster.log(name).value.listed_ids) == 1
                 assert sorted(rows) == expected, name
                 if name == self.logs[0]:
                     assert rows == list(_file_by_file(rows, expected))

@@ -25,7 +25,11 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(make_cluster(tmp_path / "cluster", 4), tmp_path)
 
 
-def test_drivers_killed_at_chosen_and_random_moments_lose_and_double_nothing(stage: Stage) -> None:
+@pytest.mark.parametrize("unbounded", [False, True], ids=["chained", "unbounded"])
+def test_drivers_killed_at_chosen_and_random_moments_lose_and_double_nothing(
+    unbounded: bool, tmp_path: Path
+) -> None:
+    stage = Stage(make_cluster(tmp_path / "cluster", 4), tmp_path, unbounded=unbounded)
     chance, kills = random.Random(time.time_ns()), 0
     for moment in MOMENTS:
         stage.feed(3)

@@ -22,6 +22,8 @@ from bkspark.log.tail_closing import close_tail
 
 SOAK_SECONDS = float(os.environ.get("BKSPARK_SOAK_SECONDS", "0"))
 BATCHES, BATCHES_MAX = 25, 10_000
+RESTARTS = (80, 160, 240, 320)
+"""Triggers of an unbounded log's query, at which it is stopped and begun again."""
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600 + SOAK_SECONDS)]
 
@@ -38,12 +40,43 @@ def _metadata_files(place: Place) -> int:
     return sum(path.is_file() for path in folder.rglob("*"))
 
 
-def test_ledgers_are_as_many_as_rolls(spark: SparkSession, place: Place, tmp_path: Path) -> None:
+def _query(spark: SparkSession, place: Place, checkpoint: Path, **options: str) -> StreamingQuery:
+    """Two rows for each trigger, one trigger behind the other."""
     rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 2)
     writer = rows.option("numPartitions", 1).load().selectExpr("value as id").writeStream
     writer = writer.format("bookkeeper").option("metadataServiceUri", place.uri)
-    writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
-    query = writer.trigger(processingTime="0 seconds").start(LOG)
+    writer = writer.option("checkpointLocation", str(checkpoint)).options(**options)
+    return writer.trigger(processingTime="0 seconds").start(LOG)
+
+
+def test_an_unbounded_log_is_one_ledger_behind_hundreds_of_triggers(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    """Also where the query is begun again, here in the same checkpoint."""
+    for count in RESTARTS:
+        query = _query(spark, place, tmp_path / "checkpoint", unbounded="true")
+        try:
+            _run_to(query, count)
+        finally:
+            query.stop()
+    [ledger_id] = place.log().listed_ids
+    with Cluster(place.uri) as cluster:
+        assert cluster.ledger_ids() == [ledger_id]
+        ledger = cluster.ledger(ledger_id).value
+        assert len(ledger.fragments) <= ledger.term < 2 * len(RESTARTS)
+        for bookie in place.bookies:
+            names = [path for path in bookie.rglob("*") if path.is_file()]
+            assert sum(path.parent.name == "terms" for path in names) <= 3
+            assert sum(path.parent.name == "journal" for path in names) <= ledger.term
+        close_tail(cluster, LOG, Password())
+    ids = place.ids()
+    assert ids == list(range(len(ids)))
+    assert len(ids) // 2 >= RESTARTS[-1]
+    print(f"{len(ids) // 2} triggers, {ledger.term} terms, {len(ledger.fragments)} fragments")
+
+
+def test_ledgers_are_as_many_as_rolls(spark: SparkSession, place: Place, tmp_path: Path) -> None:
+    query = _query(spark, place, tmp_path / "checkpoint")
     end = time.monotonic() + SOAK_SECONDS
     try:
         _run_to(query, 2)
