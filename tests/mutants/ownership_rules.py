@@ -30,6 +30,10 @@ FOLDERS = (
     "tests/integration/recovery/test_left_over_folders.py::"
     "test_rb_34_what_is_left_over_is_read_by_nobody_whatever_befalls_bookies"
 )
+SIX_STEPS = (
+    "tests/integration/document/test_unbounded_ledgers_document.py::"
+    "test_fencing_only_differs_what_is_left_stays_and_is_read_by_nobody"
+)
 ALONE = f"{LEFT}::test_rb_34_each_bookie_alone_gives_the_owners_entries"
 
 MUTANTS = (
@@ -49,6 +53,13 @@ MUTANTS = (
         "        return is_here and counts(ledger.fragments, self.record)\n",
         "        return is_here\n",
         (UNPROMISED,),
+    ),
+    Mutant(
+        "a bookie shows an entry of whatever term",
+        "ledger/journals/journal_pages.py",
+        "        return stored if stored and counts(ledger.fragments, stored.record) else None\n",
+        "        return stored\n",
+        (UNPROMISED, SIX_STEPS),
     ),
     Mutant(
         "a record of any term up to the owner's counts",
@@ -109,6 +120,13 @@ MUTANTS = (
         "ledger/recovery/journal_tail.py",
         "        if is_in_front and counts(fragments, record):\n",
         "        if is_in_front:\n",
+        (f"{LEFT}::test_a_search_for_the_last_confirmed_record_passes_what_is_left_over",),
+    ),
+    Mutant(
+        "a look-up begins at what an older term left over",
+        "ledger/recovery/journal_tail.py",
+        "if found.record.last_entry_id <= entry_id and counts(fragments, found.record)\n",
+        "if found.record.last_entry_id <= entry_id\n",
         (f"{LEFT}::test_a_search_for_the_last_confirmed_record_passes_what_is_left_over",),
     ),
     Mutant(
