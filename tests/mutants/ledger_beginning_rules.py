@@ -103,6 +103,13 @@ MUTANTS = (
         (f"{JOURNALS}::test_journals_of_terms_that_own_nothing_go_and_no_others",),
     ),
     Mutant(
+        "a journal that its bookie cannot forget is removed",
+        "admin/collecting/freeing.py",
+        "root.forget_journal if one.is_journals else root.delete",
+        "root.delete",
+        (f"{JOURNALS}::test_they_stay_where_a_bookie_cannot_forget_them_for_good",),
+    ),
+    Mutant(
         "old journals go of closed ledgers alone",
         "admin/collecting/garbage.py",
         "old_journals(run, present, stays)",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bkspark.admin.collecting.plan import Unwanted
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Usage
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
@@ -112,6 +113,41 @@ class Free:
         except BookieUnavailableError as error:
             return Silence(str(error))
         return Freed(removed, problems)
+
+
+@dataclass(frozen=True, slots=True)
+class FreeFiles:
+    """Remove single files of ledgers that stay, all of them entry logs or all journals; picklable.
+
+    A journal stays where its bookie cannot forget it for good (``BookieRoot.forget_journal``).
+
+    Attributes:
+        unwanted: those that name files, one a ledger.
+    """
+
+    address: BookieAddress
+    unwanted: tuple[Unwanted, ...]
+
+    def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, Usage | str]:
+        """By ledger id: what is removed, or why something may be left.
+
+        Runs on: driver thread | executor.
+        """
+        done: dict[int, Usage | str] = {}
+        for one in self.unwanted:
+            removed = Usage()
+            try:
+                with open_bookie(self.address).open_root() as root:
+                    remove = root.forget_journal if one.is_journals else root.delete
+                    for name in one.names:
+                        size = root.size(name)
+                        if size is not None and remove(name):
+                            removed += Usage(1, size)
+                        beat()
+                done[one.ledger_id] = removed
+            except BookieUnavailableError as error:
+                done[one.ledger_id] = str(error)
+        return done
 
 
 def _free(root: BookieRoot, doomed: Doomed) -> Usage:

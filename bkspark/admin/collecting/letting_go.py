@@ -10,11 +10,10 @@ nothing but time.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bkspark.admin.collecting.freeing import Doomed, Free, Freed
-from bkspark.admin.collecting.old_journals import FreeJournals
+from bkspark.admin.collecting.freeing import Doomed, Free, Freed, FreeFiles
 from bkspark.admin.collecting.plan import Unwanted
 from bkspark.admin.collecting.unfinished import FreeUnfinished
-from bkspark.admin.collecting.unwanted import FreeEntryLogs, free_members, weighed
+from bkspark.admin.collecting.unwanted import free_members, weighed
 from bkspark.bookie.contract import BookieAddress, Usage
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import CorruptDataError, MetadataVersionError
@@ -78,9 +77,9 @@ class LettingGo:
         begun = self._by_address(one for one in here if one.is_unfinished)
         orders: list[Instruction[object]] = [
             *(Free(self._addresses[member], tuple(own)) for member, own in doomed.items()),
-            *(FreeEntryLogs(address, own) for address, own in strays.items()),
+            *(FreeFiles(address, own) for address, own in strays.items()),
             *(FreeUnfinished(address, own) for address, own in begun.items()),
-            *(FreeJournals(address, own) for address, own in journals.items()),
+            *(FreeFiles(address, own) for address, own in journals.items()),
         ]
         for order, answer in zip(orders, self._run(orders), strict=True):
             self._note(order.address.bookie_id, answer)

@@ -94,34 +94,6 @@ class ShowEntryLogs:
         return names, is_sure and not any(any(lacking(r, shown, ledger)) for r in roles)
 
 
-@dataclass(frozen=True, slots=True)
-class FreeEntryLogs:
-    """Remove entry logs of closed ledgers that no record names; picklable."""
-
-    address: BookieAddress
-    unwanted: tuple[Unwanted, ...]
-
-    def run(self, beat: Heartbeat = no_heartbeat) -> Mapping[int, Usage | str]:
-        """By ledger id: what is removed, or why something may be left.
-
-        Runs on: driver thread | executor.
-        """
-        done: dict[int, Usage | str] = {}
-        for one in self.unwanted:
-            removed = Usage()
-            try:
-                with open_bookie(self.address).open_root() as root:
-                    for name in one.names:
-                        size = root.size(name)
-                        if size is not None and root.delete(name):
-                            removed += Usage(1, size)
-                        beat()
-                done[one.ledger_id] = removed
-            except BookieUnavailableError as error:
-                done[one.ledger_id] = str(error)
-        return done
-
-
 class Unwantedness:
     """Finds what is not wanted of closed ledgers.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from bkspark import NoSuchEntryError, verbs
+from bkspark.bookie import posix
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
@@ -103,3 +104,17 @@ def test_a_bookie_that_does_not_answer_keeps_them_for_the_next_time(rig: Rig) ->
         assert set(journals(cluster, rig, handle.ledger_id)) > {3}
         collected(rig)
         assert sorted(journals(cluster, rig, handle.ledger_id)) == [3]
+
+
+def test_they_stay_where_a_bookie_cannot_forget_them_for_good(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cluster(rig.uri) as cluster:
+        handle = three_terms(cluster)
+        handle.close()
+        truncate_ledger(cluster, handle.ledger_id, 100)
+        before = journals(cluster, rig, handle.ledger_id)
+        assert set(before) > {3}
+        monkeypatch.setattr(posix.PosixRoot, "forget_journal", lambda *_: False)
+        assert collected(rig).done["files"] == 0
+        assert journals(cluster, rig, handle.ledger_id) == before
