@@ -6,6 +6,7 @@ UNIT = "tests/unit/protocol/test_ownership.py"
 LEFT = "tests/integration/recovery/test_left_over_records.py"
 GROUP = "tests/unit/ledger/handles/test_record_replies.py"
 LEDGER = "tests/unit/protocol/test_ledger.py"
+OWNERS = "tests/integration/journals/test_owners_journal.py"
 DOCUMENT = "tests/integration/document/test_unbounded_ledgers.py"
 REOPENING = "tests/unit/protocol/test_reopening.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
@@ -358,5 +359,36 @@ MUTANTS = (
         "        members = dict.fromkeys((*ensemble, *self.ledger.last_fragment.ensemble))\n",
         "        members = dict.fromkeys(ensemble)\n",
         (f"{REOPENING}::test_nothing_is_pruned_where_nobody_is_any_more",),
+    ),
+    Mutant(
+        "a reader looks into the journals of all later terms",
+        "ledger/journals/member_journals.py",
+        "        if any(is_enough(named.page) for named in found):\n",
+        "        if False:\n",
+        (f"{OWNERS}::test_an_entry_is_taken_from_its_owners_journal_alone[0]",),
+    ),
+    Mutant(
+        "a reader looks into the owner's journal only",
+        "ledger/journals/member_journals.py",
+        "        return found + self._pages_in(root, others, entry_id)\n",
+        "        return found\n",
+        (
+            f"{OWNERS}::test_a_copy_that_lies_in_a_journal_of_a_later_term_is_found[False]",
+            f"{OWNERS}::test_a_copy_that_lies_in_a_journal_of_a_later_term_is_found[True]",
+        ),
+    ),
+    Mutant(
+        "a record of which parts are missing is taken for all that is there",
+        "ledger/journals/member_journals.py",
+        "    return stored is not None and len(stored.messages) == len(stored.record.parts)\n",
+        "    return stored is not None\n",
+        (f"{OWNERS}::test_a_record_with_a_part_missing_does_not_end_the_search",),
+    ),
+    Mutant(
+        "a record that a reader refused ends the search",
+        "ledger/journals/member_journals.py",
+        " and stored.record not in refused\n",
+        "\n",
+        (f"{OWNERS}::test_behind_a_record_that_is_refused_the_search_goes_on",),
     ),
 )

@@ -8,6 +8,7 @@ SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script
 TAKING = "tests/integration/recovery/test_taking_over.py"
 MACHINE = "protocol/recovery/reopening.py"
 PRUNING = "ledger/recovery/pruning.py"
+OWNERS = "tests/integration/journals/test_owners_journal.py"
 FORGOTTEN = "tests/integration/recovery/test_forgotten_journals.py"
 EMPTY = f"{REOPENING}::test_the_journal_of_who_owns_nothing_goes_unless_something_is_lost"
 
@@ -117,8 +118,8 @@ MUTANTS = (
     Mutant(
         "who reads the end looks into the journals of all terms",
         "ledger/journals/member_journals.py",
-        "if layout.journal_term(pages.name) >= oldest]",
-        "if oldest]",
-        (f"{FORGOTTEN}::test_who_reads_the_end_does_not_look_into_journals_of_earlier_terms",),
+        "if layout.journal_term(pages.name) >= terms.start]",
+        "if terms]",
+        (f"{OWNERS}::test_no_journal_of_an_earlier_term_than_the_owners_is_looked_into",),
     ),
 )

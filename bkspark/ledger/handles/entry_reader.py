@@ -165,7 +165,7 @@ class EntryReader:
         members = sorted(self._order(ledger, entry_id), key=asked_before.__contains__)
         self._fan_out.ask(
             members,
-            lambda member: self._member(member).pages_of(ledger, entry_id),
+            lambda member: self._member(member).pages_of(ledger, entry_id, tuple(self._refused)),
             self._settings.one_by_one,
             is_usable=accept,
             enough=1,

@@ -4,10 +4,10 @@ Used by one task at a time. The storage is looked up anew for every question, so
 of a directory that was wiped, swapped or unmounted since.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
@@ -17,9 +17,11 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_end import JournalEnds
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.ledger.journals.journal_pages import IndexEntry, JournalPages, Page
+from bkspark.ledger.journals.journal_reader import StoredRecord
 from bkspark.ledger.journals.member_end import MemberEnd, member_end
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.ownership import owners
+from bkspark.protocol.ledger.record import AddRecord
 
 T = TypeVar("T")
 
@@ -77,13 +79,24 @@ class MemberJournals:
         """Grows while a long question is worked on; may be read by another task."""
         return sum(pages.progress for pages in list(self._journals.values()))
 
-    def pages_of(self, ledger: LedgerMetadata, entry_id: int) -> list[NamedPage] | None:
-        """The pages that ``entry_id`` is on if it is here at all; None if there is no journal."""
+    def pages_of(
+        self, ledger: LedgerMetadata, entry_id: int, refused: Sequence[AddRecord] = ()
+    ) -> list[NamedPage] | None:
+        """The pages that ``entry_id`` is on if it is here at all; None if there is no journal.
+
+        Args:
+            refused: records that are not wanted, wherever they lie.
+        """
+
+        def is_enough(page: Page) -> bool:
+            stored = page.counting(ledger, entry_id)
+            return _shows_all(stored) and stored.record not in refused
+
         with self._root() as root:
-            pages = self._pages(root, self._journals.values(), ledger, entry_id)
+            pages = self._pages(root, self._journals.values(), ledger, entry_id, is_enough)
             if not any(found.page.counting(ledger, entry_id) for found in pages):
                 new = self._find_journals(root, ledger)
-                pages += self._pages(root, new, ledger, entry_id)
+                pages += self._pages(root, new, ledger, entry_id, is_enough)
         return pages if self._journals else None
 
     def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
@@ -108,11 +121,26 @@ class MemberJournals:
         journals: Iterable[JournalPages],
         ledger: LedgerMetadata,
         entry_id: int,
+        is_enough: Callable[[Page], bool],
     ) -> list[NamedPage]:
-        """Of journals that may have it: what an older term began has no record of a later one."""
-        oldest = owners(ledger.fragments, entry_id).start
-        likely = [pages for pages in journals if layout.journal_term(pages.name) >= oldest]
-        found = self._each(likely, lambda pages: pages.page_of(root, entry_id))
+        """Of journals that may have it: what an older term began has no record of a later one.
+
+        The owner's own come first. Copies that somebody made lie in those of later terms, which are
+        looked into only where the owner's do not show all of the record.
+        """
+        terms = owners(ledger.fragments, entry_id)
+        likely = [pages for pages in journals if layout.journal_term(pages.name) >= terms.start]
+        own = [pages for pages in likely if layout.journal_term(pages.name) in terms]
+        found = self._pages_in(root, own, entry_id)
+        if any(is_enough(named.page) for named in found):
+            return found
+        others = [pages for pages in likely if pages not in own]
+        return found + self._pages_in(root, others, entry_id)
+
+    def _pages_in(
+        self, root: BookieRoot, journals: Iterable[JournalPages], entry_id: int
+    ) -> list[NamedPage]:
+        found = self._each(journals, lambda pages: pages.page_of(root, entry_id))
         return [NamedPage(name, page) for name, page in found if page is not None]
 
     def _each(
@@ -149,3 +177,8 @@ class MemberJournals:
     def _root(self) -> Iterator[BookieRoot]:
         with open_bookie(self._address(self._member)).open_root() as root:
             yield root
+
+
+def _shows_all(stored: StoredRecord | None) -> TypeGuard[StoredRecord]:
+    """Whether a record is here with all its parts, so that no other copy adds anything."""
+    return stored is not None and len(stored.messages) == len(stored.record.parts)

@@ -12,6 +12,8 @@ highest term that is found tells nothing, nor does the first one.
 
 Rule 3. What a recovery or a repair copies stays as its writer wrote it, in a journal of the
 copier's own. So the term of a record counts, never that of the journal it lies in.
+So a reader begins with the owner's journals, and goes on to those of later terms where they do not
+show a record with all its parts: the order tells where to look first, never that nothing is there.
 
 Rule 4. A fragment without a token was put in place by a recovery that closed the ledger, in a term
 in which nobody ever wrote, or by an older version. Its records are of a writer in front, and where
