@@ -12,7 +12,30 @@ CHANGE = f"{IDLE}::test_any_change_begins_it_anew"
 DRY = f"{MANY}::test_a_dry_run_recovers_and_remembers_nothing[memory]"
 NAMED = f"{MANY}::test_ledgers_that_are_named_are_recovered_at_once[memory]"
 
+ENDS = "tests/integration/log/test_unbounded_upkeep.py"
+
 MUTANTS = (
+    Mutant(
+        "an unbounded log goes on in a ledger of which a bookie is gone for good",
+        "admin/recovering/plan.py",
+        "    if there is None or not ledger.goes_on:\n",
+        "    if True:\n",
+        (f"{ENDS}::test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired",),
+    ),
+    Mutant(
+        "who was declared lost is taken for one that comes back",
+        "admin/recovering/run.py",
+        " - cluster.lost_members()\n",
+        "\n    cluster.lost_members()\n",
+        (f"{ENDS}::test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired",),
+    ),
+    Mutant(
+        "whose record cannot be read is gone for good",
+        "admin/recovering/run.py",
+        "any(key.startswith(prefixes) for key in cluster.unreadable)",
+        "False",
+        (f"{ENDS}::test_none_is_closed_where_nobody_knows_who_is_gone",),
+    ),
     Mutant(
         "an open ledger is recovered at first sight",
         "admin/recovering/plan.py",

@@ -1,11 +1,16 @@
-"""Which ledgers a run is going to recover, and which it leaves to their writers."""
+"""Which ledgers a run is going to recover, and which it leaves to their writers.
 
-from collections.abc import Iterable
+Rule. What an unbounded log goes on in is OPEN again behind a recovery, and only closed ledgers are
+repaired. So one that names a bookie which is gone for good is closed instead: the log goes on in
+another one, and a repair can make the copies that are missing.
+"""
+
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from bkspark.admin.maintenance import Facts
 from bkspark.format.open_ledgers import Sightings
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep.idleness import is_idle
 
 OPEN_GRACE_SECONDS = 3600.0
@@ -19,11 +24,13 @@ class RecoverPlan:
     Attributes:
         waiting: open ledgers whose writers may live: id -> why they are left alone.
         open_grace: in seconds.
+        sealed: ids of those that are closed also if a log would go on in them.
     """
 
     ledgers: tuple[LedgerMetadata, ...]
     waiting: tuple[tuple[int, str], ...]
     open_grace: float
+    sealed: frozenset[int] = frozenset()
 
     @property
     def facts(self) -> Facts:
@@ -31,7 +38,11 @@ class RecoverPlan:
             "ledgers": len(self.ledgers),
             "open_grace": self.open_grace,
             "recover": [
-                {"ledger_id": ledger.ledger_id, "state": ledger.state.value}
+                {
+                    "ledger_id": ledger.ledger_id,
+                    "state": ledger.state.value,
+                    "seal": ledger.ledger_id in self.sealed,
+                }
                 for ledger in self.ledgers
             ],
             "wait": [{"ledger_id": i, "reason": reason} for i, reason in self.waiting],
@@ -39,12 +50,17 @@ class RecoverPlan:
 
 
 def plan_of(
-    ledgers: Iterable[LedgerMetadata], seen: Sightings, now_ms: int, open_grace: float
+    ledgers: Iterable[LedgerMetadata],
+    seen: Sightings,
+    now_ms: int,
+    open_grace: float,
+    there: Collection[Member] | None = None,
 ) -> RecoverPlan:
     """What is to be done about ledgers that are not closed.
 
     Args:
         seen: of those that are open.
+        there: members that are registered, and not lost; None if that is not known.
     """
     chosen: list[LedgerMetadata] = []
     waiting: list[tuple[int, str]] = []
@@ -63,4 +79,12 @@ def plan_of(
             waiting.append((ledger.ledger_id, reason))
         else:
             chosen.append(ledger)
-    return RecoverPlan(tuple(chosen), tuple(waiting), open_grace)
+    sealed = frozenset(one.ledger_id for one in chosen if _names_others(one, there))
+    return RecoverPlan(tuple(chosen), tuple(waiting), open_grace, sealed)
+
+
+def _names_others(ledger: LedgerMetadata, there: Collection[Member] | None) -> bool:
+    """Whether it could go on, and names a member that is gone for good."""
+    if there is None or not ledger.goes_on:
+        return False
+    return any(member not in there for one in ledger.fragments for member in one.ensemble)

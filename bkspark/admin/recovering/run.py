@@ -20,7 +20,7 @@ from bkspark.cluster.decisions import tell
 from bkspark.cluster.password import Password
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
-from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,8 @@ def recover_many(
 ) -> Report:
     """Close ledgers; none that is acknowledged is lost, and what cannot be decided is left.
 
-    What an unbounded log goes on in is OPEN again behind that (``log.recovering``).
+    What an unbounded log goes on in is OPEN again behind that (``log.recovering``), but for what
+    must be closed to be repaired (``plan``).
 
     Args:
         dry_run: only plans, and remembers nothing.
@@ -74,7 +75,10 @@ def recover_many(
     plan, problem = _planned(cluster, wanted, telling(run, tell), is_noted=not dry_run)
     if dry_run:
         return planned(VERB, plan)
-    tasks = [RecoverLedger(cluster.uri, x.ledger_id, wanted.password) for x in plan.ledgers]
+    tasks = [
+        RecoverLedger(cluster.uri, x.ledger_id, wanted.password, x.ledger_id in plan.sealed)
+        for x in plan.ledgers
+    ]
     found = (recover or _in_threads(progress))(tasks)
     for one in found:
         _tell(one)
@@ -107,7 +111,14 @@ def _planned(
     known = OpenLedgers(cluster)
     seen = known.look([x for x in unclosed if x.state is LedgerState.OPEN], run, now_ms)
     problem = known.note(seen) if is_noted else ""
-    return plan_of(unclosed, seen, now_ms, wanted.open_grace), problem
+    return plan_of(unclosed, seen, now_ms, wanted.open_grace, _there(cluster)), problem
+
+
+def _there(cluster: Survey) -> frozenset[Member] | None:
+    """Members that are registered, and not lost; None if a record of a bookie cannot be read."""
+    there = frozenset(cluster.addresses()) - cluster.lost_members()
+    prefixes = tuple(f"{prefix}/" for prefix in (layout.BOOKIES_PREFIX, layout.LOST_PREFIX))
+    return None if any(key.startswith(prefixes) for key in cluster.unreadable) else there
 
 
 def _unclosed(cluster: Cluster) -> list[LedgerMetadata]:

@@ -29,17 +29,22 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True)
 class RecoverLedger:
-    """A whole recovery, with connections of its own; picklable. Nothing is ever given up in it."""
+    """A whole recovery, with connections of its own; picklable. Nothing is ever given up in it.
+
+    Attributes:
+        seals: whether it is closed also if a log would go on in it.
+    """
 
     metadata_uri: str
     ledger_id: int
     password: Password
+    seals: bool = False
 
     def run(self) -> Recovered:
         """Runs on: driver thread | executor."""
         try:
             with Cluster(self.metadata_uri) as cluster:
-                report = recover_ledger(cluster, self.ledger_id, self.password)
+                report = recover_ledger(cluster, self.ledger_id, self.password, seals=self.seals)
         except NoSuchLedgerError:
             return Recovered(self.ledger_id)
         except BookKeeperError as error:

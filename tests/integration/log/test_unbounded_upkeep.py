@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from bkspark import verbs
+from bkspark.admin.lost_bookies import declare_lost
+from bkspark.admin.survey import Survey
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import (
@@ -15,11 +17,12 @@ from bkspark.errors import (
     NoSuchLedgerError,
     UnauthorizedError,
 )
+from bkspark.format import layout
 from bkspark.ledger.recovery.taking_over import TakenOver
 from bkspark.log import recovering
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.opening import create_log_ledger
-from bkspark.protocol.ledger.metadata import LedgerState
+from bkspark.protocol.ledger.metadata import LedgerState, Member
 from tests.integration.log_scenes import NAME, SILENT, open_ledgers, values
 from tests.integration.rig import Rig
 
@@ -205,6 +208,66 @@ def test_a_bookie_is_emptied_when_its_ledger_is_sealed(
     names = {m.bookie_id for f in memory_rig.ledger(the_ledger(log)).fragments for m in f.ensemble}
     assert leaving not in names
     assert values(log) == [b"a", b"b", b"c"]
+
+
+def lose_a_bookie(rig: Rig, keeper: BookKeeper, ledger_id: int) -> str:
+    gone = rig.ledger(ledger_id).last_fragment.ensemble[0].bookie_id
+    rig.faults.down = {gone}
+    declare_lost(keeper._cluster, gone)
+    return gone
+
+
+def test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired(
+    memory_rig: Rig, keeper: BookKeeper, log: LogHandle
+) -> None:
+    ledger_id = the_ledger(log)
+    gone = lose_a_bookie(memory_rig, keeper, ledger_id)
+    plan = verbs.recover(memory_rig.uri, open_grace=0, dry_run=True).plan["recover"]
+    assert plan == [{"ledger_id": ledger_id, "state": "OPEN", "seal": True}]
+    report = verbs.repair(memory_rig.uri, open_grace=0)
+    assert (report.exit_status, report.left) == (0, [])
+    [fragment] = memory_rig.ledger(ledger_id).fragments
+    assert gone not in {member.bookie_id for member in fragment.ensemble}
+    with log.writer() as writer:
+        assert writer.append(b"c") == 2
+    assert values(log) == [b"a", b"b", b"c"]
+    assert log.record.listed_ids == (ledger_id, the_ledger(log))
+
+
+def test_one_whose_writer_may_live_is_left_to_him_whoever_is_gone(
+    memory_rig: Rig, keeper: BookKeeper, log: LogHandle
+) -> None:
+    ledger_id = the_ledger(log)
+    lose_a_bookie(memory_rig, keeper, ledger_id)
+    before = memory_rig.ledger(ledger_id)
+    assert verbs.recover(memory_rig.uri).details["recovered"] == []
+    assert memory_rig.ledger(ledger_id) == before
+
+
+def test_one_that_is_named_is_closed_only_where_that_is_asked_for(
+    memory_rig: Rig, keeper: BookKeeper, log: LogHandle
+) -> None:
+    ledger_id = the_ledger(log)
+    lose_a_bookie(memory_rig, keeper, ledger_id)
+    [row] = verbs.recover(memory_rig.uri, ledgers=[ledger_id]).details["recovered"]
+    assert row["state"] == "OPEN"
+
+
+def test_none_is_closed_where_nobody_knows_who_is_gone(
+    memory_rig: Rig, keeper: BookKeeper, log: LogHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger_id = the_ledger(log)
+    gone = lose_a_bookie(memory_rig, keeper, ledger_id)
+    real = Survey.lost_members
+
+    def not_all_can_be_read(self: Survey) -> frozenset[Member]:
+        self.unreadable[layout.bookie_key("bookie-5")] = "damaged"
+        return real(self)
+
+    monkeypatch.setattr(Survey, "lost_members", not_all_can_be_read)
+    [row] = verbs.recover(memory_rig.uri, open_grace=0).details["recovered"]
+    assert row["state"] == "OPEN"
+    assert gone not in {m.bookie_id for m in memory_rig.ledger(ledger_id).last_fragment.ensemble}
 
 
 def test_an_audit_finds_nothing_wrong_with_one_that_rests(memory_rig: Rig, log: LogHandle) -> None:
