@@ -91,8 +91,13 @@ def recover_ledger(
     password_env: str = "",
     tell: "Callable[[str], None] | None" = None,
     accepts_loss: bool = False,
+    seal: bool = False,
 ) -> "RecoveryReport":
     """Fence a ledger's writer and close it, as Spark tasks; see ``bkspark.spark.actions``.
+
+    Args:
+        seal: whether the ledger that an unbounded log goes on in is closed too; else it is OPEN
+            again (``report.is_open``).
 
     Raises:
         InvalidRequestError: ``spark`` is a session of Spark Connect.
@@ -107,7 +112,10 @@ def recover_ledger(
     uri = arguments.metadata_uri(metadata_uri)
     number = arguments.whole_number("a ledger id", ledger_id)
     secret = Password(file=password_file, env=password_env, literal=password)
-    return recover_with_spark(spark, uri, number, secret, tell=tell, accepts_loss=accepts_loss)
+    seals = arguments.yes_or_no("seal", given=seal)
+    return recover_with_spark(
+        spark, uri, number, secret, seals=seals, tell=tell, accepts_loss=accepts_loss
+    )
 
 
 __all__ = [

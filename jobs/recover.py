@@ -35,10 +35,12 @@ def _recover(argv: Sequence[str]) -> int:
     parser.add_argument("--open-grace", type=float, default=OPEN_GRACE_SECONDS, help="in seconds")
     loss = "close it though entries are lost, which are named, if nothing can bring them back"
     parser.add_argument("--accept-loss", action="store_true", help=loss)
+    seal = "close also the one that an unbounded log goes on in"
+    parser.add_argument("--seal", action="store_true", help=seal)
     given = parser.parse_args(argv)
 
-    if given.accept_loss if given.all else given.dry_run:
-        what = "--accept-loss is about one ledger, and --dry-run goes with --all"
+    if given.accept_loss or given.seal if given.all else given.dry_run:
+        what = "--accept-loss and --seal are about one ledger, and --dry-run goes with --all"
         raise bkspark.InvalidRequestError(what, hint="name the ledger, or leave the option out")
     spark = SparkSession.builder.appName("bkspark recover").getOrCreate()
     of_all: dict[str, Any] = {n: getattr(given, n) for n in ("open_grace", "dry_run", "no_lease")}
@@ -47,11 +49,9 @@ def _recover(argv: Sequence[str]) -> int:
         report = verbs.recover(given.metadata, spark=spark, tell=note, **of_all, **both)
         print(json.dumps(report.document))
         return report.exit_status
-    one, losses = given.ledger, given.accept_loss
-    closed = bkspark.recover_ledger(
-        spark, given.metadata, one, tell=note, accepts_loss=losses, **both
-    )
-    print(json.dumps(closed.facts))
+    both |= {"accepts_loss": given.accept_loss, "seal": given.seal}
+    done = bkspark.recover_ledger(spark, given.metadata, given.ledger, tell=note, **both)
+    print(json.dumps(done.facts))
     return 0
 
 

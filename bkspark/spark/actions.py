@@ -158,12 +158,14 @@ def recover_ledger(
     ledger_id: int,
     password: Password | None = None,
     *,
+    seals: bool = False,
     tell: Callable[[str], None] | None = None,
     accepts_loss: bool = False,
 ) -> RecoveryReport:
     """Fence the ledger's writer and close it; raises what ``ledger.recovery`` raises.
 
-    The ledger that an unbounded log goes on in is OPEN again then (``log.recovering``).
+    The ledger that an unbounded log goes on in is OPEN again then, unless it ``seals`` that one
+    too (``log.recovering``).
 
     Only the driver needs the metadata store; executors need the bookies, and the password where
     its reference names it.
@@ -174,6 +176,7 @@ def recover_ledger(
             cluster,
             ledger_id,
             password or Password(),
+            seals=seals,
             run=runner,
             tell=tell,
             accepts_loss=lambda _loss: accepts_loss,

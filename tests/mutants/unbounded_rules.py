@@ -8,6 +8,7 @@ CONTINUED = "tests/integration/log/test_continuing.py"
 CONVERTED = "tests/integration/log/test_converted_logs.py"
 UPKEEP = "tests/integration/log/test_unbounded_upkeep.py"
 OUTCOMES = "tests/integration/log/test_unbounded_outcomes.py"
+RECOVERED = "tests/spark/test_recover_unbounded.py"
 RECORDS = "tests/unit/format/test_unbounded_records.py"
 
 MUTANTS = (
@@ -32,6 +33,13 @@ MUTANTS = (
         "        self.settings.require_unbounded(self.name, is_unbounded)\n",
         "",
         (f"{LOGS}::test_a_log_that_is_there_stays_what_it_is",),
+    ),
+    Mutant(
+        "who creates it where a chained log is, is not told how to convert that",
+        "protocol/log/settings.py",
+        "        if wanted.is_unbounded and not self.is_unbounded:\n",
+        "        if False:\n",
+        (f"{LOGS}::test_who_creates_one_where_a_chained_one_is_is_told_how_to_convert",),
     ),
     # --- converting ------------------------------------------------------------------------------
     Mutant(
@@ -258,5 +266,19 @@ MUTANTS = (
         "password, goes_on=log.is_unbounded)",
         "password)",
         (f"{CONTINUED}::test_a_writer_who_rolls_goes_on_in_another_ledger_then",),
+    ),
+    Mutant(
+        "a recovery by Spark seals nothing",
+        "spark/actions.py",
+        "            seals=seals,\n",
+        "",
+        (f"{RECOVERED}::test_it_is_open_again_unless_it_is_sealed_and_both_say_so",),
+    ),
+    Mutant(
+        "anything seals",
+        "__init__.py",
+        'arguments.yes_or_no("seal", given=seal)',
+        "bool(seal)",
+        (f"{RECOVERED}::test_a_seal_is_of_one_ledger_and_yes_or_no",),
     ),
 )

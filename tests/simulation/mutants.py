@@ -20,7 +20,7 @@ from bkspark.ledger.journals.member_loss import Taken
 from bkspark.ledger.recovery.fencing import FenceAndRead
 from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.protocol.ledger import confirmed
-from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata
+from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, Fragment, LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.log.record import LogRecord
@@ -74,7 +74,7 @@ def append_after_check(self: Appender, _record: object, frame: Sequence[Any]) ->
     self._journal.append(frame)
 
 
-def read_and_fence(self: FenceAndRead) -> Any:
+def read_and_fence(self: FenceAndRead, *_: object) -> Any:
     digester = make_digester(self.digest, self.password)
     try:
         with open_bookie(self.address).open_root() as root:
@@ -85,7 +85,7 @@ def read_and_fence(self: FenceAndRead) -> Any:
         return Failure(str(error))
 
 
-def only_read(self: FenceAndRead) -> Any:
+def only_read(self: FenceAndRead, *_: object) -> Any:
     digester = make_digester(self.digest, self.password)
     try:
         with open_bookie(self.address).open_root() as root:
@@ -95,7 +95,7 @@ def only_read(self: FenceAndRead) -> Any:
         return Failure(str(error))
 
 
-def fence_where_something_is(self: FenceAndRead) -> Any:
+def fence_where_something_is(self: FenceAndRead, *_: object) -> Any:
     digester = make_digester(self.digest, self.password)
     try:
         with open_bookie(self.address).open_root() as root:
@@ -107,8 +107,9 @@ def fence_where_something_is(self: FenceAndRead) -> Any:
         return Failure(str(error))
 
 
-def confirming_itself(**facts: Any) -> AddRecord:
-    return AddRecord(**facts | {"last_add_confirmed": facts["last_entry_id"]})
+def confirming_itself(*args: Any, **facts: Any) -> AddRecord:
+    record = AddRecord(*args, **facts)
+    return replace(record, last_add_confirmed=record.last_entry_id)
 
 
 def absent_one_early(self: Quorum, write_set: Sequence[int], absences: Sequence[int]) -> bool:
@@ -187,21 +188,21 @@ NO_METADATA_CHECK: tuple[Change, ...] = ((Membership, "check", checked),)
 
 
 def highest_said(
-    _quorum: Quorum, said: Mapping[int, int], _sure: object, floor: int
+    _quorum: Quorum, said: Mapping[int, int], _sure: object, floor: int = INVALID_ENTRY_ID
 ) -> confirmed.Confirmed:
     highest = max([floor, *said.values()])
     return confirmed.Confirmed(highest, highest)
 
 
 def least_said(
-    quorum: Quorum, said: Mapping[int, int], sure: set[int], floor: int
+    quorum: Quorum, said: Mapping[int, int], sure: set[int], floor: int = INVALID_ENTRY_ID
 ) -> confirmed.Confirmed:
     found = confirmed.confirmed(quorum, said, sure, floor)
     return found if found.most is None else confirmed.Confirmed(found.least, found.least)
 
 
 def covered(
-    quorum: Quorum, said: Mapping[int, int], sure: set[int], floor: int
+    quorum: Quorum, said: Mapping[int, int], sure: set[int], floor: int = INVALID_ENTRY_ID
 ) -> confirmed.Confirmed:
     highest = max([floor, *said.values()])
     has_all = all(quorum.is_absent(write_set, sure) for write_set in quorum.write_sets())

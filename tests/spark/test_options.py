@@ -294,6 +294,7 @@ def test_all_problems_are_told_at_once(spark, ten: Place):
 def test_a_log_keeps_the_settings_it_was_created_with(spark, ten: Place, options, message):
     text = refusal(InvalidRequestError, lambda: ten.plan_write(spark.range(1), **options))
     assert text.startswith(message)
+    assert ("bkspark log convert events --unbounded" in text) == ("unbounded" in options)
 
 
 def test_option_names_are_matched_in_any_case(ten: Place):

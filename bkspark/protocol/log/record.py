@@ -239,7 +239,8 @@ class LogRecord(LogContents):
         """
         if not self.is_tombstone:
             raise LedgerExistsError(
-                f"there is a log {self.name!r} already", hint="open it, or choose another name"
+                f"there is a log {self.name!r} already",
+                hint=self.settings.way_to_use(self.name, settings),
             )
         return replace(
             self,

@@ -32,8 +32,19 @@ class LogSettings:
         if wanted is None or wanted == self.is_unbounded:
             return
         kinds = ("a row of ledgers", "one ledger that goes on")
-        option = "--unbounded" if wanted else "--chained"
         raise InvalidRequestError(
             f"log {log_name!r} is {kinds[self.is_unbounded]}, not {kinds[wanted]}",
-            hint=f"leave unbounded out, or first: bkspark log convert {log_name} {option}",
+            hint=f"leave unbounded out, or first: {conversion(log_name, is_unbounded=wanted)}",
         )
+
+    def way_to_use(self, log_name: str, wanted: "LogSettings") -> str:
+        """A hint for who was to create a log of other settings under this log's name."""
+        hint = "open it, or choose another name"
+        if wanted.is_unbounded and not self.is_unbounded:
+            hint += f"; unbounded it is made by {conversion(log_name, is_unbounded=True)}"
+        return hint
+
+
+def conversion(log_name: str, *, is_unbounded: bool) -> str:
+    """The command that makes the log so."""
+    return f"bkspark log convert {log_name} {'--unbounded' if is_unbounded else '--chained'}"

@@ -1,5 +1,6 @@
 """Logs that are one ledger, which changes hands."""
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,9 +15,11 @@ from bkspark.errors import (
     BookKeeperError,
     InvalidRequestError,
     InvalidTermError,
+    LedgerExistsError,
     NotEnoughBookiesError,
     UnauthorizedError,
 )
+from bkspark.format import layout
 from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.log import opening
@@ -74,6 +77,18 @@ def test_a_log_that_is_there_stays_what_it_is(memory_rig: Rig) -> None:
     with pytest.raises(InvalidRequestError, match="a row of ledgers, not one"):
         batch_commit.commit(late, memory_rig.tasks(late, partitions_of(3)))
     assert the_log(memory_rig) == before
+
+
+def test_who_creates_one_where_a_chained_one_is_is_told_how_to_convert(keeper: BookKeeper) -> None:
+    before = keeper.create_log(NAME).record
+    with pytest.raises(LedgerExistsError, match=f"bkspark log convert {NAME} --unbounded"):
+        unbounded(keeper)
+    assert keeper.open_log(NAME).record == before
+    keeper.create_log("other", unbounded=True)
+    for is_unbounded in (False, True):
+        with pytest.raises(LedgerExistsError) as refused:
+            keeper.create_log("other", unbounded=is_unbounded)
+        assert "convert" not in refused.value.hint
 
 
 # --- writers -------------------------------------------------------------------------------------
@@ -185,6 +200,42 @@ def test_a_wrong_password_fences_nobody(keeper: BookKeeper) -> None:
             LogHandle(log._cluster, NAME, Password(literal="wrong")).writer()
         assert one_ledger(log) == before
         writer.append(b"b")
+
+
+@pytest.mark.parametrize("password", ["wrong", ""])
+def test_a_wrong_password_takes_over_nothing_that_rests(
+    memory_rig: Rig, keeper: BookKeeper, password: str
+) -> None:
+    """Neither records and their versions are others afterwards, nor a bookie's files."""
+    log = keeper.create_log(NAME, unbounded=True, digest_type="MAC", password="sesame")
+    other = LogHandle(log._cluster, NAME, Password(literal=password))
+
+    def seen() -> list[object]:
+        ids = log.record.tail
+        records = [log._cluster.log(layout.log_name(NAME)), *map(log._cluster.ledger, ids)]
+        return [*records, [memory_rig.names(one) for one in memory_rig.urls]]
+
+    for _ in range(2):  # before it has a ledger, and with one
+        before = seen()
+        with pytest.raises(UnauthorizedError):
+            other.writer()
+        assert seen() == before
+        with log.writer() as writer:
+            writer.append(b"a")
+        assert seen() != before
+
+
+@pytest.mark.parametrize("limit", [0, -1, math.nan, -math.inf, True, "9"])
+@pytest.mark.parametrize("name", ["roll_bytes", "roll_entries", "roll_seconds"])
+def test_a_fragment_s_limit_that_is_impossible_takes_over_nothing(
+    keeper: BookKeeper, name: str, limit: Any
+) -> None:
+    log = unbounded(keeper)
+    log.writer().close()
+    before = one_ledger(log)
+    with pytest.raises(InvalidRequestError, match=name):
+        log.writer(**{name: limit})
+    assert one_ledger(log) == before
 
 
 @pytest.mark.parametrize("first_add", [False, True])
