@@ -53,7 +53,7 @@ def lengthened(keeper: BookKeeper, like: LedgerMetadata, first_id: int, count: i
         keeper._cluster.ledgers.create(str(first_id + number), full(first_id + number, like))
     size = FRAGMENTS_MAX
     places = tuple(LoggedLedger(first_id + n, size * n, size, size, 1) for n in range(closed))
-    keeper._cluster.logs.update(log.name, lambda record: replace(record, ledgers=places))  # type: ignore[arg-type, type-var]
+    keeper._cluster.logs.update(log.name, lambda record: replace(record, ledgers=places))  # type: ignore[arg-type, return-value, type-var]
     with log.writer(settings=SILENT) as writer:
         for number in range(rest):
             if number:
