@@ -10,6 +10,7 @@ UPKEEP = "tests/integration/log/test_unbounded_upkeep.py"
 OUTCOMES = "tests/integration/log/test_unbounded_outcomes.py"
 RECOVERED = "tests/spark/test_recover_unbounded.py"
 RECORDS = "tests/unit/format/test_unbounded_records.py"
+COSTS = "tests/integration/log/test_fragment_costs.py"
 
 MUTANTS = (
     # --- the flag --------------------------------------------------------------------------------
@@ -259,6 +260,15 @@ MUTANTS = (
         "            if self._is_unbounded and self._segment.handle.metadata.has_room:\n",
         "            if self._is_unbounded:\n",
         (f"{CONTINUED}::test_a_writer_who_rolls_goes_on_in_another_ledger_then",),
+    ),
+    Mutant(
+        "who goes on in the last ledger looks at all ledgers before it",
+        "log/continuing.py",
+        "    if len(log.tail) != 1 or log.is_sealed:\n        return None\n    try:\n"
+        "        ledger = cluster.ledger(log.tail[0]).value\n",
+        "    if len(log.tail) != 1 or log.is_sealed:\n        return None\n    try:\n"
+        "        ledger = [cluster.ledger(one) for one in log.listed_ids][-1].value\n",
+        (f"{COSTS}::test_a_log_of_very_many_fragments_costs_at_its_end_what_one_of_300_does",),
     ),
     Mutant(
         "nobody goes on in a ledger that was rolled into",
