@@ -11,6 +11,7 @@ from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout
 from bkspark.format.digest import checked_spec, encode_spec
 from bkspark.format.strict_json import Fields
+from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.metadata import (
     INVALID_ENTRY_ID,
     Fragment,
@@ -24,10 +25,12 @@ from bkspark.protocol.ledger.standing import Standing
 
 KIND = "ledger"
 
-HEADERS_VERSION, LEFT_VERSION, QUORUM_VERSION, OWNERS_VERSION, LAST_VERSION = 2, 3, 4, 5, 6
+HEADERS_VERSION, LEFT_VERSION, QUORUM_VERSION, OWNERS_VERSION, TRUNCATED_VERSION = 2, 3, 4, 5, 6
+LAST_VERSION = 7
 """Records that say which members began their journals, or who has left the ledger, or that it
 guarantees its write quorum, or whose records count in it, or that its first fragments were let go
-of: whoever does not know that must not drop it. Others are of the first.
+of, or when fragments were begun: whoever does not know that must not drop it. Others are of the
+first.
 """
 
 
@@ -62,8 +65,10 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
 
 
 def _version_of(metadata: LedgerMetadata) -> int:
-    if metadata.first_available:
+    if any(fragment.beginning for fragment in metadata.fragments):
         return LAST_VERSION
+    if metadata.first_available:
+        return TRUNCATED_VERSION
     if any(fragment.owner for fragment in metadata.fragments):
         return OWNERS_VERSION
     if metadata.settings.guarantees_write_quorum:
@@ -162,6 +167,9 @@ def _encode_fragment(fragment: Fragment) -> dict[str, Any]:
         value["confirmed"] = fragment.confirmed
     if fragment.owner:  # only of a ledger that goes on in later terms
         value["owner"] = fragment.owner
+    if fragment.beginning is not None:
+        value["began_ms"] = fragment.beginning.began_ms
+        value["bytes_before"] = fragment.beginning.length_bytes
     return value
 
 
@@ -197,4 +205,11 @@ def _decode_fragment(fields: Fields) -> Fragment:
         bool(fields.take_or_none("headers", bool)),
         INVALID_ENTRY_ID if confirmed is None else confirmed,
         fields.take_or_none("owner", int) or 0,
+        _decode_beginning(fields),
+    )
+
+
+def _decode_beginning(fields: Fields) -> Beginning | None:
+    return Beginning.known(
+        fields.take_or_none("began_ms", int), fields.take_or_none("bytes_before", int)
     )

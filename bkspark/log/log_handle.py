@@ -235,12 +235,14 @@ class LogHandle(BoundToProcess):
         """Say how much is kept of this log; None keeps for ever.
 
         Args:
-            max_bytes: whole ledgers go while what is behind them is as much.
-            max_seconds: whole ledgers go so long after they were closed. That is the difference of
+            max_bytes: whole ledgers go while what is behind them is as much; of an unbounded log,
+                whole fragments.
+            max_seconds: whole ledgers go so long after they were closed, or fragments after the
+                next one was begun. That is the difference of
                 two clocks, of who closed and of who truncates: what they differ by, entries go
                 earlier or later. Leave room for it, or use ``max_bytes``, which needs no clock.
 
-        Whoever writes lets go of what is older or more when a ledger is closed, but for what a
+        Whoever writes lets go of what is older or more when it rolls, but for what a
         cursor has yet to read; ``retain`` does it now.
 
         Raises:

@@ -264,6 +264,7 @@ class LogWriter(ClosedAtEnd):
             ) from None
         offset = segment.first_offset + first
         roll_log.fragment_begun(self.log_name, segment.ledger_id, offset, reason)
+        self._tail.retain()
 
     def _switch(self, old: Segment, following: CreatedLedger) -> None:
         """Close ``old``, while what is added waits, then send that to ``following``."""

@@ -4,6 +4,7 @@ A log that has another writer by now is not changed any more: whoever opened it 
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 
 from bkspark import environment
@@ -11,7 +12,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
-from bkspark.errors import LedgerFencedError
+from bkspark.errors import BookKeeperError, LedgerFencedError
 from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
@@ -93,6 +94,11 @@ class OwnTail:
         """Give a closed ledger its fixed place, unless somebody has."""
         listed = self._cluster.logs.update(self.log_name, partial(self._listed_closed, ledger_id))
         retain_after_roll(self._cluster, listed.value)
+
+    def retain(self) -> None:
+        """Let go of what the log is to keep no longer, behind a new fragment; never fails."""
+        with suppress(BookKeeperError):
+            retain_after_roll(self._cluster, self._cluster.log(self.log_name).value)
 
     def _listed_behind(self, own: int, made: LedgerMetadata, record: LogRecord | None) -> LogRecord:
         if record is None or own not in record.tail:

@@ -16,8 +16,9 @@ from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.truncating import truncate_ledger
 from bkspark.log.cursors import positions_of
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.retention import is_limited, retained_from
+from bkspark.protocol.log.retention import is_limited, retained_from, retained_inside
 
 LEDGERS_PER_ROLL_MAX = 16
 """Hidden, and deleted, at a roll: it adds one, so a few catch up, and nobody waits for long."""
@@ -92,9 +93,13 @@ def _kept_from(
         if not is_limited(log):
             return log.first_offset
         positions = positions_of(cluster, log) if respects_cursors else []
-        return retained_from(
+        offset = retained_from(
             log, now_ms=now, positions=positions, ledger_count_max=ledger_count_max
         )
+        ledger = _going_on(cluster, log)
+        if ledger is None or offset < log.end_offset:
+            return offset
+        return retained_inside(log, ledger, now_ms=now, positions=positions)
 
     return kept_from
 
@@ -129,10 +134,16 @@ def _truncate(
 
 def _confirmed(cluster: Cluster, log: LogRecord) -> int:
     """The offset up to which metadata alone say that the tail is confirmed, if it goes on."""
+    ledger = _going_on(cluster, log)
+    return 0 if ledger is None else log.end_offset + ledger.last_confirmed + 1
+
+
+def _going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
+    """The first ledger of the log's tail, if it goes on in later terms."""
     if not (log.is_unbounded and log.tail):
-        return 0
+        return None
     ledger = cluster.ledger(log.tail[0]).value
-    return log.end_offset + ledger.last_confirmed + 1 if ledger.goes_on else 0
+    return ledger if ledger.goes_on else None
 
 
 def _truncate_tail(cluster: Cluster, log: LogRecord) -> None:

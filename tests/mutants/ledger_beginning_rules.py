@@ -53,7 +53,7 @@ MUTANTS = (
     Mutant(
         "older versions read a record whose beginning is gone",
         "format/ledger_metadata.py",
-        "    if metadata.first_available:\n        return LAST_VERSION\n",
+        "    if metadata.first_available:\n        return TRUNCATED_VERSION\n",
         "",
         (f"{RECORDS}::test_who_does_not_know_that_the_beginning_is_gone_refuses_it",),
     ),
@@ -74,8 +74,8 @@ MUTANTS = (
     Mutant(
         "a log is truncated past what is confirmed by metadata",
         "log/truncation.py",
-        "log.end_offset + ledger.last_confirmed + 1 if",
-        "log.end_offset + ledger.last_confirmed + 2 if",
+        "log.end_offset + ledger.last_confirmed + 1",
+        "log.end_offset + ledger.last_confirmed + 2",
         (f"{LOGS}::test_what_is_written_to_stays",),
     ),
     Mutant(

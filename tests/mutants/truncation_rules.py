@@ -126,7 +126,7 @@ MUTANTS = (
     Mutant(
         "a ledger of unknown age is old",
         "protocol/log/retention.py",
-        " or not ledger.closed_ms",
+        " or not over_ms",
         "",
         (f"{RETENTION}::test_a_ledger_of_unknown_age_is_not_old_and_ends_it",),
     ),

@@ -49,6 +49,7 @@ STAMPS = {
     *("ledger/recovery/recoverer.py", "log/creating.py", "admin/bookies/reinitialising.py"),
     *("log/cursors.py", "log/log_handle.py", "log/compaction.py"),
     *("log/own_tail.py", "log/opening.py", "log/tail_closing.py", "log/continuing.py"),
+    *("ledger/handles/membership.py", "ledger/recovery/opener.py"),
 }
 """Write down when something was done, for people to read."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, Journal
 from bkspark.cluster import ensemble_log, ensembles
 from bkspark.cluster.cluster import Cluster
@@ -164,6 +165,7 @@ class Membership:
 
     def swap(self, step: steps.Swap) -> News:
         """Have the metadata name another ensemble."""
+        step = replace(step, now_ms=environment.now_ms())
         stored = self._cluster.ledgers.update(str(step.ledger_id), step.applied_to)
         for member in set(step.ensemble) - set(self.seen.value.last_fragment.ensemble):
             if self._cluster.is_going(member):

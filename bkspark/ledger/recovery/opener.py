@@ -6,6 +6,7 @@ begin are the open journals of a writer of this process.
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -98,7 +99,7 @@ class Opener:
 
     def open(self, plan: Open, ledger_id: int) -> steps.Event:
         """One CAS."""
-        update = self._cluster.ledgers.update
+        update, plan = self._cluster.ledgers.update, replace(plan, now_ms=environment.now_ms())
         try:
             self.seen = update(str(ledger_id), partial(_applied, plan))
         except LedgerFencedError as error:

@@ -96,6 +96,7 @@ class TailWriter:
         taken, name = tail.ledger.value, request.log_name
         if tail.log.value.is_unbounded:
             self._first_byte = tail.standing.length_bytes
+            self._rolled = tail.log.value
         else:
             self._began -= max(0, environment.now_ms() - taken.settings.created_ms) / 1000
         logger.info("log %s: goes on in ledger %d, in term %d", name, taken.ledger_id, taken.term)

@@ -41,6 +41,7 @@ from bkspark.errors import (
     LedgerFencedError,
     NoSuchEntryError,
 )
+from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.protocol.ledger.standing import Standing
@@ -99,6 +100,7 @@ class Fragment:
         has_headers: whether each member also began the writer's journal before it was named, with a
             header in it; not in what older versions wrote, nor where another process writes.
         owner: the term whose records count, in a ledger that goes on in later terms; else 0.
+        beginning: of one behind the first of such a ledger, where that is known.
     """
 
     first_entry_id: int
@@ -108,6 +110,7 @@ class Fragment:
     has_headers: bool = False
     confirmed: int = INVALID_ENTRY_ID
     owner: int = 0
+    beginning: Beginning | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.owner <= self.term:
@@ -232,6 +235,7 @@ class LedgerMetadata:
         ensemble: tuple[Member, ...],
         *,
         last_add_confirmed: int = INVALID_ENTRY_ID,
+        beginning: Beginning | None = None,
         term: int,
         token: str,
     ) -> "LedgerMetadata":
@@ -251,9 +255,15 @@ class LedgerMetadata:
         # The members that stay have what they took for the fragment before, and no more.
         has_headers = self.last_fragment.has_headers
         confirmed = last_add_confirmed if last_add_confirmed >= first_entry_id else -1
-        told = (token, has_headers, confirmed, self.last_fragment.owner)
+        began = (beginning if self.goes_on else None) or self._beginning_at(first_entry_id)
+        told = (token, has_headers, confirmed, self.last_fragment.owner, began)
         fragment = Fragment(first_entry_id, term, ensemble, *told)
         return replace(self, fragments=(*kept, fragment))
+
+    def _beginning_at(self, first_entry_id: int) -> Beginning | None:
+        """What the last fragment says, for the one that takes its place there."""
+        last = self.last_fragment
+        return last.beginning if last.first_entry_id == first_entry_id else None
 
     def with_headers(self, *, term: int, token: str) -> "LedgerMetadata":
         """Return this metadata once each member has begun the journal of its writer.
@@ -294,7 +304,8 @@ class LedgerMetadata:
         if self.state is not LedgerState.IN_RECOVERY or len(kept) < len(self.fragments) - 1:
             raise self.refused("only a recovery may replace its last fragment")
         owner = self.last_fragment.owner  # that it keeps, where it says so
-        fragment = Fragment(first_entry_id, self.term, ensemble, owner=owner)
+        began = self._beginning_at(first_entry_id)
+        fragment = Fragment(first_entry_id, self.term, ensemble, owner=owner, beginning=began)
         return replace(self, fragments=(*kept, fragment))
 
     def closed(

@@ -14,12 +14,17 @@ whoever truncates. Ledgers go earlier by as much as the second is ahead of the f
 as much as it is behind. A noted time is never before that of the ledger in front: so one noted by
 a clock that is behind goes with the one in front of it at the earliest, and one noted by a clock
 that is ahead keeps itself, and what comes behind it, for as much longer. Size looks at no clock.
+
+Rule 5. Of a ledger that goes on in later terms, behind all that are closed, the fragments go by the
+same rules: what lies in front of one that says when it was begun was over then, and as much as it
+says lies in front of it. One that does not say it (an older version, or a change of its members
+began it) goes with the next one that does. What the last one holds is not counted.
 """
 
 from collections.abc import Iterable
 from itertools import islice
 
-from bkspark.protocol.log.ledger_list import LoggedLedger
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
 
 
@@ -48,18 +53,41 @@ def retained_from(
     candidates = count if ledger_count_max is None else min(count, ledger_count_max)
     for ledger in islice(log.every_ledger(), candidates):
         rest -= ledger.length_bytes
-        is_wanted = not (_is_old(log, ledger, now_ms) or _is_beyond(log, rest))
+        is_wanted = not (_is_old(log, ledger.closed_ms, now_ms) or _is_beyond(log, rest))
         if is_wanted or ledger.end_offset > unread:
             break
         offset = max(offset, ledger.end_offset)
     return offset
 
 
-def _is_old(log: LogRecord, ledger: LoggedLedger, now_ms: int) -> bool:
-    """Whether the ledger was closed too long ago; one without a time never was."""
-    if log.retention_ms is None or not ledger.closed_ms:
+def retained_inside(
+    log: LogRecord, ledger: LedgerMetadata, *, now_ms: int, positions: Iterable[int] = ()
+) -> int:
+    """As ``retained_from``, where of all closed ledgers nothing is wanted (rule 5).
+
+    Args:
+        ledger: the first of the log's tail.
+    """
+    unread = min(positions, default=None)
+    begun = [f for f in ledger.fragments[1:] if f.beginning is not None]
+    length = max((f.beginning.length_bytes for f in begun if f.beginning), default=0)
+    offset = log.end_offset
+    for fragment in begun:
+        assert fragment.beginning is not None
+        end_offset = log.end_offset + fragment.first_entry_id
+        rest = length - fragment.beginning.length_bytes
+        is_wanted = not (_is_old(log, fragment.beginning.began_ms, now_ms) or _is_beyond(log, rest))
+        if is_wanted or (unread is not None and end_offset > unread):
+            break
+        offset = end_offset
+    return max(offset, log.first_offset)
+
+
+def _is_old(log: LogRecord, over_ms: int, now_ms: int) -> bool:
+    """Whether it was over too long ago; what has no time never was."""
+    if log.retention_ms is None or not over_ms:
         return False
-    return now_ms - ledger.closed_ms > log.retention_ms
+    return now_ms - over_ms > log.retention_ms
 
 
 def _is_beyond(log: LogRecord, rest: int) -> bool:

@@ -92,6 +92,8 @@ class Reopening:
         """
         ledger, ensemble = term.ledger, kept_by or term.ensemble
         plan = Open(ledger.term, ledger.token, term.writer_token, decision.end, ensemble)
+        if decision.last is not None:
+            plan = replace(plan, length_bytes=decision.last.length_bytes)
         if ensemble != term.ensemble:
             first = decision.written_back[0].first_entry_id
             plan = replace(plan, first_kept=first, kept_by=ensemble)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 
 # --- instructions ---------------------------------------------------------------------------------
@@ -37,6 +38,8 @@ class Open:
         ensemble: the members of the new fragment, each of which took what ``Take`` says.
         first_kept, kept_by: where what was written back begins, and who has it, if these are not
             the members that the writer before wrote to.
+        length_bytes: payload bytes up to ``last_entry_id``, where that is known.
+        now_ms: when it is stored; given by whoever does it.
     """
 
     term: int
@@ -46,6 +49,8 @@ class Open:
     ensemble: tuple[Member, ...]
     first_kept: int = 0
     kept_by: tuple[Member, ...] = ()
+    length_bytes: int | None = None
+    now_ms: int | None = None
 
     def applied_to(self, ledger: LedgerMetadata) -> LedgerMetadata:
         """The ledger OPEN for the new writer, in the recovery's term (``reopening``, rule 4).
@@ -69,6 +74,9 @@ class Open:
         fragments = self._kept(ledger)
         begin, whose = self.last_entry_id + 1, (self.ensemble, self.writer_token)
         opened = Fragment(begin, self.term, *whose, has_headers=True, owner=self.term)
+        if begin > 0:
+            beginning = Beginning.known(self.now_ms, self.length_bytes)
+            opened = replace(opened, beginning=beginning)
         return replace(
             ledger,
             state=LedgerState.OPEN,

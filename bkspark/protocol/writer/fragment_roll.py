@@ -75,7 +75,8 @@ class FragmentRoll:
         if self._found and not self.is_named and not any(pending.unfinished):
             self.is_named = True
             lac = pending.last_add_confirmed
-            return [Swap(mine.ledger_id, mine.term, mine.token, lac + 1, self._found, lac)]
+            mine_at = (mine.ledger_id, mine.term, mine.token, lac + 1)
+            return [Swap(*mine_at, self._found, lac, pending.length_bytes)]
         if not self.is_asked or self._found or self._is_looking or changes.is_under_way:
             return []
         if pending.last_add_pushed < mine.last_fragment.first_entry_id:

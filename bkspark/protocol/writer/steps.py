@@ -7,6 +7,7 @@ or a loop in a test.
 from dataclasses import dataclass
 
 from bkspark.errors import BookKeeperError, LedgerClosedError, LedgerFencedError
+from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.writer.adding import CheckTicket, PendingAdd
 
@@ -238,6 +239,8 @@ class Swap:
     Attributes:
         first_entry_id: which the ensemble is to have, and all behind it.
         last_add_confirmed: the last entry that is acknowledged.
+        length_bytes: payload bytes in front of ``first_entry_id``, where that is known.
+        now_ms: when it is stored; given by whoever does it.
     """
 
     ledger_id: int
@@ -246,6 +249,8 @@ class Swap:
     first_entry_id: int
     ensemble: tuple[Member, ...]
     last_add_confirmed: int = INVALID_ENTRY_ID
+    length_bytes: int | None = None
+    now_ms: int | None = None
 
     def applied_to(self, metadata: LedgerMetadata | None) -> LedgerMetadata:
         """The newest metadata with the change.
@@ -259,6 +264,7 @@ class Swap:
             return metadata.with_ensemble(
                 *(self.first_entry_id, self.ensemble),
                 last_add_confirmed=self.last_add_confirmed,
+                beginning=Beginning.known(self.now_ms, self.length_bytes),
                 term=self.term,
                 token=self.token,
             )

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from bkspark import InvalidRequestError, NoSuchEntryError
+from bkspark import InvalidRequestError, NoSuchEntryError, environment
 from bkspark.bookkeeper import BookKeeper
-from bkspark.log import truncation
+from bkspark.errors import OutcomeUnknownError
+from bkspark.log import own_tail, truncation
 from bkspark.log.log_handle import LogHandle
+from bkspark.protocol.ledger.beginning import Beginning
 from tests.integration.rig import Rig
 
 NAME = "wal"
@@ -111,3 +113,70 @@ def test_a_cursor_and_a_follower_go_on_behind_it(log: LogHandle) -> None:
     assert log.cursor("mail").offset == 7
     with pytest.raises(NoSuchEntryError):
         list(log.follow(3, timeout=0))
+
+
+# --- by how much it is to keep ------------------------------------------------------------------
+
+
+def test_a_writer_lets_old_fragments_go_when_it_rolls(log: LogHandle) -> None:
+    log.keep(max_bytes=4)
+    fill(log)
+    assert (log.first_offset, first_entry(log)) == (4, 4)
+    assert shown(log) == those_from(4, 8)
+
+
+def test_who_takes_over_says_when_and_behind_what_too(
+    log: LogHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        monkeypatch.setattr(environment, "now_ms", lambda now=1_000 * number: now)
+        with log.writer() as writer:
+            writer.append_many([b"%d" % (2 * number), b"%d" % (2 * number + 1)])
+    found = log._cluster.ledger(log.record.tail[0]).value.fragments
+    assert [one.beginning for one in found] == [None, Beginning(1_000, 2), Beginning(2_000, 4)]
+    log.keep(max_seconds=1.5)
+    for now, first in ((2_500, 0), (2_501, 2), (3_500, 2), (3_501, 4), (99_000, 4)):
+        monkeypatch.setattr(environment, "now_ms", lambda now=now: now)
+        log.retain()
+        assert log.first_offset == first
+    assert shown(log) == those_from(4, 6)
+
+
+def test_what_a_cursor_has_yet_to_read_stays_unless_told_otherwise(log: LogHandle) -> None:
+    fill(log)
+    log.cursor("slow", 0).advance(5)
+    log.keep(max_bytes=0)
+    fill(log, 1)
+    assert log.first_offset == 4
+    log.retain(respects_cursors=False)
+    assert log.first_offset == log.end_offset == 10
+
+
+def test_it_does_not_end_a_writer_that_this_fails(
+    log: LogHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OutcomeUnknownError("the metadata store hangs")
+
+    log.keep(max_bytes=0)
+    with log.writer() as writer:
+        writer.append(b"0")
+        with monkeypatch.context() as patched:
+            patched.setattr(own_tail, "retain_after_roll", fails)
+            writer.roll()
+        assert (writer.append(b"1"), log.first_offset) == (1, 0)
+        writer.roll()
+    assert log.first_offset == 2
+
+
+def test_fragments_stay_behind_a_closed_ledger_that_stays(log: LogHandle) -> None:
+    fill(log, 1)
+    log.convert(unbounded=False)
+    with log.writer() as writer:
+        writer.roll()
+    log.convert(unbounded=True)
+    log.keep(max_bytes=1)
+    fill(log)
+    closed = log.record.ledgers[0]
+    assert log.record.tail
+    assert log.first_offset == closed.first_offset

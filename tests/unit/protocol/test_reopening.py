@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bkspark.errors import InvalidRequestError, InvalidTermError, LedgerFencedError
 from bkspark.format import ledger_metadata
+from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.metadata import (
     Fragment,
     LedgerMetadata,
@@ -182,3 +183,28 @@ def test_an_entry_that_was_recovered_never_changes_its_owner(
 def test_no_fragment_is_older_than_its_records() -> None:
     with pytest.raises(InvalidRequestError, match="older than its records"):
         replace(FIRST.last_fragment, owner=FIRST.last_fragment.term + 1)
+
+
+def test_a_new_fragment_says_when_it_was_begun_and_behind_how_many_bytes() -> None:
+    known = {"length_bytes": 50, "now_ms": 7}
+    assert reopened(FIRST, 4, **known).last_fragment.beginning == Beginning(7, 50)
+    assert reopened(FIRST, 4, length_bytes=50).last_fragment.beginning is None
+    assert reopened(FIRST, 4, now_ms=7).last_fragment.beginning is None
+    assert reopened(FIRST, -1, length_bytes=0, now_ms=7).last_fragment.beginning is None
+
+
+def test_it_is_forgotten_by_no_change_of_members_nor_told_of_another() -> None:
+    """Where the writer's goes on, and where a recovery moves what it wrote back."""
+    second = reopened(FIRST, 4, length_bytes=50, now_ms=7)
+    for first, beginning in ((5, Beginning(7, 50)), (6, None)):
+        after = second.with_ensemble(first, ABD, term=2, token="w2")
+        assert after.last_fragment.beginning == beginning
+        moved = taken(second).with_recovered_ensemble(first, ABD)
+        assert moved.last_fragment.beginning == beginning
+
+
+def test_only_a_ledger_that_goes_on_says_it() -> None:
+    for owner, beginning in ((1, Beginning(7, 50)), (0, None)):
+        before = replace(FIRST, fragments=(replace(OWNED, owner=owner),))
+        known = {"beginning": Beginning(7, 50), "term": 1, "token": FIRST.token}
+        assert before.with_ensemble(5, ABD, **known).last_fragment.beginning == beginning

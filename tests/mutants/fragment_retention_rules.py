@@ -1,0 +1,123 @@
+"""Mutants of what an unbounded log keeps, fragment by fragment."""
+
+from .mutant import Mutant
+
+UNIT = "tests/unit/protocol/test_fragment_retention.py"
+REOPENING = "tests/unit/protocol/test_reopening.py"
+RECORDS = "tests/unit/format/test_records_of_ledgers_that_go_on.py"
+LOGS = "tests/integration/log/test_truncated_unbounded_logs.py"
+RETENTION = "protocol/log/retention.py"
+METADATA = "protocol/ledger/metadata.py"
+FORMAT = "format/ledger_metadata.py"
+ROLLS = f"{LOGS}::test_a_writer_lets_old_fragments_go_when_it_rolls"
+TAKEOVERS = f"{LOGS}::test_who_takes_over_says_when_and_behind_what_too"
+KEPT_BEGINNING = f"{REOPENING}::test_it_is_forgotten_by_no_change_of_members_nor_told_of_another"
+
+MUTANTS = (
+    Mutant(
+        "a fragment goes that a cursor has not read",
+        RETENTION,
+        " or (unread is not None and end_offset > unread)",
+        "",
+        (f"{UNIT}::test_what_a_cursor_has_not_read_stays",),
+    ),
+    Mutant(
+        "what fragments hold is not counted",
+        RETENTION,
+        "rest = length - fragment.beginning.length_bytes",
+        "rest = length",
+        (f"{UNIT}::test_size_is_counted_without_the_last_one", ROLLS),
+    ),
+    Mutant(
+        "retention gives back what was truncated",
+        RETENTION,
+        "return max(offset, log.first_offset)",
+        "return offset",
+        (f"{UNIT}::test_it_never_gives_any_back",),
+    ),
+    Mutant(
+        "retention goes by closed ledgers alone",
+        "log/truncation.py",
+        "if ledger is None or offset < log.end_offset:",
+        "if True:",
+        (ROLLS, TAKEOVERS),
+    ),
+    Mutant(
+        "fragments go in front of which a closed ledger stays",
+        "log/truncation.py",
+        "if ledger is None or offset < log.end_offset:",
+        "if ledger is None:",
+        (f"{LOGS}::test_fragments_stay_behind_a_closed_ledger_that_stays",),
+    ),
+    Mutant(
+        "nothing is let go of when a fragment is begun",
+        "log/log_writer.py",
+        "        self._tail.retain()\n",
+        "",
+        (ROLLS,),
+    ),
+    Mutant(
+        "a writer whose log cannot be truncated fails to roll",
+        "log/own_tail.py",
+        "with suppress(BookKeeperError):",
+        "with suppress():",
+        (f"{LOGS}::test_it_does_not_end_a_writer_that_this_fails",),
+    ),
+    Mutant(
+        "a roll does not say how much is in front of it",
+        "protocol/writer/fragment_roll.py",
+        "self._found, lac, pending.length_bytes)",
+        "self._found, lac)",
+        (ROLLS,),
+    ),
+    Mutant(
+        "a roll does not say when it was",
+        "ledger/handles/membership.py",
+        "        step = replace(step, now_ms=environment.now_ms())\n",
+        "",
+        (ROLLS,),
+    ),
+    Mutant(
+        "a takeover does not say how much is in front of it",
+        "protocol/recovery/reopening.py",
+        "plan = replace(plan, length_bytes=decision.last.length_bytes)",
+        "pass",
+        (TAKEOVERS,),
+    ),
+    Mutant(
+        "a takeover does not say when it was",
+        "ledger/recovery/opener.py",
+        "replace(plan, now_ms=environment.now_ms())",
+        "plan",
+        (TAKEOVERS,),
+    ),
+    Mutant(
+        "a fragment with other members says when another was begun",
+        METADATA,
+        "return last.beginning if last.first_entry_id == first_entry_id else None",
+        "return last.beginning",
+        (KEPT_BEGINNING,),
+    ),
+    Mutant(
+        "a change of members forgets when the fragment was begun",
+        METADATA,
+        "return last.beginning if last.first_entry_id == first_entry_id else None",
+        "return None",
+        (KEPT_BEGINNING,),
+    ),
+    Mutant(
+        "ledgers with one writer get records that older versions refuse",
+        METADATA,
+        "(beginning if self.goes_on else None)",
+        "beginning",
+        (f"{REOPENING}::test_only_a_ledger_that_goes_on_says_it",),
+    ),
+    Mutant(
+        "older versions read a record that says when fragments were begun",
+        FORMAT,
+        "    if any(fragment.beginning for fragment in metadata.fragments):\n"
+        "        return LAST_VERSION\n",
+        "",
+        (f"{RECORDS}::test_who_does_not_know_when_fragments_were_begun_refuses_it",),
+    ),
+)
