@@ -4,7 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark.errors import InvalidRequestError, LedgerClosedError, MetadataVersionError
+from bkspark.errors import (
+    InvalidRequestError,
+    LedgerClosedError,
+    LedgerExistsError,
+    MetadataVersionError,
+)
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -61,3 +66,12 @@ def test_a_log_is_converted_unless_it_is_sealed() -> None:
     assert unbounded.converted(is_unbounded=False) == LOG
     with pytest.raises(LedgerClosedError):
         LOG.sealed().converted(is_unbounded=True)
+
+
+def test_who_creates_one_where_a_chained_one_is_is_told_how_to_convert() -> None:
+    for log in (LOG, LOG.converted(is_unbounded=True)):
+        for wanted in (LOG.settings, replace(LOG.settings, is_unbounded=True)):
+            with pytest.raises(LedgerExistsError) as refused:
+                log.created(wanted, b"s")
+            is_told = wanted.is_unbounded and not log.is_unbounded
+            assert ("bkspark log convert" in refused.value.hint) == is_told
