@@ -67,6 +67,8 @@ class Away:
 
 NOBODY = Away()
 
+_SEAL = "; `bkspark ledger recover {} --seal` closes it, and its log goes on in another"
+
 
 def row(step: Step) -> Facts:
     """A step as a row of a table."""
@@ -103,7 +105,7 @@ def plan_of(
         if ledger.state is not LedgerState.CLOSED:
             open_[gap.ledger_id] = (
                 f"copies are missing on {gap.member.bookie_id}, and are made when it is closed: it "
-                f"is {ledger.state.value}"
+                f"is {ledger.state.value}" + (_SEAL.format(ledger.ledger_id) * ledger.goes_on)
             )
             continue
         for place in _places(gap, ledger):

@@ -7,6 +7,7 @@ import pytest
 from bkspark import verbs
 from bkspark.admin.lost_bookies import declare_lost
 from bkspark.admin.survey import Survey
+from bkspark.bookie import memory
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.errors import (
@@ -232,6 +233,24 @@ def test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired(
         assert writer.append(b"c") == 2
     assert values(log) == [b"a", b"b", b"c"]
     assert log.record.listed_ids == (ledger_id, the_ledger(log))
+
+
+def test_what_a_bookie_lost_of_one_that_rests_is_copied_once_it_is_sealed(
+    memory_rig: Rig, keeper: BookKeeper, log: LogHandle
+) -> None:
+    ledger_id = the_ledger(log)
+    log.writer().close()
+    log.writer().close()
+    member = memory_rig.ledger(ledger_id).fragments[0].ensemble[0]
+    disk = memory.find_disk(memory_rig.urls[member.bookie_id])
+    assert disk is not None
+    for name in [name for name in disk.files if name.startswith("ledgers/")]:
+        del disk.files[name]
+    reasons = [left.reason for left in verbs.repair(memory_rig.uri).left]
+    assert any(f"ledger recover {ledger_id} --seal" in reason for reason in reasons)
+    keeper.recover_ledger(ledger_id, seal=True)
+    assert verbs.repair(memory_rig.uri).left == []
+    assert values(log) == [b"a", b"b"]
 
 
 def test_one_whose_writer_may_live_is_left_to_him_whoever_is_gone(
