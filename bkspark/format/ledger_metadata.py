@@ -210,6 +210,8 @@ def _decode_fragment(fields: Fields) -> Fragment:
 
 
 def _decode_beginning(fields: Fields) -> Beginning | None:
-    return Beginning.known(
-        fields.take_or_none("began_ms", int), fields.take_or_none("bytes_before", int)
-    )
+    began_ms = fields.take_or_none("began_ms", int)
+    length_bytes = fields.take_or_none("bytes_before", int)
+    if (began_ms is None) != (length_bytes is None):
+        raise ValueError("a fragment says when it was begun and what lies in front, or neither")
+    return Beginning.known(began_ms, length_bytes)

@@ -7,11 +7,15 @@ then, in the next term, for whoever writes to the log next. Nobody writes to it 
 Rule 2. Who asks for it has that one closed too (*sealed*): its copies can be repaired and moved
 then, and whoever writes to the log next makes it another one behind it.
 
-Rule 3. Whether a ledger is the open end of an unbounded log is for the log's record to say. Where
+Rule 3. So is one of which entries are given up on the operator's word: its last record may be among
+them, without which no writer can go on, and none of those can be asked for the word.
+
+Rule 4. Whether a ledger is the open end of an unbounded log is for the log's record to say. Where
 that cannot be read nothing is done.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
@@ -36,7 +40,8 @@ def recover_ledger(
 ) -> RecoveryReport:
     """Fence the ledger's writer, and close it at the last entry that may have been acknowledged.
 
-    The open end of an unbounded log is OPEN again behind that entry (``report.is_open``).
+    The open end of an unbounded log is OPEN again behind that entry (``report.is_open``), unless
+    something is given up.
 
     Args:
         seals: whether that one is closed too.
@@ -45,17 +50,37 @@ def recover_ledger(
     Raises:
         As ``recover`` and ``take_over``.
     """
+    accepts = _asked_once(accepts_loss)
+    opened: RecoveryReport | None = None
     if not seals and is_gone_on_with(cluster, cluster.ledger(ledger_id).value):
         try:
             taken = take_over(
-                cluster, ledger_id, password, run=run, tell=tell, accepts_loss=accepts_loss
+                cluster, ledger_id, password, run=run, tell=tell, accepts_loss=accepts
             )
         except LedgerClosedError:  # somebody has sealed it meanwhile: it says where it ends
             pass
         else:
             taken.begun.close()
-            return taken.report
-    return recover(cluster, ledger_id, password, run=run, tell=tell, accepts_loss=accepts_loss)
+            opened = taken.report
+            if opened.lost_from is None:
+                return opened
+    closed = recover(cluster, ledger_id, password, run=run, tell=tell, accepts_loss=accepts)
+    if opened is None:
+        return closed
+    end, notes = closed.last_entry_id, [*opened.notes, *closed.notes]
+    return replace(opened, last_entry_id=end, notes=notes, is_open=False)
+
+
+def _asked_once(accepts_loss: Consent) -> Consent:
+    """The same, which asks nobody a second time about what was accepted."""
+    accepted: set[str] = set()
+
+    def accepts(loss: str) -> bool:
+        if loss not in accepted and accepts_loss(loss):
+            accepted.add(loss)
+        return loss in accepted
+
+    return accepts
 
 
 def is_gone_on_with(cluster: Cluster, ledger: LedgerMetadata) -> bool:

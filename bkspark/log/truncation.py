@@ -18,7 +18,7 @@ from bkspark.ledger.truncating import truncate_ledger
 from bkspark.log.cursors import positions_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.retention import is_limited, retained_from, retained_inside
+from bkspark.protocol.log.retention import is_limited, known_bytes, retained_from, retained_inside
 
 LEDGERS_PER_ROLL_MAX = 16
 """Hidden, and deleted, at a roll: it adds one, so a few catch up, and nobody waits for long."""
@@ -93,10 +93,14 @@ def _kept_from(
         if not is_limited(log):
             return log.first_offset
         positions = positions_of(cluster, log) if respects_cursors else []
-        offset = retained_from(
-            log, now_ms=now, positions=positions, ledger_count_max=ledger_count_max
-        )
         ledger = _going_on(cluster, log)
+        offset = retained_from(
+            log,
+            now_ms=now,
+            positions=positions,
+            ledger_count_max=ledger_count_max,
+            bytes_behind=0 if ledger is None else known_bytes(ledger),
+        )
         if ledger is None or offset < log.end_offset:
             return offset
         return retained_inside(log, ledger, now_ms=now, positions=positions)

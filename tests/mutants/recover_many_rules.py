@@ -23,6 +23,20 @@ MUTANTS = (
         (f"{ENDS}::test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired",),
     ),
     Mutant(
+        "a log goes on in a ledger of which something was given up",
+        "log/recovering.py",
+        "            if opened.lost_from is None:\n",
+        "            if True:\n",
+        (f"{ENDS}::test_one_of_which_something_is_given_up_is_closed",),
+    ),
+    Mutant(
+        "who gave his word is asked for it again",
+        "log/recovering.py",
+        "if loss not in accepted and accepts_loss(loss):",
+        "if accepts_loss(loss):",
+        (f"{ENDS}::test_one_of_which_something_is_given_up_is_closed",),
+    ),
+    Mutant(
         "who was declared lost is taken for one that comes back",
         "admin/recovering/run.py",
         " - cluster.lost_members()\n",

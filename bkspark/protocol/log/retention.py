@@ -39,15 +39,17 @@ def retained_from(
     now_ms: int,
     positions: Iterable[int] = (),
     ledger_count_max: int | None = None,
+    bytes_behind: int = 0,
 ) -> int:
     """The offset that ``log`` may be truncated to by its own settings.
 
     Args:
         positions: of the cursors to respect, the next offset that each will read.
         ledger_count_max: so many ledgers go at most; None for as many as the settings say.
+        bytes_behind: that the tail is known to hold (``known_bytes``).
     """
     unread = min(positions, default=log.end_offset)
-    rest = log.length_bytes
+    rest = log.length_bytes + bytes_behind
     offset = log.first_offset
     count = log.ledger_count if log.tail else max(0, log.ledger_count - 1)
     candidates = count if ledger_count_max is None else min(count, ledger_count_max)
@@ -70,7 +72,7 @@ def retained_inside(
     """
     unread = min(positions, default=None)
     begun = [f for f in ledger.fragments[1:] if f.beginning is not None]
-    length = max((f.beginning.length_bytes for f in begun if f.beginning), default=0)
+    length = known_bytes(ledger)
     offset = log.end_offset
     for fragment in begun:
         assert fragment.beginning is not None
@@ -81,6 +83,12 @@ def retained_inside(
             break
         offset = end_offset
     return max(offset, log.first_offset)
+
+
+def known_bytes(ledger: LedgerMetadata) -> int:
+    """In front of the newest fragment that says it; less than before where losses were accepted."""
+    said = (f.beginning.length_bytes for f in reversed(ledger.fragments) if f.beginning)
+    return next(said, 0)
 
 
 def _is_old(log: LogRecord, over_ms: int, now_ms: int) -> bool:

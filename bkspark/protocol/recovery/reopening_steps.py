@@ -75,7 +75,9 @@ class Open:
         begin, whose = self.last_entry_id + 1, (self.ensemble, self.writer_token)
         opened = Fragment(begin, self.term, *whose, has_headers=True, owner=self.term)
         if begin > 0:
-            beginning = Beginning.known(self.now_ms, self.length_bytes)
+            before = ledger.last_fragment  # without entries, it was begun there already
+            known = before.beginning if before.first_entry_id == begin else None
+            beginning = known or Beginning.known(self.now_ms, self.length_bytes)
             opened = replace(opened, beginning=beginning)
         return replace(
             ledger,

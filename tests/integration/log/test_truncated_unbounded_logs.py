@@ -175,8 +175,20 @@ def test_fragments_stay_behind_a_closed_ledger_that_stays(log: LogHandle) -> Non
     with log.writer() as writer:
         writer.roll()
     log.convert(unbounded=True)
-    log.keep(max_bytes=1)
+    log.keep(max_bytes=10_000)
     fill(log)
     closed = log.record.ledgers[0]
     assert log.record.tail
     assert log.first_offset == closed.first_offset
+
+
+def test_closed_ledgers_go_by_what_lies_in_the_fragments_behind_them(log: LogHandle) -> None:
+    fill(log, 1)
+    log.convert(unbounded=False)
+    with log.writer() as writer:
+        writer.roll()
+    log.convert(unbounded=True)
+    end = log.record.end_offset
+    log.keep(max_bytes=1)
+    fill(log)
+    assert log.first_offset > end

@@ -152,6 +152,30 @@ def test_one_that_somebody_seals_meanwhile_is_closed_for_both(
     assert (report.is_open, report.last_entry_id) == (False, 1)
 
 
+def test_one_of_which_something_is_given_up_is_closed(
+    memory_rig: Rig, keeper: BookKeeper, log: LogHandle
+) -> None:
+    """Nobody who takes it over could be asked about its last record."""
+    ledger_id = the_ledger(log)
+    log.writer().close()
+    fragments = memory_rig.ledger(ledger_id).fragments
+    names = {member.bookie_id for one in fragments for member in one.ensemble}
+    memory_rig.faults.down = names
+    for name in names:
+        declare_lost(keeper._cluster, name)
+    asked: list[str] = []
+
+    def accepts(loss: str) -> bool:
+        asked.append(loss)
+        return True
+
+    report = recovering.recover_ledger(keeper._cluster, ledger_id, Password(), accepts_loss=accepts)
+    assert (report.is_open, report.last_entry_id) == (False, 1)
+    assert report.lost_from is not None
+    assert len(asked) == len(set(asked))
+    assert memory_rig.ledger(ledger_id).state is LedgerState.CLOSED
+
+
 def test_a_wrong_password_recovers_nothing(memory_rig: Rig, keeper: BookKeeper) -> None:
     log = keeper.create_log(NAME, unbounded=True, digest_type="MAC", password="sesame")
     log.writer().close()

@@ -68,6 +68,15 @@ def test_a_beginning_below_0_is_refused(name: str) -> None:
         ledger_metadata.decode(LEDGER, wrong)
 
 
+@pytest.mark.parametrize("name", ["began_ms", "bytes_before"])
+def test_half_a_beginning_is_refused(name: str) -> None:
+    value = json.loads(ledger_metadata.encode(begun(), "n").partition(b"\n")[2])
+    del value["fragments"][-1][name]
+    wrong = envelope.encode("ledger", layout.ledger_key(LEDGER), value, version=7)
+    with pytest.raises(CorruptDataError, match="malformed"):
+        ledger_metadata.decode(LEDGER, wrong)
+
+
 @pytest.mark.parametrize("first", [0, 3, 5, -1])
 def test_one_that_contradicts_itself_is_refused(first: int) -> None:
     stored = ledger_metadata.encode(without_front(goes_on(), 4), "n")

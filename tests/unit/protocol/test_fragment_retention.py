@@ -8,7 +8,7 @@ from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.retention import retained_inside
+from bkspark.protocol.log.retention import known_bytes, retained_from, retained_inside
 
 from .test_ledger import ensemble, ledger
 from .test_log import EMPTY
@@ -87,3 +87,18 @@ def test_behind_closed_ledgers_offsets_begin_where_these_end() -> None:
     behind = replace(LOG, ledgers=(LoggedLedger(1, 0, 40, 100, closed_ms=1),), retention_bytes=0)
     assert kept_from(behind) == 130
     assert kept_from(replace(behind, retention_bytes=10_000)) == 40
+
+
+def test_what_the_tail_is_known_to_hold_lies_behind_closed_ledgers() -> None:
+    closed = LoggedLedger(1, 0, 40, 100, closed_ms=1)
+    limited = replace(LOG, ledgers=(closed,), retention_bytes=known_bytes(TEN))
+    for behind, first in ((known_bytes(TEN), 40), (known_bytes(TEN) - 1, 0)):
+        assert retained_from(limited, now_ms=NOW, bytes_behind=behind) == first
+
+
+def test_entries_that_were_given_up_do_not_count() -> None:
+    """Behind them it has less than was said before."""
+    old = (Beginning(1, 1000), Beginning(2, 2000), Beginning(3, 3000))
+    young = (Beginning(NOW - 10, 100), Beginning(NOW - 5, 200))
+    log = replace(LOG, retention_ms=60, retention_bytes=1000)
+    assert kept_from(log, ledger=fragments(*old, *young)) == 30

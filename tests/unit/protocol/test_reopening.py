@@ -203,6 +203,14 @@ def test_it_is_forgotten_by_no_change_of_members_nor_told_of_another() -> None:
         assert moved.last_fragment.beginning == beginning
 
 
+def test_who_writes_nothing_makes_nothing_younger() -> None:
+    """What lies in front of his fragment was over when the one in its place was begun."""
+    second = reopened(FIRST, 4, length_bytes=50, now_ms=7)
+    assert reopened(second, 4, now_ms=9).last_fragment.beginning == Beginning(7, 50)
+    third = reopened(second, 6, length_bytes=70, now_ms=9)
+    assert third.last_fragment.beginning == Beginning(9, 70)
+
+
 def test_only_a_ledger_that_goes_on_says_it() -> None:
     for owner, beginning in ((1, Beginning(7, 50)), (0, None)):
         before = replace(FIRST, fragments=(replace(OWNED, owner=owner),))
