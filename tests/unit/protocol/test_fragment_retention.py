@@ -102,3 +102,9 @@ def test_entries_that_were_given_up_do_not_count() -> None:
     young = (Beginning(NOW - 10, 100), Beginning(NOW - 5, 200))
     log = replace(LOG, retention_ms=60, retention_bytes=1000)
     assert kept_from(log, ledger=fragments(*old, *young)) == 30
+
+
+@pytest.mark.parametrize("wrong", [(-1, 0), (0, -1)])
+def test_nothing_begins_before_there_was_anything(wrong: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="less than nothing"):
+        Beginning(*wrong)
