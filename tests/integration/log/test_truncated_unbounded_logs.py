@@ -169,12 +169,16 @@ def test_it_does_not_end_a_writer_that_this_fails(
     assert log.first_offset == 2
 
 
-def test_fragments_stay_behind_a_closed_ledger_that_stays(log: LogHandle) -> None:
+def put_behind_a_closed_ledger(log: LogHandle) -> None:
     fill(log, 1)
     log.convert(unbounded=False)
     with log.writer() as writer:
         writer.roll()
     log.convert(unbounded=True)
+
+
+def test_fragments_stay_behind_a_closed_ledger_that_stays(log: LogHandle) -> None:
+    put_behind_a_closed_ledger(log)
     log.keep(max_bytes=10_000)
     fill(log)
     closed = log.record.ledgers[0]
@@ -183,11 +187,7 @@ def test_fragments_stay_behind_a_closed_ledger_that_stays(log: LogHandle) -> Non
 
 
 def test_closed_ledgers_go_by_what_lies_in_the_fragments_behind_them(log: LogHandle) -> None:
-    fill(log, 1)
-    log.convert(unbounded=False)
-    with log.writer() as writer:
-        writer.roll()
-    log.convert(unbounded=True)
+    put_behind_a_closed_ledger(log)
     end = log.record.end_offset
     log.keep(max_bytes=1)
     fill(log)
