@@ -178,6 +178,10 @@ class Cluster(BoundToProcess):
             for incarnation in seen.value.incarnations
         )
 
+    def remaining_members(self) -> frozenset[Member]:
+        """Members that are registered, and not lost: all others are gone for good."""
+        return frozenset(self.addresses()) - self.lost_members()
+
     def probe(
         self,
         *,

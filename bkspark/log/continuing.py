@@ -20,6 +20,10 @@ which a takeover undoes, and must not find the list as it was when he did so. He
 
 Rule 3. Records stay short: a ledger of many fragments is not gone on with. Whoever opens the log
 closes it then, and puts another one behind it, which goes on in turn.
+
+Rule 4. Only closed ledgers are repaired. So one that names a bookie which is gone for good is not
+gone on with either: it is closed at the next roll or takeover, and its copies can be made again
+while the log is written to.
 """
 
 import pyarrow as pa
@@ -120,7 +124,7 @@ def takes(ledger: LedgerMetadata, schema: pa.Schema | None) -> bool:
 def going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
     """The one ledger at the log's open end, if it is not closed and goes on in later terms.
 
-    Not one without room for another fragment (rule 3).
+    Not one that another is to come behind (``may_go_on``).
     """
     if len(log.tail) != 1 or log.is_sealed:
         return None
@@ -129,7 +133,14 @@ def going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
     except NoSuchLedgerError:
         return None
     is_open = ledger.state is not LedgerState.CLOSED
-    return ledger if ledger.goes_on and ledger.has_room and is_open else None
+    return ledger if is_open and may_go_on(cluster, ledger) else None
+
+
+def may_go_on(cluster: Cluster, ledger: LedgerMetadata) -> bool:
+    """Whether a log goes on in ``ledger`` with another fragment (rules 3 and 4)."""
+    if not (ledger.goes_on and ledger.has_room):
+        return False
+    return ledger.names_only(cluster.remaining_members())
 
 
 def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:

@@ -222,7 +222,7 @@ class LogWriter(ClosedAtEnd):
     def roll(self) -> None:
         """Go on in a new ledger; whatever is added meanwhile has its place.
 
-        An unbounded log stays in its ledger, while that has room for it, and goes on in a new
+        An unbounded log stays in its ledger (``continuing``, rules 3 and 4), and goes on in a new
         fragment, on bookies chosen anew.
 
         Raises:
@@ -241,7 +241,7 @@ class LogWriter(ClosedAtEnd):
                     self._segment.filling = self._segment.filling.anew()
                 elif self._segment.filling is not due:
                     return
-            if self._is_unbounded and self._segment.handle.metadata.has_room:
+            if self._tail.may_go_on(self._segment.handle.metadata):
                 self._begin_fragment(reason)
                 return
             old = self._segment

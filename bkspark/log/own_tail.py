@@ -16,6 +16,7 @@ from bkspark.errors import BookKeeperError, LedgerFencedError
 from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
+from bkspark.log.continuing import may_go_on
 from bkspark.log.opening import drop_unlisted, next_ledger
 from bkspark.log.rolling import Filling, RollPolicy, Segment
 from bkspark.log.truncation import retain_after_roll
@@ -66,6 +67,10 @@ class OwnTail:
             unjoined=unjoined,
         )
         return Segment(handle, first_offset, Filling(self._policy))
+
+    def may_go_on(self, ledger: LedgerMetadata) -> bool:
+        """Whether a roll begins a fragment of ``ledger``, and not another ledger."""
+        return may_go_on(self._cluster, ledger)
 
     def make_next(self) -> CreatedLedger:
         """A ledger to go on in."""

@@ -18,8 +18,8 @@ MUTANTS = (
     Mutant(
         "an unbounded log goes on in a ledger of which a bookie is gone for good",
         "admin/recovering/plan.py",
-        "    if there is None or not ledger.goes_on:\n",
-        "    if True:\n",
+        "if not one.names_only(there or ())",
+        "if False",
         (f"{ENDS}::test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired",),
     ),
     Mutant(
@@ -38,9 +38,9 @@ MUTANTS = (
     ),
     Mutant(
         "who was declared lost is taken for one that comes back",
-        "admin/recovering/run.py",
-        " - cluster.lost_members()\n",
-        "\n    cluster.lost_members()\n",
+        "cluster/cluster.py",
+        " - self.lost_members()\n",
+        "\n",
         (f"{ENDS}::test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired",),
     ),
     Mutant(

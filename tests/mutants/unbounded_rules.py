@@ -144,8 +144,8 @@ MUTANTS = (
     Mutant(
         "an unbounded log goes on in another ledger when it is rolled",
         "log/log_writer.py",
-        "metadata.has_room:\n                self._begin_fragment(reason)\n",
-        "metadata.has_room and False:\n                self._begin_fragment(reason)\n",
+        "            if self._tail.may_go_on(self._segment.handle.metadata):\n",
+        "            if not self._segment:\n",
         (f"{LOGS}::test_limits_are_those_of_a_fragment_and_the_log_stays_one_ledger",),
     ),
     # --- what is undecided -----------------------------------------------------------------------
@@ -250,16 +250,39 @@ MUTANTS = (
     Mutant(
         "a ledger is gone on with for ever",
         "log/continuing.py",
-        "ledger.goes_on and ledger.has_room and is_open",
-        "ledger.goes_on and is_open",
+        "    if not (ledger.goes_on and ledger.has_room):\n",
+        "    if not ledger.goes_on:\n",
         (f"{CONTINUED}::test_a_ledger_of_many_fragments_has_another_one_behind_it",),
     ),
     Mutant(
         "a writer begins fragments for ever",
         "log/log_writer.py",
-        "            if self._is_unbounded and self._segment.handle.metadata.has_room:\n",
+        "            if self._tail.may_go_on(self._segment.handle.metadata):\n",
         "            if self._is_unbounded:\n",
         (f"{CONTINUED}::test_a_writer_who_rolls_goes_on_in_another_ledger_then",),
+    ),
+    Mutant(
+        "a ledger whose bookie is gone for good is gone on with",
+        "log/continuing.py",
+        "    return ledger.names_only(cluster.remaining_members())\n",
+        "    return True\n",
+        (f"{UPKEEP}::test_who_takes_over_leaves_one_whose_bookie_is_gone",),
+    ),
+    Mutant(
+        "only the last fragment's bookies tell whether a ledger can be repaired",
+        "protocol/ledger/metadata.py",
+        "all(member in members for one in self.fragments for member in one.ensemble)",
+        "all(member in members for member in self.last_fragment.ensemble)",
+        (
+            f"{UPKEEP}::test_who_rolls_leaves_one_whose_bookie_is_gone_and_it_is_repaired_beside_him",
+        ),
+    ),
+    Mutant(
+        "no ledger is gone on with",
+        "log/continuing.py",
+        "    return ledger.names_only(cluster.remaining_members())\n",
+        "    return False\n",
+        (f"{UPKEEP}::test_one_whose_bookie_is_only_away_goes_on",),
     ),
     Mutant(
         "who goes on in the last ledger looks at all ledgers before it",

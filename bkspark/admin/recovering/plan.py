@@ -79,12 +79,6 @@ def plan_of(
             waiting.append((ledger.ledger_id, reason))
         else:
             chosen.append(ledger)
-    sealed = frozenset(one.ledger_id for one in chosen if _names_others(one, there))
+    able = (one for one in chosen if there is not None and one.goes_on)
+    sealed = frozenset(one.ledger_id for one in able if not one.names_only(there or ()))
     return RecoverPlan(tuple(chosen), tuple(waiting), open_grace, sealed)
-
-
-def _names_others(ledger: LedgerMetadata, there: Collection[Member] | None) -> bool:
-    """Whether it could go on, and names a member that is gone for good."""
-    if there is None or not ledger.goes_on:
-        return False
-    return any(member not in there for one in ledger.fragments for member in one.ensemble)

@@ -116,7 +116,7 @@ def _planned(
 
 def _there(cluster: Survey) -> frozenset[Member] | None:
     """Members that are registered, and not lost; None if a record of a bookie cannot be read."""
-    there = frozenset(cluster.addresses()) - cluster.lost_members()
+    there = cluster.remaining_members()
     prefixes = tuple(f"{prefix}/" for prefix in (layout.BOOKIES_PREFIX, layout.LOST_PREFIX))
     return None if any(key.startswith(prefixes) for key in cluster.unreadable) else there
 

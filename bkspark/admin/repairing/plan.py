@@ -67,7 +67,7 @@ class Away:
 
 NOBODY = Away()
 
-_SEAL = "; `bkspark ledger recover {} --seal` closes it, and its log goes on in another"
+_SEAL = "; `bkspark ledger recover {} --seal` closes it now, and its log goes on in another"
 
 
 def row(step: Step) -> Facts:

@@ -30,7 +30,7 @@ fragment that is left.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from operator import attrgetter
@@ -226,6 +226,10 @@ class LedgerMetadata:
     def has_room(self) -> bool:
         """Whether one more fragment leaves its record short."""
         return len(self.fragments) < FRAGMENTS_MAX
+
+    def names_only(self, members: Collection[Member]) -> bool:
+        """Whether all places are of these ``members``."""
+        return all(member in members for one in self.fragments for member in one.ensemble)
 
     # --- changing --------------------------------------------------------------------------
 
