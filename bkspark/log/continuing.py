@@ -75,10 +75,19 @@ def continue_tail(
         OutcomeUnknownError: others took over again and again, or whether this did is not known.
     """
     seen = cluster.log(log_name)
-    ledger = going_on(cluster, seen.value)
-    if ledger is None or not takes(ledger, schema):
-        return None
-    ledger_id = ledger.ledger_id
+    ledger = going_on(cluster, seen.value, schema)
+    return None if ledger is None else continue_in(cluster, seen, ledger, password, run)
+
+
+def continue_in(
+    cluster: Cluster,
+    seen: Versioned[LogRecord],
+    ledger: LedgerMetadata,
+    password: Password,
+    run: StreamRun | None = None,
+) -> OpenTail | None:
+    """The same in ``ledger``, in which the log that was ``seen`` goes on."""
+    log_name, ledger_id = seen.value.name, ledger.ledger_id
     make_digester(seen.value.digest, password)
     if run is not None and not _is_registered(cluster, seen, run):
         return None
@@ -121,8 +130,10 @@ def takes(ledger: LedgerMetadata, schema: pa.Schema | None) -> bool:
     return not stores_inline(ledger) and arrow_schema.are_alike(stored, schema)
 
 
-def going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
-    """The one ledger at the log's open end, if it is not closed and goes on in later terms.
+def going_on(
+    cluster: Cluster, log: LogRecord, schema: pa.Schema | None = None
+) -> LedgerMetadata | None:
+    """The one ledger at the log's open end, if it is not closed, goes on and takes the rows.
 
     Not one that another is to come behind (``may_go_on``).
     """
@@ -133,7 +144,7 @@ def going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
     except NoSuchLedgerError:
         return None
     is_open = ledger.state is not LedgerState.CLOSED
-    return ledger if is_open and may_go_on(cluster, ledger) else None
+    return ledger if is_open and takes(ledger, schema) and may_go_on(cluster, ledger) else None
 
 
 def may_go_on(cluster: Cluster, ledger: LedgerMetadata) -> bool:

@@ -33,7 +33,7 @@ from bkspark.errors import (
 from bkspark.format import arrow_schema
 from bkspark.ledger.creating import APPEND, STREAM, WRITER, CreatedLedger, create_ledger, of_log
 from bkspark.ledger.deleting import make_tombstone
-from bkspark.log.continuing import continue_tail, going_on, takes
+from bkspark.log.continuing import continue_in, going_on
 from bkspark.log.schema import schema_after
 from bkspark.log.tail_closing import TRIES_MAX, duel, with_closed_tail
 from bkspark.log.writable_tail import OpenTail
@@ -121,8 +121,8 @@ class _Opening:
         seen = self._cluster.log(self._name)
         log = self._checked(seen.value)
         self._look_at_own(log)
-        if self._continues(log):
-            return self._continued()
+        if (tail := self._to_continue(log)) is not None:
+            return self._continued(seen, tail)
         if self._mine in log.tail:  # the last try has done it, and its answer was lost (RB-27)
             return self._opened(seen)
         try:
@@ -141,19 +141,16 @@ class _Opening:
             return None
         return self._opened(joined)
 
-    def _continues(self, log: LogRecord) -> bool:
-        """Whether the tail is somebody's whom the caller comes behind in the same ledger."""
+    def _to_continue(self, log: LogRecord) -> LedgerMetadata | None:
+        """The tail, if it is somebody's whom the caller comes behind in the same ledger."""
         is_any = self._run is None and self._adopted is None and self._schema is None
         is_alone = is_any and self._mine not in log.tail
-        if not (log.is_unbounded and is_alone):
-            return False
-        ledger = going_on(self._cluster, log)
-        return ledger is not None and takes(ledger, None)
+        return going_on(self._cluster, log) if log.is_unbounded and is_alone else None
 
-    def _continued(self) -> OpenTail | None:
+    def _continued(self, seen: Versioned[LogRecord], ledger: LedgerMetadata) -> OpenTail | None:
         self.give_up()
         self._own = None
-        return continue_tail(self._cluster, self._name, self._password)
+        return continue_in(self._cluster, seen, ledger, self._password)
 
     def give_up(self) -> None:
         """Drop the ledger made here, unless it is on the list after all, and delete it."""

@@ -99,15 +99,16 @@ MUTANTS = (
     Mutant(
         "the next writer closes the ledger of an unbounded log",
         "log/opening.py",
-        "        if self._continues(log):\n            return self._continued()\n",
+        "        if (tail := self._to_continue(log)) is not None:\n"
+        "            return self._continued(seen, tail)\n",
         "",
         (f"{LOGS}::test_writers_take_turns_in_one_ledger",),
     ),
     Mutant(
         "who goes on in another's ledger leaves his own behind",
         "log/opening.py",
-        "        self.give_up()\n        self._own = None\n        return continue_tail",
-        "        return continue_tail",
+        "        self.give_up()\n        self._own = None\n        return continue_in",
+        "        return continue_in",
         (f"{LOGS}::test_who_finds_the_first_ones_ledger_on_the_list_goes_on_in_it",),
     ),
     Mutant(

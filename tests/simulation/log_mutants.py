@@ -13,7 +13,7 @@ from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.log import log_handle, opening, tail_closing, truncation, undecided
-from bkspark.log.continuing import continue_tail
+from bkspark.log.continuing import continue_in
 from bkspark.log.log_writer import LogWriter
 from bkspark.log.opening import _Opening
 from bkspark.log.reading import log_view
@@ -259,9 +259,9 @@ CASES = {
 """What other systems got wrong with logs of ledgers, and a mutant that does."""
 
 
-def continued_from_the_first_entry(self: Any) -> OpenTail | None:
+def continued_from_the_first_entry(self: Any, seen: Any, ledger: Any) -> OpenTail | None:
     """Whoever takes the ledger over begins at its entry 0."""
-    found = continue_tail(self._cluster, self._name, self._password)
+    found = continue_in(self._cluster, seen, ledger, self._password)
     return None if found is None else replace(found, standing=FIRST)
 
 
