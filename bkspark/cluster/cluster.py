@@ -178,9 +178,11 @@ class Cluster(BoundToProcess):
             for incarnation in seen.value.incarnations
         )
 
-    def remaining_members(self) -> frozenset[Member]:
-        """Members that are registered, and not lost: all others are gone for good."""
-        return frozenset(self.addresses()) - self.lost_members()
+    def lasting_members(self) -> frozenset[Member]:
+        """Members that are to keep what they have: neither lost nor closed by an operator."""
+        lasting = (r for r in self.bookies().values() if not (r.is_read_only or r.is_going))
+        members = frozenset(Member(record.bookie_id, record.incarnation) for record in lasting)
+        return members - self.lost_members()
 
     def probe(
         self,

@@ -21,9 +21,9 @@ which a takeover undoes, and must not find the list as it was when he did so. He
 Rule 3. Records stay short: a ledger of many fragments is not gone on with. Whoever opens the log
 closes it then, and puts another one behind it, which goes on in turn.
 
-Rule 4. Only closed ledgers are repaired. So one that names a bookie which is gone for good is not
-gone on with either: it is closed at the next roll or takeover, and its copies can be made again
-while the log is written to.
+Rule 4. Only closed ledgers are repaired, or leave a bookie. So one that names a bookie which is
+gone for good, or which an operator has closed, is not gone on with either: it is closed at the next
+roll or takeover, and its copies can be made elsewhere while the log is written to.
 """
 
 import pyarrow as pa
@@ -151,7 +151,7 @@ def may_go_on(cluster: Cluster, ledger: LedgerMetadata) -> bool:
     """Whether a log goes on in ``ledger`` with another fragment (rules 3 and 4)."""
     if not (ledger.goes_on and ledger.has_room):
         return False
-    return ledger.names_only(cluster.remaining_members())
+    return ledger.names_only(cluster.lasting_members())
 
 
 def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:

@@ -39,8 +39,8 @@ MUTANTS = (
     Mutant(
         "who was declared lost is taken for one that comes back",
         "cluster/cluster.py",
-        " - self.lost_members()\n",
-        "\n",
+        "        return members - self.lost_members()\n",
+        "        return members\n",
         (f"{ENDS}::test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired",),
     ),
     Mutant(

@@ -265,7 +265,7 @@ MUTANTS = (
     Mutant(
         "a ledger whose bookie is gone for good is gone on with",
         "log/continuing.py",
-        "    return ledger.names_only(cluster.remaining_members())\n",
+        "    return ledger.names_only(cluster.lasting_members())\n",
         "    return True\n",
         (f"{UPKEEP}::test_who_takes_over_leaves_one_whose_bookie_is_gone",),
     ),
@@ -279,9 +279,16 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        "a ledger of a bookie that is being emptied is gone on with",
+        "cluster/cluster.py",
+        "if not (r.is_read_only or r.is_going))\n",
+        "if not r.is_going)\n",
+        (f"{UPKEEP}::test_a_bookie_is_emptied_beside_a_writer_once_he_has_rolled",),
+    ),
+    Mutant(
         "no ledger is gone on with",
         "log/continuing.py",
-        "    return ledger.names_only(cluster.remaining_members())\n",
+        "    return ledger.names_only(cluster.lasting_members())\n",
         "    return False\n",
         (f"{UPKEEP}::test_one_whose_bookie_is_only_away_goes_on",),
     ),

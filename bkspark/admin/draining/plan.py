@@ -127,7 +127,10 @@ def obstacle(ledger: LedgerMetadata, dropped: Collection[int]) -> Left | None:
     if ledger.state is LedgerState.OPEN:
         reason = "it is OPEN: whoever writes to it goes on with the bookies that it has"
         if ledger.goes_on:
-            hint = f"`bkspark ledger recover {ledger.ledger_id} --seal`: its log goes on in another"
+            hint = (
+                "its writer's next roll, or the next writer, goes on in another; "
+                f"`bkspark ledger recover {ledger.ledger_id} --seal` closes it now"
+            )
             return Left(subject, reason, hint)
         hint = (
             "a writer goes on elsewhere with its next ledger; `bkspark recover --all` closes those "

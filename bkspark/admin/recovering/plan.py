@@ -1,8 +1,8 @@
 """Which ledgers a run is going to recover, and which it leaves to their writers.
 
 Rule. What an unbounded log goes on in is OPEN again behind a recovery, and only closed ledgers are
-repaired. So one that names a bookie which is gone for good is closed instead: the log goes on in
-another one, and a repair can make the copies that are missing.
+repaired, or leave a bookie. So one that names a bookie which is gone for good, or was closed by an
+operator, is closed instead: the log goes on in another one, and its copies can be made elsewhere.
 """
 
 from collections.abc import Collection, Iterable
@@ -60,7 +60,7 @@ def plan_of(
 
     Args:
         seen: of those that are open.
-        there: members that are registered, and not lost; None if that is not known.
+        there: members that keep what they have; None if that is not known.
     """
     chosen: list[LedgerMetadata] = []
     waiting: list[tuple[int, str]] = []

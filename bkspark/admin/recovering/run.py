@@ -115,8 +115,8 @@ def _planned(
 
 
 def _there(cluster: Survey) -> frozenset[Member] | None:
-    """Members that are registered, and not lost; None if a record of a bookie cannot be read."""
-    there = cluster.remaining_members()
+    """Members that keep what they have; None if a record of a bookie cannot be read."""
+    there = cluster.lasting_members()
     prefixes = tuple(f"{prefix}/" for prefix in (layout.BOOKIES_PREFIX, layout.LOST_PREFIX))
     return None if any(key.startswith(prefixes) for key in cluster.unreadable) else there
 

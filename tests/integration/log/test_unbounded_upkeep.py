@@ -236,6 +236,22 @@ def test_a_bookie_is_emptied_when_its_ledger_is_sealed(
     assert values(log) == [b"a", b"b", b"c"]
 
 
+def test_a_bookie_is_emptied_beside_a_writer_once_he_has_rolled(
+    memory_rig: Rig, keeper: BookKeeper, log: LogHandle
+) -> None:
+    ledger_id = the_ledger(log)
+    leaving = memory_rig.ledger(ledger_id).last_fragment.ensemble[0].bookie_id
+    with log.writer(settings=SILENT) as writer:
+        assert verbs.decommission(memory_rig.uri, bookies=[leaving]).left != []
+        writer.append(b"c")
+        writer.roll()
+        assert verbs.decommission(memory_rig.uri, bookies=[leaving]).left == []
+        assert writer.append(b"d") == 3
+    assert leaving not in keeper._cluster.bookies()
+    assert log.record.listed_ids == (ledger_id, the_ledger(log))
+    assert values(log) == [b"a", b"b", b"c", b"d"]
+
+
 def lose_a_bookie(rig: Rig, keeper: BookKeeper, ledger_id: int) -> str:
     gone = rig.ledger(ledger_id).last_fragment.ensemble[0].bookie_id
     rig.faults.down = {gone}
