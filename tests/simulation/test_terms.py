@@ -1,5 +1,6 @@
 """Ledgers that go on in later terms: every state of a small one, schedules, and what is noticed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,11 +11,13 @@ from bkspark.ledger import truncating
 from bkspark.ledger.recovery.taking_over import TakenOver, take_over
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.record import AddRecord
 from tests.simulation.many import run_many
 from tests.simulation.schedule import run_schedule
 from tests.simulation.states.terms import search
 from tests.simulation.states.terms_world import Scope
 from tests.simulation.term_mutants import MUTANTS
+from tests.simulation.write_quorum_mutants import MUTANTS as WRITE_QUORUM_MUTANTS
 
 from ..thorough import always  # noqa: TID252
 from . import mutants
@@ -101,6 +104,58 @@ def test_that_the_highest_term_counts_is_noticed() -> None:
     found = search(Scope(takes="highest", goes_at_once=False))
     assert "(I2)" in found.violation
     assert len(found.story) == 17
+
+
+GUARANTEED = Scope(Quorum(2, 2, 1), recoverers=1, entries=2, is_guaranteed=True)
+"""A bookie that is late for an ack has nothing that comes behind it."""
+
+
+@pytest.mark.parametrize(
+    "scope",
+    always(
+        [GUARANTEED],
+        [
+            GUARANTEED,
+            replace(GUARANTEED, entries=3),
+            replace(GUARANTEED, quorum=Quorum(3, 3, 2)),
+            replace(GUARANTEED, recoverers=2),
+        ],
+    ),
+    ids=lambda scope: f"{scope.quorum}, {scope.entries} entries, {scope.recoverers} takeovers",
+)
+def test_no_state_of_a_guaranteed_write_quorum_breaks_a_promise(scope: Scope) -> None:
+    """In front of its last fragment such a ledger has all copies of everything."""
+    found = search(scope)
+    assert not found.violation, found.story
+    assert found.is_complete
+    assert found.opened
+    print(f"{found.states} states, {found.opened} takeovers")
+
+
+def lafr_of(known: Callable[[AddRecord], int]) -> mutants.Change:
+    """Records tell another LAFR."""
+    return (AddRecord, "last_add_fully_replicated", property(known))
+
+
+OF_GUARANTEES: dict[str, tuple[mutants.Change, ...]] = {
+    "a takeover leaves alone what is confirmed": WRITE_QUORUM_MUTANTS[
+        "a recovery leaves alone what is confirmed"
+    ],
+    "all that is acknowledged is taken for fully replicated": (
+        lafr_of(lambda record: record.last_add_confirmed),
+    ),
+    "the member that has most tells the LAFR": (
+        lafr_of(lambda r: min(r.last_add_confirmed, max(r.stored, default=0) - 1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_GUARANTEES)
+def test_that_copies_of_what_is_acknowledged_are_not_made_is_noticed(name: str) -> None:
+    with mutants.changed(*OF_GUARANTEES[name]):
+        found = search(replace(GUARANTEED, entries=3))
+    assert found.violation == "TailFragmentsReachWriteQuorum does not hold"
+    assert found.story
 
 
 SCHEDULES = 6

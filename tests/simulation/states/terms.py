@@ -17,6 +17,7 @@ from bkspark.errors import LedgerFencedError
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.ownership import counts, owners
 from bkspark.protocol.ledger.record import AddRecord
+from bkspark.protocol.ledger.settings import LedgerSettings
 from bkspark.protocol.recovery import steps as ask
 from bkspark.protocol.recovery.recovering import Ended, Looking, State
 from bkspark.protocol.recovery.reopening_steps import LookAgain, Open, Opened, Prune, Take, Took
@@ -32,13 +33,12 @@ from tests.simulation.states.terms_world import (
     Stored,
     ToPrune,
     World,
-    Writer,
     begun,
     token,
     with_bookie,
     with_recovery,
-    with_writer,
 )
+from tests.simulation.states.terms_writer import begin, steps_of
 from tests.simulation.states.world import Kept
 
 
@@ -107,8 +107,12 @@ class Steps:
 
     def first(self) -> World:
         fragment = Fragment(0, 1, self.members, token(1), has_headers=True, owner=1)
+        who, settings = (
+            (1, fragment.token),
+            LedgerSettings(guarantees_write_quorum=self.scope.is_guaranteed),
+        )
         ledger = LedgerMetadata(
-            7, self.scope.quorum, LedgerState.OPEN, 1, fragment.token, (fragment,)
+            7, self.scope.quorum, LedgerState.OPEN, *who, (fragment,), settings=settings
         )
         recoveries = tuple(
             (
@@ -118,15 +122,15 @@ class Steps:
             for n in range(self.scope.recoverers)
         )
         bookies = (Bookie(begun(1)),) * len(self.members)
-        return World(self._store(ledger), bookies, (self._writer(1, 0),), recoveries)
+        return World(self._store(ledger), bookies, (begin(self.scope, 1, 0),), recoveries)
 
     def after(self, world: World) -> Iterator[tuple[str, World]]:
         unseen = next((one for one in world.prunes if self._is_unseen(world, one)), None)
         if unseen is not None:
             yield self._pruned_by(world, unseen)
             return
-        for number, writer in enumerate(world.writers):
-            yield from self._of_writer(world, number, writer)
+        for number in range(len(world.writers)):
+            yield from steps_of(self.scope, world, number)
         for number, (_, asked) in enumerate(world.recoveries):
             for one in asked:
                 yield from self._of_recovery(world, number, one)
@@ -182,48 +186,12 @@ class Steps:
                 return True
         return False
 
-    def _writer(self, term: int, entry: int) -> Writer:
-        return Writer(term, entry, ("",) * len(self.members))
-
     def _store(self, ledger: LedgerMetadata) -> int:
         return self.ledgers.number(ledger, (ledger.state, ledger.token, ledger.fragments))
 
     def _asked(self, instruction: Any) -> tuple[int, bool]:
         key = (type(instruction).__name__, instruction)
         return self._instructions.number(instruction, key), False
-
-    # --- writers ---------------------------------------------------------------------------------
-
-    def _of_writer(self, world: World, number: int, writer: Writer) -> Iterator[tuple[str, World]]:
-        if writer.entry >= self.scope.entries:
-            return
-
-        def then(after: World, at: int, place: str) -> World:
-            places = (*writer.places[:at], place, *writer.places[at + 1 :])
-            return with_writer(after, number, writer._replace(places=places))
-
-        fence, permission = ("fence", writer.term + 1), ("permission", writer.term)
-        looks = [(fence, False), (permission, True)]
-        if not self.scope.looks_for_fence_first:
-            looks.reverse()
-        for at, place in enumerate(writer.places):
-            records, markers = world.bookies[at].records, world.bookies[at].markers
-            what = f"writer {writer.term}, entry {writer.entry}, bookie {at}"
-            has_journal = ("journal", writer.term) in markers
-            if place == "":
-                more = {(writer.term, writer.entry, 0)} if has_journal else set()
-                stored = with_bookie(world, at, records=records | more)
-                yield f"{what}: stored", then(stored, at, "sent")
-            elif place in ("sent", "unfenced"):
-                marker, is_there = looks[place == "unfenced"]
-                if (marker in markers) is is_there and (has_journal or place == "unfenced"):
-                    then_is = "unfenced" if place == "sent" else "counted"
-                    yield f"{what}: {then_is}", then(world, at, then_is)
-        if writer.places.count("counted") >= self.scope.quorum.ack_quorum_size:
-            acked = world.acked | {(writer.term, writer.entry)}
-            following = self._writer(writer.term, writer.entry + 1)
-            after = with_writer(world, number, following)._replace(acked=acked)
-            yield f"writer {writer.term} acknowledges {writer.entry}", after
 
     # --- recoveries ------------------------------------------------------------------------------
 
@@ -287,7 +255,7 @@ class Steps:
         except LedgerFencedError as error:
             return self._heard(world, number, asked, Displaced(str(error)))
         self.opened += 1
-        writer = self._writer(opened.term, opened.last_fragment.first_entry_id)
+        writer = begin(self.scope, opened.term, opened.last_fragment.first_entry_id)
         world = world._replace(
             ledger=self._store(opened), writers=tuple(sorted({*world.writers, writer}))
         )
@@ -310,17 +278,19 @@ class Steps:
         taken = self._taken(world, number)
         entries = {one[:2] for one in world.bookies[at].records}
         known = sorted(entries, reverse=self.scope.takes == "lowest")
-        records = [self._record(*one) for one in known if one[1] > after]
+        had = dict(world.said)
+        records = [self._record(*one, had.get(one, ())) for one in known if one[1] > after]
         if self.scope.takes == "owner's":
             records = [one for one in records if counts(taken.fragments, one)]
-        tail = tail_of(index, [(record, True) for record in records], None)
+        shown = [(record, True) for record in records]
+        tail = tail_of(index, shown, None, is_full=self.scope.is_guaranteed)
         if begun(taken.last_fragment.term) <= world.bookies[at].markers:
             return tail
         return tail.without(after + 1, "it has lost its marker")
 
-    def _record(self, term: int, entry: int) -> AddRecord:
-        record = record_of(self.scope.quorum, entry, entry)
-        return replace(record, term=term, token=token(term))
+    def _record(self, term: int, entry: int, had: tuple[int, ...] = ()) -> AddRecord:
+        record = record_of(self.scope.quorum, entry, entry, entry - 1)
+        return replace(record, term=term, token=token(term), stored=had)
 
     def _half(self, world: World, number: int, asked: tuple[int, bool]) -> World:
         state, all_asked = world.recoveries[number]

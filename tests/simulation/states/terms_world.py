@@ -31,12 +31,15 @@ class Writer(NamedTuple):
     """One entry after the other; of the one under way, what became of it by bookie.
 
     Attributes:
-        places: bookies by number: "" before it is sent, then "sent", "unfenced", "counted".
+        places: bookies by number: "" before it is sent, then "sent", "unfenced", "counted"; "away"
+            is who was too late for an ack: it stores in order, so nothing more.
+        had: the last entry that each was known to have when the one before was acknowledged.
     """
 
     term: int
     entry: int
     places: tuple[str, ...]
+    had: tuple[int, ...] = ()
 
 
 class World(NamedTuple):
@@ -47,6 +50,7 @@ class World(NamedTuple):
         prunes: bookie and markers left to remove, in order.
         acked: what was acknowledged.
         lost: bookies that have lost all that they had of the ledger.
+        said: what records say that bookies had, where the ledger guarantees its write quorum.
     """
 
     ledger: int
@@ -56,6 +60,7 @@ class World(NamedTuple):
     prunes: tuple[ToPrune, ...] = ()
     acked: frozenset[Entry] = frozenset()
     lost: frozenset[int] = frozenset()
+    said: frozenset[tuple[Entry, tuple[int, ...]]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class Scope:
         forgets: which journals go: "his" who owns nothing, "nobody's", as on object storage, or all
             of his "term's".
         losses: so many bookies may lose all that they have of the ledger, at any time.
+        is_guaranteed: whether the ledger guarantees its write quorum.
     """
 
     quorum: Quorum = TWO
@@ -86,6 +92,7 @@ class Scope:
     goes_at_once: bool = True
     forgets: str = "his"
     losses: int = 0
+    is_guaranteed: bool = False
 
     @property
     def is_in_order(self) -> bool:
