@@ -23,7 +23,8 @@ closes it then, and puts another one behind it, which goes on in turn.
 
 Rule 4. Only closed ledgers are repaired, or leave a bookie. So one that names a bookie which is
 gone for good, or which an operator has closed, is not gone on with either: it is closed at the next
-roll or takeover, and its copies can be made elsewhere while the log is written to.
+roll or takeover, and its copies can be made elsewhere while the log is written to. Unless there are
+too few bookies for another one: then it serves as long as it can.
 """
 
 import pyarrow as pa
@@ -151,7 +152,9 @@ def may_go_on(cluster: Cluster, ledger: LedgerMetadata) -> bool:
     """Whether a log goes on in ``ledger`` with another fragment (rules 3 and 4)."""
     if not (ledger.goes_on and ledger.has_room):
         return False
-    return ledger.names_only(cluster.lasting_members())
+    size = ledger.quorum.ensemble_size
+    is_lasting = ledger.names_only(cluster.lasting_members())
+    return is_lasting or len(cluster.candidates(enough=size, needed=size)) < size
 
 
 def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:

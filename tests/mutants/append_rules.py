@@ -98,9 +98,9 @@ MUTANTS = (
     ),
     Mutant(
         "inline rows are put behind those in entry logs",
-        "log/opening.py",
-        "return ledger is not None and takes(ledger, None)",
-        "return ledger is not None",
+        "log/continuing.py",
+        "is_open and takes(ledger, schema) and",
+        "is_open and (schema is None or takes(ledger, schema)) and",
         (f"{APPENDS}::test_inline_rows_and_those_of_dataframes_are_in_no_one_ledger",),
     ),
 )

@@ -261,8 +261,8 @@ MUTANTS = (
     Mutant(
         "rows go into a tail with other columns",
         "log/continuing.py",
-        "ledger is None or not takes(ledger, schema):",
-        "ledger is None:",
+        "is_open and takes(ledger, schema) and",
+        "is_open and (schema is not None or takes(ledger, schema)) and",
         (f"{CONTINUING}::test_a_tail_with_other_columns_is_left_alone",),
     ),
     Mutant(

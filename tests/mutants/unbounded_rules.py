@@ -6,6 +6,7 @@ LOGS = "tests/integration/log/test_unbounded_logs.py"
 CONTINUING = "tests/integration/log/test_continuing.py"
 CONTINUED = "tests/integration/log/test_continuing.py"
 CONVERTED = "tests/integration/log/test_converted_logs.py"
+LEAVING = "tests/integration/log/test_leaving_ledgers.py"
 UPKEEP = "tests/integration/log/test_unbounded_upkeep.py"
 OUTCOMES = "tests/integration/log/test_unbounded_outcomes.py"
 RECOVERED = "tests/spark/test_recover_unbounded.py"
@@ -265,9 +266,9 @@ MUTANTS = (
     Mutant(
         "a ledger whose bookie is gone for good is gone on with",
         "log/continuing.py",
-        "    return ledger.names_only(cluster.lasting_members())\n",
-        "    return True\n",
-        (f"{UPKEEP}::test_who_takes_over_leaves_one_whose_bookie_is_gone",),
+        "    return is_lasting or len(",
+        "    return True or len(",
+        (f"{LEAVING}::test_who_takes_over_leaves_one_whose_bookie_is_gone",),
     ),
     Mutant(
         "only the last fragment's bookies tell whether a ledger can be repaired",
@@ -275,7 +276,7 @@ MUTANTS = (
         "all(member in members for one in self.fragments for member in one.ensemble)",
         "all(member in members for member in self.last_fragment.ensemble)",
         (
-            f"{UPKEEP}::test_who_rolls_leaves_one_whose_bookie_is_gone_and_it_is_repaired_beside_him",
+            f"{LEAVING}::test_who_rolls_leaves_one_whose_bookie_is_gone_and_it_is_repaired_beside_him",
         ),
     ),
     Mutant(
@@ -283,14 +284,21 @@ MUTANTS = (
         "cluster/cluster.py",
         "if not (r.is_read_only or r.is_going))\n",
         "if not r.is_going)\n",
-        (f"{UPKEEP}::test_a_bookie_is_emptied_beside_a_writer_once_he_has_rolled",),
+        (f"{LEAVING}::test_a_bookie_is_emptied_beside_a_writer_once_he_has_rolled",),
+    ),
+    Mutant(
+        "a ledger is left where there is no place for another",
+        "log/continuing.py",
+        "    return is_lasting or len(cluster.candidates(enough=size, needed=size)) < size\n",
+        "    return is_lasting\n",
+        (f"{LEAVING}::test_one_goes_on_where_there_is_no_place_for_another",),
     ),
     Mutant(
         "no ledger is gone on with",
         "log/continuing.py",
-        "    return ledger.names_only(cluster.lasting_members())\n",
-        "    return False\n",
-        (f"{UPKEEP}::test_one_whose_bookie_is_only_away_goes_on",),
+        "    is_lasting = ledger.names_only(cluster.lasting_members())\n",
+        "    is_lasting = False\n",
+        (f"{LEAVING}::test_one_whose_bookie_is_only_away_goes_on",),
     ),
     Mutant(
         "who goes on in the last ledger looks at all ledgers before it",

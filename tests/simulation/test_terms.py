@@ -65,9 +65,12 @@ def test_no_state_behind_two_takeovers_breaks_a_promise() -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-def test_no_state_of_three_bookies_behind_two_takeovers_breaks_a_promise() -> None:
+@pytest.mark.parametrize("is_guaranteed", [False, True])
+def test_no_state_of_three_bookies_behind_two_takeovers_breaks_a_promise(
+    is_guaranteed: bool,
+) -> None:
     """Some minutes, and some gigabytes."""
-    found = search(Scope(Quorum(3, 3, 2)))
+    found = search(Scope(Quorum(3, 3, 2), is_guaranteed=is_guaranteed))
     assert not found.violation, found.story
     assert found.is_complete
     print(f"{found.states} states, {found.opened} takeovers")

@@ -23,7 +23,6 @@ from bkspark.ledger.recovery.taking_over import TakenOver
 from bkspark.log import recovering
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.opening import create_log_ledger
-from bkspark.protocol.ledger.deletion import members_of
 from bkspark.protocol.ledger.metadata import LedgerState, Member
 from tests.integration.log_scenes import NAME, SILENT, open_ledgers, values
 from tests.integration.rig import Rig
@@ -236,22 +235,6 @@ def test_a_bookie_is_emptied_when_its_ledger_is_sealed(
     assert values(log) == [b"a", b"b", b"c"]
 
 
-def test_a_bookie_is_emptied_beside_a_writer_once_he_has_rolled(
-    memory_rig: Rig, keeper: BookKeeper, log: LogHandle
-) -> None:
-    ledger_id = the_ledger(log)
-    leaving = memory_rig.ledger(ledger_id).last_fragment.ensemble[0].bookie_id
-    with log.writer(settings=SILENT) as writer:
-        assert verbs.decommission(memory_rig.uri, bookies=[leaving]).left != []
-        writer.append(b"c")
-        writer.roll()
-        assert verbs.decommission(memory_rig.uri, bookies=[leaving]).left == []
-        assert writer.append(b"d") == 3
-    assert leaving not in keeper._cluster.bookies()
-    assert log.record.listed_ids == (ledger_id, the_ledger(log))
-    assert values(log) == [b"a", b"b", b"c", b"d"]
-
-
 def lose_a_bookie(rig: Rig, keeper: BookKeeper, ledger_id: int) -> str:
     gone = rig.ledger(ledger_id).last_fragment.ensemble[0].bookie_id
     rig.faults.down = {gone}
@@ -274,52 +257,6 @@ def test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired(
         assert writer.append(b"c") == 2
     assert values(log) == [b"a", b"b", b"c"]
     assert log.record.listed_ids == (ledger_id, the_ledger(log))
-
-
-def test_who_rolls_leaves_one_whose_bookie_is_gone_and_it_is_repaired_beside_him(
-    memory_rig: Rig, keeper: BookKeeper, log: LogHandle
-) -> None:
-    """Once: in the next ledger he goes on."""
-    ledger_id = the_ledger(log)
-    with log.writer(settings=SILENT) as writer:
-        gone = lose_a_bookie(memory_rig, keeper, ledger_id)
-        writer.append(b"c")
-        assert verbs.repair(memory_rig.uri).left != []
-        for number in range(3):
-            writer.roll()
-            writer.append(b"%d" % number)
-        assert log.record.listed_ids == (ledger_id, the_ledger(log))
-        report = verbs.repair(memory_rig.uri)
-        assert (report.exit_status, report.left) == (0, [])
-        named = members_of(memory_rig.ledger(ledger_id))
-        assert gone not in {member.bookie_id for member in named}
-        writer.append(b"d")
-    assert memory_rig.ledger(the_ledger(log)).state is LedgerState.OPEN
-    assert values(log) == [b"a", b"b", b"c", b"0", b"1", b"2", b"d"]
-
-
-def test_who_takes_over_leaves_one_whose_bookie_is_gone(
-    memory_rig: Rig, keeper: BookKeeper, log: LogHandle
-) -> None:
-    ledger_id = the_ledger(log)
-    lose_a_bookie(memory_rig, keeper, ledger_id)
-    for number in (2, 3):
-        with log.writer() as writer:
-            assert writer.append(b"%d" % number) == number
-    assert log.record.listed_ids == (ledger_id, the_ledger(log))
-    assert memory_rig.ledger(ledger_id).state is LedgerState.CLOSED
-    assert values(log) == [b"a", b"b", b"2", b"3"]
-
-
-def test_one_whose_bookie_is_only_away_goes_on(
-    memory_rig: Rig, keeper: BookKeeper, log: LogHandle
-) -> None:
-    ledger_id = the_ledger(log)
-    memory_rig.faults.down = {memory_rig.ledger(ledger_id).last_fragment.ensemble[0].bookie_id}
-    with log.writer() as writer:
-        writer.roll()
-        assert writer.append(b"c") == 2
-    assert log.record.listed_ids == (ledger_id,)
 
 
 def test_what_a_bookie_lost_of_one_that_rests_is_copied_once_it_is_sealed(
