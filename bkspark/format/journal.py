@@ -56,11 +56,13 @@ class Frame:
     Attributes:
         parts: by stripe, (offset in the decoded data, length) in bytes.
         index: of the place in the ensemble whose parts they are.
+        header: as it lies there, without its digest, which was checked.
     """
 
     record: AddRecord
     parts: Mapping[int, tuple[int, int]]
     index: int = 0
+    header: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +119,19 @@ class EncodedRecord:
 
 
 def encode(
-    record: AddRecord, digester: Digester, parts: Mapping[int, Buffer] = MappingProxyType({})
+    record: AddRecord,
+    digester: Digester,
+    parts: Mapping[int, Buffer] = MappingProxyType({}),
+    header: bytes = b"",
 ) -> EncodedRecord:
-    """``record`` ready to be written; ``parts`` are the messages that its parts name."""
-    return EncodedRecord(record, canonical_json(add_record.to_json(record)), parts, digester)
+    """``record`` ready to be written.
+
+    Args:
+        parts: the messages that its parts name.
+        header: the one of a good copy of it; made anew if none is given.
+    """
+    header = header or canonical_json(add_record.to_json(record))
+    return EncodedRecord(record, header, parts, digester)
 
 
 def part_digest(
@@ -290,7 +301,7 @@ def _decode_frame(
         record = headers.decode(header, version)
         parts = _good_parts(data, parts_at, trailer_at, record, index, digester)
         if parts is not None:
-            return Frame(record, parts, index), end
+            return Frame(record, parts, index, header), end
     if end == len(data):
         raise _CutError
     raise CorruptDataError(f"journal of ledger {ledger_id}: digest mismatch at byte {position}")

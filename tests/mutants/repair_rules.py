@@ -16,7 +16,30 @@ CUT = f"{REPAIR}::test_only_the_records_that_are_missing_are_copied"
 STRIPED = f"{REPAIR}::test_what_was_stored_for_another_place_is_not_what_is_missing"
 AWAY = f"{REPAIR}::test_a_silent_bookie_is_replaced_when_it_was_so_for_as_long_as_was_said"
 
+COPIED = "tests/integration/upkeep/test_copied_journal.py"
+
 MUTANTS = (
+    Mutant(
+        "records are appended behind an append that failed",
+        f"{FOLDER}/copied_journal.py",
+        "        self._settle()\n        file, pieces, size =",
+        "        if self._under_way: self._client._last = None\n        file, pieces, size =",
+        (f"{COPIED}::test_nothing_is_put_behind_what_failed",),
+    ),
+    Mutant(
+        "nobody waits for the last records to be durable",
+        f"{FOLDER}/copied_journal.py",
+        "        self._settle()\n        if self._file is None:\n",
+        "        if self._file is None:\n",
+        (f"{COPIED}::test_nothing_is_put_behind_what_failed",),
+    ),
+    Mutant(
+        "copies that the bookie does not show are counted",
+        f"{FOLDER}/copied_journal.py",
+        "            if not root.has_journal(self._file):\n",
+        "            if False:\n",
+        (f"{COPIED}::test_what_the_bookie_does_not_show_was_not_copied",),
+    ),
     Mutant(
         "nobody hears why sources gave no records",
         f"{FOLDER}/fill.py",

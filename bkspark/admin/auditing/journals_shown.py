@@ -19,9 +19,9 @@ from bkspark.bookie.contract import BookieRoot
 from bkspark.errors import CorruptDataError
 from bkspark.format.damage_record import Mark
 from bkspark.format.digest import Digester
-from bkspark.ledger.journals.journal_end import JournalEnds, ends_in_a_copy
+from bkspark.ledger.journals.journal_end import JournalEnds, JournalName, ends_in_a_copy
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
-from bkspark.ledger.journals.journal_reader import Head, JournalName, JournalReader
+from bkspark.ledger.journals.journal_reader import Head, JournalReader
 from bkspark.log.reading.ledger_files import keep_owned
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.ownership import counts

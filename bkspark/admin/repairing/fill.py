@@ -26,14 +26,15 @@ from bkspark.admin.auditing.holding import Holding, Role, roles_of
 from bkspark.admin.auditing.look import holding_of, lacking
 from bkspark.admin.auditing.ranges import Range, difference, own_part
 from bkspark.admin.pace import Pace
+from bkspark.admin.repairing.copied_journal import CopiedJournal
 from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.password import Password, make_digester
-from bkspark.errors import BookieUnavailableError, BookKeeperError
+from bkspark.errors import BookKeeperError
 from bkspark.format import journal, layout
 from bkspark.format.damage_record import Mark
-from bkspark.format.digest import Buffer, Digester
+from bkspark.format.digest import Digester
 from bkspark.ledger.copying import DamagedInPlaceError, have_entry_log, new_journal
 from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.handles.entry_reader import EntryReader, RecordReplies
@@ -41,9 +42,6 @@ from bkspark.ledger.journals.journal_folder import find_journals, journals_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.ledger.record import AddRecord, EntryLog
 from bkspark.protocol.upkeep.repairing import Place
-
-FLUSH_BYTES = 2**20
-"""So many bytes of records are made durable at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,33 +212,19 @@ class _Work:
 
     def _copy_records(self, wanted: Range, role: Role) -> None:
         """Give it the records of ``wanted`` that are its own, in a journal of its own."""
-        file: Journal | None = None
-        pieces: list[Buffer] = []
-        pending = 0
+        copies = CopiedJournal(self.to.address, self._new_journal, role.index, self.pace)
         try:
             for replies in self._found(wanted, role):
                 assert replies.record is not None
                 for log in replies.record.entry_logs:
                     if role.index in self.to.ledger.quorum.write_set(log.stripe):
                         self._copy_log(log)
-                file = file or self._begun()
-                encoded = journal.encode(replies.record, self.digester, replies.messages)
-                frame = encoded.frame(role.index, file.end + pending)
-                pieces += frame
-                pending += sum(memoryview(piece).nbytes for piece in frame)
+                of_it = replies.messages, replies.header
+                copies.add(journal.encode(replies.record, self.digester, *of_it))
                 self.records += 1
-                if pending >= FLUSH_BYTES:
-                    file.append(pieces)
-                    self.pace.passed(pending)
-                    pieces, pending = [], 0
-            if file is not None and pieces:
-                file.append(pieces)
-                self.pace.passed(pending)
-            if file is not None:
-                self._require_shown(file)
+            copies.finish()
         finally:
-            if file is not None:
-                file.close()
+            copies.close()
 
     def _found(self, wanted: Range, role: Role) -> Iterator[RecordReplies]:
         """The records of ``wanted`` that belong on the place; what nobody gives is a hole."""
@@ -299,18 +283,9 @@ class _Work:
             return
         self.pace.passed(0 if is_there else log.length_bytes)
 
-    def _begun(self) -> Journal:
+    def _new_journal(self, root: BookieRoot) -> Journal:
         ledger = self.to.ledger
-        with open_bookie(self.to.address).open_root() as root:
-            return new_journal(root, ledger.ledger_id, ledger.term, environment.token())
-
-    def _require_shown(self, file: Journal) -> None:
-        with open_bookie(self.to.address).open_root() as root:
-            if not root.has_journal(file):
-                who = self.to.address.bookie_id
-                raise BookieUnavailableError(
-                    f"bookie {who} does not show the journal that was written to it"
-                )
+        return new_journal(root, ledger.ledger_id, ledger.term, environment.token())
 
 
 def unexplained(holding: Holding, role: Role, holes: Sequence[Range], lost: Sequence[str]) -> str:

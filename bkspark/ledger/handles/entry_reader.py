@@ -40,12 +40,14 @@ class RecordReplies:
     Attributes:
         ledger: tells which record counts, of those that have the entry (``ownership``).
         refused: records that are none of our writers', though their digests are right.
+        header: of the record, as a bookie has it.
     """
 
     entry_id: int
     ledger: LedgerMetadata
     refused: Sequence[AddRecord] = ()
     record: AddRecord | None = None
+    header: bytes = b""
     messages: dict[int, bytes] = field(default_factory=dict)
 
     @property
@@ -58,7 +60,7 @@ class RecordReplies:
         if stored is None or stored.record in self.refused:
             return
         if self.record is None:
-            self.record = stored.record
+            self.record, self.header = stored.record, stored.header
         if stored.record == self.record:
             self.messages.update(stored.messages)
 

@@ -8,12 +8,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import ReadableRoot
+from bkspark.format.digest import Digester
 from bkspark.ledger.journals.journal_folder import journal_size
-from bkspark.ledger.journals.journal_reader import JournalName, JournalReader
+from bkspark.ledger.journals.journal_reader import JournalReader
 from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.record import AddRecord
 
 Records = Sequence[AddRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalName:
+    """A journal on a bookie, and what is needed to believe it."""
+
+    ledger_id: int
+    member: Member
+    name: str
+    digester: Digester
 
 
 def records_after(

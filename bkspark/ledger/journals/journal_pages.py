@@ -13,6 +13,7 @@ from itertools import takewhile
 
 from bkspark.bookie.contract import ReadableRoot
 from bkspark.format.digest import Digester
+from bkspark.format.headers import Headers
 from bkspark.format.journal import Tail
 from bkspark.ledger.journals import journal_reader
 from bkspark.ledger.journals.journal_reader import JournalReader, Span, StoredRecord
@@ -85,6 +86,7 @@ class JournalPages:
         self.progress = 0
         self._digester = digester
         self._ledger_id = ledger_id
+        self._headers = Headers(ledger_id)
         self._begin_at(start)
 
     def _begin_at(self, start: IndexEntry | None) -> None:
@@ -140,7 +142,12 @@ class JournalPages:
 
     def _reader(self, root: ReadableRoot) -> JournalReader:
         return JournalReader(
-            root, self.name, self._digester, ledger_id=self._ledger_id, beat=self._count
+            root,
+            self.name,
+            self._digester,
+            ledger_id=self._ledger_id,
+            beat=self._count,
+            headers=self._headers,
         )
 
     def _count(self) -> None:

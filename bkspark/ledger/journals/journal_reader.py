@@ -24,7 +24,6 @@ from bkspark.format.digest import Digester
 from bkspark.format.headers import Headers
 from bkspark.format.journal import Tail
 from bkspark.ledger.journals.journal_folder import journal_size, read_journal
-from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.record import AddRecord
 
 CHUNK_BYTES = 64 * 1024
@@ -49,16 +48,6 @@ were on their way with it.
 
 
 @dataclass(frozen=True, slots=True)
-class JournalName:
-    """A journal on a bookie, and what is needed to believe it."""
-
-    ledger_id: int
-    member: Member
-    name: str
-    digester: Digester
-
-
-@dataclass(frozen=True, slots=True)
 class Head:
     """A record, told by its head, and the bytes ``[begin, end)`` of the journal where it lies.
 
@@ -80,12 +69,14 @@ class StoredRecord:
 
     Attributes:
         begin, end: the bytes of the journal where it lies.
+        header: its header, as it lies there.
     """
 
     begin: int
     end: int
     record: AddRecord
     messages: Mapping[int, bytes]
+    header: bytes = b""
 
     @property
     def byte_count(self) -> int:
@@ -163,6 +154,7 @@ class JournalReader:
     Args:
         known: bytes that are known already; they are not read only because others are.
         beat: called after each piece that was read, as a sign that storage answers.
+        headers: what decodes headers, if it has decoded some of the ledger's already.
 
     Attributes:
         end: where the last way forwards ended.
@@ -182,12 +174,13 @@ class JournalReader:
         ledger_id: int,
         known: int = 0,
         beat: Heartbeat = no_heartbeat,
+        headers: Headers | None = None,
     ) -> None:
         self.end = 0
         self.is_blocked = False
         self._bytes = _Bytes(root, name, known, beat)
         self._digester = digester
-        self._headers = Headers(ledger_id)
+        self._headers = headers or Headers(ledger_id)
 
     @property
     def size(self) -> int:
@@ -214,7 +207,7 @@ class JournalReader:
         if frame is None:
             return None
         messages = {stripe: data[at : at + size] for stripe, (at, size) in frame.parts.items()}
-        return StoredRecord(begin, begin + len(data), frame.record, messages)
+        return StoredRecord(begin, begin + len(data), frame.record, messages, frame.header)
 
     def checked(self, begin: int, end: int) -> Head | None:
         """The same, for who wants no rows."""

@@ -7,9 +7,8 @@ from bkspark.bookie.contract import ReadableRoot
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
-from bkspark.ledger.journals.journal_end import JournalEnd, JournalEnds
+from bkspark.ledger.journals.journal_end import JournalEnd, JournalEnds, JournalName
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
-from bkspark.ledger.journals.journal_reader import JournalName
 from bkspark.ledger.journals.member_loss import Taken
 from bkspark.protocol.ledger import evidence
 from bkspark.protocol.ledger.evidence import Stored

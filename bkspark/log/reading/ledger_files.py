@@ -15,13 +15,12 @@ from bkspark.cluster.stepping_over import BadCopy, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.handles.how_far import Answers, IsEnough, Readable, look
-from bkspark.ledger.journals.journal_end import JournalEnds, records_after
+from bkspark.ledger.journals.journal_end import JournalEnds, JournalName, records_after
 from bkspark.ledger.journals.journal_folder import (
     JournalGoneError,
     find_journals,
     journals_of,
 )
-from bkspark.ledger.journals.journal_reader import JournalName
 from bkspark.ledger.journals.member_end import MemberEnd, member_end
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.ledger.ownership import counts
