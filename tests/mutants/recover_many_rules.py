@@ -12,7 +12,10 @@ CHANGE = f"{IDLE}::test_any_change_begins_it_anew"
 DRY = f"{MANY}::test_a_dry_run_recovers_and_remembers_nothing[memory]"
 NAMED = f"{MANY}::test_ledgers_that_are_named_are_recovered_at_once[memory]"
 
+RESTING = "tests/integration/log/test_resting_ledgers.py"
 ENDS = "tests/integration/log/test_unbounded_upkeep.py"
+RESTS = f"{RESTING}::test_one_that_rests_is_left_alone_until_something_is_written"
+SHOWS = f"{RESTING}::test_one_that_rests_is_recovered_where_a_member_does_not_show_what_it_took"
 
 MUTANTS = (
     Mutant(
@@ -21,6 +24,48 @@ MUTANTS = (
         "    if there is None or not ledger.goes_on:\n",
         "    if True:\n",
         (f"{ENDS}::test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired",),
+    ),
+    Mutant(
+        "what rests is taken over again and again",
+        "admin/recovering/sighting.py",
+        "            if bare.issuperset(ledger.last_fragment.ensemble):\n",
+        "            if False:\n",
+        (RESTS,),
+    ),
+    Mutant(
+        "what somebody has written to is left alone",
+        "ledger/journals/member_loss.py",
+        "is_bare = bool(self.journal) and _behind_the_first(root, self.journal) == 0",
+        "is_bare = bool(self.journal) and _behind_the_first(root, self.journal) >= 0",
+        (RESTS,),
+    ),
+    Mutant(
+        "what rests is well where a member has lost what it took",
+        "ledger/journals/member_loss.py",
+        "        return is_bare and not self.missing_in(root, is_begun=True)\n",
+        "        return is_bare\n",
+        (f"{SHOWS}[permission]",),
+    ),
+    Mutant(
+        "what rests is well where a member shows no journal, or says nothing",
+        "admin/recovering/sighting.py",
+        "            if bare.issuperset(ledger.last_fragment.ensemble):\n",
+        "            if bare:\n",
+        (f"{SHOWS}[permission]", f"{SHOWS}[journal]", f"{SHOWS}[bookie]"),
+    ),
+    Mutant(
+        "what rests is not closed where a bookie is gone for good",
+        "admin/recovering/plan.py",
+        "in resting and not _names_others(ledger, there):",
+        "in resting:",
+        (f"{RESTING}::test_a_log_that_rests_is_closed_where_a_bookie_is_gone_for_good",),
+    ),
+    Mutant(
+        "a ledger is left alone that no log goes on in",
+        "admin/recovering/run.py",
+        "    resting = [x.ledger_id for x in unwritten if _is_gone_on_with(cluster, x)]\n",
+        "    resting = [x.ledger_id for x in unwritten]\n",
+        (f"{RESTING}::test_one_that_rests_and_that_no_log_goes_on_in_is_closed",),
     ),
     Mutant(
         "a log goes on in a ledger of which something was given up",
@@ -107,8 +152,8 @@ MUTANTS = (
         "a ledger that was named waits for its writer",
         "admin/recovering/run.py",
         '        return plan_of(unclosed, {}, now_ms, wanted.open_grace), ""\n',
-        "        return plan_of(unclosed, OpenLedgers(cluster).look(unclosed, run, now_ms), now_ms,"
-        ' wanted.open_grace), ""\n',
+        "        seen = OpenLedgers(cluster).look(unclosed, run, now_ms).seen\n"
+        '        return plan_of(unclosed, seen, now_ms, wanted.open_grace), ""\n',
         (NAMED,),
     ),
 )

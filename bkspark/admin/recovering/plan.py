@@ -3,6 +3,9 @@
 Rule. What an unbounded log goes on in is OPEN again behind a recovery, and only closed ledgers are
 repaired. So one that names a bookie which is gone for good is closed instead: the log goes on in
 another one, and a repair can make the copies that are missing.
+
+Any other one that it rests in is left alone if nothing was written since it was OPEN last, as
+behind a recovery: there is nothing to decide, and each run would begin a term for nothing.
 """
 
 from collections.abc import Collection, Iterable
@@ -17,12 +20,16 @@ OPEN_GRACE_SECONDS = 3600.0
 """The writer of an open ledger has so long to be seen at work."""
 
 
+_RESTS = "nothing was written to it in term {}: its log goes on in it as it is"
+
+
 @dataclass(frozen=True, slots=True)
 class RecoverPlan:
     """What is recovered.
 
     Attributes:
-        waiting: open ledgers whose writers may live: id -> why they are left alone.
+        waiting: open ledgers whose writers may live, or of which nothing is undecided: id -> why
+            they are left alone.
         open_grace: in seconds.
         sealed: ids of those that are closed also if a log would go on in them.
     """
@@ -55,12 +62,14 @@ def plan_of(
     now_ms: int,
     open_grace: float,
     there: Collection[Member] | None = None,
+    resting: Collection[int] = (),
 ) -> RecoverPlan:
     """What is to be done about ledgers that are not closed.
 
     Args:
         seen: of those that are open.
         there: members that are registered, and not lost; None if that is not known.
+        resting: ids of those that a log goes on in, and to which nothing was written meanwhile.
     """
     chosen: list[LedgerMetadata] = []
     waiting: list[tuple[int, str]] = []
@@ -77,6 +86,8 @@ def plan_of(
                 f"and recovered after {open_grace:,g}"
             )
             waiting.append((ledger.ledger_id, reason))
+        elif ledger.ledger_id in resting and not _names_others(ledger, there):
+            waiting.append((ledger.ledger_id, _RESTS.format(ledger.term)))
         else:
             chosen.append(ledger)
     sealed = frozenset(one.ledger_id for one in chosen if _names_others(one, there))

@@ -18,8 +18,10 @@ from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.password import Password
+from bkspark.errors import BookKeeperError
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
+from bkspark.log.recovering import is_gone_on_with
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 logger = logging.getLogger(__name__)
@@ -109,9 +111,21 @@ def _planned(
         return plan_of(unclosed, {}, now_ms, wanted.open_grace), ""
     unclosed = _unclosed(cluster)
     known = OpenLedgers(cluster)
-    seen = known.look([x for x in unclosed if x.state is LedgerState.OPEN], run, now_ms)
+    looked = known.look([x for x in unclosed if x.state is LedgerState.OPEN], run, now_ms)
+    seen = looked.seen
     problem = known.note(seen) if is_noted else ""
-    return plan_of(unclosed, seen, now_ms, wanted.open_grace, _there(cluster)), problem
+    unwritten = [x for x in unclosed if x.ledger_id in looked.unwritten]
+    resting = [x.ledger_id for x in unwritten if _is_gone_on_with(cluster, x)]
+    plan = plan_of(unclosed, seen, now_ms, wanted.open_grace, _there(cluster), resting)
+    return plan, problem
+
+
+def _is_gone_on_with(cluster: Cluster, ledger: LedgerMetadata) -> bool:
+    """Whether that is known: who recovers the ledger says why it is not."""
+    try:
+        return is_gone_on_with(cluster, ledger)
+    except BookKeeperError:
+        return False
 
 
 def _there(cluster: Survey) -> frozenset[Member] | None:
