@@ -16,6 +16,7 @@ RESTING = "tests/integration/log/test_resting_ledgers.py"
 ENDS = "tests/integration/log/test_unbounded_upkeep.py"
 RESTS = f"{RESTING}::test_one_that_rests_is_left_alone_until_something_is_written"
 SHOWS = f"{RESTING}::test_one_that_rests_is_recovered_where_a_member_does_not_show_what_it_took"
+TRUNCATED = f"{RESTING}::test_who_is_gone_for_good_and_had_only_what_is_truncated_closes_nothing"
 
 MUTANTS = (
     Mutant(
@@ -61,9 +62,23 @@ MUTANTS = (
         (f"{RESTING}::test_a_log_that_rests_is_closed_where_a_bookie_is_gone_for_good",),
     ),
     Mutant(
+        "a ledger is closed for copies of what its log has let go of",
+        "admin/recovering/run.py",
+        "    return without_front(ledger, seen.value.dropped.of_tail)\n",
+        "    return ledger\n",
+        (f"{TRUNCATED}[2-False]",),
+    ),
+    Mutant(
+        "a ledger is not closed for copies of what its log has still",
+        "admin/recovering/run.py",
+        "    return without_front(ledger, seen.value.dropped.of_tail)\n",
+        "    return without_front(ledger, ledger.last_confirmed + 1)\n",
+        (f"{TRUNCATED}[0-True]",),
+    ),
+    Mutant(
         "a ledger is left alone that no log goes on in",
         "admin/recovering/run.py",
-        "    resting = [x.ledger_id for x in unwritten if _is_gone_on_with(cluster, x)]\n",
+        "    resting = [x.ledger_id for x in unwritten if is_gone_on_with(cluster, x)]\n",
         "    resting = [x.ledger_id for x in unwritten]\n",
         (f"{RESTING}::test_one_that_rests_and_that_no_log_goes_on_in_is_closed",),
     ),

@@ -2,7 +2,8 @@
 
 Rule. What an unbounded log goes on in is OPEN again behind a recovery, and only closed ledgers are
 repaired. So one that names a bookie which is gone for good is closed instead: the log goes on in
-another one, and a repair can make the copies that are missing.
+another one, and a repair can make the copies that are missing. Of fragments that a log has let go
+of none are.
 
 Any other one that it rests in is left alone if nothing was written since it was OPEN last, as
 behind a recovery: there is nothing to decide, and each run would begin a term for nothing.

@@ -18,11 +18,12 @@ from bkspark.admin.survey import Survey
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.password import Password
-from bkspark.errors import BookKeeperError
 from bkspark.format import layout
+from bkspark.ledger.creating import log_of
 from bkspark.ledger.recovery.running import Runner
 from bkspark.log.recovering import is_gone_on_with
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.truncating import without_front
 
 logger = logging.getLogger(__name__)
 
@@ -115,17 +116,19 @@ def _planned(
     seen = looked.seen
     problem = known.note(seen) if is_noted else ""
     unwritten = [x for x in unclosed if x.ledger_id in looked.unwritten]
-    resting = [x.ledger_id for x in unwritten if _is_gone_on_with(cluster, x)]
+    resting = [x.ledger_id for x in unwritten if is_gone_on_with(cluster, x)]
+    unclosed = [_as_its_log_wants_it(cluster, ledger) for ledger in unclosed]
     plan = plan_of(unclosed, seen, now_ms, wanted.open_grace, _there(cluster), resting)
     return plan, problem
 
 
-def _is_gone_on_with(cluster: Cluster, ledger: LedgerMetadata) -> bool:
-    """Whether that is known: who recovers the ledger says why it is not."""
-    try:
-        return is_gone_on_with(cluster, ledger)
-    except BookKeeperError:
-        return False
+def _as_its_log_wants_it(cluster: Survey, ledger: LedgerMetadata) -> LedgerMetadata:
+    """``ledger`` without fragments that its log has let go of; the next truncation removes them."""
+    name = log_of(ledger) if ledger.goes_on else None
+    seen = None if name is None else cluster.logs.get(name)
+    if seen is None or seen.value.tail[:1] != (ledger.ledger_id,):
+        return ledger
+    return without_front(ledger, seen.value.dropped.of_tail)
 
 
 def _there(cluster: Survey) -> frozenset[Member] | None:

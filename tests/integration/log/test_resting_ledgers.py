@@ -9,6 +9,7 @@ from bkspark.admin.lost_bookies import declare_lost
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.password import Password
 from bkspark.format import layout
+from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.opening import create_log_ledger
 from bkspark.protocol.ledger.metadata import LedgerState
@@ -113,3 +114,29 @@ def test_whether_one_rests_is_not_known_where_the_log_cannot_be_read(
     store.put(key, stored.value[:-9] + b"damaged!\n", stored.version)
     report = verbs.recover(memory_rig.uri, open_grace=0)
     assert f"ledger {ledger_id}" in {left.subject for left in report.left}
+
+
+@pytest.mark.parametrize(("before", "is_closed"), [(2, False), (0, True)])
+def test_who_is_gone_for_good_and_had_only_what_is_truncated_closes_nothing(
+    before: int,
+    is_closed: bool,
+    memory_rig: Rig,
+    keeper: BookKeeper,
+    log: LogHandle,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fragments that are hidden as a whole are left by a truncation that died."""
+    ledger_id = the_ledger(log)
+    ensemble = memory_rig.ledger(ledger_id).last_fragment.ensemble
+    gone = ensemble[0].bookie_id
+    memory_rig.faults.down = {gone}
+    for _ in range(2):
+        with log.writer() as writer:
+            writer.append(b"c")
+    declare_lost(keeper._cluster, gone)
+    with monkeypatch.context() as patched:
+        patched.setattr(truncation, "_truncate_tail", lambda *_: None)
+        log.truncate(before)
+    verbs.recover(memory_rig.uri, open_grace=0)
+    found = memory_rig.ledger(ledger_id)
+    assert (found.state is LedgerState.CLOSED, found.first_available) == (is_closed, 0)
