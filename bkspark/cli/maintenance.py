@@ -239,7 +239,8 @@ def recover(
     No acknowledged entry is lost. With --all those that wait for a recovery, and open ones that
     were seen unchanged for --open-grace; what is seen is remembered from run to run. What cannot
     be decided yet is left with the reason, and holds up no other. Exit status 1 if something is.
-    The ledger that an unbounded log goes on in is OPEN again then.
+    The ledger that an unbounded log goes on in is OPEN again then; --all leaves it alone if
+    nothing was written since it was the last time.
     """
     del yes
     if bool(ledger) is is_all:

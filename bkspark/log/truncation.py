@@ -5,6 +5,7 @@ lie below as a whole; only then are these deleted, and forgotten. If that is int
 cannot be deleted, the note stays, and the next one who truncates the log goes on with it.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from bkspark.log.cursors import positions_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import is_limited, known_bytes, retained_from, retained_inside
+
+logger = logging.getLogger(__name__)
 
 LEDGERS_PER_ROLL_MAX = 16
 """Hidden, and deleted, at a roll: it adds one, so a few catch up, and nobody waits for long."""
@@ -93,7 +96,7 @@ def _kept_from(
         if not is_limited(log):
             return log.first_offset
         positions = positions_of(cluster, log) if respects_cursors else []
-        ledger = _going_on(cluster, log)
+        ledger = _readable_tail(cluster, log)
         offset = retained_from(
             log,
             now_ms=now,
@@ -136,10 +139,29 @@ def _truncate(
             return Truncation(log.first_offset, all_gone, log.dropped.to_delete)
 
 
+def _readable_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
+    """``_going_on``; None also if its record is damaged or gone.
+
+    No more goes in front of it then than if it had nothing, and nothing of itself.
+    """
+    try:
+        return _going_on(cluster, log)
+    except (CorruptDataError, NoSuchLedgerError) as error:
+        end = log.end_offset
+        logger.warning("log %s keeps what it has behind offset %d: %s", log.name, end, error)
+        return None
+
+
 def _confirmed(cluster: Cluster, log: LogRecord) -> int:
-    """The offset up to which metadata alone say that the tail is confirmed, if it goes on."""
+    """The offset up to which metadata alone say that the tail is confirmed, if it goes on.
+
+    One that was closed since somebody looked ends with its last entry: no fragment begins there.
+    """
     ledger = _going_on(cluster, log)
-    return 0 if ledger is None else log.end_offset + ledger.last_confirmed + 1
+    if ledger is None:
+        return 0
+    last = ledger.last_confirmed if ledger.last_entry_id is None else ledger.last_entry_id
+    return log.end_offset + last + 1
 
 
 def _going_on(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:

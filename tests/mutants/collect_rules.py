@@ -159,6 +159,16 @@ MUTANTS = (
         (f"{COPIES}::test_a_read_that_was_planned_before_all_its_bookies_were_left_goes_on",),
     ),
     Mutant(
+        "a copy that was bad once is asked for no later row",
+        "log/reading/slice_reader.py",
+        "            tried = (*tried, *item.replicas) if row == item.begin_row else ()\n",
+        "            tried = (*tried, *item.replicas)\n",
+        (
+            "tests/integration/upkeep/test_readers_beside_moves.py::"
+            "test_a_copy_that_was_made_good_since_it_was_stepped_over_is_read",
+        ),
+    ),
+    Mutant(
         "who has left is not stored",
         "format/ledger_metadata.py",
         "    if metadata.left:\n        value",

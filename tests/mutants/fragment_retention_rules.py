@@ -57,6 +57,31 @@ MUTANTS = (
         (f"{LOGS}::test_closed_ledgers_go_by_what_lies_in_the_fragments_behind_them",),
     ),
     Mutant(
+        "retention does nothing in front of a tail whose record is damaged",
+        "log/truncation.py",
+        "        ledger = _readable_tail(cluster, log)\n",
+        "        ledger = _going_on(cluster, log)\n",
+        (
+            f"{LOGS}::test_in_front_of_a_tail_whose_record_is_damaged_what_is_surely_not_wanted_goes",
+        ),
+    ),
+    Mutant(
+        "of a tail whose record is damaged nothing is confirmed",
+        "log/truncation.py",
+        "    ledger = _going_on(cluster, log)\n",
+        "    ledger = _readable_tail(cluster, log)\n",
+        (
+            f"{LOGS}::test_in_front_of_a_tail_whose_record_is_damaged_what_is_surely_not_wanted_goes",
+        ),
+    ),
+    Mutant(
+        "a closed tail is confirmed up to where its last fragment begins",
+        "log/truncation.py",
+        "ledger.last_confirmed if ledger.last_entry_id is None else ledger.last_entry_id\n",
+        "ledger.last_confirmed\n",
+        (f"{LOGS}::test_a_tail_that_is_closed_meanwhile_is_truncated_all_the_same",),
+    ),
+    Mutant(
         "a ledger has what it had before something was given up",
         RETENTION,
         "return next(said, 0)",

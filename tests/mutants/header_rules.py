@@ -119,15 +119,15 @@ MUTANTS = (
     Mutant(
         "a journal that holds nothing is there",
         "ledger/journals/member_loss.py",
-        "    return length is not None and (root.size(name) or 0) >= length\n",
-        "    return prefix is not None\n",
+        "    return -1 if length is None else (root.size(name) or 0) - length\n",
+        "    return -1 if prefix is None else 0\n",
         (f"{LOST}[memory-sizes0-empty]", f"{LOST}[memory-sizes1-never written]"),
     ),
     Mutant(
         "a header that is cut off is there",
         "ledger/journals/member_loss.py",
-        "    return length is not None and (root.size(name) or 0) >= length\n",
-        "    return length is not None\n",
+        "    return -1 if length is None else (root.size(name) or 0) - length\n",
+        "    return -1 if length is None else 0\n",
         (f"{LOST}[memory-sizes0-cut in the header]",),
     ),
     Mutant(

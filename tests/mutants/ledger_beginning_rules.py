@@ -74,8 +74,8 @@ MUTANTS = (
     Mutant(
         "a log is truncated past what is confirmed by metadata",
         "log/truncation.py",
-        "log.end_offset + ledger.last_confirmed + 1",
-        "log.end_offset + ledger.last_confirmed + 2",
+        "    return log.end_offset + last + 1\n",
+        "    return log.end_offset + last + 2\n",
         (f"{LOGS}::test_what_is_written_to_stays",),
     ),
     Mutant(

@@ -14,6 +14,9 @@ FAN_OUT = "tests/unit/cluster/test_fan_out.py"
 
 FAN_OUT_FILE = "cluster/fan_out.py"
 ENTRY_READER_FILE = "ledger/handles/entry_reader.py"
+MEMBER_FILE = "ledger/journals/member_journals.py"
+OWNERS = "tests/integration/journals/test_owners_journal.py"
+OLD = "tests/integration/journals/test_journals_of_old_readers.py"
 STALE = "tests/integration/journals/test_stale_listings.py"
 S3_BOOKIE = "tests/conformance/test_s3_bookie.py::TestS3Bookie"
 PAGES_FILE = "ledger/journals/journal_pages.py"
@@ -289,10 +292,34 @@ MUTANTS = (
     ),
     Mutant(
         "entries are looked for in listed journals only",
-        "ledger/journals/member_journals.py",
+        MEMBER_FILE,
         "        known = journals_of(ledger, self._member)\n",
         "        known = ()\n",
         (f"{STALE}::test_entries_of_a_closed_ledger_are_read[False]",),
+    ),
+    Mutant(
+        "what is missing of a record is lost, whatever journals have come since",
+        ENTRY_READER_FILE,
+        "        if showed and not replies.is_whole:\n",
+        "        if False:\n",
+        (
+            f"{OLD}::test_a_reader_finds_the_part_that_a_bookie_got_with_another_place",
+            f"{OWNERS}::test_where_the_record_is_refused_that_is_known_it_looks_for_new_journals",
+        ),
+    ),
+    Mutant(
+        "who looks for new journals stops at those that are known",
+        MEMBER_FILE,
+        "            known = () if only_new else self._journals.values()\n",
+        "            known = self._journals.values()\n",
+        (f"{OLD}::test_a_reader_finds_the_part_that_a_bookie_got_with_another_place",),
+    ),
+    Mutant(
+        "a journal that was gone once is said to be gone for ever",
+        MEMBER_FILE,
+        "        self._problems.clear()\n",
+        "",
+        (f"{OLD}::test_an_error_names_no_journal_that_is_back",),
     ),
     Mutant(
         "a plan goes by listed journals only",

@@ -12,7 +12,11 @@ CHANGE = f"{IDLE}::test_any_change_begins_it_anew"
 DRY = f"{MANY}::test_a_dry_run_recovers_and_remembers_nothing[memory]"
 NAMED = f"{MANY}::test_ledgers_that_are_named_are_recovered_at_once[memory]"
 
+RESTING = "tests/integration/log/test_resting_ledgers.py"
 ENDS = "tests/integration/log/test_unbounded_upkeep.py"
+RESTS = f"{RESTING}::test_one_that_rests_is_left_alone_until_something_is_written"
+SHOWS = f"{RESTING}::test_one_that_rests_is_recovered_where_a_member_does_not_show_what_it_took"
+TRUNCATED = f"{RESTING}::test_who_is_gone_for_good_and_had_only_what_is_truncated_closes_nothing"
 
 MUTANTS = (
     Mutant(
@@ -21,6 +25,69 @@ MUTANTS = (
         "if not one.names_only(there or ())",
         "if False",
         (f"{ENDS}::test_one_whose_bookie_is_gone_for_good_is_closed_and_repaired",),
+    ),
+    Mutant(
+        "what rests is taken over again and again",
+        "admin/recovering/sighting.py",
+        "            if is_empty and bare.issuperset(fragment.ensemble):\n",
+        "            if False:\n",
+        (RESTS,),
+    ),
+    Mutant(
+        "what somebody has written to is left alone",
+        "ledger/journals/member_loss.py",
+        "is_bare = bool(self.journal) and _behind_the_first(root, self.journal) == 0",
+        "is_bare = bool(self.journal) and _behind_the_first(root, self.journal) >= 0",
+        (RESTS,),
+    ),
+    Mutant(
+        "what rests is well where a member has lost what it took",
+        "ledger/journals/member_loss.py",
+        "        return is_bare and not self.missing_in(root, is_begun=True)\n",
+        "        return is_bare\n",
+        (f"{SHOWS}[permission]",),
+    ),
+    Mutant(
+        "what rests is well where a member shows no journal, or says nothing",
+        "admin/recovering/sighting.py",
+        "            if is_empty and bare.issuperset(fragment.ensemble):\n",
+        "            if is_empty and bare:\n",
+        (f"{SHOWS}[permission]", f"{SHOWS}[journal]", f"{SHOWS}[bookie]"),
+    ),
+    Mutant(
+        "what rests is not closed where a bookie is gone for good",
+        "admin/recovering/plan.py",
+        "in resting and ledger.ledger_id not in left:",
+        "in resting:",
+        (f"{RESTING}::test_a_log_that_rests_is_closed_where_a_bookie_is_gone_for_good",),
+    ),
+    Mutant(
+        "what its record confirms, and nobody has, was never written",
+        "admin/recovering/sighting.py",
+        "            if is_empty and bare.",
+        "            if bare.",
+        (f"{RESTING}::test_one_whose_members_all_lack_what_its_record_confirms_does_not_rest",),
+    ),
+    Mutant(
+        "a ledger is closed for copies of what its log has let go of",
+        "admin/recovering/run.py",
+        "    return without_front(ledger, seen.value.dropped.of_tail)\n",
+        "    return ledger\n",
+        (f"{TRUNCATED}[2-False]",),
+    ),
+    Mutant(
+        "a ledger is not closed for copies of what its log has still",
+        "admin/recovering/run.py",
+        "    return without_front(ledger, seen.value.dropped.of_tail)\n",
+        "    return without_front(ledger, ledger.last_confirmed + 1)\n",
+        (f"{TRUNCATED}[0-True]",),
+    ),
+    Mutant(
+        "a ledger is left alone that no log goes on in",
+        "admin/recovering/run.py",
+        "    resting = [x.ledger_id for x in unwritten if is_gone_on_with(cluster, x)]\n",
+        "    resting = [x.ledger_id for x in unwritten]\n",
+        (f"{RESTING}::test_one_that_rests_and_that_no_log_goes_on_in_is_closed",),
     ),
     Mutant(
         "a log goes on in a ledger of which something was given up",
@@ -107,8 +174,8 @@ MUTANTS = (
         "a ledger that was named waits for its writer",
         "admin/recovering/run.py",
         '        return plan_of(unclosed, {}, now_ms, wanted.open_grace), ""\n',
-        "        return plan_of(unclosed, OpenLedgers(cluster).look(unclosed, run, now_ms), now_ms,"
-        ' wanted.open_grace), ""\n',
+        "        seen = OpenLedgers(cluster).look(unclosed, run, now_ms).seen\n"
+        '        return plan_of(unclosed, seen, now_ms, wanted.open_grace), ""\n',
         (NAMED,),
     ),
 )

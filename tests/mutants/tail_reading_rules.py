@@ -68,6 +68,13 @@ MUTANTS = (
         (f"{TAILS}::test_the_metadata_used_is_read_after_the_lac",),
     ),
     Mutant(
+        "it is said that a recovery closes what an unbounded log goes on in",
+        "ledger/handles/how_far.py",
+        "        if not self._ledger.goes_on:\n",
+        "        if True:\n",
+        (f"{TAILS}::test_where_the_end_is_not_known_it_says_what_a_recovery_does[True]",),
+    ),
+    Mutant(
         "entries in front of the last fragment wait for a record",
         "ledger/handles/how_far.py",
         "        return self._ledger.last_confirmed\n",

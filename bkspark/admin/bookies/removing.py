@@ -119,7 +119,7 @@ def _in_the_way(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
         hint = "it can go when their copies are elsewhere, or they are deleted"
         left.append(Left("ledgers", f"{_counted(named)} it: {_some(named)}", hint))
     if recovering:
-        hint = "`bkspark ledger recover ID` closes them"
+        hint = "`bkspark ledger recover ID` ends them"
         reason = f"a recovery may be about to name it: {_some(recovering)}"
         left.append(Left("recoveries", reason, hint))
     return tuple(left)

@@ -19,8 +19,11 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.password import Password
 from bkspark.format import layout
+from bkspark.ledger.creating import log_of
 from bkspark.ledger.recovery.running import Runner
+from bkspark.log.recovering import is_gone_on_with
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.truncating import without_front
 
 logger = logging.getLogger(__name__)
 
@@ -109,9 +112,23 @@ def _planned(
         return plan_of(unclosed, {}, now_ms, wanted.open_grace), ""
     unclosed = _unclosed(cluster)
     known = OpenLedgers(cluster)
-    seen = known.look([x for x in unclosed if x.state is LedgerState.OPEN], run, now_ms)
+    looked = known.look([x for x in unclosed if x.state is LedgerState.OPEN], run, now_ms)
+    seen = looked.seen
     problem = known.note(seen) if is_noted else ""
-    return plan_of(unclosed, seen, now_ms, wanted.open_grace, _there(cluster)), problem
+    unwritten = [x for x in unclosed if x.ledger_id in looked.unwritten]
+    resting = [x.ledger_id for x in unwritten if is_gone_on_with(cluster, x)]
+    unclosed = [_as_its_log_wants_it(cluster, ledger) for ledger in unclosed]
+    plan = plan_of(unclosed, seen, now_ms, wanted.open_grace, _there(cluster), resting)
+    return plan, problem
+
+
+def _as_its_log_wants_it(cluster: Survey, ledger: LedgerMetadata) -> LedgerMetadata:
+    """``ledger`` without fragments that its log has let go of; the next truncation removes them."""
+    name = log_of(ledger) if ledger.goes_on else None
+    seen = None if name is None else cluster.logs.get(name)
+    if seen is None or seen.value.tail[:1] != (ledger.ledger_id,):
+        return ledger
+    return without_front(ledger, seen.value.dropped.of_tail)
 
 
 def _there(cluster: Survey) -> frozenset[Member] | None:

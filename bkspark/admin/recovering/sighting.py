@@ -1,9 +1,12 @@
 """Looking at open ledgers: how much each bookie has of them, and since when that is so.
 
 What was seen before is a note (``cluster.notes``): where it cannot be read, that is so from now on.
+
+Where all members have what they took for the last fragment, and nothing behind it, nothing can be
+undecided: what lies in front was acknowledged when the fragment was made.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
@@ -15,9 +18,35 @@ from bkspark.errors import BookieUnavailableError
 from bkspark.format import layout, open_ledgers
 from bkspark.format.open_ledgers import LEDGERS_MAX, Sightings
 from bkspark.ledger.journals.journal_folder import find_journals, journals_of
+from bkspark.ledger.journals.member_loss import Taken
 from bkspark.ledger.recovery.running import Runner
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.upkeep.idleness import Sighting, seen_again
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What a bookie has of a ledger.
+
+    Attributes:
+        size: bytes of its journals, and how many entry logs: it grows while somebody writes.
+        is_bare: whether the last fragment has been begun there, and nothing was written.
+    """
+
+    size: int
+    is_bare: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was seen of open ledgers.
+
+    Attributes:
+        unwritten: ids of those to whose last fragment nothing was written on any member.
+    """
+
+    seen: Sightings
+    unwritten: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +56,20 @@ class Weigh:
     address: BookieAddress
     ledgers: tuple[LedgerMetadata, ...]
 
-    def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, int]:
+    def run(self, beat: Heartbeat = no_heartbeat) -> dict[int, Weight]:
         """By ledger id, without those that it gives no sure answer about."""
-        found: dict[int, int] = {}
+        found: dict[int, Weight] = {}
         try:
             with open_bookie(self.address).open_root() as root:
                 for ledger in self.ledgers:
-                    found[ledger.ledger_id] = self._size(root, ledger)
+                    is_bare = ledger.goes_on and Taken.of(ledger).is_bare_in(root)
+                    found[ledger.ledger_id] = Weight(self._size(root, ledger), is_bare)
                     beat()
         except BookieUnavailableError:
             return found
         return found
 
     def _size(self, root: BookieRoot, ledger: LedgerMetadata) -> int:
-        """Bytes of its journals, and how many entry logs: it grows while somebody writes."""
         member = self.address.member
         known = journals_of(ledger, member)
         names = find_journals(root, member.bookie_id, ledger.ledger_id, known).names
@@ -57,18 +86,24 @@ class OpenLedgers:
             cluster.store, lambda name: name, open_ledgers.encode, open_ledgers.decode
         )
 
-    def look(self, ledgers: Sequence[LedgerMetadata], run: Runner, now_ms: int) -> Sightings:
+    def look(self, ledgers: Sequence[LedgerMetadata], run: Runner, now_ms: int) -> Looked:
         """How open ledgers are now, and since when; nothing is noted."""
-        sizes = self._weighed(ledgers, run)
-        seen = self._notes.get(layout.OPEN_LEDGERS_KEY)
-        before = {} if seen is None else seen.value
-        return {
-            ledger.ledger_id: seen_again(
-                before.get(ledger.ledger_id),
-                Sighting(ledger.ledger_id, writer_of(ledger), now_ms, sizes[ledger.ledger_id]),
-            )
-            for ledger in ledgers
-        }
+        weights = self._weighed(ledgers, run)
+        noted = self._notes.get(layout.OPEN_LEDGERS_KEY)
+        before = {} if noted is None else noted.value
+        seen: dict[int, Sighting] = {}
+        unwritten: set[int] = set()
+        for ledger in ledgers:
+            number, found = ledger.ledger_id, weights[ledger.ledger_id]
+            sizes = {member.bookie_id: weight.size for member, weight in found.items()}
+            now = Sighting(number, writer_of(ledger), now_ms, sizes)
+            seen[number] = seen_again(before.get(number), now)
+            bare = {member for member, weight in found.items() if weight.is_bare}
+            fragment = ledger.last_fragment
+            is_empty = fragment.confirmed < fragment.first_entry_id  # else something is lost
+            if is_empty and bare.issuperset(fragment.ensemble):
+                unwritten.add(number)
+        return Looked(seen, frozenset(unwritten))
 
     def note(self, seen: Sightings) -> str:
         """Remember ``seen``, those that are unchanged for longest first if there is no room.
@@ -83,19 +118,21 @@ class OpenLedgers:
             return ""
         return self._notes.try_to_note(layout.OPEN_LEDGERS_KEY, after)
 
-    def _weighed(self, ledgers: Iterable[LedgerMetadata], run: Runner) -> dict[int, dict[str, int]]:
+    def _weighed(
+        self, ledgers: Iterable[LedgerMetadata], run: Runner
+    ) -> Mapping[int, Mapping[Member, Weight]]:
         addresses = self._cluster.addresses()
         of_member: dict[Member, list[LedgerMetadata]] = {}
-        sizes: dict[int, dict[str, int]] = {}
+        found: dict[int, dict[Member, Weight]] = {}
         for ledger in ledgers:
-            sizes[ledger.ledger_id] = {}
+            found[ledger.ledger_id] = {}
             for member in set(ledger.last_fragment.ensemble) & addresses.keys():
                 of_member.setdefault(member, []).append(ledger)
         looks = [Weigh(addresses[member], tuple(theirs)) for member, theirs in of_member.items()]
         for look, answer in zip(looks, run(looks), strict=True):
-            for ledger_id, size in answer.items() if isinstance(answer, dict) else ():
-                sizes[ledger_id][look.address.bookie_id] = size
-        return sizes
+            for ledger_id, weight in answer.items() if isinstance(answer, dict) else ():
+                found[ledger_id][look.address.member] = weight
+        return found
 
 
 def writer_of(ledger: LedgerMetadata) -> str:

@@ -152,28 +152,43 @@ class EntryReader:
                 return replies
             if page.counting(ledger, entry_id) is not None:
                 asked_before.add(member)
+        members = sorted(self._order(ledger, entry_id), key=asked_before.__contains__)
+        showed = self._ask_for(replies, members)
+        if showed and not replies.is_whole:
+            self._ask_for(replies, showed, only_new=True)
+        return replies
+
+    def _ask_for(
+        self, replies: RecordReplies, members: Sequence[Member], *, only_new: bool = False
+    ) -> list[Member]:
+        """Ask ``members`` until the record is whole; those that showed something of it.
+
+        Args:
+            only_new: whether they look just for journals that have come since they were looked for.
+        """
+        ledger, entry_id, refused = replies.ledger, replies.entry_id, tuple(self._refused)
+        showed: list[Member] = []
 
         def accept(member: Member, pages: list[NamedPage] | None) -> bool:
             self._look_at(ledger, member, pages)
             for found in pages or ():
                 replies.take(found.page)
                 self._keep(member, found.page)
-            if not any(found.page.counting(ledger, entry_id) for found in pages or ()):
+            if any(found.page.counting(ledger, entry_id) for found in pages or ()):
+                showed.append(member)
+            else:
                 self._note_problem(member)
             if replies.is_whole:
                 self._favourite = member
             return replies.is_whole
 
-        members = sorted(self._order(ledger, entry_id), key=asked_before.__contains__)
-        self._fan_out.ask(
-            members,
-            lambda member: self._member(member).pages_of(ledger, entry_id, tuple(self._refused)),
-            self._settings.one_by_one,
-            is_usable=accept,
-            enough=1,
-        )
+        def question(member: Member) -> list[NamedPage] | None:
+            journals = self._member(member)
+            return journals.pages_of(ledger, entry_id, refused, only_new=only_new)
+
+        self._fan_out.ask(members, question, self._settings.one_by_one, is_usable=accept, enough=1)
         self._note_faults()
-        return replies
+        return showed
 
     def refuse(self, record: AddRecord, reason: str) -> None:
         """Step over ``record``, wherever it lies: other copies may hold what it should."""

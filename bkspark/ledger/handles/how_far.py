@@ -134,8 +134,18 @@ class _Look:
         reasons = "; ".join([*self.answers.silent.values(), *said])
         return BookieUnavailableError(
             f"how far ledger {self._ledger.ledger_id} may be read is not known: {reasons}",
-            hint="bring back these bookies, or read only up to a closed ledger's end; recovering "
-            "the ledger closes it, whoever writes to it",
+            hint="bring back these bookies, or read only up to a closed ledger's end; "
+            + self._recovering,
+        )
+
+    @property
+    def _recovering(self) -> str:
+        """What a recovery would do: an unbounded log goes on in its ledger behind it."""
+        if not self._ledger.goes_on:
+            return "recovering the ledger closes it, whoever writes to it"
+        return (
+            "recovering the ledger tells it, whoever writes to it; "
+            f"`bkspark ledger recover {self._ledger.ledger_id} --seal` closes it as well"
         )
 
     @property

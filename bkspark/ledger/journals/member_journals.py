@@ -66,7 +66,7 @@ class MemberJournals:
         Raises:
             BookieUnavailableError: the bookie gives no sure answer; so all of these methods.
         """
-        with self._root() as root:
+        with self._asked() as root:
             return member_end(root, self._member, ledger, self._digester, self._ends)
 
     @property
@@ -80,20 +80,29 @@ class MemberJournals:
         return sum(pages.progress for pages in list(self._journals.values()))
 
     def pages_of(
-        self, ledger: LedgerMetadata, entry_id: int, refused: Sequence[AddRecord] = ()
+        self,
+        ledger: LedgerMetadata,
+        entry_id: int,
+        refused: Sequence[AddRecord] = (),
+        *,
+        only_new: bool = False,
     ) -> list[NamedPage] | None:
         """The pages that ``entry_id`` is on if it is here at all; None if there is no journal.
 
+        Where a known journal shows some of its record, it is not looked whether others have come.
+
         Args:
             refused: records that are not wanted, wherever they lie.
+            only_new: whether just that is looked, for who has seen what known journals show.
         """
 
         def is_enough(page: Page) -> bool:
             stored = page.counting(ledger, entry_id)
             return _shows_all(stored) and stored.record not in refused
 
-        with self._root() as root:
-            pages = self._pages(root, self._journals.values(), ledger, entry_id, is_enough)
+        with self._asked() as root:
+            known = () if only_new else self._journals.values()
+            pages = self._pages(root, known, ledger, entry_id, is_enough)
             if not any(found.page.counting(ledger, entry_id) for found in pages):
                 new = self._find_journals(root, ledger)
                 pages += self._pages(root, new, ledger, entry_id, is_enough)
@@ -101,7 +110,7 @@ class MemberJournals:
 
     def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
         """The first entry of the first group that begins behind ``entry_id``."""
-        with self._root() as root:
+        with self._asked() as root:
             self._find_journals(root, ledger)
             found = self._each(
                 self._journals.values(), lambda pages: pages.first_after(root, entry_id)
@@ -110,7 +119,7 @@ class MemberJournals:
 
     def index(self, ledger: LedgerMetadata, end: int) -> list[IndexEntry]:
         """Where pages begin, up to entry ``end``."""
-        with self._root() as root:
+        with self._asked() as root:
             self._find_journals(root, ledger)
             self._each(self._journals.values(), lambda pages: pages.walk(root, end))
         return [entry for pages in self._journals.values() for entry in pages.index]
@@ -149,7 +158,6 @@ class MemberJournals:
         """What each journal answers, with its name; one that is gone is a problem."""
         found = []
         for pages in journals:
-            self._problems.pop(pages.name, None)
             try:
                 found.append((pages.name, ask(pages)))
             except CorruptDataError as error:
@@ -160,7 +168,6 @@ class MemberJournals:
         """Those that were not known yet."""
         known = journals_of(ledger, self._member)
         folder = find_journals(root, self._member.bookie_id, self._ledger_id, known)
-        self._problems.pop("", None)
         if folder.problem:
             self._problems[""] = folder.problem
         new = []
@@ -174,7 +181,9 @@ class MemberJournals:
         return new
 
     @contextmanager
-    def _root(self) -> Iterator[BookieRoot]:
+    def _asked(self) -> Iterator[BookieRoot]:
+        """For one question; what was wrong at those before may have gone."""
+        self._problems.clear()
         with open_bookie(self._address(self._member)).open_root() as root:
             yield root
 

@@ -46,13 +46,22 @@ class Taken:
         """
         if root.size(self.permission) is None:
             return "the marker that it took before the ledger named it"
-        if self.journal and not is_begun and not _holds_a_record(root, self.journal):
+        if self.journal and not is_begun and _behind_the_first(root, self.journal) < 0:
             return "the journal that it began before the ledger named it"
         return ""
 
+    def is_bare_in(self, root: ReadableRoot) -> bool:
+        """Whether a bookie has all of it, and nothing that was written behind it.
 
-def _holds_a_record(root: ReadableRoot, name: str) -> bool:
-    """Whether a journal has a first frame, by its prefix and as long as that says."""
+        Raises:
+            BookieUnavailableError: the bookie gives no sure answer.
+        """
+        is_bare = bool(self.journal) and _behind_the_first(root, self.journal) == 0
+        return is_bare and not self.missing_in(root, is_begun=True)
+
+
+def _behind_the_first(root: ReadableRoot, name: str) -> int:
+    """How many bytes of a journal lie behind its first frame; below 0 if that is not all there."""
     prefix = root.read(name, 0, journal.PREFIX_BYTES)
     length = None if prefix is None else journal.frame_length(prefix, 0, position=0)
-    return length is not None and (root.size(name) or 0) >= length
+    return -1 if length is None else (root.size(name) or 0) - length

@@ -112,7 +112,8 @@ class SliceReader:
                 yield batch
                 row += batch.num_rows
         except NoGoodSourceError:
-            tried = (*tried, *item.replicas)
+            # Who was stepped over in front of this row may have been made good since.
+            tried = (*tried, *item.replicas) if row == item.begin_row else ()
             others = self._others(item, tried)
             if others:
                 rest = replace(item, begin_row=row, replicas=others)
@@ -121,7 +122,7 @@ class SliceReader:
                 self._lose(item, row, ledger)
 
     def _others(self, item: Slice, tried: Collection[BookieAddress]) -> tuple[BookieAddress, ...]:
-        """Bookies that have got places since the slice was planned, but for those ``tried``.
+        """Bookies that have places now, but for those ``tried``.
 
         Raises:
             BookKeeperError: that cannot be told, and rows may be left out: unknown is never absent.
@@ -233,7 +234,8 @@ class SliceReader:
 
     def _lose(self, item: Slice, row: int, ledger: LedgerToRead) -> None:
         first = item.first_entry_id + row * ledger.stripe_count + ledger.first_offset
-        problems = "; ".join(_shown(fault) for fault in self.faults) or "its bookies are gone"
+        shown = dict.fromkeys(_shown(fault) for fault in self.faults)
+        problems = "; ".join(shown) or "its bookies are gone"
         message = f"no replica gives offset {first} of ledger {item.ledger_id}: {problems}"
         if self.fails_on_loss:
             raise CorruptDataError(

@@ -101,6 +101,23 @@ def test_behind_a_record_that_is_refused_the_search_goes_on(
     assert record.term + 2 in terms
 
 
+def test_where_the_record_is_refused_that_is_known_it_looks_for_new_journals(
+    memory_rig: Rig, ledger_id: int
+) -> None:
+    """As where no known journal shows it."""
+    with BookKeeper(memory_rig.uri) as keeper, memory_rig.faults.installed():
+        reader = keeper.open_ledger(ledger_id, recovery=False)
+        entries = reader._entry_reader
+        record = entries.find(reader.metadata, 0).record
+        assert record is not None
+        entries.refuse(record, "holds something else")
+        memory_rig.faults.forget()
+        assert entries.find(reader.metadata, 0).record is None
+        asked = {o.place for o in memory_rig.faults.trace if "/journal/" in o.name}
+        listed = {o.place for o in memory_rig.faults.trace if o.call == "list"}
+    assert asked == listed != set()
+
+
 def test_no_journal_of_an_earlier_term_than_the_owners_is_looked_into(
     memory_rig: Rig, ledger_id: int
 ) -> None:

@@ -246,6 +246,32 @@ def test_a_tail_is_never_shown_shorter_by_a_bookie_that_lags(
     assert look(cluster).end_offset == 2
 
 
+@pytest.mark.parametrize("unbounded", [False, True])
+def test_where_the_end_is_not_known_it_says_what_a_recovery_does(
+    unbounded: bool, memory_rig: Rig
+) -> None:
+    with BookKeeper(memory_rig.uri) as keeper:
+        log = keeper.create_log(LOG, unbounded=unbounded)
+        writer = log.writer()
+        writer.append(b"a")
+        writer.release()
+        [ledger_id] = keeper._cluster.log(LOG).value.tail
+        ensemble = memory_rig.ledger(ledger_id).last_fragment.ensemble
+        with (
+            away(memory_rig, *(member.bookie_id for member in ensemble[1:])),
+            pytest.raises(BookieUnavailableError, match="is not known") as error,
+        ):
+            look(keeper._cluster)
+        closes = (
+            f"`bkspark ledger recover {ledger_id} --seal`" if unbounded else "recovering the ledger"
+        )
+        assert f"{closes} closes it" in str(error.value.hint)
+        keeper.recover_ledger(ledger_id)
+        assert look(keeper._cluster).has_open_end == unbounded
+        keeper.recover_ledger(ledger_id, seal=True)
+        assert not look(keeper._cluster).has_open_end
+
+
 def test_what_is_known_to_be_confirmed_is_read_whoever_is_away(
     memory_rig: Rig, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,15 +1,21 @@
 """Truncating a log that is one ledger: its offsets stay, and whole fragments go."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from bkspark import InvalidRequestError, NoSuchEntryError, environment
 from bkspark.bookkeeper import BookKeeper
-from bkspark.errors import OutcomeUnknownError
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.errors import CorruptDataError, OutcomeUnknownError
+from bkspark.format import layout
+from bkspark.ledger.recovery.recover import recover
 from bkspark.log import own_tail, truncation
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.beginning import Beginning
+from bkspark.protocol.log.record import LogRecord
 from tests.integration.rig import Rig
 
 NAME = "wal"
@@ -192,3 +198,50 @@ def test_closed_ledgers_go_by_what_lies_in_the_fragments_behind_them(log: LogHan
     log.keep(max_bytes=1)
     fill(log)
     assert log.first_offset > end
+
+
+def damage_tail(log: LogHandle) -> None:
+    key, store = layout.ledger_key(log.record.tail[0]), log._cluster.store
+    stored = store.get(key)
+    assert stored is not None
+    store.put(key, stored.value[:-9] + b"damaged!\n", stored.version)
+
+
+@pytest.mark.parametrize("keeps", [{"max_seconds": 1}, {"max_bytes": 1}])
+def test_in_front_of_a_tail_whose_record_is_damaged_what_is_surely_not_wanted_goes(
+    keeps: dict[str, int], log: LogHandle, said: Callable[..., list[str]]
+) -> None:
+    """How much the tail has is not known: by size no more goes than without a tail."""
+    put_behind_a_closed_ledger(log)
+    fill(log)
+    end = log.record.end_offset
+    damage_tail(log)
+    log.keep(**keeps)
+    later = environment.now_ms() + 9_000
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(environment, "now_ms", lambda: later)
+        log.retain()
+    assert log.first_offset == (end if "max_seconds" in keeps else 0)
+    assert said(logging.WARNING, "keeps what it has behind offset", NAME)
+    with pytest.raises(CorruptDataError):
+        log.truncate(end + 1)
+
+
+def test_a_tail_that_is_closed_meanwhile_is_truncated_all_the_same(
+    log: LogHandle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fragment that had begun goes with the closing, as it is empty."""
+    fill(log)
+    log.keep(max_bytes=0)
+    confirmed = truncation._confirmed
+
+    def closed_first(cluster: Cluster, record: LogRecord) -> int:
+        recover(cluster, record.tail[0], Password())
+        return confirmed(cluster, record)
+
+    monkeypatch.setattr(truncation, "_confirmed", closed_first)
+    log.retain()
+    assert (log.first_offset, log.end_offset) == (8, 8)
+    with log.writer() as writer:
+        assert writer.append(b"8") == 8
+    assert shown(log) == those_from(8, 9)

@@ -102,6 +102,8 @@ def test_many_at_once_say_which_are_open_again(
     rows = {row["ledger_id"]: row["state"] for row in report.details["recovered"]}
     assert rows == {the_ledger(log): "OPEN", handle.ledger_id: "CLOSED"}
     assert "1 of them OPEN again" in report.summary
+    with log.writer() as writer:
+        writer.append(b"c")
     assert verbs.recover(memory_rig.uri, open_grace=0).details["recovered"][0]["state"] == "OPEN"
     assert memory_rig.ledger(the_ledger(log)).state is LedgerState.OPEN
 

@@ -15,7 +15,7 @@ from bkspark.log.reading.plan import OffsetRange, ReadTask, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
 from tests.integration.rig import SCHEMA, Rig, flat, rows_from
 
-from .scenes import PARTITIONS, members, written
+from .scenes import PARTITIONS, members, take, written
 from .test_repair import VALUES
 
 COUNT = sum(batch.num_rows for partition in PARTITIONS for batch in partition)
@@ -61,6 +61,25 @@ def test_rb_22_a_read_goes_on_where_it_was_when_all_went(rig: Rig) -> None:
     first = next(batches)
     move_all(rig, ledger_id)
     assert rows_of(iter([first, *batches])) == flat(partitions)
+
+
+def test_a_copy_that_was_made_good_since_it_was_stepped_over_is_read(
+    make_rig: Callable[..., Rig],
+) -> None:
+    """The one that was read in its place is gone by then, and rows may be left out."""
+    rig = make_rig(kind="file", bookie_count=2)
+    partitions = [[rows_from(0, 40)]]
+    rig.write(partitions, (2, 2, 1))
+    [task] = planned(rig, 40)
+    first, second = (address.bookie_id for address in task.slices[0].replicas)
+    take(rig, first, "/entries/")
+    reader = SliceReader(SCHEMA, fails_on_loss=False)
+    batches = reader.read(task)
+    begun = next(batches)
+    assert [fault.bookie_id for fault in reader.faults] == [first]
+    assert verbs.repair(rig.uri).left == []
+    take(rig, second, "/entries/")
+    assert rows_of(iter([begun, *batches])) == flat(partitions)
 
 
 def test_what_nobody_has_any_more_is_an_error_as_before(rig: Rig) -> None:

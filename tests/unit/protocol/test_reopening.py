@@ -56,6 +56,13 @@ def test_it_is_open_in_the_recoverys_term_for_the_writers_token() -> None:
     assert owners_of(after, 7) == [[1]] * 5 + [[2]] * 2
 
 
+def test_it_names_the_members_of_all_fragments() -> None:
+    after = reopened(FIRST, 4, ensemble=ABD)
+    assert after.names_only({*ABC, *ABD})
+    assert not after.names_only(ABC)
+    assert not after.names_only(ABD)
+
+
 def test_a_fragment_that_nobody_filled_is_replaced() -> None:
     second = reopened(FIRST, 4)
     third = reopened(second, 4)
