@@ -17,7 +17,7 @@ from bkspark.errors import BookKeeperError, CorruptDataError, NoSuchLedgerError
 from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.truncating import truncate_ledger
 from bkspark.log.cursors import positions_of
-from bkspark.protocol.ledger.metadata import LedgerMetadata
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import is_limited, known_bytes, retained_from, retained_inside
 
@@ -120,9 +120,11 @@ def _truncate(
     def truncated(record: LogRecord | None) -> LogRecord:
         if record is None or record.is_tombstone:
             raise NoSuchLedgerError(f"there is no log {log_name!r}")
-        before = offset_of(record)
-        confirmed = _confirmed(cluster, record) if before > record.end_offset else 0
-        after = record.truncated(before, confirmed)
+        before, log, confirmed = offset_of(record), record, 0
+        if before > record.end_offset:
+            log = _with_what_is_closed(cluster, record)
+            confirmed = _confirmed(cluster, log)
+        after = log.truncated(before, confirmed)
         return record if after == record else after.stamped(environment.now_ms())
 
     log = cluster.logs.update(log_name, truncated, seen=cluster.log(log_name)).value
@@ -150,6 +152,17 @@ def _readable_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:
         end = log.end_offset
         logger.warning("log %s keeps what it has behind offset %d: %s", log.name, end, error)
         return None
+
+
+def _with_what_is_closed(cluster: Cluster, log: LogRecord) -> LogRecord:
+    """``log`` with its tail at its place, if it is closed and nobody came behind it yet."""
+    try:
+        ledgers = [cluster.ledger(ledger_id).value for ledger_id in log.tail]
+    except NoSuchLedgerError:  # somebody has found it empty
+        return log
+    if any(ledger.state is not LedgerState.CLOSED for ledger in ledgers):
+        return log
+    return log.with_closed(*ledgers)
 
 
 def _confirmed(cluster: Cluster, log: LogRecord) -> int:

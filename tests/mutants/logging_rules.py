@@ -265,9 +265,21 @@ MUTANTS = (
     Mutant(
         "who asks how far a tail goes steps over a bookie in silence",
         "log/reading/ledger_files.py",
-        "bookies.step_over(member, ledger_id, [why] if why else [])",
+        "bookies.step_over(member, ledger_id, [why])",
         "pass",
         (f"{STEPPED}::test_a_bookie_that_does_not_say_how_far_a_tail_goes_is_told_of_once",),
+    ),
+    Mutant(
+        "who looks with metadata that are not the newest blames bookies for it",
+        "ledger/handles/how_far.py",
+        "        if is_current:\n            note(state.answers)",
+        "        note(state.answers)",
+        (
+            f"{STEPPED}::test_nobody_is_blamed_for_what_a_later_writer_changed_during_a_look"
+            "[DataFrame]",
+            f"{STEPPED}::test_nobody_is_blamed_for_what_a_later_writer_changed_during_a_look"
+            "[handle]",
+        ),
     ),
     Mutant(
         "a recovery steps over a copy in silence",

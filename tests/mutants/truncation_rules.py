@@ -10,6 +10,7 @@ TAKEOVERS = "tests/integration/log/test_log_takeovers.py"
 DELETION = "tests/integration/log/test_log_deletion.py"
 KEPT = "tests/integration/log/test_log_retention.py"
 UPKEEP = "tests/integration/log/test_log_upkeep.py"
+CLOSED = "tests/integration/log/test_truncated_unbounded_logs.py"
 
 MUTANTS = (
     Mutant(
@@ -208,5 +209,31 @@ MUTANTS = (
         "hint=back if offset < self.offset else past",
         "hint=back",
         (f"{CURSOR}::test_a_cursor_that_cannot_go_there_says_where_it_can",),
+    ),
+    Mutant(
+        "a ledger that is closed is let go of only behind the next writer",
+        "log/truncation.py",
+        "log = _with_what_is_closed(cluster, record)",
+        "log = record",
+        (
+            f"{CLOSED}::test_a_ledger_that_is_closed_is_truncated_before_the_next_writer_comes"
+            "[2-chained]",
+            f"{CLOSED}::test_a_ledger_that_is_closed_is_truncated_before_the_next_writer_comes"
+            "[3-chained]",
+        ),
+    ),
+    Mutant(
+        "one closed ledger at the end stands for both",
+        "log/truncation.py",
+        "if any(ledger.state is not LedgerState.CLOSED",
+        "if all(ledger.state is not LedgerState.CLOSED",
+        (f"{CLOSED}::test_of_two_ledgers_at_the_end_none_is_taken_for_closed_before_both_are",),
+    ),
+    Mutant(
+        "what is hidden already is refused where less may be hidden by now",
+        "protocol/log/record.py",
+        "        if before_offset <= self.first_offset:\n            return self\n        end =",
+        "        end =",
+        (f"{CLOSED}::test_what_was_truncated_is_no_error_behind_the_close",),
     ),
 )

@@ -126,8 +126,6 @@ class EntryReader:
 
         def accept(member: Member, end: MemberEnd) -> bool:
             ends[member] = end
-            if end.problem:
-                self.faults[member.bookie_id] = end.problem
             return is_enough(ends)
 
         ensemble = ledger.last_fragment.ensemble
@@ -141,6 +139,12 @@ class EntryReader:
         self._note_faults()
         faults = self._fan_out.faults
         return Answers(ends, {m: faults[m] for m in ensemble if m in faults and m not in ends})
+
+    def note(self, answers: Answers) -> None:
+        """Note whose answers about a ledger's end are none to go by."""
+        for member, end in answers.ends.items():
+            if end.problem:
+                self.faults[member.bookie_id] = end.problem
 
     def find(self, ledger: LedgerMetadata, entry_id: int) -> RecordReplies:
         """The record with ``entry_id``, whole if the bookies that answer give all of it."""

@@ -48,6 +48,11 @@ class Answers:
     ends: Mapping[Member, MemberEnd]
     silent: Mapping[Member, str]
 
+    @property
+    def problems(self) -> Mapping[Member, str]:
+        """Why members did not answer, or may have had more than they show."""
+        return {**self.silent, **{m: end.problem for m, end in self.ends.items() if end.problem}}
+
 
 IsEnough = Callable[[Mapping[Member, MemberEnd]], bool]
 Ask = Callable[[LedgerMetadata, IsEnough], Answers]
@@ -55,13 +60,22 @@ Ask = Callable[[LedgerMetadata, IsEnough], Answers]
 are enough."""
 
 
-def look(cluster: Cluster, ledger_id: int, ask: Ask, *, enough: int | None = None) -> Readable:
+def look(
+    cluster: Cluster,
+    ledger_id: int,
+    ask: Ask,
+    note: Callable[[Answers], None],
+    *,
+    enough: int | None = None,
+) -> Readable:
     """What of a ledger may be read now.
 
     The metadata must be the newest still when the bookies have answered: an ensemble and a term are
     in it before any entry is acknowledged in them.
 
     Args:
+        note: told of answers that belong to the newest metadata. Behind an older version members
+            look as if they had lost, or were ahead of, what a later writer has changed since.
         enough: an entry; who knows that it may be read needs to know of no later one.
 
     Raises:
@@ -74,6 +88,8 @@ def look(cluster: Cluster, ledger_id: int, ask: Ask, *, enough: int | None = Non
         state = _Look(seen.value, before)
         state.answers = ask(seen.value, state.is_enough)
         is_current = cluster.ledgers.is_current(str(ledger_id), seen)
+        if is_current:
+            note(state.answers)
         if is_current and (state.is_known or state.may_be_read(enough)):
             return state.readable()
         pause = next(pauses, None)

@@ -275,7 +275,7 @@ class ReadHandle(BoundToProcess):
         def ask(ledger: LedgerMetadata, is_enough: IsEnough) -> Answers:
             return self._entry_reader.ends(ledger, is_enough, timeout)
 
-        found = look(self._cluster, self.ledger_id, ask)
+        found = look(self._cluster, self.ledger_id, ask, self._entry_reader.note)
         self._metadata = found.ledger
         self._confirmed = max(self._confirmed, found.last_entry_id)
 

@@ -137,11 +137,13 @@ def readable(
         found = bookies.ask(ledger.last_fragment.ensemble, question)
         silent = {m: str(e) for m, e in found.items() if isinstance(e, BookieUnavailableError)}
         heard = {m: e for m, e in found.items() if isinstance(e, MemberEnd)}
-        for member, why in (silent | {m: e.problem for m, e in heard.items()}).items():
-            bookies.step_over(member, ledger_id, [why] if why else [])
         return Answers(heard, silent)
 
-    return look(cluster, ledger_id, ask, enough=enough)
+    def note(answers: Answers) -> None:
+        for member, why in answers.problems.items():
+            bookies.step_over(member, ledger_id, [why])
+
+    return look(cluster, ledger_id, ask, note, enough=enough)
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,14 +188,17 @@ class LogRecord(LogContents):
         Raises:
             InvalidRequestError: past the end of the closed ledgers, or past that (rule 6).
         """
+        if before_offset <= self.first_offset:
+            return self
         end = max(self.end_offset, confirmed)
         if before_offset > end:
             raise InvalidRequestError(
                 f"log {self.name} can be truncated up to offset {end}, not {before_offset}",
-                hint="what is behind it is still written to: roll it first" if self.tail else "",
+                hint="what is behind it is still written to: roll it first, or fence its writer: "
+                f"`bkspark ledger recover {self.tail[0]}`"
+                if self.tail
+                else "",
             )
-        if before_offset <= self.first_offset:
-            return self
         stretches = ledger_list.opened_at(self.stretches, before_offset, self.source)
         kept = tuple(one for one in stretches if one.end_offset > before_offset)
         if not kept and not self.tail:

@@ -14,10 +14,11 @@ from bkspark.log.reading import ordered_read
 from bkspark.log.reading.log_view import look_at
 from bkspark.log.reading.ordered_read import read_view_in_order
 from bkspark.testing.faulty import Fault
-from bkspark.testing.faulty_cluster import Operation
+from bkspark.testing.faulty_cluster import Operation, no_fault
 from bkspark.testing.faulty_os import Crash
 from tests.integration.dataframe.test_reads_with_faults import files_of
 from tests.integration.ledger.test_durable_copies import is_change
+from tests.integration.log.test_unbounded_appends import append
 from tests.integration.rig import LOG, Rig, flat, partitions_of
 from tests.integration.stream_driver import Driver
 from tests.integration.waiting import wait_for_all_copies
@@ -115,6 +116,32 @@ def test_a_bookie_that_does_not_say_how_far_a_tail_goes_is_told_of_once(
         ledger = f"ledger {writer.ledger_id} on bookie {victim}"
         assert len(said(logging.WARNING, "stepped over", ledger)) == 1
         memory_rig.faults.down = set()
+
+
+@pytest.mark.parametrize("way", ["DataFrame", "handle"])
+def test_nobody_is_blamed_for_what_a_later_writer_changed_during_a_look(
+    memory_rig: Rig, said: Said, way: str
+) -> None:
+    """Two appends go on in the ledger between the look at its metadata and that at its bookies."""
+    append(memory_rig, 0)
+
+    def decide(_number: int, operation: Operation) -> None:
+        if "/terms" in operation.name or "/journal" in operation.name:
+            memory_rig.faults.decide = no_fault
+            append(memory_rig, 10)
+            append(memory_rig, 20)
+
+    with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
+        cluster = keeper._cluster
+        [ledger_id] = cluster.log(LOG).value.tail
+        memory_rig.faults.decide = decide
+        if way == "DataFrame":
+            assert look_at(cluster, LOG, Password()).end_offset == 30
+        else:
+            reader = keeper.open_ledger(ledger_id, recovery=False)
+            assert (reader.last_add_confirmed, reader.faults) == (29, {})
+        assert memory_rig.faults.decide is no_fault
+    assert not said(logging.WARNING, "stepped over")
 
 
 def damaged_copies(rig: Rig, bookie_id: str) -> int:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -245,3 +246,78 @@ def test_a_tail_that_is_closed_meanwhile_is_truncated_all_the_same(
     with log.writer() as writer:
         assert writer.append(b"8") == 8
     assert shown(log) == those_from(8, 9)
+
+
+# --- an end that nobody came behind yet -----------------------------------------------------------
+
+
+def left_and_closed(keeper: BookKeeper, *, unbounded: bool) -> LogHandle:
+    """Three entries whose writer is gone, in a ledger that was closed behind it."""
+    log = keeper.create_log("left", unbounded=unbounded)
+    writer = log.writer()
+    for number in range(3):
+        writer.append(b"%d" % number)
+    keeper.recover_ledger(writer.ledger_id, seal=True)
+    writer.release()
+    return log
+
+
+@pytest.mark.parametrize("unbounded", [False, True], ids=["chained", "unbounded"])
+@pytest.mark.parametrize("first", [2, 3])
+def test_a_ledger_that_is_closed_is_truncated_before_the_next_writer_comes(
+    log: LogHandle, unbounded: bool, first: int
+) -> None:
+    with BookKeeper(log._cluster.uri) as keeper:
+        left = left_and_closed(keeper, unbounded=unbounded)
+        with pytest.raises(InvalidRequestError, match="up to offset 3, not 4"):
+            left.truncate(4)
+        left.truncate(first)
+        assert (left.first_offset, left.end_offset) == (first, 3)
+        assert shown(left) == those_from(first, 3)
+        with left.writer() as writer:
+            assert writer.append(b"3") == 3
+        assert shown(left) == those_from(first, 4)
+
+
+def test_of_two_ledgers_at_the_end_none_is_taken_for_closed_before_both_are(
+    log: LogHandle,
+) -> None:
+    with BookKeeper(log._cluster.uri) as keeper:
+        left = left_and_closed(keeper, unbounded=False)
+        other = keeper.create_log("other").writer()
+        left._cluster.logs.update(
+            "left", lambda record: replace(record, tail=(*record.tail, other.ledger_id))
+        )
+        with pytest.raises(InvalidRequestError, match="up to offset 0, not 1"):
+            left.truncate(1)
+        other.release()
+
+
+def test_what_was_truncated_is_no_error_behind_the_close(log: LogHandle) -> None:
+    """Also where one that nobody has written to was in use, so that its front was truncated."""
+    with log.writer() as writer:
+        for number in range(3):
+            writer.append(b"%d" % number)
+    [ledger_id] = log.record.tail
+    with BookKeeper(log._cluster.uri) as keeper:
+        keeper.recover_ledger(ledger_id)
+        log.truncate(2)
+        keeper.recover_ledger(ledger_id, seal=True)
+    log.keep(max_bytes=10_000)
+    log.retain()
+    log.truncate(2)
+    log.truncate(1)
+    assert (log.first_offset, shown(log)) == (2, those_from(2, 3))
+
+
+def test_who_may_not_truncate_reads_how_it_can_be_done_from_a_shell(log: LogHandle) -> None:
+    with log.writer() as writer:
+        writer.append(b"0")
+    with pytest.raises(InvalidRequestError) as refused:
+        log.truncate(1)
+    [ledger_id] = log.record.tail
+    assert f"`bkspark ledger recover {ledger_id}`" in str(refused.value)
+    with BookKeeper(log._cluster.uri) as keeper:
+        keeper.recover_ledger(ledger_id)
+    log.truncate(1)
+    assert shown(log) == {}
