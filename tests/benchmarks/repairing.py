@@ -39,7 +39,7 @@ def make(folder: Path, kind: str, megabytes: int) -> str:
     elif kind == "records of 1 MB":
         write_records(uri, megabytes, 2**10, 2**10, QUORUM)
     else:
-        write_records(uri, megabytes // 4, 64, 2**10, QUORUM)
+        write_records(uri, megabytes, 64, 2**10, QUORUM)
     subprocess.run(["sync"], check=True)
     return uri
 

@@ -22,4 +22,11 @@ MUTANTS = (
         "            if problem is None:\n",
         (f"{TESTS}::test_a_disk_that_is_full_is_asked_for_nothing",),
     ),
+    Mutant(
+        "a file for which a disk has no room is begun there",
+        "admin/repairing/fill.py",
+        "            if not is_there and 0 < free < log.length_bytes:\n",
+        "            if False:\n",
+        (f"{TESTS}::test_a_file_for_which_there_is_no_room_is_not_begun[False]",),
+    ),
 )

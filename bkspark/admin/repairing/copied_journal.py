@@ -18,7 +18,7 @@ from bkspark.errors import BookieUnavailableError
 from bkspark.format.digest import Buffer
 from bkspark.format.journal import EncodedRecord
 
-FLUSH_BYTES = 2 * 2**20
+FLUSH_BYTES = 4 * 2**20
 """So many bytes of records are made durable at once."""
 
 BESIDE_BYTES_MAX = 16 * 2**20

@@ -12,6 +12,9 @@ counts.
 Rule 4. Who only leaves its place has the copies, and is the first to be asked for them: nobody else
 is kept from work. Who lacks some is the last.
 
+Rule 5. A file that is longer than what is free on the disk is not begun: it would take the room
+from whoever writes there, for nothing.
+
 Nothing is ever written over, and nothing removed. A file that is there and wrong stays, and the
 place needs another bookie.
 """
@@ -75,6 +78,10 @@ class NotFilled:
     reason: str
 
 
+class _NoRoomError(BookKeeperError):
+    """The disk has less room than a file takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where the bookies of a ledger are, as a reader asks for it; picklable."""
@@ -133,7 +140,7 @@ class Fill:
         work = _Work(self, role, digester, beat, Pace(self.bytes_per_second, beat))
         try:
             return work.carry_out()
-        except DamagedInPlaceError as error:
+        except (DamagedInPlaceError, _NoRoomError) as error:
             return Unfit(str(error.args[0]))
         except BookKeeperError as error:
             return NotFilled(str(error.args[0]))
@@ -273,6 +280,11 @@ class _Work:
         name = layout.entry_log(ledger.ledger_id, log.attempt_id, log.stripe)
         with open_bookie(target).open_root() as root:
             is_there = root.size(name) is not None
+            free = root.free_bytes()  # 0 if that is not known
+            if not is_there and 0 < free < log.length_bytes:
+                raise _NoRoomError(
+                    f"{name} has {log.length_bytes:,} bytes, and its disk has room for {free:,}"
+                )
         try:
             have_entry_log(
                 log, sources, target, self.digester, ledger_id=ledger.ledger_id, beat=self.beat

@@ -271,3 +271,37 @@ def test_a_disk_that_is_full_is_asked_for_nothing(
     assert one not in members(rig, ledger_id)
     assert other in members(rig, ledger_id)
     assert values(rig, ledger_id) == VALUES
+
+
+@pytest.mark.parametrize("is_another_there", [True, False])
+def test_a_file_for_which_there_is_no_room_is_not_begun(
+    make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch, is_another_there: bool
+) -> None:
+    rig = make_rig(kind="file", bookie_count=5 if is_another_there else 4)
+    ledger_id = rig.write(PARTITIONS, (3, 3, 2)).ledger_id
+    named = members(rig, ledger_id)
+    small, *_ = set(rig.urls) - set(named)
+    give_up(rig, named[0])
+    free = posix.PosixRoot.free_bytes
+    begun = []
+
+    def free_bytes(root: posix.PosixRoot) -> int:
+        # Just above the mark of a disk that takes new ledgers.
+        return 99 if root._who == f"bookie {small}" else free(root)
+
+    def create(root: posix.PosixRoot, name: str) -> object:
+        begun.append(root._who)
+        return real(root, name)
+
+    real = posix.PosixRoot.create
+    monkeypatch.setattr(posix.PosixRoot, "free_bytes", free_bytes)
+    monkeypatch.setattr(posix.PosixRoot, "total_bytes", lambda root: 100)
+    monkeypatch.setattr(posix.PosixRoot, "create", create)
+    left = verbs.repair(rig.uri, no_lease=True).left
+    assert f"bookie {small}" not in begun
+    assert bool(left) is not is_another_there
+    assert all(small in one.reason and "its disk has room for 99" in one.reason for one in left)
+    monkeypatch.undo()
+    assert verbs.repair(rig.uri, no_lease=True).left == []
+    assert copies(audited(rig)) == []
+    assert rig.rows() == flat(PARTITIONS)
