@@ -220,10 +220,17 @@ def sync_found(folder: int, name: str) -> None:
 
 
 def write_all(descriptor: int, data: Buffer) -> None:
-    """Write all of ``data``, however many calls it takes."""
+    """Write all of ``data``, however many calls it takes.
+
+    Raises:
+        OSError: ``ENOSPC`` also where a call wrote nothing and gave no reason.
+    """
     view = memoryview(data).cast("B")
     while view:
-        view = view[os.write(descriptor, view) :]
+        written = os.write(descriptor, view)
+        if not written:
+            raise OSError(errno.ENOSPC, "nothing more is written: is it full?")
+        view = view[written:]
 
 
 def start_writeback(descriptor: int, begin: int, length: int) -> None:

@@ -314,4 +314,14 @@ MUTANTS = (
             "test_2_3_8_unconfirmed_entries_are_read_only_by_name",
         ),
     ),
+    Mutant(
+        "a disk that takes nothing is written to for ever",
+        "storage/posix_calls.py",
+        "        if not written:\n",
+        "        if False:\n",
+        (
+            "tests/unit/storage/test_posix_calls.py"
+            "::test_a_disk_that_takes_nothing_and_says_nothing_is_full",
+        ),
+    ),
 )

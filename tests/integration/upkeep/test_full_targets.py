@@ -6,6 +6,7 @@ records name who they named before, and once the disk is well the next run does 
 
 import errno
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -205,15 +206,17 @@ def small_disk(path: str, room: int, error: int) -> Iterator[None]:
     """Whatever is written below ``path`` fails once that much was written, in mid-write."""
     real = {"write": os.write, "writev": os.writev}
     left = [room]
+    guard = threading.Lock()  # more than one ledger is repaired at once
 
     def limited(call: str, descriptor: int, data: Any) -> int:
         if not os.readlink(f"/proc/self/fd/{descriptor}").startswith(f"{path}/"):
             return int(real[call](descriptor, data))
-        if not left[0]:
-            raise OSError(error, os.strerror(error))
         whole = data if call == "write" else b"".join(data)
-        written = real["write"](descriptor, memoryview(whole)[: left[0]])
-        left[0] -= written
+        with guard:
+            if not left[0]:
+                raise OSError(error, os.strerror(error))
+            written = real["write"](descriptor, memoryview(whole)[: left[0]])
+            left[0] -= written
         return written
 
     with pytest.MonkeyPatch.context() as patched:
