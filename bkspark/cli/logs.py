@@ -208,13 +208,13 @@ def _places(history: list[views.Row], log: views.Row) -> dict[str, str]:
 
 
 _UNTOLD = (
-    "open; how far it can be read cannot be told now: too few of its bookies answer, or it takes a "
-    "password (--password-file)"
+    "at the end; how far it can be read cannot be told now: too few of its bookies answer, or it "
+    "takes a password (--password-file)"
 )
 
 
 def _place(row: views.Row, confirmed: int | None) -> str:
     if row["entries"] is None:
-        return _UNTOLD if confirmed is None else f"open, {confirmed:,} entries can be read"
+        return _UNTOLD if confirmed is None else f"at the end, {confirmed:,} entries can be read"
     last = row["first_offset"] + row["entries"] - 1
     return f"offsets {row['first_offset']} to {last}, {decimal(row['bytes'])}"

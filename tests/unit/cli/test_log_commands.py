@@ -66,7 +66,7 @@ def test_an_open_log_is_shown(run, log):
         writer.append(b"x")
         status, out, _ = run("log", "show", "wal")
         assert status == 0
-        assert f"\nledger {writer.ledger_id}\topen, " in out
+        assert f"\nledger {writer.ledger_id}\tat the end, " in out
         assert "entries can be read" in out
         [title, row] = (line.split("\t") for line in run("logs")[1].splitlines())
         assert row[title.index("open tail")] == str(writer.ledger_id)
@@ -76,6 +76,8 @@ def test_an_open_log_is_shown(run, log):
         assert run("logs")[0] == 0
         assert f"{writer.ledger_id}\twal\tlisted\tOPEN" in run("ledgers")[1]
         assert run("ledger", "delete", writer.ledger_id, "--yes")[0] == 2
+    run("ledger", "recover", writer.ledger_id)
+    assert "open" not in run("log", "show", "wal")[1]
 
 
 def tail_of(run):
@@ -88,7 +90,7 @@ def listed(run):
     return dict(zip(titles, row))
 
 
-UNKNOWN = "open; how far it can be read cannot be told now"
+UNKNOWN = "at the end; how far it can be read cannot be told now"
 
 
 def test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told(
@@ -101,7 +103,7 @@ def test_what_is_confirmed_of_an_open_tail_is_shown_if_it_can_be_told(
         tail = keeper.open_ledger(ledger_id, recovery=False)
         assert tail.wait_for(2, timeout=20)
         line, shown = tail_of(run)
-        assert line == "open, 3 entries can be read"
+        assert line == "at the end, 3 entries can be read"
         assert (shown["tail"], shown["tail_confirmed"]) == ([ledger_id], [3])
         assert (shown["entries"], shown["end_offset"], shown["is_end_known"]) == (9, 9, True)
         assert shown["bytes"] > 6
