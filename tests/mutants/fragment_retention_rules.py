@@ -66,15 +66,6 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "of a tail whose record is damaged nothing is confirmed",
-        "log/truncation.py",
-        "    ledger = _going_on(cluster, log)\n",
-        "    ledger = _readable_tail(cluster, log)\n",
-        (
-            f"{LOGS}::test_in_front_of_a_tail_whose_record_is_damaged_what_is_surely_not_wanted_goes",
-        ),
-    ),
-    Mutant(
         "a closed tail is confirmed up to where its last fragment begins",
         "log/truncation.py",
         "ledger.last_confirmed if ledger.last_entry_id is None else ledger.last_entry_id\n",
