@@ -142,3 +142,17 @@ def tell_story(log: LogHandle) -> dict[int, bytes]:
     except BookKeeperError:
         writer.release()
     return acknowledged
+
+
+def at_rest(keeper: BookKeeper) -> LogHandle:
+    """An unbounded log with two entries, and nobody who writes to it."""
+    log = keeper.create_log(NAME, unbounded=True)
+    with log.writer() as writer:
+        writer.append_many([b"a", b"b"])
+    return log
+
+
+def the_ledger(log: LogHandle) -> int:
+    """The one ledger in which the log goes on."""
+    [ledger_id] = log.record.tail
+    return ledger_id

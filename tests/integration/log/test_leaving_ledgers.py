@@ -11,7 +11,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.deletion import members_of
 from bkspark.protocol.ledger.metadata import LedgerState
-from tests.integration.log_scenes import NAME, SILENT, values
+from tests.integration.log_scenes import NAME, SILENT, at_rest, the_ledger, values
 from tests.integration.rig import Rig
 
 
@@ -23,16 +23,7 @@ def keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
 
 @pytest.fixture
 def log(keeper: BookKeeper) -> LogHandle:
-    """With two entries, and nobody who writes to it."""
-    log = keeper.create_log(NAME, unbounded=True)
-    with log.writer() as writer:
-        writer.append_many([b"a", b"b"])
-    return log
-
-
-def the_ledger(log: LogHandle) -> int:
-    [ledger_id] = log.record.tail
-    return ledger_id
+    return at_rest(keeper)
 
 
 def lose_a_bookie(rig: Rig, keeper: BookKeeper, ledger_id: int) -> str:

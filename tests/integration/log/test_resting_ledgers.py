@@ -14,7 +14,7 @@ from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.opening import create_log_ledger
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from tests.integration.log_scenes import NAME
+from tests.integration.log_scenes import NAME, at_rest, the_ledger
 from tests.integration.rig import Rig
 
 
@@ -26,16 +26,7 @@ def keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
 
 @pytest.fixture
 def log(keeper: BookKeeper) -> LogHandle:
-    """With two entries, and nobody who writes to it."""
-    log = keeper.create_log(NAME, unbounded=True)
-    with log.writer() as writer:
-        writer.append_many([b"a", b"b"])
-    return log
-
-
-def the_ledger(log: LogHandle) -> int:
-    [ledger_id] = log.record.tail
-    return ledger_id
+    return at_rest(keeper)
 
 
 def test_one_that_rests_is_left_alone_until_something_is_written(

@@ -24,7 +24,7 @@ from bkspark.log import recovering
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.opening import create_log_ledger
 from bkspark.protocol.ledger.metadata import LedgerState, Member
-from tests.integration.log_scenes import NAME, SILENT, open_ledgers, values
+from tests.integration.log_scenes import NAME, SILENT, at_rest, open_ledgers, the_ledger, values
 from tests.integration.rig import Rig
 
 
@@ -36,16 +36,7 @@ def keeper(memory_rig: Rig) -> Iterator[BookKeeper]:
 
 @pytest.fixture
 def log(keeper: BookKeeper) -> LogHandle:
-    """With two entries, and nobody who writes to it."""
-    log = keeper.create_log(NAME, unbounded=True)
-    with log.writer() as writer:
-        writer.append_many([b"a", b"b"])
-    return log
-
-
-def the_ledger(log: LogHandle) -> int:
-    [ledger_id] = log.record.tail
-    return ledger_id
+    return at_rest(keeper)
 
 
 def test_who_is_recovered_from_is_overtaken_and_the_next_goes_on(
