@@ -40,8 +40,8 @@ MUTANTS = (
     Mutant(
         "a new fragment is named while the metadata is checked",
         "protocol/writer/writing.py",
-        "            if self._checking is None:\n",
-        "            if True:\n",
+        "                if self._checking is None:\n",
+        "                if True:\n",
         (SCRIPT,),
     ),
     Mutant(

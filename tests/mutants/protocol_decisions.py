@@ -261,7 +261,7 @@ MUTANTS = (
     Mutant(
         "a record that names entry logs is sent where it has no ack quorum",
         "protocol/writer/writing.py",
-        "            self._require_hope()\n            found += self._send_ready()\n",
+        "                self._require_hope()\n            found += self._send_ready()\n",
         "            found += self._send_ready()\n            self._require_hope()\n",
         (f"{SCRIPTS}[entry_logs]",),
     ),
@@ -289,8 +289,8 @@ MUTANTS = (
     Mutant(
         "a record that names entry logs is sent while somebody joins",
         "protocol/writer/writing.py",
-        "if add.ready and is_ready and not self.changes.is_under_way:",
-        "if add.ready and is_ready:",
+        "if is_ready and not self.changes.is_under_way:",
+        "if is_ready:",
         (f"{SCRIPTS}[entry_logs]",),
     ),
     Mutant(

@@ -32,7 +32,7 @@ only then, since who writes it is gone behind it.
 """
 
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -262,15 +262,15 @@ class PendingAdds:
         """A confirmation says the LAC now."""
         self._said = self.last_add_confirmed
 
-    def ticket(self, expected: Collection[int] = ()) -> CheckTicket | None:
+    def ticket(self, expected: Callable[[], Collection[int]] = tuple) -> CheckTicket | None:
         """What a metadata check that starts now could acknowledge; None if nothing is complete.
 
         Args:
-            expected: indexes of the members that there are or will be (rule 6).
+            expected: says the indexes of the members that there are or will be (rule 6).
         """
         last: int | None = None
         for add in self._pending:
-            is_everywhere = not add.names_entry_logs or add.counted.issuperset(expected)
+            is_everywhere = not add.names_entry_logs or add.counted.issuperset(expected())
             if not (is_everywhere and add.is_complete(self.needed(add))):
                 break
             last = add.last_entry_id

@@ -84,6 +84,11 @@ class EnsembleChanges:
         )
 
     @property
+    def is_somebody_missed(self) -> bool:
+        """Whether a member failed, or somebody is to take the place of one."""
+        return bool(self.failed) or self.is_under_way
+
+    @property
     def is_under_way(self) -> bool:
         """Whether somebody is to take the place of another."""
         return self._change is not None or bool(self._to_fill)
@@ -110,13 +115,14 @@ class EnsembleChanges:
         return self._excluded
 
     def live(self, indexes: Iterable[int]) -> tuple[int, ...]:
+        if not self.failed:
+            return tuple(indexes)
         return tuple(index for index in indexes if index not in self.failed)
 
     @property
     def all_live(self) -> tuple[int, ...]:
         return self.live(range(self._quorum.ensemble_size))
 
-    @property
     def expected(self) -> frozenset[int]:
         """Where there is a member to use, or will be one."""
         change = () if self._change is None else (self._change.ensemble_index,)

@@ -153,12 +153,13 @@ class LedgerWriter:
         try:
             found += self._react(event)
             found += self._forget()
-            self._try_again()
-            found += self._look_for_a_bookie()
-            found += self._swap()
-            if self._checking is None:
-                found += self.roll.next(self.metadata, self.pending, self.changes)
-            self._require_hope()
+            if self.changes.is_somebody_missed or self.roll.is_asked:
+                self._try_again()
+                found += self._look_for_a_bookie()
+                found += self._swap()
+                if self._checking is None:
+                    found += self.roll.next(self.metadata, self.pending, self.changes)
+                self._require_hope()
             found += self._send_ready()
             found += self._check()
         except BookKeeperError as error:
@@ -227,8 +228,10 @@ class LedgerWriter:
         """Rule 7."""
         found: list[steps.Instruction] = []
         for add in self.pending:
+            if not add.ready:
+                continue
             is_ready = add.ready.union(add.counted).issuperset(self.changes.all_live)
-            if add.ready and is_ready and not self.changes.is_under_way:
+            if is_ready and not self.changes.is_under_way:
                 found.append(steps.Append(tuple(sorted(add.ready)), add))
                 add.ready.clear()
         return found
