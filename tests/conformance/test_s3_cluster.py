@@ -9,7 +9,7 @@ import boto3
 import pyarrow as pa
 import pytest
 
-from bkspark.admin import bookies
+from bkspark.admin import bookies, views
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
@@ -34,6 +34,10 @@ def uri(server: S3Server) -> str:
     uri = server.url()
     init_cluster(uri, [f"{server.url()}/b{number}" for number in (1, 2, 3)])
     return uri
+
+
+def test_nobody_says_how_much_room_a_bucket_has(uri: str) -> None:
+    assert {row["free_bytes"] for row in views.bookies(Cluster(uri), None)} == {None}
 
 
 def rows(begin: int, end: int) -> pa.Table:

@@ -39,7 +39,7 @@ def bookies(cluster: Cluster, log_name: str | None) -> list[Row]:
             "is_read_only": status.record.is_read_only,
             "is_full": status.is_full,
             "is_leaving": status.record.is_leaving,
-            "free_bytes": None if status.problem else status.free_bytes,
+            "free_bytes": status.free_bytes if status.total_bytes else None,
             "incarnation": status.record.incarnation,
             "problem": status.problem or status.write_problem or status.full_note or None,
         }
