@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from threading import Barrier
 
 import pytest
 
@@ -125,11 +126,16 @@ def test_nobody_is_blamed_for_what_a_later_writer_changed_during_a_look(
     """Two appends go on in the ledger between the look at its metadata and that at its bookies."""
     append(memory_rig, 0)
 
+    def append_twice() -> None:
+        memory_rig.faults.decide = no_fault
+        append(memory_rig, 10)
+        append(memory_rig, 20)
+
+    all_three = Barrier(3, append_twice, timeout=60)  # none of them answers before
+
     def decide(_number: int, operation: Operation) -> None:
         if "/terms" in operation.name or "/journal" in operation.name:
-            memory_rig.faults.decide = no_fault
-            append(memory_rig, 10)
-            append(memory_rig, 20)
+            all_three.wait()
 
     with memory_rig.faults.installed(), BookKeeper(memory_rig.uri) as keeper:
         cluster = keeper._cluster
