@@ -153,6 +153,7 @@ class LedgerWriter:
         try:
             found += self._react(event)
             found += self._forget()
+            # Nothing else changes members; most turns are those of a writer whose bookies are well.
             if self.changes.is_somebody_missed or self.roll.is_asked:
                 self._try_again()
                 found += self._look_for_a_bookie()
