@@ -101,7 +101,7 @@ def _of_bookies(statuses: dict[str, BookieStatus], states: dict[str, str]) -> It
         "bookie",
         {bookie_id: _status_number(state) for bookie_id, state in states.items()},
     )
-    known = {i: status for i, status in statuses.items() if status.total_bytes}
+    known = {i: status for i, status in statuses.items() if status.tells_space}
     yield Gauge(
         "bkspark_bookie_free_bytes",
         "Free space for new data, of bookies that tell it.",

@@ -24,7 +24,7 @@ class BookieStatus:
 
     Attributes:
         problem: empty if it can be read, else why not, in one line.
-        free_bytes, total_bytes: 0 if unknown.
+        free_bytes, total_bytes: both 0 if unknown (``tells_space``); a full disk has none free.
         write_problem: empty if it seems that it can be written to as well, else why not.
     """
 
@@ -43,6 +43,11 @@ class BookieStatus:
         """Whether it may get into an ensemble, unless it was declared lost."""
         is_closed = self.record.is_read_only or self.is_full
         return not (self.problem or self.write_problem or is_closed)
+
+    @property
+    def tells_space(self) -> bool:
+        """Whether it is known how large its disk is, and how full: not of an object store."""
+        return self.total_bytes > 0
 
     @property
     def is_full(self) -> bool:

@@ -36,10 +36,6 @@ def uri(server: S3Server) -> str:
     return uri
 
 
-def test_nobody_says_how_much_room_a_bucket_has(uri: str) -> None:
-    assert {row["free_bytes"] for row in views.bookies(Cluster(uri), None)} == {None}
-
-
 def rows(begin: int, end: int) -> pa.Table:
     numbers = range(begin, end)
     return pa.table({"number": numbers, "name": map(str, numbers)}, schema=SCHEMA)
@@ -95,6 +91,10 @@ def lose(server: S3Server, url: str) -> None:
     found = client.list_objects_v2(Bucket=server.bucket, Prefix=f"{prefix}/")
     for entry in found["Contents"]:
         client.delete_object(Bucket=server.bucket, Key=entry["Key"])
+
+
+def test_nobody_says_how_much_room_a_bucket_has(uri: str) -> None:
+    assert {row["free_bytes"] for row in views.bookies(Cluster(uri), None)} == {None}
 
 
 def test_rows_survive_the_loss_of_a_bookie(server: S3Server, uri: str) -> None:

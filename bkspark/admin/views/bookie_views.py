@@ -25,7 +25,10 @@ BOOKIES = pa.schema(
 
 
 def bookies(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per registered bookie, each looked at now; with a log those that serve it."""
+    """One row per registered bookie, each looked at now; with a log those that serve it.
+
+    ``free_bytes`` is null where nobody tells it: of an object store, or of a bookie that is away.
+    """
     lost = cluster.lost_members()
     serving = None if log_name is None else _serving(cluster, log_name)
     return [
@@ -39,7 +42,7 @@ def bookies(cluster: Cluster, log_name: str | None) -> list[Row]:
             "is_read_only": status.record.is_read_only,
             "is_full": status.is_full,
             "is_leaving": status.record.is_leaving,
-            "free_bytes": status.free_bytes if status.total_bytes else None,
+            "free_bytes": status.free_bytes if status.tells_space else None,
             "incarnation": status.record.incarnation,
             "problem": status.problem or status.write_problem or status.full_note or None,
         }
