@@ -27,6 +27,9 @@ T = TypeVar("T")
 IDLE_SECONDS = 10.0
 """A thread without work ends after so long."""
 
+COURTESY_SECONDS = 0.001
+"""So long a task waits for its turn, once for each that keeps it so long."""
+
 Empty = queue.Empty
 
 METADATA = "metadata"
@@ -53,6 +56,12 @@ class Inbox(Protocol[T]):
     def empty(self) -> bool: ...
 
 
+class Courtesy(Protocol):
+    """A turn that some tasks take out of courtesy: ``with courtesy(): …``."""
+
+    def __call__(self) -> AbstractContextManager[object]: ...
+
+
 class Environment(Protocol):
     """What this module asks; the functions of the same names tell what each is."""
 
@@ -71,6 +80,8 @@ class Environment(Protocol):
     def inbox(self) -> Inbox[Any]: ...
 
     def lock(self) -> AbstractContextManager[object]: ...
+
+    def courtesy(self) -> "Courtesy": ...
 
     def opened(self, place: str, storage: Any) -> Any: ...
 
@@ -117,6 +128,14 @@ def inbox() -> Inbox[Any]:
 def lock() -> AbstractContextManager[object]:
     """What one task at a time may hold, more than once, while it does slow things."""
     return _here.environment.lock()
+
+
+def courtesy() -> Courtesy:
+    """Lets tasks that mostly compute go one behind the other, which is quicker than beside each
+    other: an interpreter runs one thread at a time, and each change from one to the next costs more
+    than most calls. Nobody waits long for a turn, so nothing may depend on having one.
+    """
+    return _here.environment.courtesy()
 
 
 def opened(place: str, storage: T) -> T:
@@ -240,6 +259,9 @@ class RealEnvironment:
     def lock(self) -> AbstractContextManager[object]:
         return threading.RLock()
 
+    def courtesy(self) -> Courtesy:
+        return _Courtesy().turn
+
     def opened(self, place: str, storage: Any) -> Any:
         del place
         return storage
@@ -273,6 +295,25 @@ class RealEnvironment:
         self._guard = threading.Lock()
         self._idle: list[_Server] = []
         self.forget()
+
+
+class _Courtesy:
+    """Who has waited for his turn in vain begins a new row: whoever has it may never come back."""
+
+    def __init__(self) -> None:
+        self._row = threading.Lock()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        row = self._row
+        if row.acquire(timeout=COURTESY_SECONDS):
+            try:
+                yield
+            finally:
+                row.release()
+        else:
+            self._row = threading.Lock()
+            yield
 
 
 class _Work:

@@ -316,4 +316,33 @@ MUTANTS = (
         "    return [found[number]",
         (f"{ENVIRONMENT}::test_what_goes_wrong_in_shared_work_is_raised_and_the_rest_left_out",),
     ),
+    # --- turns -----------------------------------------------------------------------------------
+    Mutant(
+        "who has the turn and hangs is waited for",
+        "environment.py",
+        "if row.acquire(timeout=COURTESY_SECONDS):",
+        "if row.acquire():",
+        (f"{ENVIRONMENT}::test_who_never_comes_back_from_his_turn_is_waited_for_once",),
+    ),
+    Mutant(
+        "who has the turn and hangs is waited for each time",
+        "environment.py",
+        "            self._row = threading.Lock()\n            yield\n",
+        "            yield\n",
+        (f"{ENVIRONMENT}::test_who_never_comes_back_from_his_turn_is_waited_for_once",),
+    ),
+    Mutant(
+        "nobody waits for his turn",
+        "environment.py",
+        "if row.acquire(timeout=COURTESY_SECONDS):",
+        "if row.acquire(blocking=False):",
+        (f"{ENVIRONMENT}::test_turns_are_taken_one_behind_the_other",),
+    ),
+    Mutant(
+        "bookies are written to one behind the other, however slow",
+        "ledger/handles/appender.py",
+        "self._courtesy() if self._is_quick else nullcontext()",
+        "self._courtesy()",
+        (f"{LANE}::test_only_quick_bookies_are_written_to_in_turn[0.5-0]",),
+    ),
 )

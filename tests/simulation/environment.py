@@ -6,12 +6,12 @@ Rule: nothing in a schedule may depend on the machine. Clients get all that coul
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from random import Random
 from typing import Any
 
-from bkspark.environment import Empty
+from bkspark.environment import Courtesy, Empty
 from bkspark.ledger.recovery.running import Instruction
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.scheduler import Process, Scheduler, Task
@@ -73,6 +73,10 @@ class SimulatedEnvironment:
 
     def lock(self) -> "SimulatedLock":
         return SimulatedLock(self._scheduler)
+
+    def courtesy(self) -> Courtesy:
+        """A schedule says who is next."""
+        return nullcontext
 
     def opened(self, place: str, storage: Any) -> Any:
         return self.before(place, storage)

@@ -195,3 +195,44 @@ def test_a_process_has_one_of_a_kind_until_it_is_forked() -> None:
         os._exit(len(real.the_one(list)))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert real.the_one(list) == ["met"]
+
+
+def test_turns_are_taken_one_behind_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "COURTESY_SECONDS", 60)
+    turn = environment.courtesy()
+    amid, met = [0], [0]
+
+    def work() -> None:
+        for _ in range(200):
+            with turn():
+                amid[0] += 1
+                met[0] = max(met[0], amid[0])
+                time.sleep(0)
+                amid[0] -= 1
+
+    for task in [environment.start(work, "in-turn") for _ in range(3)]:
+        task.join(60)
+    assert met == [1]
+
+
+def test_who_never_comes_back_from_his_turn_is_waited_for_once() -> None:
+    turn, has_it, may_end = environment.courtesy(), threading.Event(), threading.Event()
+
+    def hang() -> None:
+        with turn():
+            has_it.set()
+            may_end.wait(60)
+
+    hanging = environment.start(hang, "hangs")
+    assert has_it.wait(60)
+    with turn():
+        pass
+    begin = time.monotonic()
+    for _ in range(10_000):
+        with turn():
+            pass
+    assert time.monotonic() - begin < 10_000 * environment.COURTESY_SECONDS / 2
+    may_end.set()
+    hanging.join(60)
+    with turn():
+        assert not hanging.is_alive()

@@ -151,11 +151,8 @@ class Lane:
     def _work(self) -> None:
         try:
             while (framed := self._waiting.get()) is not None:
-                record = framed.record
-                self._appender.append(record, framed.frame)
-                if not record.is_confirmation:  # it would be taken for the add behind it
-                    ids = record.first_entry_id, record.last_entry_id
-                    self._report(Stored(self.ensemble_index, self.address.bookie_id, *ids))
+                with self._appender.turn():
+                    self._store(framed)
             if self._give_back is not None:
                 self._give_back(self.address, self._appender.let_go())
         except BookKeeperError as error:
@@ -165,6 +162,13 @@ class Lane:
             self._report(self._failed(wrapped))
         finally:
             self._appender.close()
+
+    def _store(self, framed: Framed) -> None:
+        record = framed.record
+        self._appender.append(record, framed.frame)
+        if not record.is_confirmation:  # it would be taken for the add behind it
+            ids = record.first_entry_id, record.last_entry_id
+            self._report(Stored(self.ensemble_index, self.address.bookie_id, *ids))
 
     def _failed(self, error: BookKeeperError) -> Failed:
         return Failed(self.ensemble_index, self.address.bookie_id, error)

@@ -16,17 +16,20 @@ class Lanes:
     """The lanes of one writer, by ensemble index.
 
     Args:
-        open_lane: makes the lane to a bookie at an index.
+        open_lane: makes the lane to a bookie at an index, which takes turns with the others.
     """
 
-    def __init__(self, open_lane: Callable[[int, BookieAddress], Lane]) -> None:
+    def __init__(
+        self, open_lane: Callable[[int, BookieAddress, environment.Courtesy], Lane]
+    ) -> None:
         self._open_lane = open_lane
+        self._courtesy = environment.courtesy()
         self._lanes: dict[int, Lane] = {}
         self._leaving: dict[str, Lane] = {}
 
     def join(self, index: int, address: BookieAddress) -> None:
         """Use a bookie from now on."""
-        self._lanes[index] = self._open_lane(index, address)
+        self._lanes[index] = self._open_lane(index, address, self._courtesy)
 
     def release(self, index: int) -> None:
         """Use the bookie at ``index`` no more, and wait for none of its answers."""

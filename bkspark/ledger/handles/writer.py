@@ -312,8 +312,10 @@ class Writer:
         first = self.metadata.last_fragment.first_entry_id
         return self._encoder.confirm(self.machine.pending, fragment_first_entry_id=first)
 
-    def _open_lane(self, index: int, address: BookieAddress) -> Lane:
-        appender = Appender(address, self.metadata, self._members.journal(address))
+    def _open_lane(
+        self, index: int, address: BookieAddress, courtesy: environment.Courtesy
+    ) -> Lane:
+        appender = Appender(address, self.metadata, self._members.journal(address), courtesy)
         return Lane(index, appender, self._report, name=f"ledger-{self.metadata.ledger_id}")
 
     def _rolled_over(self, step: steps.RolledOver) -> None:

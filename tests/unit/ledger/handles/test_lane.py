@@ -2,8 +2,9 @@
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -119,3 +120,30 @@ def test_what_comes_first_comes_behind_the_header(monkeypatch: pytest.MonkeyPatc
     its_lane.framed(record)
     its_lane.framed(record)
     assert positions == [17, 21]
+
+
+@pytest.mark.parametrize(("seconds", "turns"), [(0.00005, 2), (0.5, 0)])
+def test_only_quick_bookies_are_written_to_in_turn(
+    seconds: float, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a slow one nobody knows before it has stored something; then it is not waited for."""
+    now, taken = [0.0], [0]
+
+    def store(_frame: object) -> None:
+        now[0] += seconds
+
+    @contextmanager
+    def courtesy() -> Iterator[None]:
+        taken[0] += 1
+        yield
+
+    monkeypatch.setattr(environment, "monotonic", lambda: now[0])
+    monkeypatch.setattr(appender, "post_check", lambda *_, **__: None)
+    ledger: Any = SimpleNamespace(ledger_id=1, term=1, token="b" * 32)
+    journal: Any = SimpleNamespace(append=store)
+    its_appender = Appender(ADDRESS, ledger, journal, courtesy)
+    record: Any = framed(0, 10).record
+    for _ in range(3):
+        with its_appender.turn():
+            its_appender.append(record, ())
+    assert taken == [turns]
