@@ -13,8 +13,9 @@ from bkspark.format import add_record, strict_json
 from bkspark.format.digest import canonical_json
 from bkspark.protocol.ledger.record import AddRecord
 
-PATIENCE = 8
-"""So many are decoded from JSON before a pattern is made; twice as many before the next one."""
+PATIENCE = 64
+"""So many are decoded from JSON before a pattern is made; twice as many before the next one. To
+make one takes as long as some fifty headers: who reads the end of a journal would wait in vain."""
 
 _NUMBER, _DIGEST = "NUMBER", "DIGEST"
 _OPEN = {

@@ -360,4 +360,18 @@ MUTANTS = (
         "        if self.outcome is not None:\n",
         (f"{SCRIPTS}[recovery_write_back]",),
     ),
+    Mutant(
+        "a recovery keeps all that it met on the way back",
+        "ledger/recovery/journal_tail.py",
+        "met[found.begin] = found if left >= 0 else None",
+        "met[found.begin] = found",
+        (f"{TAILS}::test_what_the_way_back_has_met_is_not_read_again_unless_it_is_much",),
+    ),
+    Mutant(
+        "a recovery reads each record twice",
+        "ledger/recovery/journal_tail.py",
+        "return met.pop(at, None) or reader.stored(at)",
+        "return reader.stored(at)",
+        (f"{TAILS}::test_what_the_way_back_has_met_is_not_read_again_unless_it_is_much",),
+    ),
 )

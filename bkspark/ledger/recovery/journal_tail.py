@@ -30,6 +30,10 @@ IN_FLIGHT_BYTES_MAX = 2**31 + 64 * 2**20
 """No writer has more rows on their way: what it may submit, and one group as large as can be."""
 
 
+MET_BYTES_MAX = 2**20
+"""Of the records that are kept on the way back, until the way forwards wants them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Since:
     """Which records of a ledger are asked for: those behind what nothing is to be done about.
@@ -112,12 +116,16 @@ def read_tail(
     """
     reader = JournalReader(root, name, digester, ledger_id=ledger_id, beat=beat)
     begin, met = _begin_of_tail(reader, since)
-    found = _without_old_rows(reader.forwards(reader.stored, begin), since)
+
+    def read(at: int) -> StoredRecord | None:
+        return met.pop(at, None) or reader.stored(at)
+
+    found = _without_old_rows(reader.forwards(read, begin), since)
     tail, damage = reader.tail(reach=reader.size), reader.end
     hidden: tuple[tuple[int, int | None], ...] = ()
     if tail is not Tail.CLEAN:
         before = max((stored.record.last_entry_id for stored in found), default=INVALID_ENTRY_ID)
-        again = (reader.stored(at) for at in met if at > damage)
+        again = (read(at) for at in sorted(met) if at > damage)
         behind = [stored for stored in again if stored is not None]
         hidden = _hidden(before + 1, damage, behind, reader.size)
         found += behind
@@ -188,18 +196,22 @@ def newest_record(
     return newest
 
 
-def _begin_of_tail(reader: JournalReader, since: Since) -> tuple[int, list[int]]:
+def _begin_of_tail(
+    reader: JournalReader, since: Since
+) -> tuple[int, dict[int, StoredRecord | None]]:
     """Where to begin reading: at a frame whose entries are all done with, or at the start.
 
-    And where good frames begin behind it, as far as they were met.
+    And the good records from there on, as far as they were met, by where they begin; None for those
+    that are read once more, because so many rows are not kept.
     """
-    seen, met = since.after, list[int]()
+    seen, left, met = since.after, MET_BYTES_MAX, dict[int, StoredRecord | None]()
     for found in reader.backwards(reader.stored, past_damage=True):
         seen = max(seen, since.said_by(found.record))
+        left -= found.end - found.begin
+        met[found.begin] = found if left >= 0 else None
         if found.record.last_entry_id <= seen:
-            return found.begin, met[::-1]
-        met.append(found.begin)
-    return 0, met[::-1]
+            return found.begin, met
+    return 0, met
 
 
 def _without_old_rows(records: Iterable[StoredRecord], since: Since) -> list[StoredRecord]:

@@ -14,7 +14,7 @@ from bkspark.format import journal, layout
 from bkspark.format.digest import Digester
 from bkspark.format.journal import Tail
 from bkspark.ledger.journals import journal_reader
-from bkspark.ledger.recovery import fencing, running
+from bkspark.ledger.recovery import fencing, journal_tail, running
 from bkspark.ledger.recovery.journal_tail import JournalTail, Since, newest_record, read_tail
 from bkspark.ledger.recovery.running import in_threads
 from bkspark.ledger.recovery.write_back import WriteBack
@@ -78,6 +78,31 @@ def test_a_journal_cut_at_any_byte_is_read_from_its_end_as_from_its_start(
         assert (-1 if found is None else found.last_entry_id) == last
         in_front = newest_of(root, writer, last - 1)
         assert (-1 if in_front is None else in_front.last_entry_id) == max(-1, last - 1)
+
+
+def test_what_the_way_back_has_met_is_not_read_again_unless_it_is_much(
+    writer: HandWriter, root: BookieRoot, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, whole = writer.names[0], memory_rig.file_bytes(writer.names[0], journal_of(writer))
+    real, looks = journal_reader.JournalReader.stored, list[int]()
+
+    def stored(self: Any, begin: int, end: int | None = None) -> Any:
+        looks.append(begin)
+        return real(self, begin, end)
+
+    monkeypatch.setattr(journal_reader.JournalReader, "stored", stored)
+    counts: dict[int, list[int]] = {0: [], 2**20: []}
+    for length in range(len(whole) - 300, len(whole) + 1, 7):
+        memory_rig.replace_file(name, journal_of(writer), whole[:length])
+        found: list[JournalTail] = []
+        for limit, seen in counts.items():
+            monkeypatch.setattr(journal_tail, "MET_BYTES_MAX", limit)
+            looks.clear()
+            found.append(tail_of(root, writer))
+            seen.append(len(looks) - len(set(looks)))
+        assert found[0] == found[1], length
+    assert min(counts[0]) >= 2
+    assert max(counts[2**20]) <= 1  # a damaged one, which each way looks at
 
 
 def test_a_journal_with_any_byte_damaged_gives_nothing_wrong_and_hides_nothing_in_silence(
