@@ -32,6 +32,9 @@ COURTESY_SECONDS = 0.001
 
 Empty = queue.Empty
 
+Courtesy = Callable[[], AbstractContextManager[object]]
+"""A turn that some tasks take out of courtesy: ``with courtesy(): …``."""
+
 METADATA = "metadata"
 """The place of the metadata store, as bookies have their ids."""
 
@@ -56,12 +59,6 @@ class Inbox(Protocol[T]):
     def empty(self) -> bool: ...
 
 
-class Courtesy(Protocol):
-    """A turn that some tasks take out of courtesy: ``with courtesy(): …``."""
-
-    def __call__(self) -> AbstractContextManager[object]: ...
-
-
 class Environment(Protocol):
     """What this module asks; the functions of the same names tell what each is."""
 
@@ -81,7 +78,7 @@ class Environment(Protocol):
 
     def lock(self) -> AbstractContextManager[object]: ...
 
-    def courtesy(self) -> "Courtesy": ...
+    def courtesy(self) -> Courtesy: ...
 
     def opened(self, place: str, storage: Any) -> Any: ...
 

@@ -345,4 +345,11 @@ MUTANTS = (
         "self._courtesy()",
         (f"{LANE}::test_only_quick_bookies_are_written_to_in_turn[0.5-0]",),
     ),
+    Mutant(
+        "each lane takes turns with itself alone",
+        "ledger/handles/lanes.py",
+        "self._open_lane(index, address, self._courtesy)",
+        "self._open_lane(index, address, environment.courtesy())",
+        (f"{LANE}::test_the_lanes_of_one_writer_take_turns_with_each_other_alone",),
+    ),
 )

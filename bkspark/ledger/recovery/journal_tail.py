@@ -29,7 +29,6 @@ from bkspark.protocol.ledger.record import AddRecord, later
 IN_FLIGHT_BYTES_MAX = 2**31 + 64 * 2**20
 """No writer has more rows on their way: what it may submit, and one group as large as can be."""
 
-
 MET_BYTES_MAX = 2**20
 """Of the records that are kept on the way back, until the way forwards wants them."""
 

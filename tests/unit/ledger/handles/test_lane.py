@@ -16,6 +16,7 @@ from bkspark.cluster.hang_memory import HangMemory
 from bkspark.ledger.handles import appender, lane
 from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.lane import Framed, Lane
+from bkspark.ledger.handles.lanes import Lanes
 from bkspark.protocol.writer.steps import Failed
 
 ADDRESS = BookieAddress("bookie-1", "a" * 32, "c" * 32, "memory://a")
@@ -147,3 +148,20 @@ def test_only_quick_bookies_are_written_to_in_turn(
         with its_appender.turn():
             its_appender.append(record, ())
     assert taken == [turns]
+
+
+def test_the_lanes_of_one_writer_take_turns_with_each_other_alone() -> None:
+    taken: list[list[object]] = [[], []]
+    for of_one in taken:
+
+        def open_lane(
+            _index: int, _address: object, courtesy: object, of_one: list[object] = of_one
+        ) -> Any:
+            of_one.append(getattr(courtesy, "__self__", courtesy))
+
+        lanes = Lanes(open_lane)
+        lanes.join(0, ADDRESS)
+        lanes.join(1, ADDRESS)
+    [(first, second), (other, _)] = taken
+    assert first is second
+    assert first is not other
