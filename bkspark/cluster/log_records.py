@@ -18,7 +18,7 @@ from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryErr
 from bkspark.format import layout, log_page, log_record
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.log.ledger_list import Page, PageContents
-from bkspark.protocol.log.paging import paged
+from bkspark.protocol.log.paging import PAGE_LENGTH, Paged, paged
 from bkspark.protocol.log.record import LogRecord
 
 NamedPage: TypeAlias = tuple[Page, PageContents]
@@ -34,9 +34,14 @@ _BRING_BACK = "bring the metadata store back as it was"
 
 
 class PageMemory:
-    """The pages that a process has seen last. They never change, so they are good for ever."""
+    """The pages that a process has seen last. They never change, so they are good for ever.
 
-    def __init__(self) -> None:
+    Attributes:
+        page_length: of those that this process makes.
+    """
+
+    def __init__(self, page_length: int = PAGE_LENGTH) -> None:
+        self.page_length = page_length
         self._lock = threading.Lock()
         self._pages: OrderedDict[tuple[str, str, str], NamedPage] = OrderedDict()
 
@@ -165,6 +170,10 @@ def _decoded(store: MetadataStore, name: str, data: bytes) -> LogRecord:
     return with_source(store, log_record.decode(name, data))
 
 
+def _shortened(record: LogRecord, new_name: Callable[[], str]) -> Paged:
+    return paged(record, new_name, environment.the_one(PageMemory).page_length)
+
+
 def with_source(store: MetadataStore, record: LogRecord) -> LogRecord:
     return replace(record, source=LogPages(store, record.name))
 
@@ -199,8 +208,8 @@ class LogRecords(Records[LogRecord]):
         """
         data = seen.stored.value
         if len(data) + len(schema) > BYTES_MAX:  # perhaps of a version that knew no pages
-            short = paged(seen.value, lambda: layout.log_page_name(0, "0" * 32)).record
-            data = log_record.encode(short, "")
+            short = _shortened(seen.value, lambda: layout.log_page_name(0, "0" * 32))
+            data = log_record.encode(short.record, "")
         if len(data) + len(schema) > BYTES_MAX:
             raise InvalidRequestError(
                 f"the record of log {seen.value.name!r} would have {len(data) + len(schema):,} "
@@ -210,7 +219,7 @@ class LogRecords(Records[LogRecord]):
             )
 
     def _put(self, name: str, value: LogRecord, expected: int | None) -> Versioned[LogRecord]:
-        short = paged(
+        short = _shortened(
             with_source(self._store, value),
             lambda: layout.log_page_name(value.generation, environment.token()),
         )

@@ -20,9 +20,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from bkspark import environment
 from bkspark.cluster.cluster import Cluster, init_cluster
-from bkspark.cluster.log_records import PageMemory
 from bkspark.cluster.password import Password
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import commit
@@ -30,6 +28,7 @@ from bkspark.log.batch.plan import prepare
 from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.log.reading.log_view import look_at
 from bkspark.protocol.log.ledger_list import LoggedLedger
+from tests.small_pages import forget_pages
 
 RATIO_MAX = 1.2
 BATCH = pa.record_batch({"id": pa.array(range(10)), "text": pa.array(["ten rows"] * 10)})
@@ -50,7 +49,7 @@ def lengthen(uri: str, log_name: str, ledger_count: int) -> None:
 
 def look(uri: str, log_name: str) -> None:
     """As a new process does."""
-    environment.the_one(PageMemory).__init__()  # type: ignore[misc]
+    forget_pages()
     with Cluster(uri) as cluster:
         view = look_at(cluster, log_name, Password())
         middle = view.end_offset // 2

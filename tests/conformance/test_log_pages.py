@@ -6,19 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from bkspark import environment
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import init_cluster
-from bkspark.cluster.log_records import LogRecords, PageMemory
+from bkspark.cluster.log_records import LogRecords
 from bkspark.errors import BookKeeperError, MetadataVersionError
 from bkspark.format import layout, log_record
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.log import paging
 from bkspark.protocol.log.ledger_list import LoggedLedger, Page
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.testing.zookeeper import missing
+from tests.small_pages import forget_pages, pages_of
 from tests.thorough import always
 
 NAME = "events"
@@ -29,9 +28,9 @@ MANY = 25_000
 
 
 @pytest.fixture
-def logs(store: MetadataStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[LogRecords]:
-    monkeypatch.setattr(paging, "PAGE_LENGTH", 2)
-    return LogRecords(store)
+def logs(store: MetadataStore) -> Iterator[LogRecords]:
+    with pages_of(2):
+        yield LogRecords(store)
 
 
 def with_one_more(record: LogRecord | None) -> LogRecord:
@@ -43,7 +42,7 @@ def with_one_more(record: LogRecord | None) -> LogRecord:
 def test_a_log_with_pages_is_read_as_it_was_written(logs: LogRecords) -> None:
     for _ in range(20):
         logs.update(NAME, with_one_more)
-    environment.the_one(PageMemory).__init__()  # type: ignore[misc]
+    forget_pages()
     found = logs.get(NAME)
     assert found is not None
     assert max(one.height for one in found.value.older if isinstance(one, Page)) > 1

@@ -168,7 +168,7 @@ MUTANTS = (
     Mutant(
         "pages that are many lie in the record side by side",
         "protocol/log/paging.py",
-        "        while end - begin > kept_max():\n",
+        "        while end - begin > result.kept_max:\n",
         "        while False:\n",
         (
             f"{PAGING}::test_a_log_grows_by_levels",
@@ -178,7 +178,7 @@ MUTANTS = (
     Mutant(
         "dropped ids stay in the record",
         "protocol/log/paging.py",
-        "    while len(ids) > kept_max():\n",
+        "    while len(ids) > result.kept_max:\n",
         "    while False:\n",
         (f"{PAGING}::test_a_record_stays_short",),
     ),
@@ -206,7 +206,7 @@ MUTANTS = (
     Mutant(
         "a record that will be short is refused for what it was",
         RECORDS,
-        '            data = log_record.encode(short, "")\n',
+        '            data = log_record.encode(short.record, "")\n',
         "            pass\n",
         (f"{APPENDS}::test_a_long_record_from_before_there_were_pages_is_written_to",),
     ),

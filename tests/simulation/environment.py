@@ -33,6 +33,7 @@ class SimulatedEnvironment:
 
     Attributes:
         before: what is put before the storage of a place, when it is opened.
+        made: what a process has one of, by its class, where it is not made as everywhere.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class SimulatedEnvironment:
         self._has_time = has_time
         self._ticks = count()
         self.before: Callable[[str, Any], Any] = lambda _place, storage: storage
+        self.made: dict[type[Any], Callable[[], Any]] = {}
         self._shared: dict[tuple[Process | None, type[Any]], Any] = {}
 
     def monotonic(self) -> float:
@@ -86,7 +88,7 @@ class SimulatedEnvironment:
         task = self._scheduler.current
         key = (None if task is None else task.process, kind)
         if key not in self._shared:
-            self._shared[key] = kind()
+            self._shared[key] = self.made.get(kind, kind)()
         return self._shared[key]
 
     def dropped(self, thing: object, shown: str, end: Callable[[], object]) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from random import Random
-from unittest.mock import patch
 
 from bkspark.admin.views import LISTED, ledgers
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.log_records import PageMemory
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError
 from bkspark.format import layout
@@ -24,7 +24,6 @@ from bkspark.log.creating import create_log
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.log import paging
 from bkspark.protocol.log.settings import LogSettings
 from tests.simulation import log_merges, log_pages
 from tests.simulation.damage import NAME
@@ -97,7 +96,6 @@ class _Run(Run[LogOracle]):
     ) -> None:
         random = Random(f"log {seed}")
         quorum = Quorum(*random.choice(_QUORUMS))
-        self._page_length = 1 + seed % 2
         self._rolls = random.random() < _ROLLING_SHARE
         changes_max = _ROLLING_CHANGES_MAX if self._rolls else _CHANGES_MAX
         shape = Shape(
@@ -112,6 +110,7 @@ class _Run(Run[LogOracle]):
         if self._rots:
             shape = replace(shape, spares_max=0)
         super().__init__(seed, random, shape, oracle)
+        self.environment.made[PageMemory] = lambda: PageMemory(page_length=1 + seed % 2)
         self._rotten = set[int]()
         if self._rots:
             self.storage.chance.losses_left = 0
@@ -129,7 +128,6 @@ class _Run(Run[LogOracle]):
         yield from super().surroundings()
         yield watched(self.oracle, self.scheduler)
         yield replaced(log_merges.told_of(self.oracle))
-        yield patch.object(paging, "PAGE_LENGTH", self._page_length)
 
     def play(self) -> None:
         self._found()

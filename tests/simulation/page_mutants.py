@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from bkspark.cluster.log_records import LogPages, LogRecords, with_source
+from bkspark.cluster.log_records import LogPages, LogRecords, PageMemory, with_source
 from bkspark.cluster.records import Records
-from bkspark.environment import token
+from bkspark.environment import the_one, token
 from bkspark.errors import LedgerExistsError
 from bkspark.format import layout
 from bkspark.protocol.log.paging import paged
@@ -18,7 +18,8 @@ from .mutants import Change
 
 def stored_before_its_pages(self: LogRecords, name: str, value: LogRecord, expected: Any) -> Any:
     """Whoever dies in between leaves a record that names pages which nobody has made."""
-    short = paged(with_source(self._store, value), lambda: layout.log_page_name(1, token()))
+    length = the_one(PageMemory).page_length
+    short = paged(with_source(self._store, value), lambda: layout.log_page_name(1, token()), length)
     stored = Records._put(self, name, short.record, expected)
     for made in short.pages:
         LogPages(self._store, name).make(made)

@@ -1,10 +1,11 @@
 """How a log's record stays short: what is old goes to pages ("ledger_list").
 
 Rule 1. Of each kind a record holds up to ``kept_max``: places of the newest ledgers, pages of each
-height, ids of dropped ledgers. What is more goes to pages of ``PAGE_LENGTH``, oldest first. So the
+height, ids of dropped ledgers. What is more goes to pages of ``length``, oldest first. So the
 number of levels grows with the logarithm of the ledgers, and a change of the record makes a page
-only every ``PAGE_LENGTH`` ledgers. A truncation within a page puts what is left of it, and of the
-pages that it is on, in front of the others: less than ``PAGE_LENGTH`` of each height.
+only every ``length`` ledgers. A truncation within a page puts what is left of it, and of the pages
+that it is on, in front of the others: less than ``length`` of each height. Pages of one log may
+have different lengths: each says what is on it.
 
 Rule 2. A page gets a name by chance, is made under it once, and is durable before the
 compare-and-set that names it. Whoever loses that leaves a page that nobody names: it will be made
@@ -21,22 +22,24 @@ PAGE_LENGTH = 64
 """A page of places is some 3 kB, a record that is full some 15 kB for each level."""
 
 
-def kept_max() -> int:
-    """Of each kind in a record: after a page was made, there is room for as much again."""
-    return 2 * PAGE_LENGTH
-
-
 @dataclass
 class Paged:
     """A record that is short enough, and what it rests on.
 
     Attributes:
+        length: of the pages that are made, in what lies on them; >= 1.
         pages: those that must be stored before the record is, in this order.
     """
 
     record: LogRecord
     new_name: Callable[[], str]
+    length: int
     pages: list[tuple[Page, PageContents]] = field(default_factory=list)
+
+    @property
+    def kept_max(self) -> int:
+        """Of each kind in a record: after a page was made, there is room for as much again."""
+        return 2 * self.length
 
     def page(self, contents: PageContents) -> Page:
         made = contents.named(self.new_name())
@@ -44,13 +47,14 @@ class Paged:
         return made
 
 
-def paged(record: LogRecord, new_name: Callable[[], str]) -> Paged:
+def paged(record: LogRecord, new_name: Callable[[], str], length: int = PAGE_LENGTH) -> Paged:
     """``record`` with what is too much moved to pages; the same if nothing is.
 
     Args:
         new_name: makes a name that no page has.
+        length: of the pages that are made.
     """
-    result = Paged(record, new_name)
+    result = Paged(record, new_name, length)
     _page_ledgers(result)
     _page_dropped(result)
     return result
@@ -58,27 +62,27 @@ def paged(record: LogRecord, new_name: Callable[[], str]) -> Paged:
 
 def _page_ledgers(result: Paged) -> None:
     record = result.record
-    if len(record.ledgers) > kept_max():
+    if len(record.ledgers) > result.kept_max:
         # A place on a page keeps its time for ever. Those without were closed before the last
         # change, by a version that noted none.
         record = record.stamped(record.changed_ms)
         older, ledgers = record.older, record.ledgers
-        while len(ledgers) > kept_max():
-            older = (*older, result.page(PageContents(ledgers=ledgers[:PAGE_LENGTH])))
-            ledgers = ledgers[PAGE_LENGTH:]
+        while len(ledgers) > result.kept_max:
+            older = (*older, result.page(PageContents(ledgers=ledgers[: result.length])))
+            ledgers = ledgers[result.length :]
         record = replace(record, older=older, ledgers=ledgers)
     result.record = replace(record, older=_with_taller(result, record.older))
 
 
 def _with_taller(result: Paged, stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
     """``stretches`` with no more than ``kept_max`` pages of one height in a row."""
-    height, done = 0, tuple(stretches)
+    length, height, done = result.length, 0, tuple(stretches)
     while height <= max(map(_height, done), default=-1):
         begin, end = _row(done, height)
-        while end - begin > kept_max():
-            page = result.page(PageContents(pages=pages_of(done[begin : begin + PAGE_LENGTH])))
-            done = (*done[:begin], page, *done[begin + PAGE_LENGTH :])
-            begin, end = begin + 1, end - PAGE_LENGTH + 1
+        while end - begin > result.kept_max:
+            page = result.page(PageContents(pages=pages_of(done[begin : begin + length])))
+            done = (*done[:begin], page, *done[begin + length :])
+            begin, end = begin + 1, end - length + 1
         height += 1
     return done
 
@@ -118,9 +122,9 @@ def _with_pages_of_ids(
     result: Paged, ids: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[Page, ...]]:
     pages: list[Page] = []
-    while len(ids) > kept_max():
-        pages.append(result.page(PageContents(ids=ids[:PAGE_LENGTH])))
-        ids = ids[PAGE_LENGTH:]
+    while len(ids) > result.kept_max:
+        pages.append(result.page(PageContents(ids=ids[: result.length])))
+        ids = ids[result.length :]
     return ids, tuple(pages)
 
 

@@ -12,9 +12,9 @@ from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import FRAGMENTS_MAX, LedgerMetadata, LedgerState
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.testing.faulty_cluster import METADATA
-from tests.integration.log.paged_log import forget_pages
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import Rig
+from tests.small_pages import forget_pages
 
 FIRST_ID = 10**6
 SOME = 300

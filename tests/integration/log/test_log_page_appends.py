@@ -4,7 +4,7 @@ Pages have room for two ledgers here, and a record for four.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,19 +17,19 @@ from bkspark.format import layout, log_record
 from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch.target import BatchTarget
 from bkspark.protocol.ledger.record import Transaction
-from bkspark.protocol.log import paging
 from bkspark.protocol.log.batch import AttemptReport
 from bkspark.protocol.log.ledger_list import LoggedLedger, Page
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at, fail_at
 from bkspark.testing.faulty_os import Crash
-from tests.integration.log.paged_log import forget_pages
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.small_pages import forget_pages, pages_of
 
 
 @pytest.fixture(autouse=True)
-def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "PAGE_LENGTH", 2)
+def small_pages() -> Iterator[None]:
+    with pages_of(2):
+        yield
 
 
 class Scene:

@@ -13,9 +13,9 @@ from bkspark.log.log_handle import LogHandle
 from bkspark.log.reading.log_view import look_at
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.testing.faulty_cluster import METADATA
-from tests.integration.log.paged_log import forget_pages
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import Rig
+from tests.small_pages import forget_pages
 
 
 def costs(rig: Rig, keeper: BookKeeper, count: int) -> list[list[tuple[str, str]]]:

@@ -22,21 +22,21 @@ from bkspark.ledger.deleting import delete_ledger, delete_log
 from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.metadata import LedgerState
-from bkspark.protocol.log import paging
 from bkspark.protocol.log.ledger_list import Page, PageContents
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
-from tests.integration.log.paged_log import forget_pages
 from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.small_pages import forget_pages, pages_of
 
 COUNTS = (2, 1, 3, 1, 1, 2, 2, 1, 1, 3, 1, 2)
 """Entries of the ledgers of a log with pages of pages."""
 
 
 @pytest.fixture(autouse=True)
-def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "PAGE_LENGTH", 2)
+def small_pages() -> Iterator[None]:
+    with pages_of(2):
+        yield
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ runs (``conf``). Every morning every row is compared; every week nothing may be 
 what the live data needs and 5 % more at most, and the metadata are as many as what they are about.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from bkspark import verbs
-from bkspark.protocol.log import paging
 from tests.integration.rig import Rig
+from tests.small_pages import pages_of
 
 from .a_year import BOOKIES, Life, begun
 from .disk_use import disk_use, metadata_use, misplaced
@@ -53,8 +53,9 @@ def sunday(life: Life, number: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "PAGE_LENGTH", PAGE_LENGTH)
+def small_pages() -> Iterator[None]:
+    with pages_of(PAGE_LENGTH):
+        yield
 
 
 @pytest.mark.thorough

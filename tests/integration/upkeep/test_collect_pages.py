@@ -18,13 +18,12 @@ from bkspark.cluster.log_records import LogPages
 from bkspark.errors import CorruptDataError, MetadataVersionError, NoSuchEntryError
 from bkspark.format import layout
 from bkspark.log.log_handle import LogHandle
-from bkspark.protocol.log import paging
 from bkspark.protocol.log.ledger_list import Page, PageContents
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
-from tests.integration.log.paged_log import forget_pages
 from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.small_pages import forget_pages, pages_of
 
 from .garbage import collected
 from .small_ledgers import compacted
@@ -33,8 +32,9 @@ COUNTS = (2, 1, 3, 1, 1, 2, 2, 1, 1, 3, 1, 2, 1, 2, 1, 1, 2, 1, 3, 1)
 
 
 @pytest.fixture(autouse=True)
-def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "PAGE_LENGTH", 2)
+def small_pages() -> Iterator[None]:
+    with pages_of(2):
+        yield
 
 
 @pytest.fixture

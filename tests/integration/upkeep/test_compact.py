@@ -22,9 +22,9 @@ from bkspark.log.reading.slice_reader import SliceReader
 from bkspark.log.truncation import truncate
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log import compaction as choosing
-from bkspark.protocol.log import paging
 from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import LOG, SCHEMA, Rig, compressed, partitions_of, rows_from
+from tests.small_pages import pages_of
 
 from .scenes import take
 from .small_ledgers import compacted, filled, ids
@@ -112,13 +112,14 @@ def test_rows_are_read_in_pieces_that_fit_into_memory(
 
 
 def test_a_log_with_pages_stays_short(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "PAGE_LENGTH", 2)
     monkeypatch.setattr(choosing, "RUN_LENGTH_MAX", 5)
-    rows = filled(rig, 24)
-    before = rig.log()
-    assert before is not None
-    assert before.older
-    assert compacted(rig).done == {"ledgers": 24, "new ledgers": 5, "bytes": before.length_bytes}
+    with pages_of(2):
+        rows = filled(rig, 24)
+        before = rig.log()
+        assert before is not None
+        assert before.older
+        report = compacted(rig)
+    assert report.done == {"ledgers": 24, "new ledgers": 5, "bytes": before.length_bytes}
     after = rig.log()
     assert after is not None
     assert (rig.rows(), after.ledger_count) == (rows, 5)

@@ -1,6 +1,6 @@
 """Compactions that are killed at any operation, and what others do at any of theirs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
@@ -11,12 +11,12 @@ from bkspark.admin.compacting import run as compacting
 from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookKeeperError
 from bkspark.log.log_handle import LogHandle
-from bkspark.protocol.log import paging
 from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at, fail_at, no_fault
 from bkspark.testing.faulty_os import Crash
 from tests.integration.log_scenes import NAME, fill, values
 from tests.integration.rig import Rig
+from tests.small_pages import pages_of
 from tests.thorough import always
 
 STEP = 31
@@ -26,9 +26,10 @@ OPERATIONS = 90
 
 
 @pytest.fixture(autouse=True)
-def one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(compacting, "AT_ONCE", 1)
-    monkeypatch.setattr(paging, "PAGE_LENGTH", 1)
+    with pages_of(1):
+        yield
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from bkspark.protocol.log.retention import retained_from
 from bkspark.protocol.log.settings import LogSettings
 
 from .test_log import EMPTY, ledger, splice
-from .test_paging import LENGTH, Shelf, log_of, small_pages  # noqa: F401 (a fixture)
+from .test_paging import LENGTH, Shelf, log_of
 
 NEW = 999
 SHELF = Shelf()

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import log_page, log_record
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
-from bkspark.protocol.log import paging
 from bkspark.protocol.log.compaction import compacted
 from bkspark.protocol.log.ledger_list import LoggedLedger, Page, PageContents, ids_of
+from bkspark.protocol.log.paging import paged
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import retained_from
 from tests.unpaged import unpaged
@@ -32,6 +32,7 @@ class Shelf:
     def __init__(self) -> None:
         self.stored: dict[str, bytes] = {}
         self.looks = 0
+        self.length = LENGTH
         self._numbers = count()
 
     def contents(self, page: Page) -> PageContents:
@@ -50,7 +51,7 @@ class Shelf:
 
     def short(self, record: LogRecord) -> LogRecord:
         """As it is read back after it was stored."""
-        result = paging.paged(replace(record, source=self), self.new_name)
+        result = paged(replace(record, source=self), self.new_name, self.length)
         for page, contents in result.pages:
             assert page.name not in self.stored
             self.stored[page.name] = log_page.encode(EMPTY.name, page.name, contents)
@@ -58,11 +59,6 @@ class Shelf:
         stored = log_record.decode(EMPTY.name, data)
         assert stored == result.record
         return replace(stored, source=self)
-
-
-@pytest.fixture(autouse=True)
-def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "PAGE_LENGTH", LENGTH)
 
 
 def log_of(ledger_count: int, shelf: Shelf) -> LogRecord:
@@ -386,3 +382,16 @@ def test_a_record_names_every_page_that_was_made_and_is_still_of_use(gone: int) 
     assert len(found) == 200
     dropped = [one for page in log.every_page() for one in shelf.contents(page).ids]
     assert len(dropped) + len(log.dropped.ids) == gone
+
+
+def test_pages_of_one_log_may_have_different_lengths() -> None:
+    shelf = Shelf()
+    log = replace(EMPTY, source=shelf)
+    for number in range(60):
+        shelf.length = (1, 4, 2)[number // 7 % 3]
+        log = shelf.short(splice(log, ledger(number)).stamped(number + 1))
+    assert [one.ledger_id for one in log.every_ledger()] == list(range(60))
+    lengths = {len(shelf.contents(page).ledgers) for page in log.every_page()}
+    assert lengths >= {1, 2, 4}
+    before = shelf.short(log.truncated(4 * 31 + 1))
+    assert [one.ledger_id for one in before.every_ledger()] == list(range(31, 60))
