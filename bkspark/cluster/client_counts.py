@@ -4,11 +4,15 @@ To count costs a few additions a *record*, however many entries are in it, and n
 who counts holds on to the counts of its process, ``environment.the_one(ClientCounts)``.
 """
 
+import logging
 import threading
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakSet
+
+logger = logging.getLogger(__name__)
 
 BOUNDS = (
     0.0005,
@@ -35,6 +39,23 @@ class Pending(Protocol):
 
     @property
     def entry_count(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedRecord:
+    """One that names entry logs, and has its acknowledgement.
+
+    Attributes:
+        term: of its writer.
+        last_entry_id: of the ``entry_count`` entries that it has committed.
+        seconds: from when it was first sent.
+    """
+
+    ledger_id: int
+    term: int
+    last_entry_id: int
+    entry_count: int
+    seconds: float
 
 
 class ClientCounts:
@@ -72,6 +93,17 @@ class ClientCounts:
             for entries, seconds in records:
                 self.latencies[bisect_left(BOUNDS, seconds)] += entries
                 self.seconds += entries * seconds
+
+    def committed(self, record: CommittedRecord) -> None:
+        """The record of a DataFrame's write, of a micro-batch or of a compaction is acknowledged.
+
+        Called before anybody is told so.
+        """
+        logger.debug(
+            "ledger %d: entries up to %d are acknowledged, in term %d, after %.3f s",
+            *(record.ledger_id, record.last_entry_id, record.term, record.seconds),
+        )
+        self.added([(record.entry_count, record.seconds)])
 
     def changed(self) -> None:
         """Another bookie is in an ensemble."""

@@ -359,6 +359,20 @@ MUTANTS = (
         (f"{METRICS}::test_what_waits_for_its_acknowledgement_is_counted_and_then_no_more",),
     ),
     Mutant(
+        "rows of a write are not counted",
+        "log/batch/record_writer.py",
+        "            self._counts.committed(self._commit.committed(self.metadata, add))\n",
+        "            pass\n",
+        (f"{METRICS}::test_rows_of_a_write_are_counted_when_they_are_committed",),
+    ),
+    Mutant(
+        "rows of a write that failed wait for ever",
+        "log/batch/record_writer.py",
+        "sent = () if self._machine.has_ended else tuple(self._machine.pending)",
+        "sent = tuple(self._machine.pending)",
+        (f"{METRICS}::test_rows_of_a_write_that_failed_wait_for_nothing",),
+    ),
+    Mutant(
         "changes of ensembles are not counted",
         "cluster/ensemble_log.py",
         "    environment.the_one(ClientCounts).changed()\n",

@@ -5,8 +5,8 @@ Rule: nothing in a schedule may depend on the machine. Clients get all that coul
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import count
 from random import Random
 from typing import Any
@@ -190,16 +190,3 @@ class _Done:
 
     def join(self, timeout: float | None = None) -> None:
         """There is nothing left to wait for."""
-
-
-@contextmanager
-def replaced(replacements: Sequence[tuple[object, str, object]]) -> Iterator[None]:
-    """Let attributes have other values for a while: (owner, name, value)."""
-    before = [(owner, key, getattr(owner, key)) for owner, key, _ in replacements]
-    for owner, key, value in replacements:
-        setattr(owner, key, value)
-    try:
-        yield
-    finally:
-        for owner, key, value in before:
-            setattr(owner, key, value)

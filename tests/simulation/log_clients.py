@@ -233,17 +233,21 @@ class LogClients(Clients):
 
     def read_log(self, name: str, log: LogHandle) -> int:
         """Read all of the log; returns the offset behind it."""
-        before = self.log_oracle.history.record
+        before, shown = self.log_oracle.history.record, self.log_oracle.contents.shown
         reading = Reading.beginning(before)
-        rows = [(entry.offset, entry.value) for entry in log.read()]
-        begin = rows[0][0] if rows else before.first_offset
-        end = begin + len(rows)
-        self._scheduler.note(f"has read {len(rows)} entries up to offset {end}")
-        self.log_oracle.has_read_log(name, begin, rows, reading)
+        begin, end = before.first_offset, -1
+        for entry in log.read():
+            begin = entry.offset if end < 0 else begin
+            row = (entry.offset, entry.value)
+            end = self.log_oracle.has_read_log(name, max(begin, end), [row], reading)
+        end = max(begin, end)
+        self._scheduler.note(f"has read {end - begin} entries up to offset {end}")
         after = self.log_oracle.history.record
         is_same = after.generation == before.generation
         if is_same and end < before.end_offset and after.first_offset <= end:
             raise Violation(f"{name} reads up to {end}, {before.end_offset} was settled (RB-44)")
+        if is_same and end < shown and after.first_offset <= end:
+            raise Violation(f"{name} reads up to {end}, {shown} was shown before (I7)")
         return end
 
     def truncate_log(

@@ -13,7 +13,7 @@ I10    a log that was deleted takes nothing any more; who holds on to a generati
        or to read, is in no other
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -54,20 +54,12 @@ class LogOracle(Oracle):
         self._meant: dict[str, int] = {}
         self._record: LogRecord | None = None
         self._values: dict[tuple[int, int, int], bytes] = {}  # by ledger, owner, entry
-        self._rows: dict[str, Sequence[bytes]] = {}
 
     @property
     def history(self) -> History:
         return self.logs.histories[self.log_name]
 
     # --- told by the simulation ------------------------------------------------------------
-
-    def made_rows(self, attempt_ids: Iterable[str], values: Sequence[bytes]) -> None:
-        """The entry logs of these attempts hold ``values`` in order."""
-        self._rows.update((attempt_id, values) for attempt_id in attempt_ids)
-
-    def rows_of(self, attempt_id: str) -> Sequence[bytes]:
-        return self._rows[attempt_id]
 
     def committed_record(self, process: str, ledger_id: int, entry_id: int, term: int) -> None:
         """A record that names entry logs is acknowledged; its last entry is ``entry_id``."""
@@ -116,6 +108,7 @@ class LogOracle(Oracle):
                 raise Violation(f"{reader} reads {offset}, the log began at {reading.least} (I8)")
             if may_be == {self.generation}:
                 self._tell(reader, offset, value, "RB-39")
+                self._show(reader, offset)
             else:
                 may_be = {one for one in may_be if self._has_held(one, offset, value)}
             if not may_be:
@@ -123,6 +116,12 @@ class LogOracle(Oracle):
             reading.generations = may_be
             begin += 1
         return begin
+
+    def _show(self, reader: str, offset: int) -> None:
+        """A reader was given ``offset``, so it is said to be confirmed."""
+        ledger_id, entry_id = self._find(self.history, offset)
+        self.shown(reader, ledger_id, max(entry_id, self.shown_by_now(ledger_id)), -1)
+        self.contents.shown = max(self.contents.shown, offset + 1)
 
     def _has_held(self, generation: int, offset: int, value: bytes) -> bool:
         """Whether ``value`` was at ``offset`` in an earlier generation, or is there now."""
@@ -181,6 +180,9 @@ class LogOracle(Oracle):
         known = self.ledgers.get(ledger_id)
         first = 0 if known is None else known.acked + 1
         super().see(process, ledger_id)
+        made = self.ledgers[ledger_id].metadata if ledger_id in self.ledgers else None
+        if made is not None and made.settings.custom_metadata.get("operation") == "compact":
+            self.private.add(ledger_id)
         if process in self.readers:
             raise Violation(f"{process} only reads, and changes ledger {ledger_id} (RB-44)")
         if known is not None and ledger_id in self.history.record.tail:
@@ -229,7 +231,7 @@ class LogOracle(Oracle):
         had = before.had | self._overwritten()
         gone = before.gone | had
         if self._record is not None and self._record.is_tombstone:
-            gone = gone.difference(*self._rows.values())
+            gone = gone.difference(self._entry_logs.all_values())
         return Contents(gone=gone, ever=before.ever | had)
 
     def _overwritten(self) -> set[bytes]:
@@ -326,11 +328,11 @@ class LogOracle(Oracle):
         return record.term if self.ledgers[record.ledger_id].metadata.goes_on else 0
 
     def _note_rows(self, record: AddRecord) -> None:
-        entry_id = record.first_entry_id
+        quorum, ledger_id, owner = record.quorum, record.ledger_id, self._owner(record)
+        stripes = stripe_count(quorum.ensemble_size, quorum.write_quorum_size)
         for attempt in record.attempts:
-            for value in self._rows[attempt.entry_logs[0].attempt_id]:
-                self._values[record.ledger_id, self._owner(record), entry_id] = value
-                entry_id += 1
+            for entry_id, value in self._entry_logs.values_of(attempt, stripes).items():
+                self._values[ledger_id, owner, entry_id] = value
 
     def _add_frame(
         self, step: int, process: str, bookie_id: str, frame: journal.Frame, data: bytes

@@ -13,6 +13,7 @@ from dataclasses import replace
 from random import Random
 
 from bkspark.admin.views import LISTED, ledgers
+from bkspark.cluster.client_counts import ClientCounts
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.log_records import PageMemory
 from bkspark.cluster.password import Password
@@ -28,14 +29,13 @@ from bkspark.protocol.log.settings import LogSettings
 from tests.simulation import log_merges, log_pages
 from tests.simulation.damage import NAME
 from tests.simulation.disks import URI
-from tests.simulation.environment import replaced
 from tests.simulation.faults import Kind
 from tests.simulation.frame import Outcome, Run, Shape, outcome_of
 from tests.simulation.log_batches import Batches
 from tests.simulation.log_clients import LOG, LeaderPlan, LogClients
 from tests.simulation.log_holders import Holders
 from tests.simulation.log_oracle import LogOracle
-from tests.simulation.log_witness import watched
+from tests.simulation.log_witness import ToldCounts
 from tests.simulation.scheduler import Violation
 
 _QUORUMS = ((3, 3, 2), (2, 2, 2), (2, 2, 1), (3, 2, 2))
@@ -110,6 +110,7 @@ class _Run(Run[LogOracle]):
         if self._rots:
             shape = replace(shape, spares_max=0)
         super().__init__(seed, random, shape, oracle)
+        self.environment.made[ClientCounts] = lambda: ToldCounts(oracle, self.scheduler)
         self.environment.made[PageMemory] = lambda: PageMemory(page_length=1 + seed % 2)
         self._rotten = set[int]()
         if self._rots:
@@ -126,8 +127,6 @@ class _Run(Run[LogOracle]):
 
     def surroundings(self) -> Iterable[AbstractContextManager[object]]:
         yield from super().surroundings()
-        yield watched(self.oracle, self.scheduler)
-        yield replaced(log_merges.told_of(self.oracle))
 
     def play(self) -> None:
         self._found()

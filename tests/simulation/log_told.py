@@ -22,6 +22,7 @@ class Contents:
         seen: the offset behind ``placed``.
         gone: values of earlier generations that must not come again.
         ever: all values of earlier generations.
+        shown: the offset behind all that a reader was given.
     """
 
     told: dict[int, bytes] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class Contents:
     seen: int = 0
     gone: frozenset[bytes] = frozenset()
     ever: frozenset[bytes] = frozenset()
+    shown: int = 0
 
     @property
     def had(self) -> frozenset[bytes]:

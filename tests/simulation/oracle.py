@@ -20,6 +20,7 @@ from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.ledger.settings import DigestSpec
 from tests.simulation.damage import NAME, damage
+from tests.simulation.entry_logs import EntryLogs
 from tests.simulation.fence_watch import FenceWatch
 from tests.simulation.knowable import is_knowable, who_must_be_silent
 from tests.simulation.known import Copy, Ledger, Place, label, payload, stripe_count
@@ -54,6 +55,7 @@ class Oracle:
         self._checks_reasons = checks_reasons
         self._places: dict[str, Place] = {}
         self._lost: set[tuple[str, str]] = set()
+        self._entry_logs = EntryLogs()
         self._digester = Digester(DigestSpec(), None)
         self._appended: dict[tuple[str, str, int], list[tuple[str, int]]] = {}
         self._unfenced: dict[tuple[str, str, int], tuple[int, int]] = {}
@@ -222,6 +224,7 @@ class Oracle:
                 copies += self._add_frame(step, process, bookie_id, frame, data[begin:])
         if match[2] == "entries":
             attempt, _, stripe = match[3].removesuffix(".arrow").rpartition("-")
+            self._entry_logs.note(attempt, int(stripe), data)
             copies.append(("log", attempt, stripe))
         place.withheld.setdefault(name, []).extend((ledger_id, copy) for copy in copies)
         self._count_durable(bookie_id, name)

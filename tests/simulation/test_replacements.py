@@ -1,5 +1,9 @@
-"""What a mutant puts in place of a function can be called as that one: no crash is noticed."""
+"""Only mutants put anything in place of what is simulated.
 
+What they put there can be called as that one, so no crash is noticed for a broken rule.
+"""
+
+import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -12,6 +16,7 @@ from typing import Any, cast
 import pytest
 
 Change = tuple[type | ModuleType, str, object]
+FOLDER = Path(__file__).parent
 COUNT_MIN = 60
 """There are that many; fewer were found if it is not looked where they are."""
 BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -34,8 +39,8 @@ def changes_in(value: object) -> Iterator[Change]:
 def all_changes() -> Iterator[tuple[str, Change]]:
     """Each once, by a name of it."""
     seen = set[tuple[int, str, int]]()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        inside = path.relative_to(Path(__file__).parent).with_suffix("")
+    for path in sorted(FOLDER.rglob("*.py")):
+        inside = path.relative_to(FOLDER).with_suffix("")
         if path.name.startswith("__"):
             continue
         module = import_module(".".join((__package__ or "", *inside.parts)))
@@ -83,6 +88,39 @@ def test_replacements_take_what_the_replaced_take() -> None:
             found += [f"{said}: {one}" for one in problems(original, replacing)]
     assert not found, "\n".join(found)
     assert count > COUNT_MIN
+
+
+def replacing(text: str) -> list[str]:
+    """What in a program puts something in the place of an attribute of something else."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.ImportFrom(module="unittest.mock") | ast.Attribute(attr="monkeypatch"):
+                found.append(ast.unparse(node))
+            case ast.Call(func=ast.Name("setattr"), args=[ast.Name(owner), *_]) if owner != "self":
+                found.append(ast.unparse(node))
+            case ast.arg("monkeypatch"):
+                found.append(node.arg)
+    return found
+
+
+def test_only_mutants_replace_anything() -> None:
+    paths = [path for path in sorted(FOLDER.rglob("*.py")) if not path.name.startswith("test_")]
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    found = {path.relative_to(FOLDER).as_posix() for path in paths if replacing(texts[path])}
+    assert found == {"mutants.py"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from unittest.mock import patch",
+        "setattr(owner, name, value)",
+        "def f(monkeypatch): ...",
+    ],
+)
+def test_who_replaces_is_noticed(text: str) -> None:
+    assert replacing(text)
 
 
 def replaced(_a: object, _b: object = 0, *, c: object = 0) -> None:

@@ -12,7 +12,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
 _LOOKS = 8
-_FIRST_PAUSE_SECONDS = 0.02
+FIRST_PAUSE_SECONDS = 0.02
 
 
 def wait_for_others(cluster: Cluster, ledger_id: int, displaced_before: int) -> LedgerMetadata:
@@ -21,7 +21,7 @@ def wait_for_others(cluster: Cluster, ledger_id: int, displaced_before: int) -> 
     Args:
         displaced_before: how often this recovery was displaced before, >= 0.
     """
-    pause = _FIRST_PAUSE_SECONDS * 2**displaced_before * (0.5 + environment.draw())
+    pause = FIRST_PAUSE_SECONDS * 2**displaced_before * (0.5 + environment.draw())
     seen, unchanged = cluster.ledger(ledger_id), 0
     while seen.value.state is not LedgerState.CLOSED and unchanged < _LOOKS:
         environment.sleep(pause)

@@ -8,12 +8,14 @@ check, then the ack. A DataFrame write is one such record, a streaming sink writ
 import logging
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
+from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensemble_log
 from bkspark.cluster.bookie_client import BookieClient, close_all, seconds_to_store
+from bkspark.cluster.client_counts import ClientCounts
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.decisions import tell
 from bkspark.cluster.enlisting import Begun
@@ -32,8 +34,9 @@ from bkspark.ledger.entry_log_reader import NoGoodSourceError
 from bkspark.ledger.handles.appender import Appender
 from bkspark.ledger.handles.membership import Membership, News
 from bkspark.ledger.handles.record_encoder import RecordEncoder
+from bkspark.log.batch.commit_in_progress import CommitInProgress
 from bkspark.log.undecided import Undecided
-from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.ledger.standing import FIRST, Standing
 from bkspark.protocol.log.batch import AttemptReport, CommitPlan, Holders, plan_commit
@@ -44,29 +47,6 @@ from bkspark.protocol.writer.writing import LedgerWriter
 logger = logging.getLogger(__name__)
 
 _IS_NOT_VISIBLE = "nothing of this write is visible; run it again"
-
-
-@dataclass(slots=True)
-class _Commit:
-    """What is put into one record.
-
-    Attributes:
-        addresses: of the ledger's members, and of others that have rows or may step in.
-        transactions: the last version of each application, with the record.
-        bad: bookies that turned out to have no good copies, each with the reason.
-        record: once it is made; its bytes never change (R9, H12).
-    """
-
-    plan: CommitPlan
-    holders: Holders
-    addresses: dict[str, BookieAddress]
-    transactions: dict[str, int]
-    bad: dict[str, str] = field(default_factory=dict)
-    record: EncodedRecord | None = None
-
-    @property
-    def members(self) -> list[Member]:
-        return [address.member for address in self.addresses.values()]
 
 
 class RecordWriter:
@@ -118,7 +98,9 @@ class RecordWriter:
         self._members = Membership(
             cluster, seen, digester, begun or Begun(), ensemble, is_timed=True
         )
-        self._commit: _Commit | None = None
+        self._commit: CommitInProgress | None = None
+        self._counts = environment.the_one(ClientCounts)
+        self._counts.watch(self)
         self._channels: dict[str, BookieClient] = {}
         self._appenders: dict[str, Appender] = {}
 
@@ -142,6 +124,12 @@ class RecordWriter:
     def length_bytes(self) -> int:
         """Payload bytes up to there."""
         return self._machine.pending.length_bytes
+
+    @property
+    def entry_count(self) -> int:
+        """How many entries were sent and have no ack; none where it will not come."""
+        sent = () if self._machine.has_ended else tuple(self._machine.pending)
+        return sum(add.entry_count for add in sent)
 
     @property
     def undecided(self) -> Undecided | None:
@@ -190,7 +178,7 @@ class RecordWriter:
         known = [*spares, *map(self._members.address, ensemble)]
         addresses = {address.bookie_id: address for address in known}
         holders = Holders(plan.written, quorum)
-        self._commit = _Commit(plan, holders, addresses, {**self.transactions, **done})
+        self._commit = CommitInProgress(plan, holders, addresses, {**self.transactions, **done})
         self._bring(steps.Gathered(holders.ceding(ensemble, self._commit.members)))
         self._bring(steps.Submitted(plan.row_count, plan.length_bytes, names_entry_logs=True))
         assert not self._machine.pending, "its last event leads to an ack, or to an error"
@@ -311,9 +299,9 @@ class RecordWriter:
         """The record and its post-check, on all members at once."""
         commit, add = self._commit, step.add
         assert commit is not None
-        commit.record = commit.record or self._encoder.name(
-            add, commit.plan.attempts, commit.transactions
-        )
+        if commit.record is None:  # once: its bytes never change (R9, H12)
+            commit.sent_at = environment.monotonic()
+            commit.record = self._encoder.name(add, commit.plan.attempts, commit.transactions)
         questions = {
             self._channel(index): partial(self._append_to, index, commit.record, add)
             for index in step.indexes
@@ -371,6 +359,8 @@ class RecordWriter:
         assert self._commit is not None
         self.transactions = self._commit.transactions
         self.record_count += len(adds)
+        for add in adds:
+            self._counts.committed(self._commit.committed(self.metadata, add))
 
     def _told(self, error: BookKeeperError) -> BookKeeperError:
         """The end of this writer, for whoever writes rows."""

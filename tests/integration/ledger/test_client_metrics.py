@@ -12,9 +12,11 @@ import bkspark
 from bkspark import environment
 from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.client_counts import BOUNDS, ClientCounts
+from bkspark.errors import NotEnoughBookiesError
 from bkspark.ledger.handles.settings import ReaderSettings
+from bkspark.log.batch.commit import commit
 from tests.integration.faults.test_hanging_bookies import Gates, names_of
-from tests.integration.rig import Rig
+from tests.integration.rig import Rig, partitions_of
 from tests.integration.waiting import wait_for_all_copies, wait_until
 
 Look = Callable[[], dict[str, float]]
@@ -82,6 +84,33 @@ def test_entries_are_counted_by_how_long_they_took(
     classes = [found[f"ADD_ENTRY_bucket{bound}"] for bound in BOUNDS]
     assert classes == sorted(classes)
     assert found["NUM_PENDING_ADD"] == found["NUM_ENSEMBLE_CHANGE_total"] == 0
+
+
+def test_rows_of_a_write_are_counted_when_they_are_committed(memory_rig: Rig, look: Look) -> None:
+    target = memory_rig.target()
+    reports = memory_rig.tasks(target, partitions_of(3, 4))
+    counts, pending = environment.the_one(ClientCounts), list[int]()
+    look()
+    before = counts.pending_entries
+    memory_rig.faults.decide = lambda *_: pending.append(counts.pending_entries - before)
+    with memory_rig.faults.installed():
+        commit(target, reports)
+    found = look()
+    assert {0, 7} == set(pending)
+    assert (found["ADD_ENTRY_count"], found["NUM_PENDING_ADD"]) == (7, 0)
+    assert 0 < found["ADD_ENTRY_sum"] < 7 * 30
+
+
+def test_rows_of_a_write_that_failed_wait_for_nothing(memory_rig: Rig, look: Look) -> None:
+    target = memory_rig.target()
+    reports = memory_rig.tasks(target, partitions_of(3))
+    look()
+    memory_rig.faults.down = set(memory_rig.urls)
+    with memory_rig.faults.installed(), pytest.raises(NotEnoughBookiesError) as raised:
+        commit(target, reports)
+    assert raised.value.__traceback__ is not None  # which holds on to who has written
+    found = look()
+    assert (found["ADD_ENTRY_count"], found["NUM_PENDING_ADD"]) == (0, 0)
 
 
 def test_classes_hold_what_took_no_longer() -> None:

@@ -14,16 +14,15 @@ from random import Random
 from typing import Protocol, TypeVar
 
 from bkspark import environment
-from bkspark.cluster.cluster import Cluster
-from bkspark.ledger.recovery import recoverer
+from bkspark.errors import BookKeeperError
+from bkspark.ledger.recovery.displacement import FIRST_PAUSE_SECONDS
 from bkspark.metadata import memory as metadata_memory
 from bkspark.metadata.contract import VersionedBytes
-from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
+from bkspark.protocol.ledger.metadata import Member
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.recovery import recovering
 from tests.simulation.clients import Clients
 from tests.simulation.disks import URI
-from tests.simulation.environment import SimulatedEnvironment, replaced
+from tests.simulation.environment import SimulatedEnvironment
 from tests.simulation.exhaustive.dependence import Access
 from tests.simulation.exhaustive.explorer import RedundantError
 from tests.simulation.exhaustive.symmetry import Turns, is_too_early
@@ -35,6 +34,9 @@ from tests.simulation.scheduler import Process, Scheduler, Task
 from tests.simulation.storage import Storage
 
 T = TypeVar("T")
+
+_WAIT_SECONDS_MIN = FIRST_PAUSE_SECONDS / 2
+"""Who lost a compare-and-set a few times sleeps for less."""
 
 WRITER = "writer"
 FATE = "fate"
@@ -127,13 +129,15 @@ class _Choices:
 
 
 class _Hasty(SimulatedEnvironment):
-    """Nobody sleeps in it. A recoverer would when somebody got ahead of it, as it tries again."""
+    """Nobody sleeps in it. Who would shortly, as somebody got ahead of it, goes on at once; who
+    would let others finish has been displaced, and gives up."""
 
     def __init__(self, scheduler: Scheduler, chance: Callable[[], Random]) -> None:
         super().__init__(scheduler, chance, has_time=False)
 
     def sleep(self, seconds: float) -> None:
-        """Go on at once."""
+        if seconds >= _WAIT_SECONDS_MIN:
+            raise BookKeeperError("displaced, and this scope does not wait")
 
 
 class _Storage(Storage):
@@ -155,11 +159,6 @@ class _Storage(Storage):
         if task is not None and isinstance(result, VersionedBytes):
             task.process.chance = Random(f"{task.key} saw {result.version}")
         return result
-
-
-def _look_once(cluster: Cluster, ledger_id: int, _displaced_before: int) -> LedgerMetadata:
-    """In place of a wait for the one that displaced it, and of trying again."""
-    return cluster.ledger(ledger_id).value
 
 
 class ScopeRun:
@@ -192,8 +191,7 @@ class ScopeRun:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        once = [(recovering, "TAKEOVERS_MAX", 1), (recoverer, "wait_for_others", _look_once)]
-        with environment.use(self._environment), replaced(once):
+        with environment.use(self._environment):
             try:
                 yield
             finally:
