@@ -10,6 +10,7 @@ from bkspark.cluster.password import Password
 from bkspark.environment import now_ms
 from bkspark.errors import BookieUnavailableError, MetadataVersionError, OutcomeUnknownError
 from bkspark.ledger.deleting import make_tombstone
+from bkspark.ledger.handles.how_far import Readable, _Look
 from bkspark.ledger.recovery.recover import recover
 from bkspark.ledger.recovery.write_back import WriteBack
 from bkspark.log import log_handle, opening, tail_closing, truncation, undecided
@@ -216,6 +217,25 @@ REAL_TRUNCATED = LogRecord.truncated
 REAL_JOINED = LogRecord._joined
 REAL_WITH_CLOSED = LogRecord.with_closed
 
+
+def all_that_is_there(self: _Look) -> Readable:
+    """What a journal ends with is taken for confirmed."""
+    found, record = REAL_READABLE(self), self._last_record
+    return found if record is None else replace(found, last_entry_id=record.last_entry_id)
+
+
+def what_all_confirm(self: _Look) -> Readable:
+    """Who knows least of those that happen to answer is believed."""
+    ends = [end.last_add_confirmed for end in self.answers.ends.values()]
+    return replace(REAL_READABLE(self), last_entry_id=min(ends, default=-1))
+
+
+def has_heard_any(self: _Look) -> bool:
+    return bool(self.answers.ends)
+
+
+REAL_READABLE = _Look.readable
+
 LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
     "opening recovers nothing": settled_by(tail_not_recovered),
     "opening recovers only the last ledger": settled_by(last_recovered),
@@ -245,6 +265,11 @@ LOG_MUTANTS: dict[str, tuple[Change, ...]] = {
     "copies are judged bookie by bookie": (
         (WriteBack, "_copy_entry_logs", whole_copies(WriteBack._copy_entry_logs)),
     ),
+    "readers read on behind what is confirmed": ((_Look, "readable", all_that_is_there),),
+    "readers believe any bookie that nothing more is confirmed": (
+        (_Look, "readable", what_all_confirm),
+        (_Look, "is_known", property(has_heard_any)),
+    ),
     "readers recover": ((log_view, "readable", readable_by_recovery),),
 }
 
@@ -255,6 +280,7 @@ CASES = {
     "RB-35": "undecided entries are taken for lost",
     "RB-39": "readers put two versions together",
     "RB-44": "readers recover",
+    "I7": "readers believe any bookie that nothing more is confirmed",
 }
 """What other systems got wrong with logs of ledgers, and a mutant that does."""
 
