@@ -12,6 +12,7 @@ from bkspark.protocol.ledger.record import (
     AttemptLogs,
     EntryLog,
     InlinePart,
+    Rows,
     stripe_row_count,
     stripes_of_range,
 )
@@ -83,8 +84,7 @@ def from_json(fields: Fields, ledger_id: int, version: int) -> AddRecord:
             quorum=quorum,
             fragment_first_entry_id=fields.take("fragment", int),
             transactions=fields.mapping("transactions", int),
-            attempts=tuple(_attempt(item, quorum) for item in fields.objects("attempts")),
-            parts=tuple(part(*item) for item in fields.take("parts", list)),
+            rows=_rows(fields, quorum),
             stored=_stored(fields, quorum, version),
         )
     except (TypeError, ValueError) as error:
@@ -100,6 +100,14 @@ def _quorum(*sizes: object) -> Quorum:
     if set(map(type, sizes)) != {int}:
         raise ValueError("malformed quorum")
     return Quorum(*sizes)  # type: ignore[arg-type]
+
+
+def _rows(fields: Fields, quorum: Quorum) -> Rows:
+    attempts = tuple(_attempt(item, quorum) for item in fields.objects("attempts"))
+    parts = tuple(part(*item) for item in fields.take("parts", list))
+    if attempts and parts:
+        raise ValueError("rows in entry logs and in the record")
+    return attempts or parts
 
 
 def _attempt(fields: Fields, quorum: Quorum) -> AttemptLogs:
@@ -149,12 +157,12 @@ def is_coherent(record: AddRecord) -> bool:
         return False
     if record.is_confirmation:
         says_its_lac = first - 1 == last == record.last_add_confirmed >= -1
-        return says_its_lac and not record.parts and not record.attempts
+        return says_its_lac and not record.rows
     if not -1 <= record.last_add_confirmed < first <= last:
         return False
     if record.parts:
         all_stripes = stripes_of_range(first, last, record.quorum.stripe_count)
-        return not record.attempts and [part.stripe for part in record.parts] == all_stripes
+        return [part.stripe for part in record.parts] == all_stripes
     expected = record.first_entry_id
     for attempt in record.attempts:
         stripes = min(attempt.row_count, record.quorum.stripe_count)

@@ -82,7 +82,6 @@ class Headers:
                 model.quorum,
                 model.fragment_first_entry_id,
                 {},
-                (),
                 tuple(parts),
                 tuple(map(int, others[end:])),
             )

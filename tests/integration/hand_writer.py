@@ -214,7 +214,7 @@ class HandWriter:
             length_bytes=sum(map(len, self.sent.values())),
             quorum=quorum,
             fragment_first_entry_id=self.metadata.last_fragment.first_entry_id,
-            parts=parts,
+            rows=parts,
             stored=self.pending.stored,
         )
         return journal.encode(record, self._digester, messages)

@@ -297,8 +297,8 @@ MUTANTS = (
     Mutant(
         "records forget what was committed in earlier terms",
         "ledger/handles/record_encoder.py",
-        "parts=parts, transactions=self._transactions)",
-        "parts=parts)",
+        "self._record(add, parts, self._transactions)",
+        "self._record(add, parts, {})",
         (COMMITTED,),
     ),
     Mutant(

@@ -15,7 +15,6 @@ FUNCTION_LINES_MAX = 70
 PRODUCT_FUNCTION_LINES_MAX = 50
 ATTRIBUTES_MAX = 12
 WIDE_CLASSES = {
-    "AddRecord": 13,  # one is made for each append and for each record that is read
     "LogContents": 21,  # a log's record as it lies in the metadata store
 }
 """Told apart from the others with the reason; none grows."""

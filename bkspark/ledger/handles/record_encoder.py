@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import pyarrow as pa
 
@@ -11,7 +10,7 @@ from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import encode_parts
 from bkspark.ledger.handles.grouping import Submitted, batch_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata
-from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, confirmation
+from bkspark.protocol.ledger.record import AddRecord, AttemptLogs, Rows, confirmation
 from bkspark.protocol.writer.adding import PendingAdd, PendingAdds
 
 NO_ROWS = pa.schema([])
@@ -47,7 +46,7 @@ class RecordEncoder:
             first_entry_id=add.first_entry_id,
             quorum=self._ledger.quorum,
         )
-        record = self._record(add, parts=parts, transactions=self._transactions)
+        record = self._record(add, parts, self._transactions)
         return journal.encode(record, self._digester, messages)
 
     def name(
@@ -61,10 +60,10 @@ class RecordEncoder:
         Args:
             transactions: the last version of each application up to there.
         """
-        record = self._record(add, attempts=attempts, transactions=transactions)
+        record = self._record(add, attempts, transactions)
         return journal.encode(record, self._digester)
 
-    def _record(self, add: PendingAdd, **contents: Any) -> AddRecord:
+    def _record(self, add: PendingAdd, rows: Rows, transactions: Mapping[str, int]) -> AddRecord:
         return AddRecord(
             ledger_id=self._ledger.ledger_id,
             term=self._ledger.term,
@@ -75,8 +74,9 @@ class RecordEncoder:
             length_bytes=add.length_bytes,
             quorum=self._ledger.quorum,
             fragment_first_entry_id=add.fragment_first_entry_id,
+            transactions=transactions,
+            rows=rows,
             stored=add.stored,
-            **contents,
         )
 
     def confirm(

@@ -27,6 +27,7 @@ record before anything is acknowledged that rests on it (R18).
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TypeAlias
 
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
 from bkspark.protocol.ledger.quorum import Quorum
@@ -83,6 +84,9 @@ class InlinePart:
     digest: str
 
 
+Rows: TypeAlias = tuple[AttemptLogs, ...] | tuple[InlinePart, ...]
+"""What an add record says of its rows: which attempts hold them, or what lies behind it."""
+
 Piece = tuple[str, int]
 """What a bookie has as a whole or not at all of a record's rows: an entry log, by the id of its
 attempt and its stripe, or an inline part, by an empty text and its stripe."""
@@ -106,9 +110,7 @@ class AddRecord:
         length_bytes: payload bytes of the ledger up to ``last_entry_id``.
         fragment_first_entry_id: the fragment it was written in.
         transactions: last version of each application among the ledger's records up to this one.
-        attempts: committed task attempts in entry order; together they cover the group.
-        parts: in place of attempts: the rows themselves, by stripe. All parts are named
-            everywhere, but a bookie has only those whose write set it is in.
+        rows: where they are: ``attempts`` or ``parts``; neither in a confirmation.
         stored: by ensemble index, where the newest record begins that the member was known to have
             stored; -1 where none was. Empty in a record of an older version.
     """
@@ -123,9 +125,22 @@ class AddRecord:
     quorum: Quorum
     fragment_first_entry_id: int = 0
     transactions: Mapping[str, int] = field(default_factory=dict, hash=False)
-    attempts: tuple[AttemptLogs, ...] = ()
-    parts: tuple[InlinePart, ...] = ()
+    rows: Rows = ()
     stored: tuple[int, ...] = ()
+
+    @property
+    def attempts(self) -> tuple[AttemptLogs, ...]:
+        """Committed task attempts in entry order; together they cover the group."""
+        rows = self.rows
+        return rows if rows and type(rows[0]) is AttemptLogs else ()
+
+    @property
+    def parts(self) -> tuple[InlinePart, ...]:
+        """In place of attempts: the rows themselves, by stripe. All parts are named everywhere,
+        but a bookie has only those whose write set it is in.
+        """
+        rows = self.rows
+        return rows if rows and type(rows[0]) is InlinePart else ()
 
     @property
     def entry_count(self) -> int:

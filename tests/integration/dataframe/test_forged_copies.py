@@ -68,7 +68,7 @@ def with_message(
     digest = journal.part_digest(
         digester, message, ledger_id=ledger_id, first_entry_id=record.first_entry_id, stripe=0
     )
-    return replace(record, parts=(InlinePart(0, len(message), digest),)), {0: message}
+    return replace(record, rows=(InlinePart(0, len(message), digest),)), {0: message}
 
 
 @pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)

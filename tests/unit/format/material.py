@@ -151,7 +151,7 @@ def add_record(
         length_bytes=10 * expected,
         quorum=quorum,
         transactions={"app": 4},
-        attempts=tuple(attempts),
+        rows=tuple(attempts),
     )
 
 
@@ -177,7 +177,7 @@ def inline_record(
         )
         for stripe, message in messages.items()
     )
-    return replace(add_record((count,), first=first), attempts=(), parts=parts), messages
+    return replace(add_record((count,), first=first), rows=parts), messages
 
 
 def frame(

@@ -35,7 +35,7 @@ def record(
         length_bytes=first * 10,
         quorum=quorum,
         fragment_first_entry_id=0,
-        parts=tuple(InlinePart(stripe, size, digest) for stripe in stripes),
+        rows=tuple(InlinePart(stripe, size, digest) for stripe in stripes),
         stored=(first - 1,) * quorum.ensemble_size,
     )
 

@@ -234,8 +234,8 @@ def test_a_confirmation_comes_back_and_is_no_group(confirmed: int) -> None:
         {"last_add_confirmed": 6},
         {"last_add_confirmed": 4, "last_entry_id": 4},
         {"last_add_confirmed": -2, "last_entry_id": -2, "first_entry_id": -1},
-        {"attempts": add_record((3,), first=6).attempts},
-        {"parts": (InlinePart(0, 8, "0" * 8),)},
+        {"rows": add_record((3,), first=6).attempts},
+        {"rows": (InlinePart(0, 8, "0" * 8),)},
     ],
     ids=str,
 )

@@ -64,7 +64,7 @@ def test_a_confirmation_commits_nothing_and_goes_to_every_bookie() -> None:
 def test_a_small_add_needs_the_write_sets_of_its_own_stripes() -> None:
     stripes = stripes_of_range(7, 8, 4)
     parts = tuple(InlinePart(stripe, 1, "0" * 8) for stripe in stripes)
-    record = AddRecord(7, 1, "a" * 32, 7, 8, 6, 2, Quorum(4, 2, 2), parts=parts)
+    record = AddRecord(7, 1, "a" * 32, 7, 8, 6, 2, Quorum(4, 2, 2), rows=parts)
     assert stripes == [0, 3]
     assert record.write_sets() == ((0, 1), (3, 0))
     assert [[part.stripe for part in record.parts_of(n)] for n in range(4)] == [
