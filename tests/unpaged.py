@@ -30,8 +30,7 @@ def unpaged(record: LogRecord) -> LogRecord:
     """What ``record`` says, as a record says it that never had a page."""
     return replace(
         record,
-        older=(),
-        ledgers=tuple(record.every_ledger()),
+        listed=record.listed.with_stretches(tuple(record.every_ledger())),
         dropped=DroppedLedgers(
             tuple(record.every_dropped_id()), tuple(record.every_id_to_delete())
         ),

@@ -142,7 +142,7 @@ class LogPages:
         if stored is None:
             return False
         record = log_record.decode(self._log_name, stored.value)
-        now = replace(record, source=_PagesAtHand(self._known))
+        now = replace(record, listed=replace(record.listed, source=_PagesAtHand(self._known)))
         try:
             return page.name not in {one.name for one in now.every_page()}
         except CorruptDataError:
@@ -175,7 +175,8 @@ def _shortened(record: LogRecord, new_name: Callable[[], str]) -> Paged:
 
 
 def with_source(store: MetadataStore, record: LogRecord) -> LogRecord:
-    return replace(record, source=LogPages(store, record.name))
+    pages = LogPages(store, record.name)
+    return replace(record, listed=replace(record.listed, source=pages))
 
 
 class LogRecords(Records[LogRecord]):

@@ -20,8 +20,9 @@ from bkspark.format.ledger_metadata import (
     encode_quorum,
 )
 from bkspark.format.strict_json import Fields, integers
+from bkspark.protocol.log.contents import Committed, Retention, Times
 from bkspark.protocol.log.dropped import DroppedLedgers
-from bkspark.protocol.log.ledger_list import Page
+from bkspark.protocol.log.ledger_list import LedgerList, Page
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import Streams
@@ -45,8 +46,8 @@ def encode(record: LogRecord, nonce: str) -> bytes:
         "first_offset": record.first_offset,
         "transactions": dict(record.transactions),
         "dropped": list(record.dropped.ids),
-        "created_ms": record.created_ms,
-        "changed_ms": record.changed_ms,
+        "created_ms": record.times.created_ms,
+        "changed_ms": record.times.changed_ms,
     }
     value.update(_optional(record))
     return envelope.encode(KIND, layout.log_key(record.name), value, _version(record))
@@ -80,22 +81,15 @@ def decode(name: str, data: bytes) -> LogRecord:
             schema=decode_bytes(fields, "schema"),
             is_tombstone=fields.take("vacant", bool),
             generation=fields.take("generation", int),
-            ledgers=tuple(log_page.place(item) for item in fields.take("ledgers", list)),
+            listed=_decode_listed(fields),
             first_offset=fields.take("first_offset", int),
-            transactions=fields.mapping("transactions", int),
+            committed=_decode_committed(fields),
             dropped=_decode_dropped(fields),
-            created_ms=fields.take("created_ms", int),
-            changed_ms=fields.take("changed_ms", int),
-            tail=tuple(integers(fields.take_or_none("tail", list) or [])),
             is_sealed=fields.take_or_none("sealed", bool) or False,
-            streams=_decode_streams(fields),
-            retention_bytes=fields.take_or_none("retention_bytes", int),
-            retention_ms=fields.take_or_none("retention_ms", int),
-            orphaned_queries=tuple(_texts(fields.take_or_none("bereft", list) or [])),
-            first_version=fields.take_or_none("first_version", int) or 0,
-            truncated_ms=fields.take_or_none("truncated_ms", int),
-            older=tuple(
-                log_page.stretch(item) for item in fields.take_or_none("older", list) or []
+            times=_decode_times(fields),
+            retention=Retention(
+                fields.take_or_none("retention_bytes", int),
+                fields.take_or_none("retention_ms", int),
             ),
         )
     except (TypeError, ValueError) as error:
@@ -114,6 +108,31 @@ def _decode_settings(fields: Fields) -> LogSettings:
     )
 
 
+def _decode_listed(fields: Fields) -> LedgerList:
+    return LedgerList(
+        tuple(log_page.stretch(item) for item in fields.take_or_none("older", list) or []),
+        tuple(log_page.place(item) for item in fields.take("ledgers", list)),
+        tuple(integers(fields.take_or_none("tail", list) or [])),
+        fields.take_or_none("first_version", int) or 0,
+    )
+
+
+def _decode_committed(fields: Fields) -> Committed:
+    return Committed(
+        fields.mapping("transactions", int),
+        _decode_streams(fields),
+        tuple(_texts(fields.take_or_none("bereft", list) or [])),
+    )
+
+
+def _decode_times(fields: Fields) -> Times:
+    return Times(
+        fields.take("created_ms", int),
+        fields.take("changed_ms", int),
+        fields.take_or_none("truncated_ms", int),
+    )
+
+
 def _decode_dropped(fields: Fields) -> DroppedLedgers:
     return DroppedLedgers(
         tuple(integers(fields.take("dropped", list))),
@@ -126,19 +145,19 @@ def _decode_dropped(fields: Fields) -> DroppedLedgers:
 
 def _optional(record: LogRecord) -> dict[str, Any]:
     """Fields that came later: left out where they say nothing, so that old records stay as is."""
-    dropped = record.dropped
+    dropped, committed = record.dropped, record.committed
     fields = {
         "tail": list(record.tail) or None,
         "sealed": record.is_sealed or None,
-        "streams": {query: list(runs) for query, runs in record.streams.items()} or None,
-        "streams_order": _order(record.streams),
-        "retention_bytes": record.retention_bytes,
-        "retention_ms": record.retention_ms,
+        "streams": {query: list(runs) for query, runs in committed.streams.items()} or None,
+        "streams_order": _order(committed.streams),
+        "retention_bytes": record.retention.byte_count,
+        "retention_ms": record.retention.milliseconds,
         "to_delete": list(dropped.to_delete) or None,
         "dropped_of_tail": dropped.of_tail or None,
-        "bereft": list(record.orphaned_queries) or None,
-        "first_version": record.first_version or None,
-        "truncated_ms": record.truncated_ms,
+        "bereft": list(committed.orphaned_queries) or None,
+        "first_version": record.listed.first_version or None,
+        "truncated_ms": record.times.truncated_ms,
         "older": [log_page.encode_stretch(one) for one in record.older] or None,
         "dropped_pages": [log_page.encode_page(one) for one in dropped.pages] or None,
         "pages_to_delete": [log_page.encode_page(one) for one in dropped.pages_to_delete] or None,

@@ -158,7 +158,7 @@ def _touched(cluster: Cluster, log_name: str) -> LogRecord:
     def touched(record: LogRecord | None) -> LogRecord:
         if record is None or record.is_tombstone:
             raise NoSuchLedgerError(f"there is no log {log_name!r}")
-        return record.stamped(max(environment.now_ms(), record.changed_ms + 1))
+        return record.stamped(max(environment.now_ms(), record.times.changed_ms + 1))
 
     return cluster.logs.update(log_name, touched).value
 

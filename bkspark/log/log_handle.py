@@ -28,6 +28,7 @@ from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.tail_closing import update_with_closed_tail
 from bkspark.log.undecided import Undecided, resolve
+from bkspark.protocol.log.contents import Retention
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
@@ -253,7 +254,7 @@ class LogHandle(BoundToProcess):
 
         def kept(record: LogRecord | None) -> LogRecord:
             log = self._existing(record)
-            after = replace(log, retention_bytes=byte_count, retention_ms=milliseconds)
+            after = replace(log, retention=Retention(byte_count, milliseconds))
             return log if after == log else after.stamped(environment.now_ms())
 
         self._cluster.logs.update(self.name, kept)

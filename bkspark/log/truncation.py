@@ -19,7 +19,7 @@ from bkspark.ledger.truncating import truncate_ledger
 from bkspark.log.cursors import positions_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
-from bkspark.protocol.log.retention import is_limited, known_bytes, retained_from, retained_inside
+from bkspark.protocol.log.retention import known_bytes, retained_from, retained_inside
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
     written is written. A log that could not be truncated now is truncated at the next roll, and
     ledgers that were hidden and not deleted are deleted then. Cursors are respected.
     """
-    if is_limited(log) or log.to_delete_count:
+    if log.retention.is_limited or log.to_delete_count:
         with suppress(BookKeeperError):
             count_max = LEDGERS_PER_ROLL_MAX
             _truncate(cluster, log.name, _kept_from(cluster, True, count_max), count_max)
@@ -93,7 +93,7 @@ def _kept_from(
     now = environment.now_ms()
 
     def kept_from(log: LogRecord) -> int:
-        if not is_limited(log):
+        if not log.retention.is_limited:
             return log.first_offset
         positions = positions_of(cluster, log) if respects_cursors else []
         ledger = _readable_tail(cluster, log)

@@ -16,7 +16,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +30,7 @@ from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from tests.benchmarks.bare_pipe import SCHEMA, BarePipe
 from tests.benchmarks.stage import stage
+from tests.log_with import log_with
 
 STREAM_TARGET = 1.5
 OPENING_TARGET = 2.0
@@ -107,7 +107,7 @@ def with_ledgers(log: LogRecord, count: int) -> LogRecord:
     own = log.ledgers[-1]
     listed = [LoggedLedger(10**9 + n, n, 1, own.length_bytes) for n in range(count - 1)]
     last = LoggedLedger(own.ledger_id, count - 1, own.entry_count, own.length_bytes)
-    return replace(log, name=f"with-{count}", ledgers=(*listed, last))
+    return log_with(log, name=f"with-{count}", ledgers=(*listed, last))
 
 
 def opening_seconds(uri: str, count: int) -> tuple[float, float]:

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from bkspark.log.batch.plan import prepare
 from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.log.reading.log_view import look_at
 from bkspark.protocol.log.ledger_list import LoggedLedger
+from tests.log_with import log_with
 from tests.small_pages import forget_pages
 
 RATIO_MAX = 1.2
@@ -44,7 +44,7 @@ def lengthen(uri: str, log_name: str, ledger_count: int) -> None:
     append(uri, log_name)
     places = tuple(LoggedLedger(10**9 + n, 10 * n, 10, 1000, 1) for n in range(ledger_count))
     with Cluster(uri) as cluster:
-        cluster.logs.update(log_name, lambda record: replace(record, ledgers=places))  # type: ignore[type-var]
+        cluster.logs.update(log_name, lambda record: log_with(record, ledgers=places))  # type: ignore[type-var]
 
 
 def look(uri: str, log_name: str) -> None:

@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -17,6 +16,7 @@ from bkspark.protocol.log.ledger_list import LoggedLedger, Page
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.testing.zookeeper import missing
+from tests.log_with import log_with
 from tests.small_pages import forget_pages, pages_of
 from tests.thorough import always
 
@@ -36,7 +36,7 @@ def logs(store: MetadataStore) -> Iterator[LogRecords]:
 def with_one_more(record: LogRecord | None) -> LogRecord:
     log = record or EMPTY
     place = LoggedLedger(log.ledger_count, log.end_offset, 3, 100, 1)
-    return replace(log, ledgers=(*log.ledgers, place))
+    return log_with(log, ledgers=(*log.ledgers, place))
 
 
 def test_a_log_with_pages_is_read_as_it_was_written(logs: LogRecords) -> None:
@@ -84,7 +84,7 @@ def test_a_log_in_zookeeper_has_more_ledgers_than_a_record_has_room_for(
             LoggedLedger(10**6 + n, LENGTH * n, LENGTH, 2**31, 1_795_405_058_537)
             for n in range(MANY)
         )
-        plain = replace(log.record, ledgers=places)
+        plain = log_with(log.record, ledgers=places)
         with pytest.raises(BookKeeperError):
             keeper._cluster.store.put(layout.log_key("plain"), log_record.encode(plain, "n"), None)
         logs.update(NAME, lambda _: plain)

@@ -54,8 +54,8 @@ MUTANTS = (
     Mutant(
         "a tail ledger without an end is settled",
         "protocol/log/record.py",
-        "            _require_closed(ledger, self.name)\n            log",
-        "            log",
+        "            _require_closed(ledger, self.name)\n            rest",
+        "            rest",
         (f"{TAIL}::test_a_ledger_without_an_end_is_not_settled",),
     ),
     Mutant(
@@ -85,8 +85,8 @@ MUTANTS = (
     Mutant(
         "a deleted log keeps its tail",
         "protocol/log/record.py",
-        "            ledgers=(),\n            tail=(),\n",
-        "            ledgers=(),\n",
+        "LedgerList(first_version=version, source",
+        "LedgerList(tail=self.tail, first_version=version, source",
         (f"{TAIL}::test_a_deleted_log_drops_its_tail_too",),
     ),
     Mutant(
@@ -338,7 +338,7 @@ MUTANTS = (
     Mutant(
         "a query that goes on is forgotten before one that does not",
         "format/log_record.py",
-        '"streams_order": _order(record.streams),',
+        '"streams_order": _order(committed.streams),',
         '"streams_order": None,',
         ("tests/unit/format/test_small_records.py::test_the_queries_of_a_log_keep_their_order",),
     ),

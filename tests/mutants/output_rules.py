@@ -26,15 +26,15 @@ MUTANTS = (
     Mutant(
         "versions of writes change when a log is truncated",
         "protocol/log/record.py",
-        "            first_version=self.first_version + ledger_list.versions_of(gone),\n",
-        "",
+        "version = listed.first_version + ledger_list.versions_of(gone)",
+        "version = listed.first_version",
         (f"{HISTORY}::test_a_version_is_that_of_one_write_for_ever",),
     ),
     Mutant(
         "versions of writes begin anew when a log is overwritten",
         "protocol/log/record.py",
-        "            first_version=self.first_version + ledger_list.versions_of(self.stretches),\n",
-        "",
+        "version = self.listed.first_version + ledger_list.versions_of(self.stretches)",
+        "version = self.listed.first_version",
         (f"{HISTORY}::test_history_says_what_wrote",),
     ),
     Mutant(

@@ -185,7 +185,7 @@ MUTANTS = (
     Mutant(
         "a ledger without a time goes to a page without one",
         "protocol/log/paging.py",
-        "record = record.stamped(record.changed_ms)",
+        "record = record.stamped(record.times.changed_ms)",
         "record = replace(record)",
         (f"{PAGING}::test_ledgers_without_a_time_get_that_of_the_last_change_when_they_are_paged",),
     ),

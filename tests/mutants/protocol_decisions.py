@@ -161,8 +161,8 @@ MUTANTS = (
     Mutant(
         "an overwrite goes on behind the old offsets",
         "protocol/log/record.py",
-        "first_offset=0,\n            first_version",
-        "first_offset=self.end_offset,\n            first_version",
+        "first_offset=0,\n            dropped",
+        "first_offset=self.end_offset,\n            dropped",
         (f"{LOG}::test_overwriting_starts_a_generation_at_offset_0_and_drops_what_was_there",),
     ),
     # --- placement -------------------------------------------------------------------------------

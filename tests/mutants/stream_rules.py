@@ -289,7 +289,7 @@ MUTANTS = (
     Mutant(
         "a query goes on in a log made anew",
         "protocol/log/record.py",
-        "        require_not_orphaned(run, self.orphaned_queries, self.name)\n",
+        "        require_not_orphaned(run, committed.orphaned_queries, self.name)\n",
         "",
         (
             f"{DELETIONS}::test_a_query_is_told_of_a_log_that_was_made_anew_by_somebody_else[memory]",
@@ -319,8 +319,8 @@ MUTANTS = (
     Mutant(
         "a second deletion forgets what the first remembered",
         "protocol/log/record.py",
-        "orphaned_queries = (*self.orphaned_queries, *queries_of(self.streams, self.transactions))",
-        "orphaned_queries = queries_of(self.streams, self.transactions)",
+        "orphaned_queries=(*before.orphaned_queries, *queries)",
+        "orphaned_queries=queries",
         (
             f"{DELETIONS}::test_a_query_is_told_of_a_log_that_was_made_anew_by_somebody_else[memory]",
         ),

@@ -37,8 +37,8 @@ MUTANTS = (
     Mutant(
         "a log that keeps everything leaves the rest for ever",
         "log/truncation.py",
-        "if is_limited(log) or log.to_delete_count:",
-        "if is_limited(log):",
+        "if log.retention.is_limited or log.to_delete_count:",
+        "if log.retention.is_limited:",
         (f"{DELETION}::test_what_could_not_be_deleted_is_deleted_by_whoever_comes_next[roll]",),
     ),
     Mutant(
@@ -127,7 +127,7 @@ MUTANTS = (
     Mutant(
         "a ledger of unknown age is old",
         "protocol/log/retention.py",
-        " or not over_ms",
+        " and over_ms > 0",
         "",
         (f"{RETENTION}::test_a_ledger_of_unknown_age_is_not_old_and_ends_it",),
     ),

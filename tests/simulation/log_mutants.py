@@ -141,7 +141,8 @@ def truncated_from_zero(self: LogRecord, before_offset: int, confirmed: int = 0)
     for ledger in after.ledgers:
         moved.append(replace(ledger, first_offset=begin))
         begin += ledger.entry_count
-    return replace(after, ledgers=tuple(moved), first_offset=0)
+    listed = replace(after.listed, ledgers=tuple(moved))
+    return replace(after, listed=listed, first_offset=0)
 
 
 def nothing_found(_cluster: Cluster, undecided: Undecided, _password: Password) -> range:
@@ -181,8 +182,8 @@ def closed_up_to_an_empty_one(self: LogRecord, *ledgers: LedgerMetadata) -> LogR
 
 def view_of_two_versions(real: Callable[..., Any]) -> Callable[..., Any]:
     def view(cluster: Cluster, record: LogRecord, *given: Any, **options: Any) -> Any:
-        tail = cluster.log(record.name).value.tail
-        return real(cluster, replace(record, tail=tail), *given, **options)
+        listed = replace(record.listed, tail=cluster.log(record.name).value.tail)
+        return real(cluster, replace(record, listed=listed), *given, **options)
 
     return view
 

@@ -246,7 +246,7 @@ class LogOracle(Oracle):
     def _require_asked(self, record: LogRecord) -> None:
         """Nothing was truncated but what somebody wanted, or what all cursors have read."""
         allowed = self.may_begin
-        if record.retention_bytes is not None:
+        if record.retention.byte_count is not None:
             keys = self._store.list(layout.cursors_prefix(self.log_name))
             stored = [(key, self._store.get(layout.cursor_key(self.log_name, key))) for key in keys]
             cursors = [

@@ -101,7 +101,8 @@ class LogWatch:
     def _whole(self, record: LogRecord) -> LogRecord:
         """With all that it has on pages, which must be there by now, as they will be for ever."""
         try:
-            return unpaged(replace(record, source=StoredPages(self._store, record.name)))
+            pages = StoredPages(self._store, record.name)
+            return unpaged(replace(record, listed=replace(record.listed, source=pages)))
         except AssertionError as error:
             raise Violation(f"log {record.name} names a page, and {error} (I8)") from None
 

@@ -24,8 +24,8 @@ def merge_fault(
         return f"is as old as {place.closed_ms}"
     if place.length_bytes != sum(one.length_bytes for one in run):
         return f"has {place.length_bytes} bytes"
-    if versions_of(after.ledgers) + after.first_version != (
-        versions_of(before.ledgers) + before.first_version
+    if versions_of(after.ledgers) + after.listed.first_version != (
+        versions_of(before.ledgers) + before.listed.first_version
     ):
         return "changes versions"
     return ""

@@ -238,7 +238,7 @@ def test_times_are_numbers_of_seconds(log: LogHandle, strange: object) -> None:
         ("timeout", lambda: log.wait_for(0, timeout=strange)),
     ):
         assert refusal(call).startswith(f"{name} must be a number of seconds ")
-    assert log.record.retention_ms is None
+    assert log.record.retention.milliseconds is None
     assert log.record.tail == ()
 
 

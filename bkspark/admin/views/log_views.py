@@ -92,8 +92,8 @@ def _log_row(log: LogRecord, view: LogView | None) -> Row:
         "is_unbounded": log.is_unbounded,
         "digest_type": log.digest.digest_type,
         "columns": columns_of(log.schema),
-        "created": timestamp(log.created_ms),
-        "changed": timestamp(log.changed_ms),
+        "created": timestamp(log.times.created_ms),
+        "changed": timestamp(log.times.changed_ms),
     }
 
 
@@ -123,14 +123,14 @@ def _truncation(log: LogRecord) -> Iterator[Row]:
             **dict.fromkeys(HISTORY.names),
             "log": log.name,
             "generation": log.generation,
-            "timestamp": timestamp(log.truncated_ms or 0),
+            "timestamp": timestamp(log.times.truncated_ms or 0),
             "operation": "truncate",
             "first_offset": log.first_offset,
         }
 
 
 def _writes(cluster: Cluster, log: LogRecord) -> Iterator[Row]:
-    behind = log.first_version
+    behind = log.listed.first_version
     for place in log.every_ledger():
         behind += versions_of([place])
         yield _write(cluster, log, place.ledger_id, behind - 1, place)

@@ -113,12 +113,11 @@ def compacted(
         )
     _require_same(log, ledger, end - begin)
     place = _place_of(run, ledger)
-    older, ledgers = ledger_list.split(_with_place(log.stretches, place, make_page, log.source))
+    stretches = _with_place(log.stretches, place, make_page, log.source)
     gone = tuple(_within(log.stretches, begin, end, log.source))
     return replace(
         log,
-        older=older,
-        ledgers=ledgers,
+        listed=log.listed.with_stretches(stretches),
         dropped=log.dropped.with_more(ledger_list.ids_of(gone), ledger_list.pages_of(gone)),
     )
 

@@ -34,7 +34,7 @@ from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import (
-    NO_PAGES,
+    LedgerList,
     LoggedLedger,
     Page,
     PageSource,
@@ -48,28 +48,58 @@ TAIL_MAX = 2
 
 
 @dataclass(frozen=True, slots=True)
+class Committed:
+    """What was written under names that are remembered, whatever is truncated or overwritten.
+
+    Attributes:
+        transactions: last committed version per application.
+        streams: per streaming query the runs that have written, the current one last.
+        orphaned_queries: whose rows went with a deleted log of this name ("stream_run", rule 3).
+    """
+
+    transactions: Mapping[str, int] = field(default_factory=dict)
+    streams: Streams = field(default_factory=dict)
+    orphaned_queries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Wall clock of those who changed a log; 0 until it is noted.
+
+    Attributes:
+        truncated_ms: when entries were last truncated; None if none are.
+    """
+
+    created_ms: int = 0
+    changed_ms: int = 0
+    truncated_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How much of a log to keep, and how long; None for ever."""
+
+    byte_count: int | None = None
+    milliseconds: int | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        return self != Retention()
+
+
+@dataclass(frozen=True, slots=True)
 class LogContents:
     """One version of a log's record.
 
     Attributes:
         is_tombstone: there is no such log ("log", rule 5).
         generation: of the contents; one more after each overwrite and each creation.
-        older: what lies before ``ledgers``: pages, and in front of them ledgers that were on a page
-            which a truncation has opened; empty if there are no pages.
-        ledgers: the newest, in offset order, without gaps.
+        listed: its ledgers; the first of the tail begins at ``end_offset``.
         first_offset: first readable offset; entries below are truncated.
         schema: Arrow schema of the log as an IPC schema message; opaque here.
         settings: what the log was created with.
-        transactions: last committed version per application.
         dropped: those that must never join the list (again), until they are deleted.
-        tail: ids of the ledgers behind ``ledgers``; the first of them begins at ``end_offset``.
         is_sealed: nothing joins any more.
-        streams: per streaming query the runs that have written, the current one last.
-        retention_bytes, retention_ms: how much to keep, and how long; None for ever.
-        orphaned_queries: whose rows went with a deleted log of this name ("stream_run", rule 3).
-        first_version: of the first ledger, or of the next one to join (rule 4).
-        truncated_ms: when entries were last truncated; None if none are.
-        source: fetches pages.
     """
 
     name: str
@@ -77,25 +107,16 @@ class LogContents:
     schema: bytes
     is_tombstone: bool = False
     generation: int = 1
-    ledgers: tuple[LoggedLedger, ...] = ()
+    listed: LedgerList = field(default_factory=LedgerList)
     first_offset: int = 0
-    transactions: Mapping[str, int] = field(default_factory=dict)
+    committed: Committed = field(default_factory=Committed)
     dropped: DroppedLedgers = field(default_factory=DroppedLedgers)
-    created_ms: int = 0
-    changed_ms: int = 0
-    tail: tuple[int, ...] = ()
     is_sealed: bool = False
-    streams: Streams = field(default_factory=dict)
-    retention_bytes: int | None = None
-    retention_ms: int | None = None
-    orphaned_queries: tuple[str, ...] = ()
-    first_version: int = 0
-    truncated_ms: int | None = None
-    older: tuple[Stretch, ...] = ()
-    source: PageSource = field(default=NO_PAGES, compare=False, repr=False)
+    times: Times = field(default_factory=Times)
+    retention: Retention = field(default_factory=Retention)
 
     def __post_init__(self) -> None:
-        stretches = (*self.older, *self.ledgers)
+        stretches = self.stretches
         try:
             ledger_list.require_dense(stretches)
         except InvalidRequestError as error:
@@ -118,11 +139,12 @@ class LogContents:
             raise InvalidRequestError(f"log {self.name}: there is no ledger {min(known)}")
         if not set(self.dropped.to_delete) <= set(self.dropped.ids):
             raise InvalidRequestError(f"log {self.name}: a ledger is to be deleted, not dropped")
-        if self.first_version < 0:
-            raise InvalidRequestError(f"log {self.name}: there is no version {self.first_version}")
+        version = self.listed.first_version
+        if version < 0:
+            raise InvalidRequestError(f"log {self.name}: there is no version {version}")
         if len(self.tail) > TAIL_MAX or (self.tail and (self.is_sealed or self.is_tombstone)):
             raise InvalidRequestError(f"log {self.name}: it cannot have the tail {self.tail}")
-        if min(self.retention_bytes or 0, self.retention_ms or 0) < 0:
+        if min(self.retention.byte_count or 0, self.retention.milliseconds or 0) < 0:
             raise InvalidRequestError(
                 f"log {self.name}: retention cannot be negative", hint="None keeps for ever"
             )
@@ -136,6 +158,29 @@ class LogContents:
     @property
     def digest(self) -> DigestSpec:
         return self.settings.digest
+
+    @property
+    def older(self) -> tuple[Stretch, ...]:
+        return self.listed.older
+
+    @property
+    def ledgers(self) -> tuple[LoggedLedger, ...]:
+        """The newest that are closed."""
+        return self.listed.ledgers
+
+    @property
+    def tail(self) -> tuple[int, ...]:
+        """Those behind them."""
+        return self.listed.tail
+
+    @property
+    def source(self) -> PageSource:
+        return self.listed.source
+
+    @property
+    def transactions(self) -> Mapping[str, int]:
+        """The last committed version per application."""
+        return self.committed.transactions
 
     @property
     def is_unbounded(self) -> bool:
@@ -162,7 +207,7 @@ class LogContents:
     @property
     def stretches(self) -> tuple[Stretch, ...]:
         """All closed ledgers in order, the older ones on pages."""
-        return (*self.older, *self.ledgers)
+        return self.listed.stretches
 
     @property
     def has_pages(self) -> bool:

@@ -19,7 +19,7 @@ made meanwhile. "Not there" is never assumed of a page that was not looked at.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from bkspark.errors import InvalidRequestError
@@ -147,6 +147,36 @@ class NoPages:
 
 
 NO_PAGES = NoPages()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerList:
+    """The ledgers of a log, in order.
+
+    Attributes:
+        older: what lies before ``ledgers``: pages, and in front of them ledgers that were on a page
+            which a truncation has opened; empty if there are no pages.
+        ledgers: the newest that are closed, in offset order, without gaps.
+        tail: ids of those behind them, whose ends are not known.
+        first_version: of the first of them all, or of the next one to join ("contents", rule 4).
+        source: fetches pages.
+    """
+
+    older: tuple[Stretch, ...] = ()
+    ledgers: tuple[LoggedLedger, ...] = ()
+    tail: tuple[int, ...] = ()
+    first_version: int = 0
+    source: PageSource = field(default=NO_PAGES, compare=False, repr=False)
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """All closed ledgers in order, the older ones on pages."""
+        return (*self.older, *self.ledgers)
+
+    def with_stretches(self, stretches: Sequence[Stretch]) -> "LedgerList":
+        """With others in the places of all that are closed."""
+        older, ledgers = split(stretches)
+        return replace(self, older=older, ledgers=ledgers)
 
 
 def require_dense(stretches: Iterable[Stretch]) -> None:

@@ -65,13 +65,14 @@ def _page_ledgers(result: Paged) -> None:
     if len(record.ledgers) > result.kept_max:
         # A place on a page keeps its time for ever. Those without were closed before the last
         # change, by a version that noted none.
-        record = record.stamped(record.changed_ms)
+        record = record.stamped(record.times.changed_ms)
         older, ledgers = record.older, record.ledgers
         while len(ledgers) > result.kept_max:
             older = (*older, result.page(PageContents(ledgers=ledgers[: result.length])))
             ledgers = ledgers[result.length :]
-        record = replace(record, older=older, ledgers=ledgers)
-    result.record = replace(record, older=_with_taller(result, record.older))
+        record = replace(record, listed=replace(record.listed, older=older, ledgers=ledgers))
+    older = _with_taller(result, record.older)
+    result.record = replace(record, listed=replace(record.listed, older=older))
 
 
 def _with_taller(result: Paged, stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:

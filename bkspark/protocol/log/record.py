@@ -38,8 +38,8 @@ from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, L
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log import ledger_list
-from bkspark.protocol.log.contents import LogContents
-from bkspark.protocol.log.ledger_list import LoggedLedger
+from bkspark.protocol.log.contents import Committed, LogContents, Retention, Times
+from bkspark.protocol.log.ledger_list import LedgerList, LoggedLedger
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import StreamRun, queries_of, require_not_orphaned, with_run
 
@@ -130,7 +130,8 @@ class LogRecord(LogContents):
                 f"joined log {self.name}"
             )
         self._require_settings_of(ledger)
-        return replace(self, tail=(*self.tail, ledger.ledger_id), schema=schema or self.schema)
+        listed = replace(self.listed, tail=(*self.tail, ledger.ledger_id))
+        return replace(self, listed=listed, schema=schema or self.schema)
 
     def with_closed(self, *ledgers: LedgerMetadata) -> "LogRecord":
         """Return the log with these CLOSED ``ledgers`` moved from its tail to their fixed places.
@@ -145,7 +146,8 @@ class LogRecord(LogContents):
         while log.tail and log.tail[0] in known:
             ledger = known[log.tail[0]]
             _require_closed(ledger, self.name)
-            log = replace(log, tail=log.tail[1:])._joined(ledger, ledger.transactions)
+            rest = replace(log.listed, tail=log.tail[1:])
+            log = replace(log, listed=rest)._joined(ledger, ledger.transactions)
         if known.keys() & set(log.tail):
             raise InvalidRequestError(f"log {self.name}: ledger {log.tail[0]} is not closed yet")
         return log
@@ -157,9 +159,12 @@ class LogRecord(LogContents):
             LedgerFencedError: a newer run has taken over.
             NoSuchLedgerError: rows of the query went with a deleted log of this name.
         """
-        require_not_orphaned(run, self.orphaned_queries, self.name)
-        streams = with_run(self.streams, run)
-        return self if streams == self.streams else replace(self, streams=streams)
+        committed = self.committed
+        require_not_orphaned(run, committed.orphaned_queries, self.name)
+        streams = with_run(committed.streams, run)
+        if streams == committed.streams:
+            return self
+        return replace(self, committed=replace(committed, streams=streams))
 
     # --- the log as a whole --------------------------------------------------------------------
 
@@ -205,15 +210,14 @@ class LogRecord(LogContents):
             kept = stretches[-1:]
         gone = stretches[: len(stretches) - len(kept)]
         ids = ledger_list.ids_of(gone)
-        older, ledgers = ledger_list.split(kept)
+        listed = self.listed.with_stretches(kept)
+        version = listed.first_version + ledger_list.versions_of(gone)
         dropped = self.dropped.with_tail(max(0, before_offset - self.end_offset))
         return replace(
             self,
-            older=older,
-            ledgers=ledgers,
+            listed=replace(listed, first_version=version),
             first_offset=before_offset,
-            first_version=self.first_version + ledger_list.versions_of(gone),
-            truncated_ms=UNSTAMPED,
+            times=replace(self.times, truncated_ms=UNSTAMPED),
             dropped=dropped.with_more_to_delete(ids, ledger_list.pages_of(gone)),
         )
 
@@ -277,32 +281,29 @@ class LogRecord(LogContents):
         for ledger in self.ledgers:
             newest_ms = max(newest_ms, ledger.closed_ms or changed_ms)
             ledgers.append(ledger if ledger.closed_ms else replace(ledger, closed_ms=newest_ms))
-        return replace(
-            self,
-            changed_ms=changed_ms,
-            created_ms=self.created_ms or changed_ms,
-            ledgers=tuple(ledgers),
-            truncated_ms=changed_ms if self.truncated_ms == UNSTAMPED else self.truncated_ms,
+        truncated_ms = self.times.truncated_ms
+        times = Times(
+            self.times.created_ms or changed_ms,
+            changed_ms,
+            changed_ms if truncated_ms == UNSTAMPED else truncated_ms,
         )
+        return replace(self, times=times, listed=replace(self.listed, ledgers=tuple(ledgers)))
 
     def vacated(self) -> "LogRecord":
         """Return the record of a deleted log: all its ledgers to be deleted, all else forgotten.
 
         But not which queries have written to it.
         """
-        emptied = self._emptied()
-        orphaned_queries = (*self.orphaned_queries, *queries_of(self.streams, self.transactions))
+        emptied, before = self._emptied(), self.committed
+        queries = queries_of(before.streams, before.transactions)
         return replace(
             emptied,
             dropped=emptied.dropped.all_to_delete(),
-            orphaned_queries=orphaned_queries,
+            committed=Committed(orphaned_queries=(*before.orphaned_queries, *queries)),
             is_tombstone=True,
             schema=b"",
-            transactions={},
-            streams={},
             is_sealed=False,
-            retention_bytes=None,
-            retention_ms=None,
+            retention=Retention(),
         )
 
     @classmethod
@@ -369,26 +370,25 @@ class LogRecord(LogContents):
         """
         merged = dict(self.transactions)
         merged |= {name: max(done[name], merged.get(name, done[name])) for name in done}
-        log = replace(self, transactions=merged)
+        log = replace(self, committed=replace(self.committed, transactions=merged))
         if ledger.last_entry_id is None or ledger.last_entry_id == INVALID_ENTRY_ID:
             dropped = log.dropped.with_more_to_delete([ledger.ledger_id])
             return replace(log, dropped=dropped)
         place = LoggedLedger(
             ledger.ledger_id, self.end_offset, ledger.last_entry_id + 1, ledger.length_bytes or 0
         )
-        return replace(log, ledgers=(*log.ledgers, place), dropped=log.dropped.with_tail(0))
+        listed = replace(log.listed, ledgers=(*log.ledgers, place))
+        return replace(log, listed=listed, dropped=log.dropped.with_tail(0))
 
     def _emptied(self) -> "LogRecord":
         dropped = self.dropped.with_more(self.ids_at_hand, ledger_list.pages_of(self.older))
+        version = self.listed.first_version + ledger_list.versions_of(self.stretches)
         return replace(
             self,
-            older=(),
-            ledgers=(),
-            tail=(),
+            listed=LedgerList(first_version=version, source=self.source),
             first_offset=0,
-            first_version=self.first_version + ledger_list.versions_of(self.stretches),
             dropped=dropped.with_tail(0),
-            truncated_ms=None,
+            times=replace(self.times, truncated_ms=None),
         )
 
 

@@ -28,11 +28,6 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.record import LogRecord
 
 
-def is_limited(log: LogRecord) -> bool:
-    """Whether the log keeps less than everything."""
-    return log.retention_bytes is not None or log.retention_ms is not None
-
-
 def retained_from(
     log: LogRecord,
     *,
@@ -93,11 +88,11 @@ def known_bytes(ledger: LedgerMetadata) -> int:
 
 def _is_old(log: LogRecord, over_ms: int, now_ms: int) -> bool:
     """Whether it was over too long ago; what has no time never was."""
-    if log.retention_ms is None or not over_ms:
-        return False
-    return now_ms - over_ms > log.retention_ms
+    kept_ms = log.retention.milliseconds
+    return kept_ms is not None and over_ms > 0 and now_ms - over_ms > kept_ms
 
 
 def _is_beyond(log: LogRecord, rest: int) -> bool:
     """Whether the ``rest`` behind a ledger is enough."""
-    return log.retention_bytes is not None and rest >= log.retention_bytes
+    kept = log.retention.byte_count
+    return kept is not None and rest >= kept

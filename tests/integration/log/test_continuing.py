@@ -1,6 +1,5 @@
 """A log's tail that is gone on with in its next term, by whoever writes next."""
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from bkspark.protocol.ledger import metadata
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.stream_run import StreamRun
 from tests.integration.log_scenes import NAME
+from tests.log_with import log_with
 
 NOBODY = Password()
 
@@ -227,10 +227,10 @@ def test_what_changes_of_the_log_meanwhile_and_not_at_its_end_is_kept(
     def raced(*args: Any) -> Any:
         if not rivals:
             rivals.append("one")
-            cluster.logs.update(NAME, lambda log: replace(log, retention_bytes=10**9))  # type: ignore[type-var]
+            cluster.logs.update(NAME, lambda log: log_with(log, retention_bytes=10**9))  # type: ignore[type-var]
         return real(*args)
 
     monkeypatch.setattr(cluster.logs, "replace", raced)
     with writing(cluster, continued(cluster)) as writer:
         assert writer.append(b"a") == 0
-    assert (cluster.log(NAME).value.retention_bytes, rivals) == (10**9, ["one"])
+    assert (cluster.log(NAME).value.retention.byte_count, rivals) == (10**9, ["one"])

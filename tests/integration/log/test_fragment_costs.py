@@ -14,6 +14,7 @@ from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.testing.faulty_cluster import METADATA
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import Rig
+from tests.log_with import log_with
 from tests.small_pages import forget_pages
 
 FIRST_ID = 10**6
@@ -53,7 +54,7 @@ def lengthened(keeper: BookKeeper, like: LedgerMetadata, first_id: int, count: i
         keeper._cluster.ledgers.create(str(first_id + number), full(first_id + number, like))
     size = FRAGMENTS_MAX
     places = tuple(LoggedLedger(first_id + n, size * n, size, size, 1) for n in range(closed))
-    keeper._cluster.logs.update(log.name, lambda record: replace(record, ledgers=places))  # type: ignore[arg-type, return-value, type-var]
+    keeper._cluster.logs.update(log.name, lambda record: log_with(record, ledgers=places))  # type: ignore[arg-type, return-value, type-var]
     with log.writer(settings=SILENT) as writer:
         for number in range(rest):
             if number:

@@ -1,7 +1,6 @@
 """Opening a log: what it does to batches and to runs of streams, and what it costs."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -23,6 +22,7 @@ from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.stream_run import StreamRun
 from tests.integration.log_scenes import NAME, SILENT, assert_sound
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of, rows_from
+from tests.log_with import log_with
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_an_older_run_of_a_query_fences_nobody(keeper: BookKeeper) -> None:
         open_tail(cluster, NAME, secret, run=first)
     assert cluster.ledger(tail.ledger.value.ledger_id).value.state is LedgerState.OPEN
     assert log.record.tail == (tail.ledger.value.ledger_id,)
-    assert log.record.streams == {"q": ("r1", "r2")}
+    assert log.record.committed.streams == {"q": ("r1", "r2")}
 
 
 def test_an_open_ledger_is_adopted_or_refused(keeper: BookKeeper) -> None:
@@ -118,7 +118,7 @@ def test_opening_costs_the_same_however_many_ledgers_a_log_has(
         places = tuple(LoggedLedger(10**6 + n, n, 1, 1) for n in range(count))
         keeper._cluster.logs.update(
             NAME,
-            lambda record, places=places: replace(
+            lambda record, places=places: log_with(
                 record, ledgers=places, tail=(), dropped=DroppedLedgers()
             ),
         )

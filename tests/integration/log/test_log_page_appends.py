@@ -6,7 +6,6 @@ Pages have room for two ledgers here, and a record for four.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 
@@ -23,6 +22,7 @@ from bkspark.testing.faulty import Fault, Moment
 from bkspark.testing.faulty_cluster import Operation, crash_at, fail_at
 from bkspark.testing.faulty_os import Crash
 from tests.integration.rig import Rig, flat, partitions_of
+from tests.log_with import log_with
 from tests.small_pages import forget_pages, pages_of
 
 
@@ -191,7 +191,7 @@ def test_what_will_not_fit_into_the_record_is_refused_before_a_row_is_written(
     memory_rig.write(partitions_of(1))
     names = {f"application {n:08}": n for n in range(30_000)}
     with Cluster(memory_rig.uri) as cluster:
-        cluster.logs.update(memory_rig.log_name, lambda log: replace(log, transactions=names))  # type: ignore[type-var]
+        cluster.logs.update(memory_rig.log_name, lambda log: log_with(log, transactions=names))  # type: ignore[type-var]
         before = cluster.ledger_ids()
         with pytest.raises(InvalidRequestError, match="names of applications"):
             memory_rig.target()
@@ -203,7 +203,7 @@ def test_a_long_record_from_before_there_were_pages_is_written_to(memory_rig: Ri
     places = tuple(LoggedLedger(10**9 + n, 10**6 * n, 10**6, 2**31, 10**12) for n in range(18_000))
     with Cluster(memory_rig.uri) as cluster:
         store, key = cluster.store, layout.log_key(memory_rig.log_name)
-        log = replace(cluster.log(memory_rig.log_name).value, ledgers=places)
+        log = log_with(cluster.log(memory_rig.log_name).value, ledgers=places)
         data, stored = log_record.encode(log, "n"), store.get(key)
         assert len(data) > BYTES_MAX
         assert stored is not None

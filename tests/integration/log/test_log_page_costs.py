@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from bkspark.admin import views
@@ -15,6 +14,7 @@ from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.testing.faulty_cluster import METADATA
 from tests.integration.log_scenes import SILENT
 from tests.integration.rig import Rig
+from tests.log_with import log_with
 from tests.small_pages import forget_pages
 
 
@@ -23,7 +23,7 @@ def costs(rig: Rig, keeper: BookKeeper, count: int) -> list[list[tuple[str, str]
     name = f"log-{count}"
     keeper.create_log(name)
     places = tuple(LoggedLedger(10**6 + n, 3 * n, 3, 100, 1) for n in range(count))
-    keeper._cluster.logs.update(name, lambda record: replace(record, ledgers=places))  # type: ignore[arg-type, type-var]
+    keeper._cluster.logs.update(name, lambda record: log_with(record, ledgers=places))  # type: ignore[arg-type, type-var]
     found = []
 
     def asked(what: Callable[[LogHandle], object]) -> None:

@@ -94,7 +94,7 @@ def test_retention_by_age(log: LogHandle) -> None:
     log.retain()
     assert log.first_offset == 2  # the last ledger stays
     log.keep()
-    assert (log.record.retention_ms, log.record.retention_bytes) == (None, None)
+    assert (log.record.retention.milliseconds, log.record.retention.byte_count) == (None, None)
 
 
 def test_retention_respects_cursors_if_asked(log: LogHandle) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -18,6 +17,7 @@ from bkspark.log.log_handle import LogHandle
 from bkspark.protocol.ledger.beginning import Beginning
 from bkspark.protocol.log.record import LogRecord
 from tests.integration.rig import Rig
+from tests.log_with import log_with
 
 NAME = "wal"
 
@@ -286,7 +286,7 @@ def test_of_two_ledgers_at_the_end_none_is_taken_for_closed_before_both_are(
         left = left_and_closed(keeper, unbounded=False)
         other = keeper.create_log("other").writer()
         left._cluster.logs.update(
-            "left", lambda record: replace(record, tail=(*record.tail, other.ledger_id))
+            "left", lambda record: log_with(record, tail=(*record.tail, other.ledger_id))
         )
         with pytest.raises(InvalidRequestError, match="up to offset 0, not 1"):
             left.truncate(1)

@@ -61,7 +61,7 @@ def test_a_query_is_told_of_a_log_that_was_made_anew_by_somebody_else(rig: Rig) 
     with pytest.raises(NoSuchLedgerError, match=REFUSED):
         driver.run(1)
     assert other.run(1) == [True]
-    assert the_log(rig).orphaned_queries == (QUERY,)
+    assert the_log(rig).committed.orphaned_queries == (QUERY,)
     assert the_log(rig).generation == 3
 
 

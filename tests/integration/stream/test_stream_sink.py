@@ -103,7 +103,7 @@ def test_a_process_that_serves_a_newer_run_takes_the_tail_over_for_it(rig: Rig) 
     newer.held = older.held
     older.run(0)
     newer.run(1)
-    assert the_log(rig).streams[QUERY] == (older.run_id, newer.run_id)
+    assert the_log(rig).committed.streams[QUERY] == (older.run_id, newer.run_id)
     with pytest.raises(LedgerFencedError, match="a newer run"):
         older.with_new_process().run(2)
     assert settled_rows(rig) == expected(0, 1)

@@ -23,6 +23,7 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.log.dropped import DroppedLedgers
 from tests.integration import going_on
 from tests.integration.rig import Rig
+from tests.log_with import log_with
 
 from .scenes import CHECKED, PARTITIONS, audited, copies, members, take, written
 
@@ -131,7 +132,9 @@ def test_what_a_log_has_let_go_of_is_not_missing(rig: Rig) -> None:
     with Cluster(rig.uri) as cluster:
         cluster.logs.update(
             rig.log_name,
-            lambda log: replace(log, ledgers=log.ledgers[:1], dropped=DroppedLedgers((ledger_id,))),
+            lambda log: log_with(
+                log, ledgers=log.ledgers[:1], dropped=DroppedLedgers((ledger_id,))
+            ),
         )
     report = audited(rig)
     assert copies(report) == []

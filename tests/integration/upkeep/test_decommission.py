@@ -15,6 +15,7 @@ from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
 from bkspark.protocol.log.dropped import DroppedLedgers
 from tests.integration.rig import Rig, flat
 from tests.integration.waiting import wait_for_all_copies
+from tests.log_with import log_with
 
 from .scenes import PARTITIONS, audited, copies, members, take, written
 from .test_repair import VALUES, give_up, values
@@ -267,7 +268,7 @@ def test_what_a_log_has_let_go_of_is_not_copied(rig: Rig) -> None:
         cluster.logs.update(
             rig.log_name,
             lambda log: (
-                replace(log, ledgers=log.ledgers[:1], dropped=DroppedLedgers((first,)))
+                log_with(log, ledgers=log.ledgers[:1], dropped=DroppedLedgers((first,)))
                 if log
                 else log
             ),

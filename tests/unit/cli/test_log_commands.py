@@ -216,10 +216,10 @@ def test_retain_and_cursors(run, log):
     assert json.loads(run("log", "retain", "wal", "--json")[1])["first_offset"] == 0
     assert "begins at offset 2" in run("log", "retain", "wal", "--max-bytes", "0")[2]
     assert "begins at offset 4" in run("log", "retain", "wal", "--ignore-cursors")[2]
-    assert log.record.retention_bytes == 0
+    assert log.record.retention.byte_count == 0
     assert run("log", "retain", "wal", "--forever", "--max-bytes", "1")[0] == 2
     assert run("log", "retain", "wal", "--forever")[0] == 0
-    assert log.record.retention_bytes is None
+    assert log.record.retention.byte_count is None
     status, out, _ = run("log", "cursors", "wal", "--delete", "mail", "--yes", "--json")
     assert (status, json.loads(out)) == (0, [])
     assert run("log", "cursors", "wal", "--delete", "mail", "--yes")[0] == 2

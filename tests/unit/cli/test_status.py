@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from dataclasses import replace
 
 import pytest
 
@@ -17,6 +16,7 @@ from bkspark.cluster.records import Records
 from bkspark.format import layout
 from bkspark.format.recovery import StuckRecovery
 from bkspark.protocol.log.dropped import DroppedLedgers
+from tests.log_with import log_with
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_cluster_with_all_kinds_of_ledgers_is_well(look, small_cluster, number
         with Cluster(small_cluster.uri) as cluster:  # dropped, and not deleted yet
             cluster.logs.update(
                 "a",
-                lambda log: replace(
+                lambda log: log_with(
                     log,
                     ledgers=log.ledgers[1:],
                     first_offset=9,
@@ -90,7 +90,7 @@ def test_of_dropped_and_deleted_ledgers_no_copies_are_missing(look, small_cluste
         keeper.delete_log("c")
         cluster.logs.update(
             "a",
-            lambda log: replace(
+            lambda log: log_with(
                 log, ledgers=log.ledgers[1:], first_offset=9, dropped=DroppedLedgers((0,))
             ),
         )

@@ -46,6 +46,7 @@ from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
+from tests.log_with import log_with
 
 PASSWORD = "correct horse"
 ATTEMPT, OTHER_ATTEMPT = "a" * 32, "b" * 32
@@ -215,10 +216,10 @@ def metadata(ledger_id: int = LEDGER, digest_type: str = CRC32C) -> LedgerMetada
 
 
 def log() -> LogRecord:
-    return LogRecord(
-        name="events",
-        settings=LogSettings(Quorum(3, 3, 2), spec(CRC32C)),
-        schema=arrow_schema.encode(SCHEMA),
+    return log_with(
+        LogRecord(
+            "events", LogSettings(Quorum(3, 3, 2), spec(CRC32C)), arrow_schema.encode(SCHEMA)
+        ),
         generation=3,
         ledgers=(LoggedLedger(2, 10, 5, 50), LoggedLedger(5, 15, 1, 8)),
         first_offset=12,
@@ -231,7 +232,7 @@ def log() -> LogRecord:
 
 def open_log() -> LogRecord:
     """With everything that a log of version 1 may have and older ones have not."""
-    return replace(
+    return log_with(
         log(),
         ledgers=(LoggedLedger(2, 10, 5, 50, 77), LoggedLedger(5, 15, 1, 8)),
         tail=(6, 7),
@@ -253,7 +254,7 @@ PAGE_OF_PAGES = PageContents(pages=(PAGE_OF_LEDGERS.named(PAGE_NAME), PAGE_OF_ID
 
 def paged_log() -> LogRecord:
     """With pages of each kind, which version 1 knows nothing of."""
-    return replace(
+    return log_with(
         open_log(),
         older=(PAGE_OF_LEDGERS.named(PAGE_NAME),),
         dropped=DroppedLedgers(

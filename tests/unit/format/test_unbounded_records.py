@@ -7,13 +7,14 @@ import pytest
 
 from bkspark.errors import CorruptDataError
 from bkspark.format import envelope, layout, log_record
+from tests.log_with import log_with
 
 from .material import log
 
 STORED = Path(__file__).parents[2] / "fixtures" / "logs" / "unbounded-v5"
 """As the first version that knew it wrote it; never made again."""
 
-LOG = replace(log(), settings=replace(log().settings, is_unbounded=True), ledgers=(), tail=(6,))
+LOG = log_with(log(), settings=replace(log().settings, is_unbounded=True), ledgers=(), tail=(6,))
 FULL = replace(LOG, settings=replace(LOG.settings, guarantees_write_quorum=True))
 
 

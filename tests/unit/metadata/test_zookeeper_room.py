@@ -9,6 +9,7 @@ from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.paging import paged
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
+from tests.log_with import log_with
 
 
 def test_the_longest_record_from_before_there_were_pages_becomes_short() -> None:
@@ -17,7 +18,8 @@ def test_the_longest_record_from_before_there_were_pages_becomes_short() -> None
         for n in range(18_000)
     )
     schema = b"s" * 4096
-    stored = LogRecord("events", LogSettings(Quorum(3, 3, 2)), schema, ledgers=ledgers)
+    log = LogRecord("events", LogSettings(Quorum(3, 3, 2)), schema)
+    stored = log_with(log, ledgers=ledgers)
     encoded = log_record.encode(stored, "n" * 32)
     assert 0.9 * VALUE_BYTES_MAX < len(encoded) < VALUE_BYTES_MAX
     assert log_record.decode("events", encoded) == stored

@@ -17,6 +17,7 @@ from bkspark.protocol.log.ledger_list import LoggedLedger, PageContents, version
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import retained_from
 from bkspark.protocol.log.settings import LogSettings
+from tests.log_with import log_with
 
 from .test_log import EMPTY, ledger, splice
 from .test_paging import LENGTH, Shelf, log_of
@@ -25,10 +26,10 @@ NEW = 999
 SHELF = Shelf()
 
 
-def log_with(*lengths: int, first_offset: int = 0) -> LogRecord:
+def log_of_sizes(*lengths: int, first_offset: int = 0) -> LogRecord:
     """Ledgers of so many bytes, 4 entries each, the n-th closed at n."""
     places = tuple(LoggedLedger(n, 4 * n, 4, length, n + 1) for n, length in enumerate(lengths))
-    return replace(EMPTY, ledgers=places, first_offset=first_offset)
+    return log_with(EMPTY, ledgers=places, first_offset=first_offset)
 
 
 def of(log: LogRecord, begin: int, end: int, ledger_id: int = NEW) -> LogRecord:
@@ -62,29 +63,29 @@ def shown(runs: Sequence[Run]) -> list[tuple[int, int]]:
 def test_neighbours_that_are_small_are_chosen_up_to_the_target(
     lengths: Sequence[int], chosen: list[tuple[int, int]]
 ) -> None:
-    assert shown(list(runs_of(log_with(*lengths), 100))) == chosen
+    assert shown(list(runs_of(log_of_sizes(*lengths), 100))) == chosen
 
 
 def test_a_run_has_no_more_ledgers_than_one_task_should_write(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(compaction, "RUN_LENGTH_MAX", 3)
-    assert shown(list(runs_of(log_with(*[1] * 8), 100))) == [(0, 3), (3, 6), (6, 8)]
+    assert shown(list(runs_of(log_of_sizes(*[1] * 8), 100))) == [(0, 3), (3, 6), (6, 8)]
 
 
 def test_what_is_truncated_in_part_is_left_alone_and_what_is_behind_it_is_not() -> None:
-    assert shown(list(runs_of(log_with(1, 1, 1, first_offset=1), 100))) == [(1, 3)]
-    assert shown(list(runs_of(log_with(1, 1, 1, first_offset=0), 100))) == [(0, 3)]
+    assert shown(list(runs_of(log_of_sizes(1, 1, 1, first_offset=1), 100))) == [(1, 3)]
+    assert shown(list(runs_of(log_of_sizes(1, 1, 1, first_offset=0), 100))) == [(0, 3)]
 
 
 def test_the_tail_is_in_no_run() -> None:
-    log = replace(log_with(1, 1), tail=(7, 8))
+    log = log_with(log_of_sizes(1, 1), tail=(7, 8))
     assert list(runs_of(log, 100)) == [Run(0, 8, 2, 2)]
 
 
 @given(st.lists(st.integers(0, 120), max_size=40))
 def test_a_log_that_was_compacted_has_nothing_left_to_do(lengths: list[int]) -> None:
-    log = log_with(*lengths)
+    log = log_of_sizes(*lengths)
     for number, run in enumerate(list(runs_of(log, 100))):
         places = tuple(log.ledgers_in(run.begin, run.end))
         assert (len(places), sum(one.length_bytes for one in places)) == (
@@ -105,7 +106,7 @@ def test_runs_are_found_on_pages() -> None:
 
 
 def test_one_ledger_takes_the_places_of_its_run_and_what_is_around_stays() -> None:
-    log = replace(log_with(10, 20, 30, 40), tail=(7,), transactions={"app": 1})
+    log = log_with(log_of_sizes(10, 20, 30, 40), tail=(7,), transactions={"app": 1})
     after = of(log, 1, 3)
     assert after.ledgers == (
         log.ledgers[0],
@@ -118,14 +119,14 @@ def test_one_ledger_takes_the_places_of_its_run_and_what_is_around_stays() -> No
 
 
 def test_once_it_has_joined_nothing_more_is_done() -> None:
-    log = log_with(1, 1)
+    log = log_of_sizes(1, 1)
     after = of(log, 0, 2)
     assert compacted(after, log.ledgers, ledger(NEW, 8), SHELF.make) is after
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
 def test_ledgers_that_are_no_neighbours_any_more_stay(missing: int) -> None:
-    log = log_with(1, 1, 1)
+    log = log_of_sizes(1, 1, 1)
     run = tuple(place for place in log.ledgers if place.ledger_id != missing)
     if missing == 1:
         with pytest.raises(MetadataVersionError, match="from offset 0 to 11 meanwhile"):
@@ -135,7 +136,7 @@ def test_ledgers_that_are_no_neighbours_any_more_stay(missing: int) -> None:
 
 
 def test_what_was_truncated_overwritten_or_compacted_meanwhile_stays_so() -> None:
-    log = log_with(1, 1, 1)
+    log = log_of_sizes(1, 1, 1)
     run = log.ledgers[:2]
     overwritten = splice(log, ledger(50, 12), overwrite=True)
     for changed in (log.truncated(4), overwritten, of(log, 0, 2, 50), of(log, 1, 3, 50)):
@@ -145,14 +146,14 @@ def test_what_was_truncated_overwritten_or_compacted_meanwhile_stays_so() -> Non
 
 
 def test_a_ledger_that_has_not_just_these_entries_does_not_join() -> None:
-    log = log_with(1, 1)
+    log = log_of_sizes(1, 1)
     for count in (0, 7, 9):
         with pytest.raises(InvalidRequestError, match=f"{NEW} has {count} entries"):
             compacted(log, log.ledgers, ledger(NEW, count), SHELF.make)
 
 
 def test_a_ledger_that_is_open_dropped_or_of_another_kind_does_not_join() -> None:
-    log, run = log_with(1, 1), log_with(1, 1).ledgers
+    log, run = log_of_sizes(1, 1), log_of_sizes(1, 1).ledgers
     with pytest.raises(InvalidRequestError, match="only a CLOSED one"):
         compacted(log, run, ledger(NEW, 8, LedgerState.OPEN), SHELF.make)
     with pytest.raises(OutcomeUnknownError, match="was dropped"):
@@ -164,40 +165,40 @@ def test_a_ledger_that_is_open_dropped_or_of_another_kind_does_not_join() -> Non
 
 
 def test_what_was_replaced_never_joins_again() -> None:
-    after = of(log_with(1, 1), 0, 2)
+    after = of(log_of_sizes(1, 1), 0, 2)
     with pytest.raises(OutcomeUnknownError, match="or a compaction"):
         splice(after, ledger(0))
 
 
 def test_a_sealed_log_is_compacted_and_stays_sealed() -> None:
-    after = of(log_with(1, 1).sealed(), 0, 2)
+    after = of(log_of_sizes(1, 1).sealed(), 0, 2)
     assert (after.is_sealed, after.ledger_count) == (True, 1)
 
 
 def test_retention_by_age_waits_for_the_youngest_and_that_by_size_counts_as_before() -> None:
-    log = replace(of(log_with(10, 10, 10), 0, 2), retention_ms=10)
+    log = log_with(of(log_of_sizes(10, 10, 10), 0, 2), retention_ms=10)
     assert retained_from(log, now_ms=12) == 0
     assert retained_from(log, now_ms=13) == 8
-    unknown = replace(
-        log_with(1, 1), ledgers=(LoggedLedger(0, 0, 4, 1, 5), LoggedLedger(1, 4, 4, 1))
+    unknown = log_with(
+        log_of_sizes(1, 1), ledgers=(LoggedLedger(0, 0, 4, 1, 5), LoggedLedger(1, 4, 4, 1))
     )
     assert of(unknown, 0, 2).ledgers[0].closed_ms == 0
-    assert of(log_with(10, 20), 0, 2).length_bytes == 30
+    assert of(log_of_sizes(10, 20), 0, 2).length_bytes == 30
 
 
 def test_versions_stay_and_are_given_to_no_other_ledger() -> None:
-    log = of(of(log_with(1, 1, 1, 1), 0, 2), 0, 2, 100)
+    log = of(of(log_of_sizes(1, 1, 1, 1), 0, 2), 0, 2, 100)
     assert [place.merged_count for place in log.ledgers] == [2, 0]
-    assert log.truncated(12).first_version == 3
-    assert splice(log, ledger(50), overwrite=True).first_version == 4
-    assert log.vacated().first_version == 4
+    assert log.truncated(12).listed.first_version == 3
+    assert splice(log, ledger(50), overwrite=True).listed.first_version == 4
+    assert log.vacated().listed.first_version == 4
 
 
 # --- as it is stored --------------------------------------------------------------------------
 
 
 def test_a_version_that_knows_no_compactions_refuses_the_record() -> None:
-    log = log_with(1, 1)
+    log = log_of_sizes(1, 1)
     assert log_record.encode(log, "n").startswith(b"bkspark log v1 ")
     after = of(log, 0, 2)
     data = log_record.encode(after, "n")
@@ -235,7 +236,7 @@ def test_on_pages_every_run_is_replaced_as_on_a_plain_list() -> None:
     shelf = Shelf()
     log = log_of(20, shelf)
     places = tuple(log.every_ledger())
-    plain = replace(EMPTY, ledgers=places)
+    plain = log_with(EMPTY, ledgers=places)
     for begin in range(20):
         for end in range(begin + 1, 21):
             made = ledger(NEW, 4 * (end - begin))

@@ -14,11 +14,14 @@ from bkspark.protocol.log.dropped import DroppedLedgers
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
+from tests.log_with import log_with
 
 EMPTY = LogRecord("events", LogSettings(Quorum(2, 2, 1), DigestSpec("MAC", "03", "04")), b"old")
 FIRST = LoggedLedger(1, 0, 10, 100)
 SECOND = LoggedLedger(2, 10, 5, 50)
-LOG = replace(EMPTY, ledgers=(FIRST, SECOND), transactions={"app": 7}, dropped=DroppedLedgers((3,)))
+LOG = log_with(
+    EMPTY, ledgers=(FIRST, SECOND), transactions={"app": 7}, dropped=DroppedLedgers((3,))
+)
 
 
 def ledger(
@@ -71,7 +74,7 @@ def splice(
 )
 def test_an_impossible_record_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(InvalidRequestError):
-        replace(LOG, **changes)
+        log_with(LOG, **changes)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +87,7 @@ def test_an_impossible_record_is_refused(changes: dict[str, object]) -> None:
     ],
 )
 def test_a_truncated_record_is_accepted_and_can_be_pickled(changes: dict[str, object]) -> None:
-    log = replace(LOG, **changes)
+    log = log_with(LOG, **changes)
     assert pickle.loads(pickle.dumps(log)) == log
 
 
@@ -207,9 +210,9 @@ def test_overwriting_starts_a_generation_at_offset_0_and_drops_what_was_there() 
 
 
 def test_versions_go_on_behind_an_overwrite_and_a_deletion() -> None:
-    truncated = replace(LOG, first_version=5, first_offset=4, truncated_ms=9)
+    truncated = log_with(LOG, first_version=5, first_offset=4, truncated_ms=9)
     for after in (splice(truncated, ledger(4), overwrite=True), truncated.vacated()):
-        assert (after.first_version, after.truncated_ms) == (7, None)
+        assert (after.listed.first_version, after.times.truncated_ms) == (7, None)
 
 
 def test_transactions_survive_an_overwrite_without_one() -> None:
@@ -250,7 +253,11 @@ def test_a_deleted_log_forgets_transactions_but_not_dropped_ledgers() -> None:
 
 def test_a_stamp_says_when_a_log_changed_and_once_when_it_began() -> None:
     first, second = replace(FIRST, closed_ms=5), replace(SECOND, closed_ms=9)
-    once = replace(LOG, ledgers=(FIRST,)).stamped(5)
-    assert (once.created_ms, once.changed_ms, once.ledgers) == (5, 5, (first,))
-    again = replace(once, ledgers=(first, SECOND)).stamped(9)
-    assert (again.created_ms, again.changed_ms, again.ledgers) == (5, 9, (first, second))
+    once = log_with(LOG, ledgers=(FIRST,)).stamped(5)
+    assert (once.times.created_ms, once.times.changed_ms, once.ledgers) == (5, 5, (first,))
+    again = log_with(once, ledgers=(first, SECOND)).stamped(9)
+    assert (again.times.created_ms, again.times.changed_ms, again.ledgers) == (
+        5,
+        9,
+        (first, second),
+    )

@@ -21,12 +21,13 @@ from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import QUERIES_MAX, RUNS_MAX, StreamRun, app_id, with_run
+from tests.log_with import log_with
 
 from .test_log import EMPTY, FIRST, LOG, SECOND, ledger, splice
 
 OPEN = LedgerState.OPEN
-OPENED = replace(LOG, tail=(4,))
-ROLLING = replace(LOG, tail=(4, 5))
+OPENED = log_with(LOG, tail=(4,))
+ROLLING = log_with(LOG, tail=(4, 5))
 SEALED = replace(LOG, is_sealed=True)
 
 
@@ -48,7 +49,7 @@ SEALED = replace(LOG, is_sealed=True)
 )
 def test_an_impossible_tail_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(InvalidRequestError):
-        replace(LOG, **changes)
+        log_with(LOG, **changes)
 
 
 def test_the_tail_begins_at_the_end_of_the_closed_ledgers() -> None:
@@ -107,7 +108,7 @@ def test_a_ledger_of_another_digest_type_is_not_listed() -> None:
 def test_closed_ledgers_of_the_tail_get_their_places() -> None:
     after = ROLLING.with_closed(ledger(4), ledger(5, 2))
     places = (LoggedLedger(4, 15, 4, 40), LoggedLedger(5, 19, 2, 20))
-    assert after == replace(LOG, ledgers=(FIRST, SECOND, *places))
+    assert after == log_with(LOG, ledgers=(FIRST, SECOND, *places))
 
 
 def test_the_second_may_stay_open() -> None:
@@ -156,10 +157,10 @@ def test_a_listed_ledger_is_not_dropped_by_an_abort() -> None:
 
 
 def test_a_deleted_log_drops_its_tail_too() -> None:
-    after = replace(ROLLING, streams={"q": ("r",)}, retention_ms=5).vacated()
-    assert (after.tail, after.dropped.ids, after.streams) == ((), (3, 1, 2, 4, 5), {})
-    assert after.retention_ms is None
-    assert after.orphaned_queries == ("q",)
+    after = log_with(ROLLING, streams={"q": ("r",)}, retention_ms=5).vacated()
+    assert (after.tail, after.dropped.ids, after.committed.streams) == ((), (3, 1, 2, 4, 5), {})
+    assert after.retention.milliseconds is None
+    assert after.committed.orphaned_queries == ("q",)
     assert not SEALED.vacated().is_sealed
 
 
@@ -170,7 +171,7 @@ def test_the_newest_run_of_a_query_takes_over() -> None:
     once = OPENED.with_stream(StreamRun("q", "r1"))
     assert once.with_stream(StreamRun("q", "r1")) is once
     twice = once.with_stream(StreamRun("other", "r9")).with_stream(StreamRun("q", "r2"))
-    assert twice.streams == {"q": ("r1", "r2"), "other": ("r9",)}
+    assert twice.committed.streams == {"q": ("r1", "r2"), "other": ("r9",)}
     with pytest.raises(LedgerFencedError, match="a newer run of query q") as caught:
         twice.with_stream(StreamRun("q", "r1"))
     assert caught.value.hint.endswith("and if it has ended too, start the query again")
@@ -178,14 +179,14 @@ def test_the_newest_run_of_a_query_takes_over() -> None:
 
 def test_a_deleted_log_remembers_whose_rows_it_had() -> None:
     marks = {app_id("forgotten"): 4, app_id("q"): 2, "batches": 9}
-    after = replace(LOG, transactions=marks, streams={"q": ("r",), "open": ("r",)}).vacated()
-    assert after.orphaned_queries == ("forgotten", "q", "open")
+    after = log_with(LOG, transactions=marks, streams={"q": ("r",), "open": ("r",)}).vacated()
+    assert after.committed.orphaned_queries == ("forgotten", "q", "open")
     anew = after.created(LogSettings(Quorum(3, 3, 2)), b"new")
-    for query_id in after.orphaned_queries:
+    for query_id in after.committed.orphaned_queries:
         with pytest.raises(NoSuchLedgerError, match="new checkpoint"):
             anew.with_stream(StreamRun(query_id, "r2"))
     later = anew.with_stream(StreamRun("fresh", "r"))
-    assert later.vacated().orphaned_queries == ("forgotten", "q", "open", "fresh")
+    assert later.vacated().committed.orphaned_queries == ("forgotten", "q", "open", "fresh")
 
 
 def test_the_runs_of_a_query_are_bounded() -> None:
@@ -223,7 +224,7 @@ def test_whole_ledgers_go_and_the_rest_is_hidden(
     before: int, ledgers: tuple[LoggedLedger, ...], dropped: tuple[int, ...]
 ) -> None:
     after = LOG.truncated(before)
-    assert after == replace(
+    assert after == log_with(
         LOG,
         ledgers=ledgers,
         first_offset=before,
@@ -231,12 +232,12 @@ def test_whole_ledgers_go_and_the_rest_is_hidden(
         first_version=len(dropped),
         truncated_ms=0,
     )
-    assert after.stamped(77).stamped(78).truncated_ms == 77
+    assert after.stamped(77).stamped(78).times.truncated_ms == 77
     assert (after.end_offset, LOG.first_offset) == (15, 0)
 
 
 def test_what_truncation_hides_is_to_be_deleted_until_it_is() -> None:
-    hidden = replace(LOG, tail=(4,)).truncated(10).truncated(15)
+    hidden = log_with(LOG, tail=(4,)).truncated(10).truncated(15)
     assert (hidden.dropped.ids, hidden.dropped.to_delete) == ((3, 1, 2), (1, 2))
     done = hidden.forgetting([1, 3])
     assert (done.dropped.ids, done.dropped.to_delete) == ((2,), (2,))
@@ -369,4 +370,4 @@ def test_an_overwrite_or_a_deletion_forgets_that_it_began_there() -> None:
 )
 def test_a_beginning_that_cannot_be_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(InvalidRequestError):
-        replace(UNBOUNDED, **changes)
+        log_with(UNBOUNDED, **changes)

@@ -18,6 +18,7 @@ from bkspark.protocol.log.ledger_list import LoggedLedger, Page, PageContents, i
 from bkspark.protocol.log.paging import paged
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import retained_from
+from tests.log_with import log_with
 from tests.unpaged import unpaged
 
 from .test_log import EMPTY, ledger, splice
@@ -51,19 +52,19 @@ class Shelf:
 
     def short(self, record: LogRecord) -> LogRecord:
         """As it is read back after it was stored."""
-        result = paged(replace(record, source=self), self.new_name, self.length)
+        result = paged(log_with(record, source=self), self.new_name, self.length)
         for page, contents in result.pages:
             assert page.name not in self.stored
             self.stored[page.name] = log_page.encode(EMPTY.name, page.name, contents)
         data = log_record.encode(result.record, "n")
         stored = log_record.decode(EMPTY.name, data)
         assert stored == result.record
-        return replace(stored, source=self)
+        return log_with(stored, source=self)
 
 
 def log_of(ledger_count: int, shelf: Shelf) -> LogRecord:
     """A log of ledgers of 4 entries each, which joined one by one."""
-    log = replace(EMPTY, source=shelf)
+    log = log_with(EMPTY, source=shelf)
     for number in range(ledger_count):
         log = shelf.short(splice(log, ledger(number)).stamped(number + 1))
     return log
@@ -90,7 +91,7 @@ class Pair:
 
     def __init__(self) -> None:
         self.shelf = Shelf()
-        self.paged = replace(EMPTY, source=self.shelf)
+        self.paged = log_with(EMPTY, source=self.shelf)
         self.plain = EMPTY
         self.ids = count(100)
 
@@ -131,7 +132,8 @@ class Pair:
         whole = unpaged(self.paged)
         assert sorted(whole.dropped.ids) == sorted(self.plain.dropped.ids)
         assert sorted(whole.dropped.to_delete) == sorted(self.plain.dropped.to_delete)
-        for name in ("ledgers", "first_offset", "end_offset", "first_version", "length_bytes"):
+        assert whole.listed == self.plain.listed
+        for name in ("first_offset", "end_offset", "length_bytes"):
             assert getattr(whole, name) == getattr(self.plain, name)
         assert self.paged.ledger_count == len(self.plain.ledgers)
         assert self.paged.to_delete_count == len(self.plain.dropped.to_delete)
@@ -173,8 +175,8 @@ def test_a_log_with_pages_is_a_plain_list(
         assert paged.has_dropped(ledger_id) == (ledger_id in plain.dropped.ids)
         limits = {"now_ms": 250, "positions": [begin], "ledger_count_max": length or None}
         kept = {"retention_bytes": 10 * length, "retention_ms": begin}
-        assert retained_from(replace(paged, **kept), **limits) == retained_from(  # type: ignore[arg-type]
-            replace(plain, **kept),  # type: ignore[arg-type]
+        assert retained_from(log_with(paged, **kept), **limits) == retained_from(  # type: ignore[arg-type]
+            log_with(plain, **kept),  # type: ignore[arg-type]
             **limits,  # type: ignore[arg-type]
         )
 
@@ -253,7 +255,7 @@ def test_a_ledger_that_is_on_a_page_joins_no_second_time() -> None:
 def test_a_late_ledger_is_told_from_those_on_pages() -> None:
     """Its id was taken long before: it lies within the ids of a page, and is not on it."""
     shelf = Shelf()
-    log = replace(EMPTY, source=shelf)
+    log = log_with(EMPTY, source=shelf)
     for number in range(0, 100, 2):
         log = shelf.short(splice(log, ledger(number)))
     assert not log.lists(31)
@@ -290,7 +292,7 @@ def test_a_ledger_of_a_page_that_a_truncation_opens_keeps_its_version_and_time()
     before = log_of(50, shelf)
     after = shelf.short(before.truncated(102).stamped(99))
     whole = unpaged(after)
-    assert whole.first_version == 25
+    assert whole.listed.first_version == 25
     assert [one.ledger_id for one in whole.ledgers] == list(range(25, 50))
     assert [one.closed_ms for one in whole.ledgers] == list(range(26, 51))
 
@@ -307,7 +309,7 @@ def test_a_log_that_gave_up_all_pages_is_as_it_always_was() -> None:
 
 def test_ledgers_without_a_time_get_that_of_the_last_change_when_they_are_paged() -> None:
     places = tuple(LoggedLedger(n, n, 1, 1) for n in range(50))
-    log = Shelf().short(replace(EMPTY, ledgers=places, changed_ms=77))
+    log = Shelf().short(log_with(EMPTY, ledgers=places, changed_ms=77))
     assert {one.closed_ms for one in log.every_ledger()} == {77}
 
 
@@ -322,11 +324,11 @@ def test_ledgers_without_a_time_get_that_of_the_last_change_when_they_are_paged(
 def test_older_ledgers_are_pages_in_front_of_the_newest(changes: dict[str, Any]) -> None:
     good = {"ledgers": (LoggedLedger(8, 10, 5, 1),), "first_offset": 10}
     with pytest.raises(InvalidRequestError):
-        replace(EMPTY, **(good | changes))
+        log_with(EMPTY, **(good | changes))
 
 
 def test_a_record_that_came_from_nowhere_has_no_pages() -> None:
-    log = replace(log_of(50, Shelf()), source=EMPTY.source)
+    log = log_with(log_of(50, Shelf()), source=EMPTY.source)
     with pytest.raises(InvalidRequestError, match="not at hand"):
         list(log.every_ledger())
 
@@ -346,7 +348,7 @@ def test_a_log_that_dropped_nothing_has_nothing_to_work_off() -> None:
 
 def test_a_page_goes_once_all_that_is_on_it_is_deleted() -> None:
     shelf = Shelf()
-    log = shelf.short(replace(log_of(3 * KEPT, shelf).vacated(), source=shelf))
+    log = shelf.short(log_with(log_of(3 * KEPT, shelf).vacated(), source=shelf))
     kept = {*log.dropped.ids, *log.every_id_to_delete()}
     assert log.dropped.pages_to_delete
     last = max(set(kept) - set(log.dropped.ids))
@@ -386,7 +388,7 @@ def test_a_record_names_every_page_that_was_made_and_is_still_of_use(gone: int) 
 
 def test_pages_of_one_log_may_have_different_lengths() -> None:
     shelf = Shelf()
-    log = replace(EMPTY, source=shelf)
+    log = log_with(EMPTY, source=shelf)
     for number in range(60):
         shelf.length = (1, 4, 2)[number // 7 % 3]
         log = shelf.short(splice(log, ledger(number)).stamped(number + 1))
