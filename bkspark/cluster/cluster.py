@@ -131,8 +131,7 @@ class Cluster(BoundToProcess):
         return {name: one for name, one in self._registered().items() if not one.is_removed}
 
     def _registered(self) -> dict[str, BookieRecord]:
-        found = ((name, self.registrations.get(name)) for name in self.store.list("bookies"))
-        return {name: seen.value for name, seen in found if seen is not None}
+        return self.registrations.of_all(self.store.get_all("bookies"))
 
     def bookie(self, bookie_id: str) -> Versioned[BookieRecord]:
         """The record of a registered bookie.
@@ -170,12 +169,11 @@ class Cluster(BoundToProcess):
 
     def lost_members(self) -> frozenset[Member]:
         """Members that an operator declared lost for ever."""
-        found = ((name, self.upkeep.lost.get(name)) for name in self.store.list(layout.LOST_PREFIX))
+        found = self.upkeep.lost.of_all(self.store.get_all(layout.LOST_PREFIX))
         return frozenset(
             Member(name, incarnation)
-            for name, seen in found
-            if seen is not None
-            for incarnation in seen.value.incarnations
+            for name, lost in found.items()
+            for incarnation in lost.incarnations
         )
 
     def lasting_members(self) -> frozenset[Member]:

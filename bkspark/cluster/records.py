@@ -4,7 +4,7 @@ Every change carries a random nonce. When the store reports a conflict, or no ou
 record is read back: if the bytes are ours, it was us (R8, H6, RB-27).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -67,8 +67,16 @@ class Records(Generic[T]):
 
     def get(self, name: str) -> Versioned[T] | None:
         """The newest version, or None if there surely is none."""
+        return self._read(name, lambda: self._store.get(self._key(name)))
+
+    def of_all(self, answers: Mapping[str, Callable[[], VersionedBytes | None]]) -> dict[str, T]:
+        """The values of all that were asked for together (``TimedStore.get_all``), by name."""
+        found = {name: self._read(name, answer) for name, answer in answers.items()}
+        return {name: seen.value for name, seen in found.items() if seen is not None}
+
+    def _read(self, name: str, ask: Callable[[], VersionedBytes | None]) -> Versioned[T] | None:
         try:
-            stored = self._store.get(self._key(name))
+            stored = ask()
             return None if stored is None else Versioned(self._decode(name, stored.value), stored)
         except (CorruptDataError, InvalidRequestError, OutcomeUnknownError) as error:
             if self.step_over is None:

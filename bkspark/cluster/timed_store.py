@@ -6,12 +6,14 @@ owes answers is not asked again for a while, as a bookie is not (``hang_memory``
 """
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import TypeVar
 
 from bkspark import environment
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.hang_memory import Answer, HangMemory
-from bkspark.errors import OutcomeUnknownError
+from bkspark.errors import BookKeeperError, OutcomeUnknownError
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.storage.shown import shown_url
 
@@ -52,6 +54,21 @@ class TimedStore(BoundToProcess):
     def list(self, prefix: str) -> list[str]:
         return self._ask(lambda: self._inner.list(prefix))
 
+    def get_all(self, prefix: str) -> dict[str, Callable[[], VersionedBytes | None]]:
+        """``get`` of all that ``list`` shows, by name: ask each for its answer, or error.
+
+        By one task, which takes longer to wait for than most questions do. Each answer in time is a
+        sign that more will come.
+        """
+        inner, found = self._inner, dict[str, Future[VersionedBytes | None]]()
+
+        def ask() -> None:
+            for name in inner.list(prefix):
+                found[name] = _answered(partial(inner.get, f"{prefix}/{name}"))
+
+        self._ask(ask, lambda: len(found))
+        return {name: answer.result for name, answer in found.items()}
+
     def delete(self, key: str) -> None:
         self._ask(lambda: self._inner.delete(key))
 
@@ -59,15 +76,18 @@ class TimedStore(BoundToProcess):
         self._is_closed = True
         self._inner.close()
 
-    def _ask(self, question: Callable[[], T]) -> T:
+    def _ask(self, question: Callable[[], T], progress: Callable[[], int] = lambda: 0) -> T:
+        """What comes of ``question``, which has its time anew whenever it makes ``progress``."""
         self.require_own_process()
         memory, place = environment.the_one(HangMemory), self._inner.uri
         if memory.hangs(place):
             raise self._silence("still does not answer")
-        answer = Answer(question, "ask-metadata-store")
-        if not answer.is_there_within(STORE_SECONDS):
-            memory.gave_up(place, answer)
-            raise self._silence(f"gave no answer within {STORE_SECONDS:g} s")
+        answer, before = Answer(question, "ask-metadata-store"), progress()
+        while not answer.is_there_within(STORE_SECONDS):
+            before, last = progress(), before
+            if before == last:
+                memory.gave_up(place, answer)
+                raise self._silence(f"gave no answer within {STORE_SECONDS:g} s")
         return answer.result()
 
     def _silence(self, what: str) -> OutcomeUnknownError:
@@ -75,3 +95,12 @@ class TimedStore(BoundToProcess):
             f"the metadata store {shown_url(self._inner.uri)} {what}",
             hint="bring it back, then look at what became of this",
         )
+
+
+def _answered(question: Callable[[], T]) -> Future[T]:
+    found = Future[T]()
+    try:
+        found.set_result(question())
+    except BookKeeperError as error:
+        found.set_exception(error)
+    return found

@@ -181,9 +181,9 @@ def delete(cluster: Cluster, log_name: str, name: str) -> None:
 
 def cursors_of(cluster: Cluster, log_name: str) -> list[CursorRecord]:
     """All cursors of a log, by name."""
-    records = _records(cluster, log_name)
-    found = (records.get(name) for name in cluster.store.list(layout.cursors_prefix(log_name)))
-    return [seen.value for seen in found if seen is not None and not seen.value.is_deleted]
+    answers = cluster.store.get_all(layout.cursors_prefix(log_name))
+    found = _records(cluster, log_name).of_all(answers).values()
+    return [cursor for cursor in found if not cursor.is_deleted]
 
 
 def positions_of(cluster: Cluster, log: LogRecord) -> list[int]:

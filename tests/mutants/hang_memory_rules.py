@@ -8,6 +8,7 @@ REMEMBERED = "tests/integration/faults/test_remembered_hangs.py"
 LANE = "tests/unit/ledger/handles/test_lane.py"
 FAN_OUT = "tests/unit/cluster/test_fan_out.py"
 DROPPED = "tests/integration/ledger/test_dropped_handles.py"
+TIMED = "tests/unit/cluster/test_timed_store.py"
 HANDLES = "tests/integration/faults/test_hanging_bookies.py"
 
 MUTANTS = (
@@ -140,6 +141,27 @@ MUTANTS = (
             f"{METADATA}::test_a_log_writer_returns_in_time[roll]",
             f"{METADATA}::test_others_return_in_time[list]",
         ),
+    ),
+    Mutant(
+        "all records have the time of one",
+        "cluster/timed_store.py",
+        "            if before == last:\n",
+        "            if True:\n",
+        (f"{TIMED}::test_each_has_time_of_its_own",),
+    ),
+    Mutant(
+        "one record that hangs is waited for, where others have come",
+        "cluster/timed_store.py",
+        "            if before == last:\n",
+        "            if before == last == 0:\n",
+        (f"{TIMED}::test_one_that_hangs_is_not_waited_for_longer",),
+    ),
+    Mutant(
+        "one record that cannot be read hides the others",
+        "cluster/timed_store.py",
+        "        found.set_exception(error)\n",
+        "        raise\n",
+        (f"{TIMED}::test_what_is_wrong_with_one_is_told_of_it_alone",),
     ),
     Mutant(
         "everybody waits for a metadata store that hangs",

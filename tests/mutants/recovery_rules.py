@@ -15,6 +15,16 @@ SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script
 RECOVERY_RULES = "tests/unit/protocol/test_recovery.py"
 
 MUTANTS = (
+    Mutant(
+        "a recovery reads again what it has read or written",
+        "ledger/recovery/recoverer.py",
+        ", changed, seen=self._seen)",
+        ", changed)",
+        (
+            "tests/integration/recovery/test_recovery_questions.py::"
+            "test_it_reads_the_ledger_once_and_writes_it_twice",
+        ),
+    ),
     # --- copies are judged file by file -----------------------------------------------------------
     Mutant(
         "a bookie with a bad file counts as one without any good one",
@@ -85,14 +95,12 @@ MUTANTS = (
     Mutant(
         "a replacement is visible before the closing CAS",
         "ledger/recovery/recoverer.py",
-        '        """Step 5: one CAS."""\n        update = self._cluster.ledgers.update\n',
+        '        """Step 5: one CAS."""\n',
         '        """Step 5: one CAS."""\n'
-        "        update = self._cluster.ledgers.update\n"
         "        if close.ensemble:\n"
         "            first, ensemble = close.first_entry_id, close.ensemble\n"
-        "            update(\n"
-        "                str(self._ledger_id),\n"
-        "                lambda ledger: ledger.with_recovered_ensemble(first, ensemble),\n"
+        "            self._seen = self._update(\n"
+        "                lambda ledger: ledger.with_recovered_ensemble(first, ensemble)\n"
         "            )\n",
         (f"{SPARES}::test_rb_04_the_new_ensemble_and_the_end_are_one_change",),
     ),

@@ -100,8 +100,7 @@ def take_over_as_read_before(self: Recoverer) -> Any:
     before = self._cluster.ledger(self._ledger_id).value
     taken = REAL_TAKE_OVER(self)
     assert isinstance(taken, TakenOver)
-    self._ledger = replace(taken.metadata, fragments=before.fragments)
-    return replace(taken, metadata=self._ledger)
+    return replace(taken, metadata=replace(taken.metadata, fragments=before.fragments))
 
 
 REAL_TAKE_OVER = Recoverer.take_over
@@ -204,7 +203,8 @@ EXAMPLES: dict[str, Counterexample] = {
     "M13 recovery keeps the ensemble read before its CAS": Counterexample(
         [
             *(writes(0), Do(R, None, "get"), Do(R, None, "get"), Silent(W, 0)),
-            *(checks(0), *CHANGE, TAKE_OVER, Silent(W, 1), Silent(W, 2), Silent(W, 3)),
+            *(checks(0), *CHANGE, TAKE_OVER, Do(R, None, "get"), TAKE_OVER),
+            *(Silent(W, 1), Silent(W, 2), Silent(W, 3)),
             *(fences(0), lists(0), fences(1), lists(1), Silent(R, 2), CLOSE),
         ],
         ((Recoverer, "take_over", take_over_as_read_before),),

@@ -129,7 +129,7 @@ def play(
     scheduler = Scheduler(script)
     oracle = Oracle(URI, checks_reasons=False)
     of_clients = Random("client 0")
-    simulated = SimulatedEnvironment(scheduler, lambda: of_clients)
+    simulated = SimulatedEnvironment(scheduler, lambda: of_clients, has_time=False)
     with environment.use(simulated):
         chance = Chance(Random(0), losses_left=0, is_over=True)
         storage = Storage(scheduler, chance, oracle, quorum.ensemble_size + spares)

@@ -9,13 +9,16 @@ lives: nobody waits for that. Waiting is about getting done; nothing is decided 
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.records import Versioned
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
 _LOOKS = 8
 FIRST_PAUSE_SECONDS = 0.02
 
 
-def wait_for_others(cluster: Cluster, ledger_id: int, displaced_before: int) -> LedgerMetadata:
+def wait_for_others(
+    cluster: Cluster, ledger_id: int, displaced_before: int
+) -> Versioned[LedgerMetadata]:
     """Return the ledger once no recovery is at it, or nobody has changed it during several looks.
 
     Args:
@@ -30,4 +33,4 @@ def wait_for_others(cluster: Cluster, ledger_id: int, displaced_before: int) -> 
         seen = newest
         if seen.value.state is LedgerState.OPEN:
             break
-    return seen.value
+    return seen

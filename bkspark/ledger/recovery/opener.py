@@ -97,11 +97,16 @@ class Opener:
             Took(look, str(answers[client])) for look, client in zip(asked, clients, strict=True)
         ]
 
-    def open(self, plan: Open, ledger_id: int) -> steps.Event:
-        """One CAS."""
+    def open(self, plan: Open, taken: Versioned[LedgerMetadata]) -> steps.Event:
+        """One CAS.
+
+        Args:
+            taken: the ledger as the recovery has taken it over.
+        """
         update, plan = self._cluster.ledgers.update, replace(plan, now_ms=environment.now_ms())
         try:
-            self.seen = update(str(ledger_id), partial(_applied, plan))
+            ledger_id = taken.value.ledger_id
+            self.seen = update(str(ledger_id), partial(_applied, plan), seen=taken)
         except LedgerFencedError as error:
             return steps.Displaced(str(error.args[0]))
         return Opened(self.seen.value)

@@ -14,6 +14,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensembles
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import Versioned
 from bkspark.errors import BookKeeperError, LedgerClosedError, NoSuchLedgerError
 from bkspark.format.recovery import StuckRecovery
 from bkspark.ledger.journals.journal_folder import journals_of
@@ -60,11 +61,16 @@ class Recoverer:
         self._run = run
         self._accepts_loss = accepts_loss
         self._known: dict[Member, BookieAddress] = {}
-        self._ledger = cluster.ledger(ledger_id).value
+        self._seen = cluster.ledger(ledger_id)
         self.opener: Opener | None = None
         if opens:
             digester = make_digester(self._ledger.settings.digest, password)
             self.opener = Opener(cluster, digester, self._address)
+
+    @property
+    def _ledger(self) -> LedgerMetadata:
+        """As last read, or written."""
+        return self._seen.value
 
     def recover(self) -> steps.End:
         """Let the machine go on until it ends.
@@ -114,8 +120,8 @@ class Recoverer:
             case steps.ReadLedger():
                 return self._look()
             case steps.WaitForOthers(displaced_before):
-                seen = wait_for_others(self._cluster, self._ledger_id, displaced_before)
-                return steps.LedgerSeen(seen)
+                self._seen = wait_for_others(self._cluster, self._ledger_id, displaced_before)
+                return steps.LedgerSeen(self._ledger)
             case steps.TakeOver():
                 return self.take_over()
             case steps.ListLost():
@@ -127,11 +133,11 @@ class Recoverer:
             case steps.Close():
                 return self.close(instruction)
             case Open() if self.opener is not None:
-                return self.opener.open(instruction, self._ledger_id)
+                return self.opener.open(instruction, self._seen)
         raise AssertionError(f"{instruction} is carried out by nobody")
 
     def _look(self) -> steps.Event:
-        self._ledger = self._cluster.ledger(self._ledger_id).value
+        self._seen = self._cluster.ledger(self._ledger_id)
         return steps.LedgerSeen(self._ledger)
 
     def take_over(self) -> steps.Event:
@@ -139,10 +145,8 @@ class Recoverer:
         make_digester(
             self._ledger.settings.digest, self._password
         )  # a wrong password must not fence anybody
-        update, token = self._cluster.ledgers.update, environment.token()
         try:
-            taken_over = partial(_taken_over, token)
-            self._ledger = update(str(self._ledger_id), self._of_one(taken_over)).value
+            self._seen = self._update(partial(_taken_over, environment.token()))
         except LedgerClosedError:
             return self._look()
         self._known = self._cluster.addresses()
@@ -152,24 +156,26 @@ class Recoverer:
 
     def close(self, close: steps.Close) -> steps.Event:
         """Step 5: one CAS."""
-        update = self._cluster.ledgers.update
         try:
-            applied = self._of_one(close.applied_to)
-            return steps.Closed(update(str(self._ledger_id), applied).value)
+            return steps.Closed(self._update(close.applied_to).value)
         except steps.DisplacedError as error:
             return steps.Displaced(str(error.args[0]))
 
-    def _of_one(
+    def _update(
         self, change: Callable[[LedgerMetadata], LedgerMetadata]
-    ) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
-        """``change`` of a record that may be gone: its ledger was deleted, or collected, since."""
+    ) -> Versioned[LedgerMetadata]:
+        """``change`` what was read or written last, or what is there by now.
+
+        Raises:
+            NoSuchLedgerError: the ledger was deleted, or collected, since.
+        """
 
         def changed(metadata: LedgerMetadata | None) -> LedgerMetadata:
             if metadata is None or metadata.state is LedgerState.DELETING:
                 raise NoSuchLedgerError(f"there is no ledger {self._ledger_id} any more")
             return change(metadata)
 
-        return changed
+        return self._cluster.ledgers.update(str(self._ledger_id), changed, seen=self._seen)
 
     def _spares(self, wanted: steps.ChooseSpares) -> steps.Event:
         self._known |= self._cluster.addresses()

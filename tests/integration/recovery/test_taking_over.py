@@ -150,7 +150,7 @@ def test_who_is_displaced_waits_for_no_writer(
         scene.next().leave()
 
     monkeypatch.setattr(environment, "sleep", another_writes)
-    seen = displacement.wait_for_others(scene.cluster, scene.ledger_id, 0)
+    seen = displacement.wait_for_others(scene.cluster, scene.ledger_id, 0).value
     assert (seen.state, len(slept)) == (LedgerState.OPEN, 1)
 
 
