@@ -207,7 +207,7 @@ def serve() -> None:
     # What is logged is no call of ours, and which thread is the first to log it differs.
     logging.getLogger("bkspark").addHandler(logging.NullHandler())
     # Whoever asks the metadata store asks it himself, and no thread does the calls of another role.
-    TimedStore._ask = lambda _store, question: question()  # type: ignore[method-assign]
+    TimedStore._ask = lambda _store, question, *_: question()  # type: ignore[method-assign]
     # Nor does a lane that happens to be the last make the metadata check: the writer's task does.
     Backlog.is_quickly_told = False  # type: ignore[assignment,method-assign]
     print("ready", flush=True)
