@@ -17,8 +17,8 @@ COMMITTED = f"{TAKING}::test_what_was_committed_before_is_said_by_all_later_reco
 UNJOINED = f"{TAKING}::test_who_may_have_taken_it_and_is_no_member_is_not_asked_by_the_writer"
 MACHINE = "protocol/recovery/reopening.py"
 OPENER = "ledger/recovery/opener.py"
-PERMISSION = "        self.root.delete(layout.permission(ledger_id, term, token))\n"
-FENCE = "        self.root.delete(layout.term_marker(ledger_id, term + 1))\n"
+FORGET = "        place.forget(*plan.writer, with_journal=plan.is_empty)\n"
+UNFENCE = "        place.unfence(plan.writer[0])\n"
 PRUNING = "ledger/recovery/pruning.py"
 HANDLE = "ledger/handles/write_handle.py"
 STEPS = "protocol/recovery/reopening_steps.py"
@@ -255,14 +255,14 @@ MUTANTS = (
     Mutant(
         "the fence is pruned before the permission",
         PRUNING,
-        PERMISSION + FENCE,
-        FENCE + PERMISSION,
+        FORGET + UNFENCE,
+        UNFENCE + FORGET,
         (f"{TAKING}::test_the_permission_goes_before_the_fence",),
     ),
     Mutant(
         "fences of writers long gone stay",
         PRUNING,
-        FENCE,
+        "        self.root.delete(layout.term_marker(self.ledger.ledger_id, term + 1))\n",
         "",
         (f"{TAKING}::test_who_never_wrote_leaves_nothing_behind",),
     ),

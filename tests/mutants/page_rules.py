@@ -65,7 +65,9 @@ MUTANTS = (
         LIST,
         "if isinstance(one, Page) and past - first < one.entry_count:",
         "if False:",
-        (f"{PAGING}::test_a_log_with_pages_is_a_plain_list",),
+        (
+            "tests/unit/protocol/test_page_lengths.py::test_bytes_within_a_page_are_those_of_its_ledgers",
+        ),
     ),
     Mutant(
         "a page is opened at its end",

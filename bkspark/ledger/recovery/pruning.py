@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
@@ -25,9 +27,13 @@ def prune(address: BookieAddress, plan: Prune, opened: LedgerMetadata, digester:
     """
     with open_bookie(address).open_root() as root:
         place = _Place(root, opened, digester)
-        for term, token in place.left_over(plan.writer[0]):
-            place.forget(term, token, with_journal=place.is_blank(term, token))
+        # A bookie may have a permission that nobody else knows of beside the writer's of that term.
+        for term, writers in groupby(place.left_over(plan.writer[0]), itemgetter(0)):
+            for _, token in writers:
+                place.forget(term, token, with_journal=place.is_blank(term, token))
+            place.unfence(term)
         place.forget(*plan.writer, with_journal=plan.is_empty)
+        place.unfence(plan.writer[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +74,7 @@ class _Place:
         if with_journal:
             self.root.forget_journal(layout.journal(ledger_id, term, token))
         self.root.delete(layout.permission(ledger_id, term, token))
-        self.root.delete(layout.term_marker(ledger_id, term + 1))
+
+    def unfence(self, term: int) -> None:
+        """Remove the fence of a term, once no permission of it is left."""
+        self.root.delete(layout.term_marker(self.ledger.ledger_id, term + 1))

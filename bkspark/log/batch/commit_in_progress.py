@@ -38,6 +38,5 @@ class CommitInProgress:
     def committed(self, ledger: LedgerMetadata, add: PendingAdd) -> CommittedRecord:
         """What is counted of ``add`` now that it has its ack, in the term of ``ledger``."""
         took = environment.monotonic() - self.sent_at
-        return CommittedRecord(
-            ledger.ledger_id, ledger.term, add.last_entry_id, add.entry_count, took
-        )
+        count = add.last_entry_id - add.first_entry_id + 1
+        return CommittedRecord(ledger.ledger_id, ledger.term, add.last_entry_id, count, took)

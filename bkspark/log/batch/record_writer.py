@@ -129,7 +129,7 @@ class RecordWriter:
     def entry_count(self) -> int:
         """How many entries were sent and have no ack; none where it will not come."""
         sent = () if self._machine.has_ended else tuple(self._machine.pending)
-        return sum(add.entry_count for add in sent)
+        return sent[-1].last_entry_id - sent[0].first_entry_id + 1 if sent else 0
 
     @property
     def undecided(self) -> Undecided | None:

@@ -71,10 +71,6 @@ class PendingAdd:
     ready: set[int] = field(default_factory=set)
 
     @property
-    def entry_count(self) -> int:
-        return self.last_entry_id - self.first_entry_id + 1
-
-    @property
     def indexes(self) -> tuple[int, ...]:
         """The members that get its record."""
         return tuple(sorted({index for write_set in self.write_sets for index in write_set}))

@@ -18,11 +18,16 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.cluster.cluster import Cluster
 from tests.integration.rig import SCHEMA, Rig, Row, flat, partitions_of
 from tests.integration.stream_driver import Driver, expected, settled_rows
+from tests.small_pages import pages_of
 
 WAL, SURE, STREAM = "wal", "sure", "stream"
 BOOKIES = 8
 HOUR = 3600.0
 DAY = 24 * HOUR
+
+
+PAGE_LENGTH = 2
+"""Logs of a few ledgers have pages, and pages of pages."""
 
 
 class Calendar(environment.RealEnvironment):
@@ -313,5 +318,5 @@ def done(report: Report) -> None:
 def begun(rig: Rig, seed: int) -> Iterator[Life]:
     """A new cluster by a calendar of its own."""
     calendar = Calendar()
-    with environment.use(calendar):
+    with environment.use(calendar), pages_of(PAGE_LENGTH):
         yield Life(rig, random.Random(seed), calendar)

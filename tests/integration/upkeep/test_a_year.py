@@ -5,20 +5,17 @@ runs (``conf``). Every morning every row is compared; every week nothing may be 
 what the live data needs and 5 % more at most, and the metadata are as many as what they are about.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from bkspark import verbs
 from tests.integration.rig import Rig
-from tests.small_pages import pages_of
 
 from .a_year import BOOKIES, Life, begun
 from .disk_use import disk_use, metadata_use, misplaced
 
 EXCESS_MAX = 0.05
-PAGE_LENGTH = 2
-"""Logs of a few ledgers have pages, and pages of pages."""
 
 LEDGER_BYTES, LOG_BYTES, BOOKIE_BYTES, OTHER_BYTES = 2_000, 8_000, 1_000, 8_000
 """What the metadata may have of each, of bookies that are gone too."""
@@ -50,12 +47,6 @@ def sunday(life: Life, number: int) -> None:
     counts = (len(use.copies), records["logs"][0], records["bookies"][0], 1)
     allowed = (LEDGER_BYTES, LOG_BYTES, BOOKIE_BYTES, OTHER_BYTES)
     assert size <= sum(count * one for count, one in zip(counts, allowed, strict=True))
-
-
-@pytest.fixture(autouse=True)
-def small_pages() -> Iterator[None]:
-    with pages_of(PAGE_LENGTH):
-        yield
 
 
 @pytest.mark.thorough

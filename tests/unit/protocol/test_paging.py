@@ -384,16 +384,3 @@ def test_a_record_names_every_page_that_was_made_and_is_still_of_use(gone: int) 
     assert len(found) == 200
     dropped = [one for page in log.every_page() for one in shelf.contents(page).ids]
     assert len(dropped) + len(log.dropped.ids) == gone
-
-
-def test_pages_of_one_log_may_have_different_lengths() -> None:
-    shelf = Shelf()
-    log = log_with(EMPTY, source=shelf)
-    for number in range(60):
-        shelf.length = (1, 4, 2)[number // 7 % 3]
-        log = shelf.short(splice(log, ledger(number)).stamped(number + 1))
-    assert [one.ledger_id for one in log.every_ledger()] == list(range(60))
-    lengths = {len(shelf.contents(page).ledgers) for page in log.every_page()}
-    assert lengths >= {1, 2, 4}
-    before = shelf.short(log.truncated(4 * 31 + 1))
-    assert [one.ledger_id for one in before.every_ledger()] == list(range(31, 60))
