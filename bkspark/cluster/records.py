@@ -6,6 +6,7 @@ record is read back: if the bytes are ours, it was us (R8, H6, RB-27).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from bkspark import environment
@@ -71,7 +72,12 @@ class Records(Generic[T]):
 
     def of_all(self, answers: Mapping[str, Callable[[], VersionedBytes | None]]) -> dict[str, T]:
         """The values of all that were asked for together (``TimedStore.get_all``), by name."""
-        found = {name: self._read(name, answer) for name, answer in answers.items()}
+
+        def answer(name: str) -> VersionedBytes | None:
+            self._key(name)  # what can be no name is refused as such
+            return answers[name]()
+
+        found = {name: self._read(name, partial(answer, name)) for name in answers}
         return {name: seen.value for name, seen in found.items() if seen is not None}
 
     def _read(self, name: str, ask: Callable[[], VersionedBytes | None]) -> Versioned[T] | None:

@@ -1,4 +1,5 @@
-"""A metadata store that may hang: no call to it is waited for longer than ``STORE_SECONDS``.
+"""A metadata store that may hang: no call to it is waited for longer than ``STORE_SECONDS``, and of
+those that are made together none.
 
 A call that hangs cannot be called off. It goes on behind the back of who made it, and what it
 changes is changed by compare-and-set: so its outcome is unknown, and nothing else. A store that
@@ -55,10 +56,10 @@ class TimedStore(BoundToProcess):
         return self._ask(lambda: self._inner.list(prefix))
 
     def get_all(self, prefix: str) -> dict[str, Callable[[], VersionedBytes | None]]:
-        """``get`` of all that ``list`` shows, by name: ask each for its answer, or error.
+        """What ``get`` says of each record that ``list`` shows, by name.
 
-        By one task, which takes longer to wait for than most questions do. Each answer in time is a
-        sign that more will come.
+        One task asks for all, since to wait for a task takes longer than most answers do; each has
+        the time of a call of its own. A value returns what ``get`` does, or raises it.
         """
         inner, found = self._inner, dict[str, Future[VersionedBytes | None]]()
 

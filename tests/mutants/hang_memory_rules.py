@@ -157,6 +157,13 @@ MUTANTS = (
         (f"{TIMED}::test_one_that_hangs_is_not_waited_for_longer",),
     ),
     Mutant(
+        "what can be no name is asked for all the same",
+        "cluster/records.py",
+        "            self._key(name)  # what can be no name is refused as such\n",
+        "",
+        (f"{TIMED}::test_what_can_be_no_name_is_refused_as_such",),
+    ),
+    Mutant(
         "one record that cannot be read hides the others",
         "cluster/timed_store.py",
         "        found.set_exception(error)\n",

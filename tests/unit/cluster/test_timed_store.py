@@ -12,7 +12,7 @@ from bkspark.cluster import timed_store
 from bkspark.cluster.hang_memory import HangMemory
 from bkspark.cluster.records import Records
 from bkspark.cluster.timed_store import TimedStore
-from bkspark.errors import CorruptDataError, OutcomeUnknownError
+from bkspark.errors import CorruptDataError, InvalidRequestError, OutcomeUnknownError
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.memory import MemoryMetadataStore
 from tests.stopwatch import Stopwatch, patience
@@ -88,6 +88,18 @@ def test_what_is_wrong_with_one_is_told_of_it_alone() -> None:
     records.step_over = lambda key, _error: told.append(key)
     assert records.of_all(store.get_all("things")) == {name: name for name in "acd"}
     assert told == ["things/b"]
+
+
+def test_what_can_be_no_name_is_refused_as_such() -> None:
+    def key(name: str) -> str:
+        if name == "b":
+            raise InvalidRequestError("b is no name")
+        return f"things/{name}"
+
+    _, store = timed()
+    records = Records(store, key, lambda v, _: v.encode(), lambda _, data: data.decode())
+    with pytest.raises(InvalidRequestError, match="b is no name"):
+        records.of_all(store.get_all("things"))
 
 
 def test_one_that_is_damaged_or_gone_by_now_is_told_too() -> None:
