@@ -14,6 +14,17 @@ EMPTY = f"{REOPENING}::test_the_journal_of_who_owns_nothing_goes_unless_somethin
 
 MUTANTS = (
     Mutant(
+        "a fence goes with the first permission of its term",
+        PRUNING,
+        "                place.forget(term, token, with_journal=place.is_blank(term, token))\n",
+        "                place.forget(term, token, with_journal=place.is_blank(term, token))\n"
+        "                place.unfence(term)\n",
+        (
+            "tests/integration/recovery/test_pruning.py::"
+            "test_a_fence_stays_while_any_permission_of_its_term_does",
+        ),
+    ),
+    Mutant(
         "journals of those who never wrote stay for ever",
         PRUNING,
         "        if with_journal:\n",
