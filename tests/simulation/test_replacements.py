@@ -92,10 +92,14 @@ def test_replacements_take_what_the_replaced_take() -> None:
 
 def replacing(text: str) -> list[str]:
     """What in a program puts something in the place of an attribute of something else."""
-    found = []
-    for node in ast.walk(ast.parse(text)):
+    found, tree = list[str](), ast.parse(text)
+    imports = (one for one in ast.walk(tree) if isinstance(one, ast.Import | ast.ImportFrom))
+    imported = {alias.asname or alias.name.split(".")[0] for one in imports for alias in one.names}
+    for node in ast.walk(tree):
         match node:
-            case ast.ImportFrom(module="unittest.mock") | ast.Attribute(attr="monkeypatch"):
+            case ast.Attribute(value=ast.Name(owner), ctx=ast.Store()) if owner in imported:
+                found.append(ast.unparse(node))
+            case ast.ImportFrom(module="unittest.mock"):
                 found.append(ast.unparse(node))
             case ast.Call(func=ast.Name("setattr"), args=[ast.Name(owner), *_]) if owner != "self":
                 found.append(ast.unparse(node))
@@ -117,6 +121,8 @@ def test_only_mutants_replace_anything() -> None:
         "from unittest.mock import patch",
         "setattr(owner, name, value)",
         "def f(monkeypatch): ...",
+        "from a.b import Store\nStore.ask = nothing",
+        "import a.b as c\nc.limit = 1",
     ],
 )
 def test_who_replaces_is_noticed(text: str) -> None:
