@@ -15,7 +15,7 @@ BUGS = "tests/integration/upkeep/test_bugs_of_repairs.py"
 MUTANTS = (
     Mutant(
         "a full disk is open again as soon as it is below its upper mark",
-        "protocol/bookies/fullness.py",
+        "fullness.is_full",
         "    mark = marks.low_permille if was_full else marks.high_permille",
         "    mark = marks.high_permille",
         (
@@ -26,7 +26,7 @@ MUTANTS = (
     ),
     Mutant(
         "a disk of unknown size is not full",
-        "protocol/bookies/fullness.py",
+        "fullness.is_full",
         "        return was_full\n",
         "        return False\n",
         (
@@ -36,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "a disk at its upper mark is full",
-        "protocol/bookies/fullness.py",
+        "fullness.is_full",
         "    return used >= limit if was_full else used > limit",
         "    return used >= limit",
         (
@@ -46,7 +46,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lower mark may lie above the upper one",
-        "protocol/bookies/fullness.py",
+        "Marks.__post_init__",
         "        if not 0 < self.low_permille <= self.high_permille <= _WHOLE:",
         "        if not (0 < self.low_permille and self.high_permille <= _WHOLE):",
         (
@@ -57,14 +57,14 @@ MUTANTS = (
     ),
     Mutant(
         "a read-only bookie gets into an ensemble",
-        "cluster/bookie_status.py",
+        "BookieStatus.may_join",
         "        is_closed = self.record.is_read_only or self.is_full",
         "        is_closed = self.is_full",
         (f"{CLOSED}::test_2_5_13_a_read_only_bookie_is_chosen_by_nobody_until_that_is_taken_back",),
     ),
     Mutant(
         "a full bookie gets into an ensemble",
-        "cluster/bookie_status.py",
+        "BookieStatus.may_join",
         "        is_closed = self.record.is_read_only or self.is_full",
         "        is_closed = self.record.is_read_only",
         (
@@ -73,7 +73,7 @@ MUTANTS = (
     ),
     Mutant(
         "nobody notes that a disk is full",
-        "cluster/bookie_status.py",
+        "note_fullness",
         "    if status.is_full == status.record.is_full:",
         "    if status.is_full or not status.record.is_full:",
         (
@@ -83,35 +83,35 @@ MUTANTS = (
     ),
     Mutant(
         "a writer fails where a full disk cannot be noted",
-        "cluster/bookie_status.py",
+        "note_fullness",
         "    except BookKeeperError as error:\n        logger.warning(",
         "    except BookKeeperError as error:\n        raise\n        logger.warning(",
         (f"{CLOSED}::test_nobody_fails_where_it_cannot_be_noted",),
     ),
     Mutant(
         "what a look at another initialisation has found is noted of a bookie",
-        "cluster/bookie_status.py",
+        "note_fullness",
         "        return replace(now, is_full=is_full) if is_same else now",
         "        return replace(now, is_full=is_full)",
         (f"{CLOSED}::test_what_was_seen_with_other_marks_or_of_another_disk_is_not_noted",),
     ),
     Mutant(
         "a recovery takes a full bookie like any other",
-        "cluster/ensembles.py",
+        "stand_ins",
         "    pool = _Pool(cluster, among=[c for c in found if c.member not in lost], last=full)",
         "    pool = _Pool(cluster, among=[c for c in found if c.member not in lost])",
         (f"{CLOSED}::test_in_a_recovery_one_that_is_full_stands_in_only_where_there_is_no_other",),
     ),
     Mutant(
         "what is reserved for root counts as used",
-        "bookie/posix.py",
+        "PosixRoot.total_bytes",
         "        return (found.f_blocks - found.f_bfree + found.f_bavail) * found.f_frsize",
         "        return found.f_blocks * found.f_frsize",
         (f"{LIFE}::test_a_full_disk_is_shown_and_told",),
     ),
     Mutant(
         "a dry run of a closing changes the record",
-        "admin/bookies/closing.py",
+        "set_read_only",
         "    if plan and not dry_run:\n"
         "        _update(cluster, bookie_id, lambda record: _closed(record, off=off))",
         "    if plan:\n"
@@ -123,14 +123,14 @@ MUTANTS = (
     ),
     Mutant(
         "marks that an older version does not know are said of every bookie",
-        "format/cluster.py",
+        "cluster._marks",
         "    if marks == USUAL_MARKS:\n        return {}\n",
         "",
         (f"{RECORDS}::test_a_bookie_in_order_is_written_as_by_the_first_version",),
     ),
     Mutant(
         "a bookie is moved to any place",
-        "admin/bookies/moving.py",
+        "_require_one_place",
         "        places.own_cookie(new)\n",
         "        str(new)\n",
         (
@@ -140,7 +140,7 @@ MUTANTS = (
     ),
     Mutant(
         "of two copies the new one is taken",
-        "admin/bookies/moving.py",
+        "_require_one_place",
         "        if _is_gone(old) or places.are_one(old, new):",
         "        if _is_gone(old) or places.own_cookie(old):",
         (
@@ -151,14 +151,14 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie cannot be moved while its old place still is its storage",
-        "admin/bookies/moving.py",
+        "_require_one_place",
         "        if _is_gone(old) or places.are_one(old, new):",
         "        if _is_gone(old):",
         (f"{MOVED}::test_one_storage_by_two_names_is_moved",),
     ),
     Mutant(
         "an old place that does not answer is gone",
-        "admin/bookies/moving.py",
+        "moving._is_gone",
         "    found = places.cookie_at(old)\n    if found is None:\n        return True\n",
         "    try:\n        found = places.cookie_at(old)\n"
         "    except BookieUnavailableError:\n        found = None\n"
@@ -167,7 +167,7 @@ MUTANTS = (
     ),
     Mutant(
         "a damaged cookie at the old place is another bookie's",
-        "admin/bookies/moving.py",
+        "moving._is_gone",
         '        raise BookieUnavailableError(f"it has an unreadable cookie: {error.args[0]}") '
         "from error",
         "        return bool(error)",
@@ -175,14 +175,14 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie at whose old place is another one now cannot be moved",
-        "admin/bookies/moving.py",
+        "moving._is_gone",
         "    return there != (old.cluster_id, old.bookie_id, old.incarnation)",
         "    return there is None",
         (f"{MOVED}::test_a_place_that_became_another_bookies_is_no_more_the_old_one",),
     ),
     Mutant(
         "a bookie is moved over what somebody else has said meanwhile",
-        "admin/bookies/moving.py",
+        "moving._store",
         "        if now is not None and (now.url, now.incarnation) == "
         "(before.url, before.incarnation):",
         "        if now is not None:",
@@ -190,49 +190,49 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is moved into another place of the cluster",
-        "admin/bookies/moving.py",
+        "moving.move",
         "    admission.require_outside(new_url, [cluster.store.uri, *others])\n",
         "",
         (f"{MOVED}::test_nothing_is_moved_into_another_place_of_the_cluster",),
     ),
     Mutant(
         "what a look for the same storage has made stays there",
-        "admin/bookies/places.py",
+        "places._shows",
         "                    root.delete(name)",
         "                    root.size(name)",
         (f"{MOVED}::test_one_storage_by_two_names_is_moved",),
     ),
     Mutant(
         "a storage is looked for by one of its names only",
-        "admin/bookies/places.py",
+        "are_one",
         "        return _shows(other, one)",
         "        raise",
         (f"{MOVED}::test_one_storage_is_known_by_whichever_name_can_be_written_to",),
     ),
     Mutant(
         "a bookie is begun anew over its cookie",
-        "admin/bookies/reinitialising.py",
+        "_require_wiped",
         "    if found is not None:\n        raise InvalidRequestError(",
         "    if found is False:\n        raise InvalidRequestError(",
         (f"{ANEW}::test_a_place_that_was_not_emptied_is_refused",),
     ),
     Mutant(
         "a bookie is begun anew over data",
-        "admin/bookies/reinitialising.py",
+        "_require_wiped",
         "            places.ask(address, storage(record.url).require_suitable)",
         "            places.ask(address, storage(record.url).failure_domain)",
         (f"{ANEW}::test_a_place_that_was_not_emptied_is_refused[file-data]",),
     ),
     Mutant(
         "a bookie that is begun anew keeps its incarnation",
-        "admin/bookies/reinitialising.py",
+        "reinitialising.reinit",
         "        incarnation=environment.token(),\n",
         "",
         (f"{ANEW}::test_3_5_it_is_another_bookie_under_the_same_id",),
     ),
     Mutant(
         "the cookie of a bookie that is begun anew is there before its record",
-        "admin/bookies/reinitialising.py",
+        "reinitialising.reinit",
         "    cluster.registrations.update(bookie_id, _instead_of(before, after))\n"
         "    cookie = Cookie(cluster.cluster_id, bookie_id, after.incarnation, "
         "environment.now_ms())\n"
@@ -245,14 +245,14 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is begun anew over what somebody else has begun",
-        "admin/bookies/reinitialising.py",
+        "_instead_of",
         "        if now is None or (now.url, now.incarnation) != (before.url, before.incarnation):",
         "        if now is None:",
         (f"{ANEW}::test_of_two_at_once_one_is_told",),
     ),
     Mutant(
         "a bookie is removed that ledgers name",
-        "admin/bookies/removing.py",
+        "removing._in_the_way",
         "    if named:\n        hint",
         "    if named and recovering:\n        hint",
         (
@@ -263,70 +263,70 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is removed that a recovery may be about to name",
-        "admin/bookies/removing.py",
+        "removing._in_the_way",
         "    if recovering:\n        hint",
         "    if named and recovering:\n        hint",
         (f"{REMOVED}::test_nothing_is_removed_while_a_recovery_may_be_about_to_name_it",),
     ),
     Mutant(
         "a bookie is removed that may get a place back from one that is being removed",
-        "admin/bookies/removing.py",
+        "removing._in_the_way",
         "    for other, ledger_id in _may_give_back(cluster, bookie_id):\n",
         "    for other, ledger_id in _may_give_back(cluster, bookie_id)[:0]:\n",
         (f"{BUGS}::test_a_removal_on_either_side_of_a_move_does_not_take_both_copies[remove]",),
     ),
     Mutant(
         "nobody looks for ledgers again behind what says that a bookie leaves",
-        "admin/bookies/removing.py",
+        "_taken_out",
         "    left = () if force else _in_the_way(cluster, bookie_id)\n",
         "    left = ()\n",
         (f"{REMOVED}::test_a_removal_in_whose_midst_a_ledger_is_made_finds_it",),
     ),
     Mutant(
         "a bookie that is removed does not say before that it leaves",
-        "admin/bookies/removing.py",
+        "_leaving",
         "    return replace(record, is_read_only=True, is_leaving=True)",
         "    return replace(record, is_read_only=True)",
         (f"{REMOVED}::test_a_ledger_for_which_it_was_chosen_before_is_found_or_given_up",),
     ),
     Mutant(
         "a bookie that is not removed after all stays as if it were to be",
-        "admin/bookies/removing.py",
+        "_taken_out",
         "        _take_back(cluster, leaving, before)\n",
         "",
         (f"{REMOVED}::test_a_removal_in_whose_midst_a_ledger_is_made_finds_it",),
     ),
     Mutant(
         "a bookie is removed over what somebody else has said meanwhile",
-        "admin/bookies/removing.py",
+        "_taken_out",
         "        cluster.registrations.replace(bookie_id, gone, leaving)",
         "        cluster.registrations.update(bookie_id, lambda _now: gone)",
         (f"{REMOVED}::test_who_takes_it_back_meanwhile_keeps_it",),
     ),
     Mutant(
         "a bookie that was not declared lost is removed by force",
-        "admin/bookies/removing.py",
+        "_require_lost",
         "    if member not in cluster.lost_members():",
         "    if not member:",
         (f"{REMOVED}::test_by_force_only_what_was_declared_lost_and_does_not_answer",),
     ),
     Mutant(
         "a bookie that can be read is removed by force",
-        "admin/bookies/removing.py",
+        "_require_lost",
         "    if any(not s.problem for s in",
         "    if any(s is None for s in",
         (f"{REMOVED}::test_by_force_only_what_was_declared_lost_and_does_not_answer",),
     ),
     Mutant(
         "a new ledger goes on with a bookie that is being removed",
-        "ledger/creating.py",
+        "creating.create_ledger",
         "        if not any(map(cluster.is_going, fragment.ensemble)):",
         "        if members:",
         (f"{REMOVED}::test_a_ledger_that_is_made_at_that_moment_does_not_name_it",),
     ),
     Mutant(
         "a writer goes on with a bookie that is being removed",
-        "ledger/handles/membership.py",
+        "Membership.swap",
         "            if self._cluster.is_going(member):",
         "            if not member:",
         (
@@ -335,7 +335,7 @@ MUTANTS = (
     ),
     Mutant(
         "the id of a bookie that was removed is given to another",
-        "cluster/admission.py",
+        "admission.admit",
         "    new_id = bookie_id or _free_id(site.bookies.keys() | site.removed)",
         "    new_id = bookie_id or _free_id(site.bookies.keys())",
         (
@@ -344,7 +344,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that was removed is made one again",
-        "cluster/admission.py",
+        "admission.admit",
         "    if (begun.bookie_id if begun else bookie_id) in site.removed:",
         "    if site.removed is None:",
         (
@@ -353,7 +353,7 @@ MUTANTS = (
     ),
     Mutant(
         "older versions place new ledgers on a bookie that is being removed",
-        "format/cluster.py",
+        "encode_bookie",
         '        "read_only": record.is_read_only or record.is_going,',
         '        "read_only": record.is_read_only,',
         (f"{RECORDS}::test_a_bookie_in_order_is_written_as_by_the_first_version",),

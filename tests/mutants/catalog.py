@@ -1,7 +1,8 @@
 """The catalogue: single-rule mutations of the source, and for each the tests that must notice.
 
-A mutant is killed if every test listed for it fails. To add one: pick a rule, break it in one
-place, name the test that says the rule, and put it in the table of its layer.
+A mutant is killed if every test listed for it fails. To add one: pick a rule, name the function
+that keeps it (``places``) and what says it there, name the test that says the rule, and put it in
+the table of its layer.
 """
 
 from . import (

@@ -22,14 +22,14 @@ MUTANTS = (
     # --- bookies ---------------------------------------------------------------------------------
     Mutant(
         "the cookie of a directory is not checked",
-        "bookie/posix.py",
+        "PosixRoot.__init__",
         "            check_cookie(address, found)\n",
         "",
         (f"{FAILING}::test_a_bookie_made_again_under_its_name_is_another_one[file]",),
     ),
     Mutant(
         "the cookie in memory is not checked",
-        "bookie/memory.py",
+        "MemoryRoot.__init__",
         "        check_cookie(address, self._cookie)\n",
         "",
         (
@@ -39,14 +39,14 @@ MUTANTS = (
     ),
     Mutant(
         "another incarnation is the same bookie",
-        "bookie/checks.py",
+        "check_cookie",
         "if found.incarnation != address.incarnation:",
         "if False:",
         (f"{POST_CHECK}::test_the_cookie_must_be_the_one_of_the_fragment",),
     ),
     Mutant(
         "an absence in a place without a cookie is sure",
-        "bookie/memory.py",
+        "MemoryRoot._find",
         "            if file is None:\n                self._confirm_cookie()\n",
         "",
         (f"{MEMORY}::test_absence_is_unsure_in_a_place_that_lost_its_cookie",),
@@ -54,14 +54,14 @@ MUTANTS = (
     # --- post-check ------------------------------------------------------------------------------
     Mutant(
         "there is no post-check",
-        "ledger/handles/appender.py",
+        "Appender.append",
         "            post_check(\n",
         "            (lambda *_, **__: None)(\n",
         (ORDER,),
     ),
     Mutant(
         "the post-check believes whatever it is told",
-        "cluster/post_check.py",
+        "post_check.post_check",
         "    if not open_bookie(address).post_check(",
         "    if None is open_bookie(address).post_check(",
         (
@@ -71,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         "the post-check does not look for the next term",
-        "cluster/post_check.py",
+        "post_check.post_check",
         "layout.term_marker(ledger_id, term + 1)",
         "layout.term_marker(ledger_id, term + 2)",
         (
@@ -81,7 +81,7 @@ MUTANTS = (
     ),
     Mutant(
         "a fence is not looked for",
-        "bookie/checks.py",
+        "checks.post_check",
         "return root.size(fence) is None and root.size(permission) is not None",
         "return root.size(permission) is not None",
         (
@@ -91,7 +91,7 @@ MUTANTS = (
     ),
     Mutant(
         "the post-check does not need the own marker",
-        "bookie/checks.py",
+        "checks.post_check",
         "return root.size(fence) is None and root.size(permission) is not None",
         "return root.size(fence) is None",
         (
@@ -101,14 +101,14 @@ MUTANTS = (
     ),
     Mutant(
         "the post-check looks for the own marker first",
-        "bookie/checks.py",
+        "checks.post_check",
         "return root.size(fence) is None and root.size(permission) is not None",
         "return root.size(permission) is not None and root.size(fence) is None",
         (f"{POST_CHECK}::test_the_order_of_its_looks",),
     ),
     Mutant(
         "the post-check does not look for the journal",
-        "bookie/checks.py",
+        "checks.post_check",
         "        if not root.has_journal(journal):\n",
         "        if False:\n",
         (
@@ -119,70 +119,70 @@ MUTANTS = (
     # --- commit ----------------------------------------------------------------------------------
     Mutant(
         "there is no metadata check",
-        "log/batch/record_writer.py",
+        "RecordWriter._carried_out",
         "return [self._members.check(step.ticket, self._members.seen)]",
         "return [(steps.Checked(step.ticket), None)]",
         (ORDER,),
     ),
     Mutant(
         "the metadata check believes another ensemble",
-        "protocol/writer/writing.py",
+        "LedgerWriter._require_mine",
         "if not is_mine or newest.last_fragment != mine.last_fragment:",
         "if not is_mine:",
         (f"{SCRIPTS}[acknowledgements]",),
     ),
     Mutant(
         "a new ensemble is counted on before it is in the metadata",
-        "ledger/handles/membership.py",
+        "Membership.swap",
         "        stored = self._cluster.ledgers.update(str(step.ledger_id), step.applied_to)\n",
         "        stored = Versioned(step.applied_to(self.seen.value), self.seen.stored)\n",
         (f"{FAILING}::test_two_members_and_then_a_spare_fail",),
     ),
     Mutant(
         "a spare joins without its markers",
-        "cluster/ensembles.py",
+        "ensembles.replace",
         "        if begun.bookie_ids:\n",
         "        if True:\n",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),
     Mutant(
         "a marker whose outcome is unknown is there",
-        "cluster/enlisting.py",
+        "enlisting.enlist",
         "            client.begin_close()\n",
         "            client.begin_close()\n            taken[client.address.bookie_id] = None\n",
         (f"{FAILING}::test_a_spare_that_takes_no_marker_is_passed_over",),
     ),
     Mutant(
         "missing copies are not made",
-        "log/batch/record_writer.py",
+        "RecordWriter._copy",
         "for log in self._commit.holders.missing(index, name):",
         "for log in self._commit.holders.missing(index, name)[:0]:",
         (SPARES,),
     ),
     Mutant(
         "the record is written before the missing copies are made",
-        "protocol/writer/writing.py",
+        "LedgerWriter._sent",
         "            return [steps.Copy(index, self.ensemble[index], add) for index in indexes]\n",
         "            add.ready.update(indexes)\n",
         (f"{SCRIPTS}[entry_logs]",),
     ),
     Mutant(
         "a failed bookie is not replaced although there is a spare",
-        "log/batch/record_writer.py",
+        "RecordWriter._enlist",
         "        return self._members.enlist(step, addresses)\n",
         "        return steps.Enlisted(None), None\n",
         (f"{FAILING}::test_a_wiped_bookie_is_neither_counted_nor_believed[memory]",),
     ),
     Mutant(
         "copies are not checked on the way",
-        "ledger/entry_log_reader.py",
+        "EntryLogFile.pieces",
         "yield self.block_bytes(block)",
         "yield self.read(block.offset, block.length)",
         (f"{FAILING}::test_a_copy_is_made_from_a_good_replica_only[flip]",),
     ),
     Mutant(
         "the first replica of an entry log is the only one",
-        "ledger/entry_log_reader.py",
+        "EntryLogReader.read",
         "                self._step_over(address, str(error), is_open=is_open)\n",
         "                raise NoGoodSourceError(address.bookie_id, {}) from error\n",
         (
@@ -193,14 +193,14 @@ MUTANTS = (
     ),
     Mutant(
         "abort does nothing",
-        "log/batch/commit.py",
+        "batch.commit.abort",
         "        exclude(cluster, target.request.log_name, target.ledger_id, target.quorum)\n",
         "        pass\n",
         (f"{LOGS}::test_an_aborted_write_never_joins[memory]",),
     ),
     Mutant(
         "abort deletes the files of the write",
-        "log/batch/commit.py",
+        "batch.commit.abort",
         "    with Cluster(target.request.metadata_uri) as cluster:\n        exclude(",
         "    from bkspark.bookie.uri import open_bookie\n"
         "    from bkspark.format import layout\n"
@@ -214,28 +214,28 @@ MUTANTS = (
     ),
     Mutant(
         "a write that was done before counts its rows again",
-        "log/batch/commit.py",
+        "commit.commit",
         "plan.row_count if has_joined else 0",
         "plan.row_count",
         (f"{LOGS}::test_of_two_writes_of_one_transaction_at_a_time_one_joins[memory]",),
     ),
     Mutant(
         "the change of another is taken for one's own",
-        "cluster/records.py",
+        "Records._put",
         "if found is None or found.value != data:",
         "if found is None:",
         (f"{RECORDS}::test_the_change_of_another_is_not_taken_for_one_s_own",),
     ),
     Mutant(
         "one's own change is not recognised",
-        "cluster/records.py",
+        "Records._put",
         "if found is None or found.value != data:",
         "if True:",
         (f"{RECORDS}::test_a_change_whose_answer_was_lost_is_recognised",),
     ),
     Mutant(
         "what could not be read back is written",
-        "format/arrow_schema.py",
+        "require_storable",
         "if _has_dictionary(field.type):",
         "if False:",
         (f"{WRITES}::test_what_could_not_be_read_back_is_refused[list-dictionaries]",),
@@ -243,21 +243,21 @@ MUTANTS = (
     # --- tasks -----------------------------------------------------------------------------------
     Mutant(
         "a task counts bookies that failed it",
-        "log/batch/attempt_writer.py",
+        "_Replicas._placed",
         "holders = [bookie_id for bookie_id in window if bookie_id not in self.failures]",
         "holders = list(window)",
         (f"{FAILING}::test_a_bookie_that_dies_after_some_writes_leaves_no_half_file[0]",),
     ),
     Mutant(
         "a task does not look for what it wrote",
-        "log/batch/attempt_writer.py",
+        "_Replicas._finish_bookie",
         "if root.size(self._name(stripe)) is None:",
         "if False:",
         (f"{FAILING}::test_a_bookie_that_hides_what_was_written_is_not_counted_in_a_task",),
     ),
     Mutant(
         "a task goes on writing to a bookie that failed it",
-        "log/batch/attempt_writer.py",
+        "_Replicas.write",
         "            self._await(address.bookie_id)\n"
         "            if address.bookie_id not in self.failures:\n",
         "            if address.bookie_id not in self.failures:\n"
@@ -267,7 +267,7 @@ MUTANTS = (
     # --- reading ---------------------------------------------------------------------------------
     Mutant(
         "the reader does not check digests",
-        "ledger/entry_log_reader.py",
+        "EntryLogFile.block_bytes",
         "        entry_log_format.check_block(\n"
         "            data, block, self._digester, self._log, ledger_id=self._ledger_id\n"
         "        )\n",
@@ -276,63 +276,63 @@ MUTANTS = (
     ),
     Mutant(
         "a bad file of ledger 0 condemns its bookie",
-        "log/reading/slice_reader.py",
+        "SliceReader._is_away",
         "f.ledger_id is None for f in self.faults",
         "not f.ledger_id for f in self.faults",
         (f"{READS}::test_one_bad_file_of_the_first_ledger_does_not_condemn_its_bookie",),
     ),
     Mutant(
         "the next replica begins from the start",
-        "ledger/entry_log_reader.py",
+        "EntryLogReader.read",
         "                        done += 1\n",
         "                        done += 0\n",
         (f"{READS}::test_a_replica_that_turns_bad_in_the_middle_is_followed_by_another",),
     ),
     Mutant(
         "each column that is read is looked for among all",
-        "log/reading/slice_reader.py",
+        "SliceReader._blocks",
         "for name in self.schema.names if name in places]",
         "for name in self.schema.names if name in list(stored.names)]",
         (WIDE,),
     ),
     Mutant(
         "each column that is written is looked for among all",
-        "format/arrow_schema.py",
+        "require_storable",
         "sorted(name for name, count in Counter(names).items() if count > 1)",
         "sorted({name for name in names if names.count(name) > 1})",
         (WIDE,),
     ),
     Mutant(
         "rows that no replica gives are left out in silence",
-        "log/reading/slice_reader.py",
+        "SliceReader._lose",
         "if self.fails_on_loss:\n            raise Corrupt",
         "if False:\n            raise Corrupt",
         (f"{READS}::test_without_a_good_replica_the_error_names_offset_and_reasons[memory]",),
     ),
     Mutant(
         "a cursor is made and the log does not show it",
-        "log/cursors.py",
+        "open_cursor",
         "            touched = _touched(cluster, log.name)\n",
         "            touched = cluster.log(log.name).value\n",
         (f"{KEPT}::test_a_truncation_does_not_pass_a_cursor_that_is_made_meanwhile[False-None]",),
     ),
     Mutant(
         "a cursor is made where the log was truncated meanwhile",
-        "log/cursors.py",
+        "open_cursor",
         "generation == log.generation and offset >= touched.first_offset:",
         "generation == log.generation:",
         (f"{KEPT}::test_a_truncation_does_not_pass_a_cursor_that_is_made_meanwhile[True-None]",),
     ),
     Mutant(
         "a deleted ledger does not tell what was undecided",
-        "log/undecided.py",
+        "_last_entry_of",
         "if tombstone is None or tombstone.value.last_entry_id is None:",
         "if True:",
         (f"{KEPT}::test_rb_35_what_is_undecided_is_told_after_its_ledger_was_let_go[memory]",),
     ),
     Mutant(
         "a batch that was let go before its answer came has failed",
-        "log/batch/commit.py",
+        "_splice",
         "_still_there(cluster, target),",
         "cluster.ledger(target.ledger_id).value,",
         (

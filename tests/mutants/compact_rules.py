@@ -2,8 +2,6 @@
 
 from .mutant import Mutant
 
-PURE = "protocol/log/compaction.py"
-DOING = "log/compaction.py"
 UNIT = "tests/unit/protocol/test_compaction.py"
 COMPACT = "tests/integration/upkeep/test_compact.py"
 MEANWHILE = "tests/integration/upkeep/test_compact_meanwhile.py"
@@ -11,7 +9,7 @@ MEANWHILE = "tests/integration/upkeep/test_compact_meanwhile.py"
 MUTANTS = (
     Mutant(
         "ledgers that are no neighbours any more are replaced",
-        PURE,
+        "compacted",
         "    if tuple(log.ledgers_in(begin, end)) != tuple(run):\n",
         "    if False:\n",
         (
@@ -21,28 +19,28 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger with other entries than it replaces joins",
-        PURE,
+        "_require_same",
         "    if last + 1 != entry_count:\n",
         "    if False:\n",
         (f"{UNIT}::test_a_ledger_that_has_not_just_these_entries_does_not_join",),
     ),
     Mutant(
         "an open ledger takes the place of others",
-        PURE,
+        "_require_same",
         "    if ledger.state is not LedgerState.CLOSED:\n",
         "    if False:\n",
         (f"{UNIT}::test_a_ledger_that_is_open_dropped_or_of_another_kind_does_not_join",),
     ),
     Mutant(
         "a ledger that was dropped takes the place of others",
-        PURE,
+        "compacted",
         "    if log.has_dropped(ledger.ledger_id):\n",
         "    if False:\n",
         (f"{UNIT}::test_a_ledger_that_is_open_dropped_or_of_another_kind_does_not_join",),
     ),
     Mutant(
         "what is replaced is not dropped",
-        PURE,
+        "compacted",
         "log.dropped.with_more(ledger_list.ids_of(gone), ",
         "log.dropped.with_more((), ",
         (
@@ -52,7 +50,7 @@ MUTANTS = (
     ),
     Mutant(
         "pages of what is replaced are forgotten",
-        PURE,
+        "compacted",
         "ledger_list.ids_of(gone), ledger_list.pages_of(gone)",
         "ledger_list.ids_of(gone)",
         (
@@ -62,7 +60,7 @@ MUTANTS = (
     ),
     Mutant(
         "the new place is as old as the oldest in it",
-        PURE,
+        "_place_of",
         "max(times) if all(times) else 0",
         "min(times) if all(times) else 0",
         (
@@ -72,7 +70,7 @@ MUTANTS = (
     ),
     Mutant(
         "an age that is not known is not waited for",
-        PURE,
+        "_place_of",
         "max(times) if all(times) else 0",
         "max(times)",
         (
@@ -81,7 +79,7 @@ MUTANTS = (
     ),
     Mutant(
         "versions are given to other ledgers",
-        PURE,
+        "_place_of",
         "        ledger_list.versions_of(run) - 1,\n",
         "        0,\n",
         (
@@ -91,21 +89,21 @@ MUTANTS = (
     ),
     Mutant(
         "a page forgets how many ledgers have joined on it",
-        "protocol/log/ledger_list.py",
+        "PageContents.named",
         "            merged_count=sum(part.merged_count for part in parts),\n",
         "",
         (f"{UNIT}::test_on_pages_every_run_is_replaced_as_on_a_plain_list",),
     ),
     Mutant(
         "a page with the last of a run is left out",
-        PURE,
+        "_with_place",
         "        elif one.first_offset < begin or end <= one.end_offset:\n",
         "        elif one.first_offset < begin or end < one.end_offset:\n",
         (f"{UNIT}::test_on_pages_every_run_is_replaced_as_on_a_plain_list",),
     ),
     Mutant(
         "a ledger that is truncated in part is chosen",
-        PURE,
+        "runs_of",
         " and place.first_offset >= log.first_offset\n",
         "\n",
         (
@@ -115,70 +113,70 @@ MUTANTS = (
     ),
     Mutant(
         "one ledger alone is rewritten",
-        PURE,
+        "compaction._run",
         "    if len(places) > 1:\n",
         "    if places:\n",
         (f"{UNIT}::test_a_log_that_was_compacted_has_nothing_left_to_do",),
     ),
     Mutant(
         "older versions take the record for one that they know",
-        "format/log_record.py",
+        "log_record._version",
         "    if log_page.is_merged(stretches):\n",
         "    if False:\n",
         (f"{UNIT}::test_a_version_that_knows_no_compactions_refuses_the_record",),
     ),
     Mutant(
         "rows are written that are not read in order",
-        DOING,
+        "_Rewriting._read",
         "                _require_dense(table, expected, self.log.name)\n",
         "",
         (f"{MEANWHILE}::test_rows_that_come_out_of_order_or_twice_are_not_written",),
     ),
     Mutant(
         "rows that are not read are not missed",
-        DOING,
+        "_Rewriting._read",
         "            if expected != window.end:\n",
         "            if False:\n",
         (f"{MEANWHILE}::test_rows_that_do_not_come_are_missed",),
     ),
     Mutant(
         "ledgers of different columns are put together",
-        DOING,
+        "_alike",
         "key=lambda pair: pair[0].settings.schema",
         "key=lambda pair: ledgers[0].settings.schema",
         (f"{COMPACT}::test_where_the_columns_change_a_ledger_ends",),
     ),
     Mutant(
         "who loses the exchange leaves its ledger",
-        DOING,
+        "_Rewriting.carry_out",
         "            drop_unlisted(self.cluster, self.log.name, created)\n",
         "",
         (f"{MEANWHILE}::test_who_loses_the_exchange_drops_what_it_wrote",),
     ),
     Mutant(
         "a log that was overwritten is compacted",
-        DOING,
+        "_Rewriting._swap",
         "            same = record.still_of(self.log.generation)\n",
         "            same = record\n",
         (f"{MEANWHILE}::test_a_log_made_anew_is_told_apart",),
     ),
     Mutant(
         "what readers have planned to read is collected",
-        "admin/collecting/garbage.py",
+        "_is_spared",
         "garbage.kind is Kind.DROPPED and garbage.ledger_id in metadata.spared",
         "False",
         (f"{MEANWHILE}::test_who_has_planned_to_read_goes_on_for_a_day",),
     ),
     Mutant(
         "what is left to readers takes no space",
-        "admin/collecting/run.py",
+        "collecting.run._report",
         " + plan.later.bytes",
         "",
         (f"{MEANWHILE}::test_what_a_collection_leaves_to_readers_is_said_in_bytes",),
     ),
     Mutant(
         "rows that were compacted are left out as lost",
-        "log/reading/slice_reader.py",
+        "SliceReader._read_listed",
         "if self.fails_on_loss or isinstance(gone, MovedError):",
         "if self.fails_on_loss:",
         (f"{MEANWHILE}::test_who_takes_longer_is_told_and_reads_again",),

@@ -7,7 +7,7 @@ DEFERRED = "tests/integration/ledger/test_deferred_sync.py"
 MUTANTS = (
     Mutant(
         "with deferred sync everything is sent at once",
-        "ledger/handles/grouping.py",
+        "Gathered.add",
         "            not self._is_held\n",
         "            True\n",
         (
@@ -17,14 +17,14 @@ MUTANTS = (
     ),
     Mutant(
         "a deferred append is given the id of another entry",
-        "ledger/handles/backlog.py",
+        "Backlog.add",
         "        self.last_taken += submitted.row_count\n",
         "        self.last_taken += 1\n",
         (f"{DEFERRED}::test_2_1_7_an_append_is_answered_although_no_bookie_has_it",),
     ),
     Mutant(
         "force does not wait",
-        "ledger/handles/write_handle.py",
+        "WriteHandle.force",
         "        if last is not None:\n            self._wait_for(last)\n",
         "",
         (
@@ -35,42 +35,42 @@ MUTANTS = (
     ),
     Mutant(
         "force leaves what is held where it is",
-        "ledger/handles/writer.py",
+        "Writer.force",
         "            self.backlog.gathered.let_go()\n",
         "",
         (f"{DEFERRED}::test_force_writes_few_records",),
     ),
     Mutant(
         "the end of a writer leaves what is held where it is",
-        "ledger/handles/writer.py",
+        "Writer._stop",
         "            self.backlog.gathered.hold_no_more()\n",
         "",
         (f"{DEFERRED}::test_the_end_of_a_writer_writes_what_it_took",),
     ),
     Mutant(
         "what is held may have any size",
-        "ledger/handles/grouping.py",
+        "Gathered.add",
         "            or self._byte_count >= HELD_BYTES_MAX\n",
         "",
         (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
     ),
     Mutant(
         "any number of small entries is held",
-        "ledger/handles/grouping.py",
+        "Gathered.add",
         "            or len(self._waiting) >= HELD_SUBMISSIONS_MAX\n",
         "",
         (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
     ),
     Mutant(
         "what was sent is still counted as held",
-        "ledger/handles/grouping.py",
+        "Gathered._remove_first",
         "        self._byte_count -= submitted.byte_count\n",
         "",
         (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
     ),
     Mutant(
         "a writer that goes on never tells what was forced",
-        "ledger/handles/deadlines.py",
+        "Deadlines._of_entries",
         "at = self._acknowledged_at + self._settings",
         "at = environment.monotonic() + self._settings",
         (f"{DEFERRED}::test_readers_learn_of_a_force_although_the_writer_goes_on",),

@@ -10,7 +10,7 @@ MUTANTS = (
     # --- who meant the log as it was -------------------------------------------------------------
     Mutant(
         "a deleted log keeps its writer",
-        "ledger/deleting.py",
+        "deleting.delete_log",
         "            _fence(cluster, ledger_id)\n",
         "            pass\n",
         (
@@ -20,49 +20,49 @@ MUTANTS = (
     ),
     Mutant(
         "a deletion reaches a log made anew",
-        "ledger/deleting.py",
+        "deleting.delete_log",
         "        record.still_of(before.value.generation)\n",
         "",
         (f"{DELETIONS}::test_a_deletion_does_not_reach_a_log_made_anew",),
     ),
     Mutant(
         "a truncation reaches a log made anew",
-        "log/truncation.py",
+        "truncation.truncate",
         "        log.still_of(generation)  # offsets of another mean other entries\n",
         "",
         (f"{DELETIONS}::test_a_truncation_does_not_reach_a_log_made_anew",),
     ),
     Mutant(
         "a seal reaches a log made anew",
-        "log/log_handle.py",
+        "LogHandle.seal",
         ".still_of(generation).sealed()",
         ".sealed()",
         (f"{DELETIONS}::test_a_seal_does_not_reach_a_log_made_anew",),
     ),
     Mutant(
         "a cursor is left in a log that is gone",
-        "log/cursors.py",
+        "open_cursor",
         "touched.generation == log.generation and offset",
         "offset",
         (f"{DELETIONS}::test_a_cursor_is_one_of_the_log_that_it_was_made_for",),
     ),
     Mutant(
         "a cursor is made in a log that nobody meant",
-        "log/cursors.py",
+        "open_cursor",
         "        log = touched.still_of(log.generation)\n",
         "        log = touched\n",
         (f"{DELETIONS}::test_a_cursor_is_one_of_the_log_that_it_was_made_for",),
     ),
     Mutant(
         "who opens takes the ledger that it made for the log before",
-        "log/opening.py",
+        "_Opening._look_at_own",
         "if not is_as_made or self._made_for != log.generation:",
         "if not is_as_made:",
         (f"{DELETIONS}::test_who_opens_makes_its_ledger_for_the_log_as_it_is",),
     ),
     Mutant(
         "a ledger of other quorum sizes joins",
-        "protocol/log/record.py",
+        "LogRecord._require_settings_of",
         '            ("quorum sizes", astuple(own.quorum), astuple(ledger.quorum)),\n',
         "",
         (
@@ -72,14 +72,14 @@ MUTANTS = (
     ),
     Mutant(
         "any generation will do",
-        "protocol/log/record.py",
+        "LogRecord.still_of",
         "        if self.generation != generation:\n",
         "        if self.generation > generation:\n",
         (f"{GENERATIONS}::test_who_means_a_generation_gets_no_other",),
     ),
     Mutant(
         "a batch of another password joins",
-        "log/batch/commit.py",
+        "_splice",
         "            make_digester(log.digest, request.password)\n",
         "            pass\n",
         (f"{DELETIONS}::test_a_batch_of_another_password_is_not_put_into_a_log_made_anew",),
@@ -87,21 +87,21 @@ MUTANTS = (
     # --- other threads ---------------------------------------------------------------------------
     Mutant(
         "a callback waits for room under the writer's lock",
-        "log/log_writer.py",
+        "LogWriter._add",
         "        if not self._callbacks.is_here:\n            self._segment.handle.wait_for_room()",
         "        if True:\n            self._segment.handle.wait_for_room()",
         (f"{PRESSURE}::test_a_callback_of_what_a_roll_cannot_send_does_not_wait_for_room",),
     ),
     Mutant(
         "force covers the first of what was added",
-        "ledger/handles/backlog.py",
+        "Backlog.add",
         "        self.last_promise = submitted.promise\n",
         "        self.last_promise = self.last_promise or submitted.promise\n",
         (f"{PRESSURE}::test_force_covers_what_another_thread_has_added",),
     ),
     Mutant(
         "force looks past what waits for a ledger to close",
-        "log/log_writer.py",
+        "LogWriter.force",
         "        with self._rolling:\n            self._segment.handle.force()\n",
         "        self._segment.handle.force()\n",
         (f"{PRESSURE}::test_force_covers_what_waits_for_a_ledger_to_close",),

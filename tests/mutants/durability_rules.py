@@ -14,21 +14,21 @@ OPENINGS = "tests/integration/log/test_log_openings.py"
 MUTANTS = (
     Mutant(
         "who loses a race counts on a winner that may be dead",
-        "storage/posix_calls.py",
+        "posix_calls.put_new",
         "        os.unlink(temp, dir_fd=folder)\n        sync_found(folder, name)\n",
         "        os.unlink(temp, dir_fd=folder)\n",
         (f"{CALLS}::test_the_loser_of_a_race_makes_the_winners_file_durable",),
     ),
     Mutant(
         "the name of a metadata store may vanish",
-        "metadata/files.py",
+        "FileMetadataStore.format",
         "                    os.fsync(parent)\n",
         "                    pass\n",
         (f"{FILES}::test_the_name_of_a_store_is_durable_when_it_was_made",),
     ),
     Mutant(
         "a folder that a killed client left in the metadata may vanish with its records",
-        "metadata/directory.py",
+        "PosixDirectory.make_folder",
         "before making it durable.\n                os.fsync(parent_fd)\n",
         "before making it durable.\n",
         (
@@ -38,7 +38,7 @@ MUTANTS = (
     ),
     Mutant(
         "versions go behind a tombstone that may vanish",
-        "metadata/directory.py",
+        "PosixDirectory.put_if_absent",
         "            os.fsync(folder_fd)\n        return is_created\n",
         "            if is_created:\n                os.fsync(folder_fd)\n"
         "        return is_created\n",
@@ -46,42 +46,42 @@ MUTANTS = (
     ),
     Mutant(
         "a copy that is in place counts as it is",
-        "ledger/copying.py",
+        "_require_good",
         "        into.ask(lambda: into.root().sync(name), seconds_to_store(log.length_bytes))\n",
         "",
         (f"{COPIES}::test_an_entry_log_found_in_place_is_synced_before_it_is_a_copy",),
     ),
     Mutant(
         "aborting a write that was done before drops a ledger that never was",
-        "log/batch/commit.py",
+        "batch.commit.abort",
         "    if target.is_done:\n        return\n    with Cluster",
         "    with Cluster",
         (f"{LOGS}::test_aborting_a_write_that_was_done_before_changes_nothing[memory]",),
     ),
     Mutant(
         "a log's record names a ledger that cannot be",
-        "protocol/log/contents.py",
+        "LogContents.__post_init__",
         "        if min(known, default=0) < 0:\n",
         "        if False:\n",
         (f"{LOG}::test_an_impossible_record_is_refused",),
     ),
     Mutant(
         "a wrong password makes a tail",
-        "log/opening.py",
+        "_Opening._checked",
         "        make_digester(log.digest, self._password)\n",
         "",
         (f"{OPENINGS}::test_a_wrong_password_adopts_nothing",),
     ),
     Mutant(
         "a wrong password takes a tail over",
-        "log/continuing.py",
+        "continue_in",
         "    make_digester(seen.value.digest, password)\n",
         "",
         (f"{HANDING}::test_a_wrong_password_takes_nothing_over",),
     ),
     Mutant(
         "two bad disks are swapped for each other",
-        "protocol/writer/ensemble_change.py",
+        "EnsembleChanges.look",
         " | self._excluded\n",
         "\n",
         (
@@ -90,7 +90,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that is lost again was not lost before",
-        "admin/lost_bookies.py",
+        "note_lost",
         "(*known, member.incarnation)",
         "(member.incarnation,)",
         (f"{LOSSES}::test_a_bookie_that_was_lost_twice_is_waited_for_as_neither",),

@@ -20,7 +20,7 @@ MUTANTS = (
     # --- who has lost data -----------------------------------------------------------------------
     Mutant(
         "a member without its marker proves an absence",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead._judged",
         "        if not missing:\n",
         "        if missing or not missing:\n",
         (
@@ -31,7 +31,7 @@ MUTANTS = (
     ),
     Mutant(
         "what shows a loss is looked for in front of what is read",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead.run",
         READ + RETURNED,
         "                unfenced = self._fence(root)\n"
         "                is_whole = root.size(self.writer.taken.permission) is not None\n"
@@ -41,14 +41,14 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery makes the writer's marker anew",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead._fence",
         FENCE,
         '            root.put_new(self.writer.taken.permission, b"")\n' + FENCE,
         (f"{FOLDERS}::test_copies_that_it_gets_do_not_make_it_whole",),
     ),
     Mutant(
         "whoever gets copies gets the writer's marker",
-        "ledger/recovery/write_back.py",
+        "WriteBack.run",
         '                    root.put_new(self.writer.fence, b"")\n            damaged',
         '                    root.put_new(self.writer.fence, b"")\n'
         '                    root.put_new(self.writer.taken.permission, b"")\n            damaged',
@@ -56,21 +56,21 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger of an older version needs the marker of its writer's term",
-        "ledger/journals/member_loss.py",
+        "Taken.of",
         "cls(layout.term_marker(ledger_id, FIRST_TERM))",
         "cls(layout.term_marker(ledger_id, fragment.term))",
         (f"{FOLDERS}::test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker[2]",),
     ),
     Mutant(
         "a ledger of an older version shows no loss",
-        "ledger/journals/member_loss.py",
+        "Taken.of",
         "cls(layout.term_marker(ledger_id, FIRST_TERM))",
         "cls(layout.term_marker(ledger_id, fragment.term + 1))",
         (f"{FOLDERS}::test_a_ledger_of_an_older_version_shows_a_loss_by_the_first_marker[1]",),
     ),
     Mutant(
         "a bookie that has lost data is no reason",
-        "protocol/recovery/messages.py",
+        "stuck",
         "unable = (Doubt.DAMAGED, Doubt.DATA_LOST)",
         "unable = (Doubt.DAMAGED,)",
         (f"{FOLDERS}::test_copies_that_it_gets_do_not_make_it_whole",),
@@ -78,7 +78,7 @@ MUTANTS = (
     # --- what records say that a bookie had ------------------------------------------------------
     Mutant(
         "what records say that a bookie had is not held against it",
-        "protocol/recovery/conclusions.py",
+        "Evidence.judged",
         "lost_data(self.tails, self.term.ledger)",
         "dict[int, MemberTail]()",
         (
@@ -89,7 +89,7 @@ MUTANTS = (
     ),
     Mutant(
         "who takes a place is held to what was stored there",
-        "protocol/ledger/evidence.py",
+        "evidence.stored",
         "        if record.last_add_confirmed > last_confirmed\n",
         "",
         (
@@ -99,14 +99,14 @@ MUTANTS = (
     ),
     Mutant(
         "copies of a recovery make a bookie whole",
-        "ledger/recovery/journal_tail.py",
+        "read_tail",
         "for stored in found if reader.is_by_its_writer(stored.record))",
         "for stored in found)",
         (f"{RECORDS}::test_copies_that_it_gets_do_not_make_it_whole",),
     ),
     Mutant(
         "who may be asked again is held to what records say",
-        "protocol/recovery/member_tail.py",
+        "lost_data",
         "if tail.answer.doubt in CAN_TELL}",
         "}",
         (
@@ -116,14 +116,14 @@ MUTANTS = (
     ),
     Mutant(
         "a torn end hides that more is gone",
-        "protocol/recovery/member_tail.py",
+        "lost_data",
         "if tail.answer.doubt in CAN_TELL}",
         "if tail.answer.doubt is None}",
         (f"{RECORDS}::test_a_torn_end_does_not_hide_that_more_is_gone",),
     ),
     Mutant(
         "a record does not say what bookies had",
-        "ledger/handles/record_encoder.py",
+        "RecordEncoder._record",
         "            stored=add.stored,\n",
         "",
         (
@@ -133,14 +133,14 @@ MUTANTS = (
     ),
     Mutant(
         "a reader is shown an end by a bookie that has lost more",
-        "ledger/handles/how_far.py",
+        "_Look._confirmed",
         "if member not in doubted and end.is_sure",
         "if end.is_sure",
         (f"{RECORDS}::test_a_reader_is_shown_no_end_by_a_bookie_that_has_lost_more",),
     ),
     Mutant(
         "who has lost data is asked again and again",
-        "ledger/handles/how_far.py",
+        "_Look._behind",
         "ends.values()).keys() - self._lost(ends)",
         "ends.values())",
         (f"{RECORDS}::test_a_reader_is_shown_no_end_by_a_bookie_that_has_lost_more",),
@@ -148,14 +148,14 @@ MUTANTS = (
     # --- whose marker it is ----------------------------------------------------------------------
     Mutant(
         "a new ledger forgets whose marker its members took",
-        "ledger/creating.py",
+        "_first_fragment",
         "Fragment(0, FIRST_TERM, members, token, has_headers=has_headers, owner=owner)",
         "Fragment(0, FIRST_TERM, members)",
         (f"{BUGS}::test_rb_37_two_of_two_with_one_dead_is_enough_to_see_that_nothing_was_added",),
     ),
     Mutant(
         "a changed ensemble forgets whose marker its members took",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.with_ensemble",
         "fragment = Fragment(first_entry_id, term, ensemble, *told)",
         "fragment = Fragment(first_entry_id, term, ensemble)",
         (
@@ -165,7 +165,7 @@ MUTANTS = (
     ),
     Mutant(
         "the marker of anybody is a permission",
-        "cluster/post_check.py",
+        "post_check.post_check",
         "permission = layout.permission(ledger_id, term, token)",
         "permission = layout.term_marker(ledger_id, term)",
         (
@@ -175,7 +175,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that did not surely join is asked again",
-        "protocol/writer/ensemble_change.py",
+        "EnsembleChanges.begin_anew",
         "self._excluded = self._unjoined",
         "self._excluded = frozenset()",
         (f"{FOLDERS}::test_a_bookie_that_did_not_surely_join_is_not_asked_again",),
@@ -183,21 +183,21 @@ MUTANTS = (
     # --- one fence -------------------------------------------------------------------------------
     Mutant(
         "the fence is one term too far",
-        "ledger/recovery/writer.py",
+        "Writer.of",
         "layout.term_marker(ledger_id, fragment.term + 1)",
         "layout.term_marker(ledger_id, fragment.term + 2)",
         (f"{BUGS}::test_rb_03_a_fence_between_the_write_and_the_check_refuses",),
     ),
     Mutant(
         "the fence is of the recovery's term",
-        "ledger/recovery/writer.py",
+        "Writer.of",
         "layout.term_marker(ledger_id, fragment.term + 1)",
         "layout.term_marker(ledger_id, ledger.term)",
         (f"{FOLDERS}::test_a_recovery_makes_one_marker_however_many_came_before[20]",),
     ),
     Mutant(
         "copies count although the fence is gone",
-        "ledger/recovery/write_back.py",
+        "WriteBack._require_fence",
         "if root.size(self.writer.fence) is None:",
         "if False:",
         (
@@ -208,21 +208,21 @@ MUTANTS = (
     # --- bookies that cannot be fenced -----------------------------------------------------------
     Mutant(
         "what a bookie without a fence lacks is absent",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead.run",
         RETURNED,
         "            return tail if unfenced else self._judged(tail)\n",
         (f"{READ_ONLY}::test_what_it_lacks_is_no_absence_while_its_writer_may_still_write_there",),
     ),
     Mutant(
         "what a bookie without a fence shows does not count",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead._fence",
         '            return f"bookie {self.address.bookie_id} cannot be fenced: {error.args[0]}"\n',
         "            raise error\n",
         (f"{READ_ONLY}::test_what_it_shows_counts",),
     ),
     Mutant(
         "a bookie that cannot be fenced is given up by one word",
-        "protocol/recovery/verdicts.py",
+        "verdicts",
         "WAITED_FOR = (Doubt.UNCLEAR, Doubt.UNFENCED)",
         "WAITED_FOR = (Doubt.UNCLEAR,)",
         (
@@ -232,49 +232,49 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that can be read is not lost",
-        "admin/lost_bookies.py",
+        "_answers",
         '            root.put_new(probe, b"")\n',
         "",
         (f"{READ_ONLY}::test_it_can_be_declared_lost_before_anybody_recovers",),
     ),
     Mutant(
         "a bookie that takes everything but a fence is not lost",
-        "admin/lost_bookies.py",
+        "_answers",
         "    fences = _fences(cluster, member)\n",
         "    fences: list[str] = []\n",
         (f"{READ_ONLY}::test_one_that_takes_everything_but_a_fence_can_be_declared_lost_too",),
     ),
     Mutant(
         "a bookie is fenced in ledgers that nobody recovers",
-        "admin/lost_bookies.py",
+        "_fences",
         "        and found.value.state is LedgerState.IN_RECOVERY\n",
         "",
         (f"{READ_ONLY}::test_to_ask_whether_one_is_lost_leaves_nothing_behind[memory]",),
     ),
     Mutant(
         "to ask whether a bookie is lost leaves something behind",
-        "admin/lost_bookies.py",
+        "_answers",
         "                root.delete(probe)\n",
         "                pass\n",
         (f"{READ_ONLY}::test_to_ask_whether_one_is_lost_leaves_nothing_behind[memory]",),
     ),
     Mutant(
         "who refused to join is asked in the same name again",
-        "cluster/ensembles.py",
+        "ensembles._place",
         "        token = environment.token()\n",
         "        token = token if refused else environment.token()\n",
         (f"{FOLDERS}::test_who_did_not_surely_join_a_new_ledger_can_join_it_as_anybody",),
     ),
     Mutant(
         "who took no fence is taken for fenced when it gets copies",
-        "protocol/recovery/member_tail.py",
+        "MemberTail.doubted",
         "            is_fenced=doubt is not Doubt.UNFENCED,\n",
         "",
         (f"{READ_ONLY}::test_who_takes_copies_and_no_fence_holds_up_nobody",),
     ),
     Mutant(
         "what a bookie has lost is told nobody",
-        "protocol/recovery/member_tail.py",
+        "MemberTail.without",
         "hidden=(*self.hidden, *hidden))",
         "hidden=self.hidden)",
         (f"{FOLDERS}::test_what_is_lost_beyond_the_promise_is_told",),

@@ -15,7 +15,7 @@ MUTANTS = (
     # --- what is remembered of them --------------------------------------------------------------
     Mutant(
         "a bookie that was taken away for ever is never asked again",
-        "cluster/hang_memory.py",
+        "HangMemory.hangs",
         "now - ASK_AGAIN_SECONDS < at <= now",
         "at <= now",
         (
@@ -26,14 +26,14 @@ MUTANTS = (
     ),
     Mutant(
         "a slow bookie is taken to hang because others are quicker",
-        "cluster/hang_memory.py",
+        "HangMemory.did_without",
         "setdefault(answer, environment.monotonic() + seconds)",
         "setdefault(answer, environment.monotonic())",
         (f"{HANG_MEMORY}::test_who_was_done_without_hangs_when_it_has_had_all_its_time",),
     ),
     Mutant(
         "who was given up is taken to be slow",
-        "cluster/hang_memory.py",
+        "HangMemory.did_without",
         "self._owed.setdefault(place, {}).setdefault(answer, environment.monotonic() + seconds)",
         "self._owed.setdefault(place, {})[answer] = environment.monotonic() + seconds",
         (
@@ -43,21 +43,21 @@ MUTANTS = (
     ),
     Mutant(
         "a forked process takes over what hung",
-        "environment.py",
+        "RealEnvironment._begin_anew",
         "        self.forget()\n",
         "        vars(self).setdefault('_shared', {})\n",
         (f"{HANG_MEMORY}::test_a_forked_process_has_asked_nobody",),
     ),
     Mutant(
         "bookies of all clusters are in one quarantine",
-        "cluster/hang_memory.py",
+        "HangMemory.quarantine",
         "self._quarantines.setdefault(cluster_id, Quarantine())",
         'self._quarantines.setdefault("", Quarantine())',
         (f"{HANG_MEMORY}::test_bookies_in_quarantine_are_those_of_their_cluster",),
     ),
     Mutant(
         "who asks leaves questions behind and tells nobody",
-        "cluster/fan_out.py",
+        "FanOut.ask",
         "                client.do_without()\n",
         "                pass\n",
         (
@@ -67,49 +67,49 @@ MUTANTS = (
     ),
     Mutant(
         "who asks gives a bookie up and tells nobody",
-        "cluster/fan_out.py",
+        "_Asked._stop_waiting",
         "is_over = not (self._is_enough or self._timeouts.is_cut)",
         "is_over = False",
         (f"{REMEMBERED}::test_what_one_reader_has_met_another_one_does_not_wait_for",),
     ),
     Mutant(
         "who waits for a moment only takes a bookie to hang",
-        "cluster/fan_out.py",
+        "_Asked._stop_waiting",
         "is_over = not (self._is_enough or self._timeouts.is_cut)",
         "is_over = not self._is_enough",
         (f"{FAN_OUT}::test_a_shorter_time_may_be_given",),
     ),
     Mutant(
         "who is not waited for because there are enough is taken to hang",
-        "cluster/fan_out.py",
+        "_Asked._stop_waiting",
         "is_over = not (self._is_enough or self._timeouts.is_cut)",
         "is_over = not self._timeouts.is_cut",
         (f"{FAN_OUT}::test_when_there_are_enough_the_others_have_little_time",),
     ),
     Mutant(
         "a recovery passes over whom others gave up",
-        "ledger/recovery/running.py",
+        "running._channel",
         "is_patient=True, name=name)",
         "name=name)",
         (f"{REMEMBERED}::test_a_recovery_asks_whom_others_gave_up_but_not_for_ever",),
     ),
     Mutant(
         "a writer tells nobody of a bookie that it gave up",
-        "ledger/handles/lane.py",
+        "Lane.abandon",
         "        self._channel.give_up()\n",
         "",
         (f"{LANE}::test_a_lane_that_hangs_is_remembered[True]",),
     ),
     Mutant(
         "a writer that ends tells nobody of a bookie that hangs",
-        "ledger/handles/lane.py",
+        "Lane.end_within",
         "            self._channel.do_without()\n",
         "            pass\n",
         (f"{LANE}::test_a_lane_that_hangs_is_remembered[False]",),
     ),
     Mutant(
         "a plan waits for spares that it can do without",
-        "cluster/ensembles.py",
+        "spares_of",
         "_Pool(cluster, enough=len(ensemble))",
         "_Pool(cluster)",
         (
@@ -119,14 +119,14 @@ MUTANTS = (
     ),
     Mutant(
         "a plan does without members, too",
-        "cluster/ensembles.py",
+        "spares_of",
         "_Pool(cluster, enough=len(ensemble))",
         "_Pool(cluster, enough=1)",
         (f"{REMEMBERED}::test_a_spare_is_waited_for_while_members_are",),
     ),
     Mutant(
         "one simulated process knows what hung for another one",
-        "tests/simulation/environment.py",
+        "SimulatedEnvironment.the_one",
         "        key = (None if task is None else task.process, kind)",
         "        key = (None, kind)",
         ("tests/simulation/test_other_threads.py::test_each_process_remembers_for_itself",),
@@ -134,7 +134,7 @@ MUTANTS = (
     # --- metadata stores that hang, and forked processes -----------------------------------------
     Mutant(
         "a metadata store that hangs is waited for for ever",
-        "cluster/timed_store.py",
+        "TimedStore._ask",
         "answer.is_there_within(STORE_SECONDS)",
         "answer.is_there_within(600)",
         (
@@ -144,63 +144,63 @@ MUTANTS = (
     ),
     Mutant(
         "all records have the time of one",
-        "cluster/timed_store.py",
+        "TimedStore._ask",
         "            if before == last:\n",
         "            if True:\n",
         (f"{TIMED}::test_each_has_time_of_its_own",),
     ),
     Mutant(
         "one record that hangs is waited for, where others have come",
-        "cluster/timed_store.py",
+        "TimedStore._ask",
         "            if before == last:\n",
         "            if before == last == 0:\n",
         (f"{TIMED}::test_one_that_hangs_is_not_waited_for_longer",),
     ),
     Mutant(
         "what can be no name is asked for all the same",
-        "cluster/records.py",
+        "Records.of_all",
         "            self._key(name)  # what can be no name is refused as such\n",
         "",
         (f"{TIMED}::test_what_can_be_no_name_is_refused_as_such",),
     ),
     Mutant(
         "one record that cannot be read hides the others",
-        "cluster/timed_store.py",
+        "timed_store._answered",
         "        found.set_exception(error)\n",
         "        raise\n",
         (f"{TIMED}::test_what_is_wrong_with_one_is_told_of_it_alone",),
     ),
     Mutant(
         "everybody waits for a metadata store that hangs",
-        "cluster/timed_store.py",
+        "TimedStore._ask",
         "            memory.gave_up(place, answer)\n",
         "",
         (f"{METADATA}::test_a_store_that_hangs_is_not_waited_for_twice",),
     ),
     Mutant(
         "who appends to a log waits for ever",
-        "log/log_writer.py",
+        "LogWriter._wait_for",
         "            return future.result(seconds)\n",
         "            return future.result()\n",
         (f"{METADATA}::test_a_log_writer_returns_in_time[append]",),
     ),
     Mutant(
         "a log writer does not tell what is undecided after its time",
-        "log/log_writer.py",
+        "LogWriter._wait_for",
         "            raise self._with_outcome(\n                OutcomeUnknownError(",
         "            raise (\n                OutcomeUnknownError(",
         (f"{METADATA}::test_what_is_undecided_is_told",),
     ),
     Mutant(
         "a forked process waits for threads that it does not have",
-        "cluster/bound.py",
+        "BoundToProcess.require_own_process",
         "        if not self.is_of_this_process:\n",
         "        if False:\n",
         (f"{METADATA}::test_a_forked_process_is_refused_what_another_one_has_open",),
     ),
     Mutant(
         "a block that a forked process leaves hides why",
-        "ledger/handles/with_block.py",
+        "ClosedAtEnd.__exit__",
         "        elif self.is_of_this_process:\n",
         "        else:\n",
         (
@@ -211,7 +211,7 @@ MUTANTS = (
     # --- handles that are dropped ----------------------------------------------------------------
     Mutant(
         "a handle that is dropped goes on for ever",
-        "ledger/handles/write_handle.py",
+        "WriteHandle.__del__",
         "environment.dropped(self, repr(self), self._writer.stop)",
         "environment.dropped(self, repr(self), lambda: None)",
         (
@@ -221,7 +221,7 @@ MUTANTS = (
     ),
     Mutant(
         "a handle is dropped in silence",
-        "environment.py",
+        "RealEnvironment.dropped",
         'f"unclosed {shown}", ResourceWarning',
         'f"unclosed {shown}", DeprecationWarning',
         (
@@ -231,28 +231,28 @@ MUTANTS = (
     ),
     Mutant(
         "a handle that was released is dropped with a warning",
-        "ledger/handles/write_handle.py",
+        "WriteHandle.release",
         "        self._is_let_go = True\n        if self._task",
         "        if self._task",
         (f"{DROPPED}::test_one_that_was_closed_or_released_is_dropped_in_silence",),
     ),
     Mutant(
         "a forked process ends the handles of its parent",
-        "ledger/handles/write_handle.py",
+        "WriteHandle.__del__",
         "if not self._is_let_go and self.is_of_this_process:",
         "if not self._is_let_go:",
         (f"{DROPPED}::test_a_forked_process_ends_nothing_of_its_parent",),
     ),
     Mutant(
         "what a writer acknowledged last holds it for ever",
-        "ledger/handles/backlog.py",
+        "Backlog.told",
         "            self.last_promise = None\n",
         "            pass\n",
         (f"{DROPPED}::test_a_log_writer_that_is_dropped_leaves_nothing[False]",),
     ),
     Mutant(
         "a connection that is dropped stays open",
-        "cluster/timed_store.py",
+        "TimedStore.__del__",
         'lambda: environment.start(self._inner.close, "close")',
         "lambda: None",
         (f"{DROPPED}::test_a_connection_that_is_dropped_is_closed",),

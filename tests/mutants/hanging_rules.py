@@ -23,7 +23,7 @@ MUTANTS = (
     # --- copies ----------------------------------------------------------------------------------
     Mutant(
         "a target is blamed for its sources",
-        "log/batch/record_writer.py",
+        "RecordWriter._copy",
         "self._note(error.problems)",
         "self._note({name: str(error)})",
         (
@@ -32,21 +32,21 @@ MUTANTS = (
     ),
     Mutant(
         "a source that turned out bad counts as a copy",
-        "log/batch/record_writer.py",
+        "RecordWriter._copy",
         "step.add.first_entry_id, tuple(bad.items()))",
         "step.add.first_entry_id)",
         (f"{HANGING}::test_a_source_that_is_no_good_is_named_and_not_the_target[damaged]",),
     ),
     Mutant(
         "a task counts a source that turned out bad",
-        "log/batch/attempt_writer.py",
+        "_Replicas._is_copied",
         "        self.failures.update(bad)\n",
         "",
         (f"{HANGING}::test_a_task_does_not_count_a_source_that_is_no_good",),
     ),
     Mutant(
         "a recovery blames a target for its sources",
-        "ledger/recovery/write_back.py",
+        "WriteBack.run",
         "            return Unreadable(str(error.args[0]))\n",
         "            return Failure(str(error.args[0]))\n",
         (f"{REPLICAS}[2]",),
@@ -54,21 +54,21 @@ MUTANTS = (
     # --- bookies that are late -------------------------------------------------------------------
     Mutant(
         "bookies that are late are not waited for when they are looked at",
-        "cluster/cluster.py",
+        "Cluster.probe",
         "            enough=enough,\n            needed=needed,\n",
         "            enough=enough,\n",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[open_root]",),
     ),
     Mutant(
         "bookies that are late are not waited for when they are to join",
-        "cluster/enlisting.py",
+        "enlisting.enlist",
         "        needed=needed,\n    )\n",
         "    )\n",
         (f"{LATE}::test_they_are_waited_for_where_there_are_no_others[put_new]",),
     ),
     Mutant(
         "a new ledger waits for bookies that it can do without",
-        "cluster/ensembles.py",
+        "ensembles._place",
         "needed=len(ensemble) - others",
         "needed=len(ensemble)",
         (f"{LATE}::test_they_are_not_waited_for_where_there_are_others[put_new]",),
@@ -76,7 +76,7 @@ MUTANTS = (
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(
         "whoever asks waits for ever",
-        "cluster/hang_memory.py",
+        "Answer.is_there_within",
         "        self._task.join(seconds)\n",
         "        self._task.join()\n",
         (
@@ -87,35 +87,35 @@ MUTANTS = (
     ),
     Mutant(
         "a large read has no more time than a small one",
-        "cluster/bookie_client.py",
+        "seconds_to_read",
         "    return READ_SECONDS + byte_count / SLOWEST_BYTES_PER_SECOND\n",
         "    return READ_SECONDS\n",
         (f"{CLIENT}::test_to_decode_what_was_read_is_no_waiting",),
     ),
     Mutant(
         "a bookie has no more time for a large record than for a small one",
-        "ledger/handles/deadlines.py",
+        "Deadlines.next",
         "self._settings.add_entry_timeout_seconds + lane.extra_seconds",
         "self._settings.add_entry_timeout_seconds",
         (f"{HANDLES}::{LARGE}",),
     ),
     Mutant(
         "a bookie has no time for what was sent before",
-        "ledger/handles/lane.py",
+        "Lane.send",
         "            extra = seconds_for(self.waiting_bytes)\n",
         "            extra = seconds_for(size)\n",
         (f"{LANE}::test_a_bookie_has_time_for_what_was_sent_to_it_before",),
     ),
     Mutant(
         "a large group must be acknowledged as soon as a small one",
-        "ledger/handles/deadlines.py",
+        "Deadlines.seconds_to_acknowledge",
         "        extra = seconds_for(length_bytes - self._machine.pending.length_bytes)\n",
         "        extra = 0.0\n",
         (f"{HANDLES}::{LARGE}",),
     ),
     Mutant(
         "everybody waits for a bookie that hangs",
-        "cluster/hang_memory.py",
+        "HangMemory.hangs",
         "        if place not in self._owed:\n",
         "        if True:\n",
         (
@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that hangs is asked again and again",
-        "cluster/hang_memory.py",
+        "HangMemory.hangs",
         "(is_recent and not is_patient) or len(owed) >= UNANSWERED_MAX",
         "(is_recent and not is_patient)",
         (
@@ -140,35 +140,35 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that has hung is never asked again",
-        "cluster/hang_memory.py",
+        "HangMemory.hangs",
         "for answer, at in self._owed[place].items() if not answer.done()}",
         "for answer, at in self._owed[place].items()}",
         (f"{CLIENT}::test_who_owes_an_answer_is_asked_again_when_it_has_come",),
     ),
     Mutant(
         "a journal is used while a call to it hangs",
-        "cluster/bookie_client.py",
+        "BookieClient.begin",
         "        if is_busy or memory",
         "        if memory",
         (f"{CLIENT}::test_after_a_while_others_ask_again_but_never_the_channel_that_is_busy",),
     ),
     Mutant(
         "a file is closed under a call that hangs",
-        "cluster/bookie_client.py",
+        "BookieClient.begin_close",
         "        if not last.done():\n",
         "        if False:\n",
         (f"{CLIENT}::test_what_is_open_is_closed_behind_the_last_answer",),
     ),
     Mutant(
         "an error of the storage is taken for silence",
-        "cluster/hang_memory.py",
+        "Answer.__init__",
         "                self.set_exception(error)\n",
         "                del error\n",
         (f"{CLIENT}::test_an_answer_is_what_was_found_or_raised",),
     ),
     Mutant(
         "members store a record one after the other",
-        "cluster/fan_out.py",
+        "_Asked.begin",
         "later is None or not self.waited or now >= self._next_at",
         "not self.waited",
         (
@@ -178,14 +178,14 @@ MUTANTS = (
     ),
     Mutant(
         "who is asked together with others has his time behind theirs",
-        "cluster/fan_out.py",
+        "_Asked.begin",
         "now + self._timeouts.seconds, beat",
         "now + self._timeouts.seconds * (1 + len(self.waited)), beat",
         (f"{FAN_OUT}::test_who_are_asked_together_have_their_time_together",),
     ),
     Mutant(
         "who is silent is forgotten if another one raises an error",
-        "cluster/fan_out.py",
+        "_Asked._count",
         "        if self._usable >= self._quota.enough or is_of_no_bookie:\n",
         "        if error is not None and is_of_no_bookie:\n            raise error\n"
         "        if self._usable >= self._quota.enough:\n",
@@ -196,14 +196,14 @@ MUTANTS = (
     ),
     Mutant(
         "which of several errors is raised is chance",
-        "cluster/fan_out.py",
+        "_Asked.end",
         "[member for member in self._members if member in self._ended]",
         "list(self._ended)",
         (f"{FAN_OUT}::test_of_several_errors_that_of_the_first_is_raised",),
     ),
     Mutant(
         "whoever asks several waits for ever",
-        "cluster/fan_out.py",
+        "FanOut._next",
         "self._inbox.get(timeout=max(0.0, until - environment.monotonic()))",
         "self._inbox.get()",
         (
@@ -214,7 +214,7 @@ MUTANTS = (
     ),
     Mutant(
         "who is needed has no more time than others",
-        "cluster/fan_out.py",
+        "_Asked.time_out",
         "self._timeouts.slow_factor if self._usable < self._quota.needed else 1",
         "1",
         (
@@ -224,14 +224,14 @@ MUTANTS = (
     ),
     Mutant(
         "who is not needed has as much time as who is",
-        "cluster/fan_out.py",
+        "_Asked.time_out",
         "self._timeouts.slow_factor if self._usable < self._quota.needed else 1",
         "self._timeouts.slow_factor",
         (f"{FAN_OUT}::test_nobody_who_is_not_needed_has_more_time",),
     ),
     Mutant(
         "an answer that is of no use is one of those that are enough",
-        "cluster/fan_out.py",
+        "_Asked._count",
         "self._usable += bool(self._quota.is_usable(member, answer.result()))",
         "self._usable += 1",
         (f"{FAN_OUT}::test_answers_that_are_not_usable_are_not_enough",),
@@ -239,14 +239,14 @@ MUTANTS = (
     # --- soaks and jobs --------------------------------------------------------------------------
     Mutant(
         "who ends a soak is not heard",
-        "tests/simulation/many.py",
+        "_run_some",
         "if heard.poll() or (",
         "if (",
         (ENDED,),
     ),
     Mutant(
         "one lock for the sizes of all journals, also while a bookie is asked",
-        "ledger/journals/journal_reader.py",
+        "_Bytes.size",
         "    @property\n    def size(self) -> int:\n"
         '        """Of the journal when it was looked at first."',
         '    @__import__("functools").cached_property\n'
@@ -258,28 +258,28 @@ MUTANTS = (
     ),
     Mutant(
         "who ends a soak twice waits all the same",
-        "tests/simulation/many.py",
+        "End.on_signal",
         "            signal.signal(each, signal.SIG_DFL)",
         "            pass",
         (ENDED,),
     ),
     Mutant(
         "what a job tells goes among its data",
-        "spark/job.py",
+        "run_job",
         "redirect_stderr(_SparksStderr()) if is_submitted else nullcontext()",
         "nullcontext()",
         (f"{JOB}::test_where_spark_has_turned_stderr_away_it_is_turned_back",),
     ),
     Mutant(
         "to a job all errors are alike",
-        "spark/job.py",
+        "job._failed",
         "2 if isinstance(ours, USERS_MISTAKES) else 1",
         "1",
         (f"{JOB}::test_what_went_wrong_is_told_in_one_line",),
     ),
     Mutant(
         "a job hides errors that are not ours",
-        "spark/job.py",
+        "job._failed",
         "        raise error\n",
         "        return 1\n",
         (f"{JOB}::test_what_is_not_ours_is_raised_on",),
@@ -287,21 +287,21 @@ MUTANTS = (
     # --- threads ---------------------------------------------------------------------------------
     Mutant(
         "a forked process hands work to threads that it does not have",
-        "environment.py",
+        "RealEnvironment.__init__",
         "        os.register_at_fork(after_in_child=self._begin_anew)\n",
         "",
         (f"{ENVIRONMENT}::test_a_forked_process_starts_threads_of_its_own",),
     ),
     Mutant(
         "each task has a new thread",
-        "environment.py",
+        "RealEnvironment.start",
         "self._idle.pop() if self._idle else None",
         "None",
         (f"{ENVIRONMENT}::test_a_thread_that_has_come_back_serves_the_next_task_under_its_name",),
     ),
     Mutant(
         "a task has not the environment of its starter",
-        "environment.py",
+        "_Work.run",
         "        _here.environment = self._environment\n",
         "",
         (
@@ -311,7 +311,7 @@ MUTANTS = (
     ),
     Mutant(
         "what went wrong in shared work is not told",
-        "environment.py",
+        "for_each",
         "    if errors:\n        raise errors[0]\n    return [found[number]",
         "    return [found[number]",
         (f"{ENVIRONMENT}::test_what_goes_wrong_in_shared_work_is_raised_and_the_rest_left_out",),
@@ -319,35 +319,35 @@ MUTANTS = (
     # --- turns -----------------------------------------------------------------------------------
     Mutant(
         "who has the turn and hangs is waited for",
-        "environment.py",
+        "_Courtesy.turn",
         "if row.acquire(timeout=COURTESY_SECONDS):",
         "if row.acquire():",
         (f"{ENVIRONMENT}::test_who_never_comes_back_from_his_turn_is_waited_for_once",),
     ),
     Mutant(
         "who has the turn and hangs is waited for each time",
-        "environment.py",
+        "_Courtesy.turn",
         "            self._row = threading.Lock()\n            yield\n",
         "            yield\n",
         (f"{ENVIRONMENT}::test_who_never_comes_back_from_his_turn_is_waited_for_once",),
     ),
     Mutant(
         "nobody waits for his turn",
-        "environment.py",
+        "_Courtesy.turn",
         "if row.acquire(timeout=COURTESY_SECONDS):",
         "if row.acquire(blocking=False):",
         (f"{ENVIRONMENT}::test_turns_are_taken_one_behind_the_other",),
     ),
     Mutant(
         "bookies are written to one behind the other, however slow",
-        "ledger/handles/appender.py",
+        "Appender.turn",
         "self._courtesy() if self._is_quick else nullcontext()",
         "self._courtesy()",
         (f"{LANE}::test_only_quick_bookies_are_written_to_in_turn[0.5-0]",),
     ),
     Mutant(
         "each lane takes turns with itself alone",
-        "ledger/handles/lanes.py",
+        "Lanes.join",
         "self._open_lane(index, address, self._courtesy)",
         "self._open_lane(index, address, environment.courtesy())",
         (f"{LANE}::test_the_lanes_of_one_writer_take_turns_with_each_other_alone",),

@@ -10,18 +10,12 @@ OWNERS = "tests/integration/journals/test_owners_journal.py"
 DOCUMENT = "tests/integration/document/test_unbounded_ledgers.py"
 REOPENING = "tests/unit/protocol/test_reopening.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
-OWNERSHIP = "protocol/ledger/ownership.py"
 TAKING = "tests/integration/recovery/test_taking_over.py"
 EACH = f"{TAKING}::test_each_goes_on_behind_the_one_before"
 COMMITTED = f"{TAKING}::test_what_was_committed_before_is_said_by_all_later_records"
 UNJOINED = f"{TAKING}::test_who_may_have_taken_it_and_is_no_member_is_not_asked_by_the_writer"
-MACHINE = "protocol/recovery/reopening.py"
-OPENER = "ledger/recovery/opener.py"
 FORGET = "        place.forget(*plan.writer, with_journal=plan.is_empty)\n"
 UNFENCE = "        place.unfence(plan.writer[0])\n"
-PRUNING = "ledger/recovery/pruning.py"
-HANDLE = "ledger/handles/write_handle.py"
-STEPS = "protocol/recovery/reopening_steps.py"
 
 TWENTY = f"{LEFT}::test_h43_an_unacknowledged_entry_takes_the_place_of_none_that_is"
 SEVENTEEN = f"{LEFT}::test_h43_what_was_found_absent_does_not_come_back"
@@ -40,7 +34,7 @@ ALONE = f"{LEFT}::test_rb_34_each_bookie_alone_gives_the_owners_entries"
 MUTANTS = (
     Mutant(
         "a record of any term counts",
-        OWNERSHIP,
+        "counts",
         "    if last < first:\n",
         "    if first >= 0:\n",
         (
@@ -50,21 +44,21 @@ MUTANTS = (
     ),
     Mutant(
         "a reader goes on with what an older term has left",
-        "ledger/handles/read_handle.py",
+        "_Rows.show",
         "        return is_here and counts(ledger.fragments, self.record)\n",
         "        return is_here\n",
         (UNPROMISED,),
     ),
     Mutant(
         "a bookie shows an entry of whatever term",
-        "ledger/journals/journal_pages.py",
+        "Page.counting",
         "        return stored if stored and counts(ledger.fragments, stored.record) else None\n",
         "        return stored\n",
         (UNPROMISED, SIX_STEPS),
     ),
     Mutant(
         "a record of any term up to the owner's counts",
-        OWNERSHIP,
+        "owners",
         "range(next(named, FIRST_TERM), ",
         "range(FIRST_TERM, ",
         (
@@ -73,7 +67,7 @@ MUTANTS = (
     ),
     Mutant(
         "in the last fragment a record of any term counts",
-        OWNERSHIP,
+        "counts",
         "        return record.term == (end.owner or end.term)\n",
         "        return True\n",
         (
@@ -83,63 +77,63 @@ MUTANTS = (
     ),
     Mutant(
         "a record of any term from the owner's on counts",
-        OWNERSHIP,
+        "owners",
         "fragments[at].term + 1)\n",
         "2**31)\n",
         (f"{UNIT}::test_an_entry_is_the_last_writers_that_opened_at_it_or_in_front",),
     ),
     Mutant(
         "the last token in front does not tell where a recovery moved what",
-        OWNERSHIP,
+        "owners",
         "for i in range(at, -1, -1) if fragments[i].token)",
         "for i in range(at, -1, -1))",
         (f"{UNIT}::test_what_a_recovery_moved_is_of_a_writer_in_front",),
     ),
     Mutant(
         "a record counts by its first entry",
-        OWNERSHIP,
+        "counts",
         " and record.term in owners(fragments, last)\n",
         "\n",
         (f"{UNIT}::test_a_record_counts_only_with_all_its_entries",),
     ),
     Mutant(
         "a confirmation counts by its term",
-        OWNERSHIP,
+        "counts",
         "    if last < first:\n        return True\n",
         "",
         (f"{UNIT}::test_a_confirmation_counts_for_ever",),
     ),
     Mutant(
         "a recovery keeps what older terms left over",
-        "ledger/recovery/journal_tail.py",
+        "read_tail",
         "    found = [stored for stored in found if counts(fragments, stored.record)]\n",
         "",
         (TWENTY, SEVENTEEN, f"{FENCED}[True]"),
     ),
     Mutant(
         "a recovery takes the length from what an older term left over",
-        "ledger/recovery/journal_tail.py",
+        "newest_record",
         "        if is_in_front and counts(fragments, record):\n",
         "        if is_in_front:\n",
         (f"{LEFT}::test_a_search_for_the_last_confirmed_record_passes_what_is_left_over",),
     ),
     Mutant(
         "a look-up begins at what an older term left over",
-        "ledger/recovery/journal_tail.py",
+        "newest_record",
         "if found.record.last_entry_id <= entry_id and counts(fragments, found.record)\n",
         "if found.record.last_entry_id <= entry_id\n",
         (f"{LEFT}::test_a_search_for_the_last_confirmed_record_passes_what_is_left_over",),
     ),
     Mutant(
         "a plan takes the record that is met last",
-        "log/reading/ledger_files.py",
+        "is_owned",
         "    return is_one and counts(ledger.fragments, record)\n",
         "    return is_one\n",
         (f"{LEFT}::test_a_plan_takes_the_owners_record_wherever_it_is_met",),
     ),
     Mutant(
         "an audit counts what an older term left over",
-        "admin/auditing/journals_shown.py",
+        "_Journal.span",
         "reader.is_by_its_writer(one) and self._counts(one) for",
         "reader.is_by_its_writer(one) for",
         (f"{LEFT}::test_an_audit_counts_no_record_that_is_left_over",),
@@ -147,21 +141,21 @@ MUTANTS = (
     # --- what overtook a writer -------------------------------------------------------------------
     Mutant(
         "a permission that is gone is a later term",
-        "cluster/post_check.py",
+        "post_check.post_check",
         "        if _is_there(address, fence):\n",
         "        if True:\n",
         (f"{DOCUMENT}::test_a_bookie_that_lost_its_permission_names_no_term",),
     ),
     Mutant(
         "a writer is overtaken by its own term",
-        "errors.py",
+        "LedgerFencedError.by",
         "        if 1 <= term < newer_term:\n",
         "        if 1 <= term <= newer_term:\n",
         (f"{LEDGER}::test_only_a_later_term_has_overtaken_anybody",),
     ),
     Mutant(
         "an error in other words forgets what overtook a writer",
-        "errors.py",
+        "BookKeeperError.reworded",
         "        vars(told).update(vars(self), hint=hint)\n",
         "        told.hint = hint\n",
         (f"{DOCUMENT}::test_a_writer_disengages_and_says_what_overtook_it",),
@@ -169,35 +163,35 @@ MUTANTS = (
     # --- going on in a later term -----------------------------------------------------------------
     Mutant(
         "what a recovery moved is of its own term",
-        STEPS,
+        "Open._kept",
         "token=self.token, owner=writers.owner)\n",
         "token=self.token, owner=self.term)\n",
         (f"{REOPENING}::test_what_was_moved_stays_its_writers_also_when_it_replaces_his_fragment",),
     ),
     Mutant(
         "what a closing recovery moved may be of any term in front",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.with_recovered_ensemble",
         "        owner = self.last_fragment.owner  # that it keeps, where it says so\n",
         "        owner = 0\n",
         (f"{REOPENING}::test_closing_it_for_good_keeps_the_owner_of_what_was_moved",),
     ),
     Mutant(
         "a ledger is set open by whoever comes",
-        STEPS,
+        "Open.applied_to",
         "        if (ledger.state, ledger.term, ledger.token) != owner:\n",
         "        if not owner:\n",
         (f"{REOPENING}::test_only_the_recovery_that_took_it_over_sets_it_open",),
     ),
     Mutant(
         "a ledger goes on in front of what is acknowledged",
-        STEPS,
+        "Open.applied_to",
         "        if self.last_entry_id < ledger.last_confirmed:\n",
         "        if self.last_entry_id < -1:\n",
         (f"{REOPENING}::test_nothing_that_is_acknowledged_is_cut_off",),
     ),
     Mutant(
         "an answer that was lost is another's change",
-        STEPS,
+        "Open.applied_to",
         "        if (ledger.state, ledger.token) == (LedgerState.OPEN, self.writer_token):\n"
         "            return ledger\n",
         "",
@@ -205,119 +199,119 @@ MUTANTS = (
     ),
     Mutant(
         "Qa members are enough for a new fragment",
-        MACHINE,
+        "Reopening._going_on",
         "        if self.taken != every:\n",
         "        if len(self.taken) < self.ledger.quorum.ack_quorum_size:\n",
         (f"{SCRIPTS}[recovery_reopening]",),
     ),
     Mutant(
         "nobody is looked at again before the metadata name him",
-        MACHINE,
+        "Reopening._going_on",
         "        if self.shown != every:\n",
         "        if not every:\n",
         (f"{SCRIPTS}[recovery_reopening]",),
     ),
     Mutant(
         "who did not surely take it may be asked again",
-        MACHINE,
+        "Reopening._unwanted",
         "        return frozenset(dict(self.problems)).union(names)\n",
         "        return frozenset(names)\n",
         (f"{SCRIPTS}[recovery_reopening]",),
     ),
     Mutant(
         "markers are pruned before the ledger is seen to be open",
-        MACHINE,
+        "Reopening._going_on",
         "        return self, (*instructions, self.plan)\n",
         "        return self, (*instructions, *self._prune(self.ledger)[1], self.plan)\n",
         (f"{SCRIPTS}[recovery_reopening]",),
     ),
     Mutant(
         "a ledger is set open that says nothing of later terms",
-        STEPS,
+        "Open.applied_to",
         "        if not ledger.goes_on:\n",
         "        if not ledger.fragments:\n",
         (f"{REOPENING}::test_one_that_does_not_say_so_from_the_start_is_not_set_open_again",),
     ),
     Mutant(
         "one who never may go on fences the writer",
-        "ledger/recovery/taking_over.py",
+        "taking_over.take_over",
         "    if not ledger.goes_on:\n",
         "    if not ledger.fragments:\n",
         (f"{TAKING}::test_one_that_says_nothing_of_later_terms_has_one_writer",),
     ),
     Mutant(
         "a ledger does not say from the start that it goes on",
-        "ledger/creating.py",
+        "_first_fragment",
         "owner = FIRST_TERM if goes_on else 0",
         "owner = 0",
         (EACH,),
     ),
     Mutant(
         "the fence is pruned before the permission",
-        PRUNING,
+        "pruning.prune",
         FORGET + UNFENCE,
         UNFENCE + FORGET,
         (f"{TAKING}::test_the_permission_goes_before_the_fence",),
     ),
     Mutant(
         "fences of writers long gone stay",
-        PRUNING,
+        "_Place.unfence",
         "        self.root.delete(layout.term_marker(self.ledger.ledger_id, term + 1))\n",
         "",
         (f"{TAKING}::test_who_never_wrote_leaves_nothing_behind",),
     ),
     Mutant(
         "who lost what it took at once gets a place",
-        OPENER,
+        "opener._missing",
         '    return f"bookie {address.bookie_id} lacks {missing}" if missing else ""\n',
         '    return ""\n',
         (f"{TAKING}::test_who_loses_at_once_what_it_took_gets_no_place",),
     ),
     Mutant(
         "journals of one who does not write stay open",
-        "ledger/recovery/taking_over.py",
+        "taking_over.take_over",
         "    except BaseException:\n        opener.begun.close()\n",
         "    except BaseException:\n",
         (f"{TAKING}::test_journals_of_one_that_does_not_open_it_are_closed",),
     ),
     Mutant(
         "a writer begins at the first entry of the ledger",
-        HANDLE,
+        "WriteHandle.__init__",
         "last_add_confirmed=standing.last_entry_id,",
         "last_add_confirmed=-1,",
         (EACH,),
     ),
     Mutant(
         "a writer forgets the length of what was there",
-        HANDLE,
+        "WriteHandle.__init__",
         "length_bytes=standing.length_bytes,",
         "length_bytes=0,",
         (EACH,),
     ),
     Mutant(
         "records forget what was committed in earlier terms",
-        "ledger/handles/record_encoder.py",
+        "RecordEncoder.encode",
         "self._record(add, parts, self._transactions)",
         "self._record(add, parts, {})",
         (COMMITTED,),
     ),
     Mutant(
         "a writer forgets at its end what was committed in earlier terms",
-        HANDLE,
+        "WriteHandle._seal",
         "machine.closed, transactions=self._transactions)",
         "machine.closed)",
         (COMMITTED,),
     ),
     Mutant(
         "who may have been asked before is asked by the writer",
-        "protocol/writer/ensemble_change.py",
+        "EnsembleChanges.__init__",
         "        self._unjoined = self._excluded\n",
         "        self._unjoined = frozenset()\n",
         (UNJOINED,),
     ),
     Mutant(
         "nobody is told who was asked",
-        MACHINE,
+        "Reopening.unjoined",
         "        return self.asked - {member.bookie_id for member in self.plan.ensemble}\n",
         "        return frozenset()\n",
         (
@@ -327,49 +321,49 @@ MUTANTS = (
     ),
     Mutant(
         "a writer whose permission is pruned does not learn of the term",
-        "ledger/handles/membership.py",
+        "Membership.explained",
         "        if type(error) is LedgerFencedError:\n",
         "        if not mine.fragments:\n",
         (EACH,),
     ),
     Mutant(
         "a takeover reads the journals of all writers before",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead._matters",
         "        return not is_owned or layout.journal_term(name) >= self.writer.term\n",
         "        return True\n",
         (f"{TAKING}::test_it_reads_no_more_behind_many_others_than_behind_few",),
     ),
     Mutant(
         "a look-up goes on behind the record that it is for",
-        "ledger/recovery/fencing.py",
+        "LookUp._shown",
         "            if newest is not None and newest.last_entry_id == self.entry_id:\n",
         "            if newest is not None and newest.last_entry_id > self.entry_id:\n",
         (f"{TAKING}::test_it_reads_no_more_behind_many_others_than_behind_few",),
     ),
     Mutant(
         "a look-up begins with any journal",
-        "ledger/recovery/fencing.py",
+        "LookUp._likely_first",
         "key=lambda name: layout.journal_term(name) not in terms)\n",
         "reverse=True)\n",
         (f"{TAKING}::test_it_reads_no_more_behind_many_others_than_behind_few",),
     ),
     Mutant(
         "markers are pruned where nobody is any more",
-        MACHINE,
+        "Reopening.begun",
         "        members = dict.fromkeys((*ensemble, *self.ledger.last_fragment.ensemble))\n",
         "        members = dict.fromkeys(ensemble)\n",
         (f"{REOPENING}::test_nothing_is_pruned_where_nobody_is_any_more",),
     ),
     Mutant(
         "a reader looks into the journals of all later terms",
-        "ledger/journals/member_journals.py",
+        "MemberJournals._pages",
         "        if any(is_enough(named.page) for named in found):\n",
         "        if False:\n",
         (f"{OWNERS}::test_an_entry_is_taken_from_its_owners_journal_alone[0]",),
     ),
     Mutant(
         "a reader looks into the owner's journal only",
-        "ledger/journals/member_journals.py",
+        "MemberJournals._pages",
         "        return found + self._pages_in(root, others, entry_id)\n",
         "        return found\n",
         (
@@ -379,14 +373,14 @@ MUTANTS = (
     ),
     Mutant(
         "a record of which parts are missing is taken for all that is there",
-        "ledger/journals/member_journals.py",
+        "_shows_all",
         "    return stored is not None and len(stored.messages) == len(stored.record.parts)\n",
         "    return stored is not None\n",
         (f"{OWNERS}::test_a_record_with_a_part_missing_does_not_end_the_search",),
     ),
     Mutant(
         "a record that a reader refused ends the search",
-        "ledger/journals/member_journals.py",
+        "MemberJournals.pages_of",
         " and stored.record not in refused\n",
         "\n",
         (f"{OWNERS}::test_behind_a_record_that_is_refused_the_search_goes_on",),

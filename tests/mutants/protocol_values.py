@@ -11,7 +11,7 @@ MUTANTS = (
     # --- quorum ----------------------------------------------------------------------------------
     Mutant(
         "an entry is acknowledged at Qa - 1",
-        "protocol/ledger/quorum.py",
+        "Quorum.is_ack_quorum",
         "in write_set) >= self.ack_quorum_size",
         "in write_set) >= self.ack_quorum_size - 1",
         (
@@ -21,7 +21,7 @@ MUTANTS = (
     ),
     Mutant(
         "an entry is acknowledged on any Qa of E",
-        "protocol/ledger/quorum.py",
+        "Quorum.is_ack_quorum",
         "return sum(index in acked for index in write_set) >=",
         "return len(set(acked)) >=",
         (
@@ -31,28 +31,28 @@ MUTANTS = (
     ),
     Mutant(
         "a write set begins at index 0",
-        "protocol/ledger/quorum.py",
+        "Quorum.write_set",
         "tuple((entry_id + k) % size",
         "tuple(k % size",
         (f"{QUORUM}::test_the_write_sets_of_the_protocol_document",),
     ),
     Mutant(
         "Qw - Qa proofs make an absence",
-        "protocol/ledger/quorum.py",
+        "Quorum.is_absent",
         "self.write_quorum_size - self.ack_quorum_size + 1",
         "max(1, self.write_quorum_size - self.ack_quorum_size)",
         (f"{QUORUM}::test_absent_means_that_every_ack_quorum_has_a_proof",),
     ),
     Mutant(
         "absences outside of the write set are proofs",
-        "protocol/ledger/quorum.py",
+        "Quorum.is_absent",
         "proofs = sum(index in absences for index in write_set)",
         "proofs = len(set(absences))",
         (f"{QUORUM}::test_answers_from_outside_the_write_set_count_for_nothing",),
     ),
     Mutant(
         "there is one stripe if Qa = Qw",
-        "protocol/ledger/quorum.py",
+        "Quorum.stripe_count",
         "if self.write_quorum_size == self.ensemble_size else",
         "if self.write_quorum_size == self.ack_quorum_size else",
         (f"{QUORUM}::test_there_are_as_many_write_sets_as_differ_as_sets",),
@@ -60,49 +60,49 @@ MUTANTS = (
     # --- ledger ----------------------------------------------------------------------------------
     Mutant(
         "a closed ledger opens again",
-        "protocol/ledger/metadata.py",
+        "ledger.metadata",
         "LedgerState.CLOSED: frozenset({LedgerState.CLOSED,",
         "LedgerState.CLOSED: frozenset({LedgerState.OPEN, LedgerState.CLOSED,",
         (f"{LEDGER}::test_the_table_of_state_moves",),
     ),
     Mutant(
         "a ledger that is being deleted can be closed",
-        "protocol/ledger/metadata.py",
+        "ledger.metadata",
         "LedgerState.DELETING: frozenset({LedgerState.DELETING})",
         "LedgerState.DELETING: frozenset({LedgerState.DELETING, LedgerState.CLOSED})",
         (f"{LEDGER}::test_every_change_in_every_state",),
     ),
     Mutant(
         "a writer is known by its term alone",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.is_writable_by",
         "= (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)",
         "= (self.state, self.term) == (LedgerState.OPEN, term)",
         (f"{LEDGER}::test_only_the_token_of_the_open_term_may_write",),
     ),
     Mutant(
         "a writer goes on while the ledger is recovered",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.is_writable_by",
         "= (self.state, self.term, self.token) == (LedgerState.OPEN, term, token)",
         "= (self.term, self.token) == (term, token)",
         (f"{LEDGER}::test_only_the_token_of_the_open_term_may_write",),
     ),
     Mutant(
         "anybody closes an open ledger",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.closed",
         "if (self.term, self.token) != (term, token) or",
         "if",
         (f"{LEDGER}::test_every_change_in_every_state",),
     ),
     Mutant(
         "closing again moves the end",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.closed",
         "if self.state is LedgerState.CLOSED:\n            if (self.last_entry_id",
         "if False:\n            if (self.last_entry_id",
         (f"{LEDGER}::test_closing_at_the_same_end_again_changes_nothing",),
     ),
     Mutant(
         "an ensemble change reaches into the fragment before the last",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.with_ensemble",
         "if first_entry_id < self.last_fragment.first_entry_id:",
         "if len([f for f in self.fragments if f.first_entry_id < first_entry_id]) "
         "< len(self.fragments) - 1:",
@@ -110,28 +110,28 @@ MUTANTS = (
     ),
     Mutant(
         "an ensemble change appends where it should replace",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.with_ensemble",
         "if f.first_entry_id < first_entry_id)\n        # The members",
         "if f.first_entry_id <= first_entry_id)\n        # The members",
         (f"{LEDGER}::test_a_change_at_the_last_fragments_first_entry_replaces_its_members",),
     ),
     Mutant(
         "closing cuts off acknowledged entries",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.closed",
         "if last_entry_id < self.last_confirmed:",
         "if False:",
         (f"{LEDGER}::test_closing_never_cuts_off_what_a_fragment_was_put_behind",),
     ),
     Mutant(
         "closing keeps a fragment without entries",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.closed",
         "if f.first_entry_id <= last_entry_id)",
         "if f.first_entry_id <= last_entry_id + 1)",
         (f"{LEDGER}::test_closing_keeps_the_fragments_that_hold_entries",),
     ),
     Mutant(
         "one bookie may stand twice in an ensemble",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata._check_fragments",
         "ids = {member.bookie_id for member in fragment.ensemble}",
         "ids = set(fragment.ensemble)",
         (f"{LEDGER}::test_an_impossible_record_is_refused",),
@@ -139,7 +139,7 @@ MUTANTS = (
     # --- record ----------------------------------------------------------------------------------
     Mutant(
         "the short stripes come first",
-        "protocol/ledger/record.py",
+        "stripe_row_count",
         "return (row_count - stripe + stripe_count - 1) // stripe_count",
         "return (row_count + stripe) // stripe_count",
         (

@@ -12,78 +12,72 @@ LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
 GROUP = "tests/unit/ledger/handles/test_record_replies.py"
 FAN_OUT = "tests/unit/cluster/test_fan_out.py"
 
-FAN_OUT_FILE = "cluster/fan_out.py"
-ENTRY_READER_FILE = "ledger/handles/entry_reader.py"
-MEMBER_FILE = "ledger/journals/member_journals.py"
 OWNERS = "tests/integration/journals/test_owners_journal.py"
 OLD = "tests/integration/journals/test_journals_of_old_readers.py"
 STALE = "tests/integration/journals/test_stale_listings.py"
 S3_BOOKIE = "tests/conformance/test_s3_bookie.py::TestS3Bookie"
-PAGES_FILE = "ledger/journals/journal_pages.py"
-READER_FILE = "ledger/handles/read_handle.py"
-ADV_FILE = "ledger/handles/adv_handle.py"
 
 MUTANTS = (
     # --- whom to ask, and for how long -----------------------------------------------------------
     Mutant(
         "a reader asks the next bookie only when the first has failed",
-        "ledger/handles/settings.py",
+        "ReaderSettings.one_by_one",
         "after = min(self.read_timeout_seconds, later)",
         "after = self.read_timeout_seconds",
         (f"{HANDLE}::test_2_4_3_a_slow_bookie_is_not_waited_for",),
     ),
     Mutant(
         "a bookie that was slow has no answer",
-        FAN_OUT_FILE,
+        "_Asked.goes_on",
         "return bool(self._turn or self.waited)",
         "return bool(self._turn)",
         (f"{HANDLE}::test_2_4_3_a_slow_answer_counts_if_no_other_is_good",),
     ),
     Mutant(
         "a bookie that hangs is said to be good",
-        FAN_OUT_FILE,
+        "_Asked._stop_waiting",
         "        if not self._is_enough:\n            self._fan_out.faults[member] = str(error)\n",
         "",
         (f"{HANDLE}::test_a_bookie_that_hangs_is_stepped_over_and_named",),
     ),
     Mutant(
         "a last add confirmed needs the answer of everybody",
-        ENTRY_READER_FILE,
+        "EntryReader.ends",
         "            return is_enough(ends)\n",
         "            return False\n",
         (f"{HANDLE}::test_2_3_2_the_last_add_confirmed_needs_no_answer_of_a_bookie_that_hangs",),
     ),
     Mutant(
         "a last add confirmed needs one answer",
-        ENTRY_READER_FILE,
+        "EntryReader.ends",
         "            return is_enough(ends)\n",
         "            return True\n",
         (f"{HANDLE}::test_2_3_2_it_waits_for_enough_of_every_write_set",),
     ),
     Mutant(
         "a reader does not keep to a good bookie",
-        ENTRY_READER_FILE,
+        "EntryReader._order",
         "            order.sort(key=lambda member: member != self._favourite)\n",
         "",
         (f"{HANDLE}::test_2_4_5_after_a_fault_the_next_good_one_is_kept",),
     ),
     Mutant(
         "a reader is sticky although it must not",
-        ENTRY_READER_FILE,
+        "EntryReader._order",
         "if holds_all and self._settings.is_sticky:",
         "if holds_all:",
         (f"{HANDLE}::test_2_4_5_reads_may_be_spread_over_the_write_sets[sizes0]",),
     ),
     Mutant(
         "a bookie that failed is asked first again",
-        ENTRY_READER_FILE,
+        "EntryReader._order",
         "return sorted(order, key=self._fan_out.faults.__contains__)",
         "return order",
         (f"{HANDLE}::test_2_4_4_a_bookie_that_failed_is_asked_last",),
     ),
     Mutant(
         "a bookie is asked several things at once",
-        FAN_OUT_FILE,
+        "_Asked.begin",
         "            if member not in self._fan_out.under_way:\n"
         "                self._ask(member)\n",
         "            self._ask(member)\n",
@@ -91,7 +85,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie that still gets on is given up",
-        FAN_OUT_FILE,
+        "_Asked.time_out",
         "waited.late + 1 if heard == waited.heartbeat else 0",
         "waited.late + 1",
         (
@@ -101,7 +95,7 @@ MUTANTS = (
     ),
     Mutant(
         "one that is busy is not waited for although it is needed",
-        FAN_OUT_FILE,
+        "_Asked.__init__",
         "deque(sorted(members, key=fan_out.under_way.__contains__))",
         "deque(m for m in members if m not in fan_out.under_way)",
         (f"{FAN_OUT}::test_all_wait_for_one_that_is_busy_if_it_is_needed",),
@@ -109,14 +103,14 @@ MUTANTS = (
     # --- what to believe -------------------------------------------------------------------------
     Mutant(
         "parts of two records are put together",
-        ENTRY_READER_FILE,
+        "RecordReplies.take",
         "if stored.record == self.record:",
         "if True:",
         (f"{GROUP}::test_parts_of_two_records_of_one_term_are_not_mixed",),
     ),
     Mutant(
         "a record of a term that is not open is read",
-        ENTRY_READER_FILE,
+        "RecordReplies.take",
         "stored = page.counting(self.ledger, self.entry_id)",
         "stored = page.record_of(self.entry_id)",
         (
@@ -126,14 +120,14 @@ MUTANTS = (
     ),
     Mutant(
         "a last add confirmed of a term that is not open is believed",
-        "ledger/journals/member_end.py",
+        "_believed",
         "    if end.record is not None and end.record.term > ledger.term:\n",
         "    if end.record is not None and end.record.term > ledger.term + 1:\n",
         (f"{CHANGING}::test_a_reader_across_a_change_of_term_believes_only_terms_that_are_open",),
     ),
     Mutant(
         "a reader does not look where an entry has moved to",
-        READER_FILE,
+        "ReadHandle._rows_of",
         "self._found(entry_id) or self._found_elsewhere(entry_id)",
         "self._found(entry_id)",
         (
@@ -143,21 +137,21 @@ MUTANTS = (
     ),
     Mutant(
         "rows are read as entries of bytes",
-        READER_FILE,
+        "ReadHandle._entries",
         "if self._schema != VALUE_SCHEMA:",
         "if False:",
         (f"{LEDGERS}::test_rows_are_not_read_as_entries_of_bytes",),
     ),
     Mutant(
         "an error is taken for the absence of an entry",
-        READER_FILE,
+        "ReadHandle._is_absent",
         "end is not None or not self.faults",
         "True",
         (f"{LEDGERS}::test_what_no_bookie_gives_may_be_there",),
     ),
     Mutant(
         "past the end somebody shall be brought back",
-        READER_FILE,
+        "ReadHandle.read_unconfirmed",
         "            if not self._is_absent(at):\n                raise\n",
         "            if True:\n                raise\n",
         (
@@ -167,7 +161,7 @@ MUTANTS = (
     ),
     Mutant(
         "a prefix is believed unchecked",
-        "format/journal.py",
+        "frame_length",
         "    if not is_frame or data[body - 4 : body] != _checksum("
         "data[begin : body - 4], position):\n        return None\n",
         "    if not is_frame:\n        return None\n",
@@ -178,7 +172,7 @@ MUTANTS = (
     ),
     Mutant(
         "a header is believed unchecked",
-        "format/journal.py",
+        "decode_head",
         "        if not digester.matches(expected, _context(ledger_id, position), header):\n"
         "            return None\n",
         "",
@@ -187,28 +181,28 @@ MUTANTS = (
     # --- journals by pages -----------------------------------------------------------------------
     Mutant(
         "a torn end is not looked at again",
-        PAGES_FILE,
+        "JournalPages._walk",
         "while self._last < entry_id and self._blocked_size != reader.size:",
         "while self._last < entry_id and self._blocked_size is None:",
         (f"{PAGES}::test_a_record_that_is_being_appended_is_found_when_it_is_whole",),
     ),
     Mutant(
         "the next good record is looked for in the same window only",
-        PAGES_FILE,
+        "JournalPages.first_after",
         "        for begin, _ in reader.frames(page.position if page else 0):\n",
         "        for begin, _ in list(reader.frames(page.position if page else 0))[:2]:\n",
         (f"{PAGES}::test_a_gap_ends_at_the_next_good_record_however_far",),
     ),
     Mutant(
         "what lies in front of where a reader began is not found",
-        PAGES_FILE,
+        "JournalPages._go_near",
         "            self._begin_at(None)\n",
         "            return\n",
         (f"{PAGES}::test_an_entry_near_the_end_of_a_long_journal_is_found_from_its_end",),
     ),
     Mutant(
         "large records are read to pass them",
-        "ledger/journals/journal_reader.py",
+        "JournalReader.frames",
         "            length = self._length(self.end)\n            if length is None:\n",
         "            length = self._length(self.end)\n"
         "            length and self._bytes.read(self.end, self.end + length)\n"
@@ -217,21 +211,21 @@ MUTANTS = (
     ),
     Mutant(
         "a reader keeps all it has read",
-        ENTRY_READER_FILE,
+        "EntryReader._keep",
         "while len(self._pages) > 1 and (size > CACHE_BYTES or len(self._pages) > CACHE_PAGES):",
         "while False:",
         (f"{GROWTH}::test_a_ledger_of_200_megabytes_needs_no_more_memory_than_one_of_10",),
     ),
     Mutant(
         "tasks that share a ledger begin at its start",
-        "log/reading/inline_slices.py",
+        "with_index",
         "return replace(item, index=tuple(last.values()))",
         "return replace(item, index=())",
         (f"{GROWTH}::test_tasks_that_share_a_ledger_read_each_its_part",),
     ),
     Mutant(
         "a hole in a journal of objects is passed over",
-        "bookie/object_journal.py",
+        "object_journal.read_range",
         "if not (is_dense and fits) or",
         "if not fits or",
         (
@@ -241,7 +235,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal of objects is as long as its listing, holes or not",
-        "bookie/object_journal.py",
+        "object_journal.size",
         'if records != [f".{number:016x}" for number in range(len(records))]:',
         "if False:",
         (
@@ -251,21 +245,21 @@ MUTANTS = (
     ),
     Mutant(
         "a journal of objects ends where its listing ends",
-        "bookie/object_journal.py",
+        "object_journal.size",
         "*_behind(objects.look, name, len(records))]",
         "]",
         ("tests/conformance/test_s3_listings.py::test_a_recovery_and_readers_lose_nothing",),
     ),
     Mutant(
         "the records of a journal without its head are left out of a listing",
-        "bookie/object_store.py",
+        "S3Root.list",
         "            names = {self._shown(folder, name, found) for name in found}\n",
         '            names = {name for name in found if name[-1] != "/"}\n',
         (f"{S3_BOOKIE}::test_records_without_their_head_are_no_absence",),
     ),
     Mutant(
         "a recovery takes what is not listed for absent",
-        "ledger/recovery/recoverer.py",
+        "Recoverer._located",
         "*on_it, since, *known)",
         "*on_it, since, *known[:1])",
         (
@@ -275,14 +269,14 @@ MUTANTS = (
     ),
     Mutant(
         "a recovery takes a record that is not listed for lost",
-        "ledger/recovery/recoverer.py",
+        "Recoverer._located",
         "*on_it, entry_id, *known)",
         "*on_it, entry_id, *known[:1])",
         (f"{STALE}::test_a_recovery_finds_the_record_of_the_confirmed_entry",),
     ),
     Mutant(
         "an open end is as far as listed journals go",
-        "ledger/journals/member_end.py",
+        "member_end.member_end",
         "    known_names = journals_of(ledger, member)\n",
         "    known_names = ()\n",
         (
@@ -292,14 +286,14 @@ MUTANTS = (
     ),
     Mutant(
         "entries are looked for in listed journals only",
-        MEMBER_FILE,
+        "MemberJournals._find_journals",
         "        known = journals_of(ledger, self._member)\n",
         "        known = ()\n",
         (f"{STALE}::test_entries_of_a_closed_ledger_are_read[False]",),
     ),
     Mutant(
         "what is missing of a record is lost, whatever journals have come since",
-        ENTRY_READER_FILE,
+        "EntryReader.find",
         "        if showed and not replies.is_whole:\n",
         "        if False:\n",
         (
@@ -309,35 +303,35 @@ MUTANTS = (
     ),
     Mutant(
         "who looks for new journals stops at those that are known",
-        MEMBER_FILE,
+        "MemberJournals.pages_of",
         "            known = () if only_new else self._journals.values()\n",
         "            known = self._journals.values()\n",
         (f"{OLD}::test_a_reader_finds_the_part_that_a_bookie_got_with_another_place",),
     ),
     Mutant(
         "a journal that was gone once is said to be gone for ever",
-        MEMBER_FILE,
+        "MemberJournals._asked",
         "        self._problems.clear()\n",
         "",
         (f"{OLD}::test_an_error_names_no_journal_that_is_back",),
     ),
     Mutant(
         "a plan goes by listed journals only",
-        "log/reading/ledger_files.py",
+        "_journal_names",
         "    known = journals_of(ledger, member)\n",
         "    known = ()\n",
         (f"{STALE}::test_a_plan_finds_the_records_of_a_writer_who_did_not_close_it",),
     ),
     Mutant(
         "an audit goes by listed journals only",
-        "admin/auditing/journals_shown.py",
+        "journals_shown.show",
         "    known = journals_of(ledger, member)\n",
         "    known = ()\n",
         (f"{STALE}::test_an_audit_finds_what_is_there",),
     ),
     Mutant(
         "a listing is more than a hint where a journal is just made",
-        "bookie/object_store.py",
+        "S3Root._shown",
         'return name if self._objects.look(f"{folder}/{head}") is None else head',
         "return name",
         (f"{S3_BOOKIE}::test_a_journal_that_is_made_during_a_listing_has_its_head",),
@@ -345,49 +339,49 @@ MUTANTS = (
     # --- ids of the user's choice ----------------------------------------------------------------
     Mutant(
         "an id may be anything",
-        ADV_FILE,
+        "AdvWriteHandle.append_async",
         "if type(entry_id) is not int or entry_id < 0:",
         "if False:",
         (f"{LEDGERS}::test_a_chosen_id_is_a_whole_number",),
     ),
     Mutant(
         "an id that was handed over is taken again",
-        ADV_FILE,
+        "AdvWriteHandle._is_refused",
         "entry_id < self._next or entry_id in self._waiting",
         "entry_id in self._waiting",
         (f"{ADV}::test_2_1_4_an_id_is_given_once",),
     ),
     Mutant(
         "an id that waits is taken again",
-        ADV_FILE,
+        "AdvWriteHandle._is_refused",
         "entry_id < self._next or entry_id in self._waiting",
         "entry_id < self._next",
         (f"{ADV}::test_2_1_4_an_id_is_given_once",),
     ),
     Mutant(
         "what waits for a missing entry has no bound",
-        ADV_FILE,
+        "AdvWriteHandle._admit",
         "has_room = self._waiting_bytes + byte_count <= self._limits.waiting_bytes",
         "has_room = byte_count >= 0",
         (f"{ADV}::test_what_waits_is_bounded_and_the_missing_entry_always_passes",),
     ),
     Mutant(
         "the missing entry is held up by those that wait for it",
-        ADV_FILE,
+        "AdvWriteHandle._admit",
         "is_next = entry_id == self._next",
         "is_next = False",
         (f"{ADV}::test_what_waits_is_bounded_and_the_missing_entry_always_passes",),
     ),
     Mutant(
         "what waits behind a gap is never told",
-        ADV_FILE,
+        "AdvWriteHandle._fail",
         "for entry_id, (_, future) in sorted(given_up.items()):",
         "for entry_id, (_, future) in sorted(given_up.items())[:0]:",
         (f"{ADV}::test_close_ends_at_the_last_dense_entry_and_fails_what_waits",),
     ),
     Mutant(
         "two threads hand over at once",
-        ADV_FILE,
+        "AdvWriteHandle._hand_over",
         "            if self._is_handing_over:\n                return\n",
         "",
         (f"{ADV}::test_while_one_thread_hands_over_no_other_does",),

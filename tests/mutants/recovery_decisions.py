@@ -25,56 +25,56 @@ MISSING_BESIDE = (
 MUTANTS = (
     Mutant(
         "damage in the middle is an absence once everybody has answered",
-        "protocol/recovery/verdicts.py",
+        "verdicts",
         "CAN_TELL = (None, Doubt.TORN)",
         "CAN_TELL = (None, Doubt.TORN, Doubt.DAMAGED)",
         (f"{UNIT}::test_damage_in_the_middle_of_a_journal_never_becomes_an_absence",),
     ),
     Mutant(
         "a damaged journal in the writer's term is a torn one",
-        "ledger/recovery/fencing.py",
+        "fencing",
         "Tail.CORRUPT: Doubt.DAMAGED}",
         "Tail.CORRUPT: Doubt.TORN}",
         (f"{TAILS}::test_rb_11_damage_on_every_bookie_that_has_an_entry_is_not_its_absence",),
     ),
     Mutant(
         "a journal that ends badly leaves no doubt",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead._doubt",
         "if is_in_doubt and doubt is not Doubt.DAMAGED:",
         "if False:",
         (f"{BUGS}::test_rb_11_damage_is_not_an_absence",),
     ),
     Mutant(
         "damage in a dead recovery's journal silences its bookie",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead._doubt",
         "is_in_doubt = term == self.writer.term and",
         "is_in_doubt =",
         (f"{TAILS}::test_damage_in_what_a_dead_recovery_wrote_silences_nobody[False]",),
     ),
     Mutant(
         "the torn end of an earlier writer leaves a doubt",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead._doubt",
         "is_in_doubt = term == self.writer.term and",
         "is_in_doubt = term <= self.writer.term and",
         (f"{EARLIER}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[False-True]",),
     ),
     Mutant(
         "no torn end leaves a doubt in a ledger that others went on in",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead._doubt",
         "is_in_doubt = term == self.writer.term and",
         "is_in_doubt = term == 1 and",
         (f"{EARLIER}::test_only_the_torn_end_of_the_last_writer_leaves_a_doubt[True-False]",),
     ),
     Mutant(
         "a follower asks for the journals of all terms",
-        "ledger/journals/member_end.py",
+        "member_end.member_end",
         "        if layout.journal_term(name) >= base:\n",
         "        if base:\n",
         (f"{EARLIER}::test_a_follower_asks_for_the_journals_of_the_last_term_only",),
     ),
     Mutant(
         "a log whose tail is damaged cannot be deleted",
-        "ledger/deleting.py",
+        "deleting._fence",
         "with suppress(NoSuchLedgerError, CorruptDataError):",
         "with suppress(ArithmeticError):",
         (
@@ -84,14 +84,14 @@ MUTANTS = (
     ),
     Mutant(
         "what a bookie with something strange lacks is absent",
-        "protocol/recovery/verdicts.py",
+        "verdicts",
         "CAN_TELL = (None, Doubt.TORN)",
         "CAN_TELL = (None, Doubt.TORN, Doubt.UNCLEAR)",
         (f"{UNIT}::test_something_strange_is_waited_for_and_proves_nothing",),
     ),
     Mutant(
         "what is strange on a bookie is given up by one word",
-        "protocol/recovery/verdicts.py",
+        "decide_group",
         "    silent += tuple(index for index, one in answers.items() if one.doubt in WAITED_FOR)\n",
         "",
         (
@@ -101,35 +101,35 @@ MUTANTS = (
     ),
     Mutant(
         "something strange leaves no doubt in a recovery",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead._read",
         "        unclear = [found.problem] if found.problem else []\n",
         "        unclear = list[str]()\n",
         (f"{STRANGE}::test_what_a_bookie_with_a_stray_file_lacks_is_unknown[memory]",),
     ),
     Mutant(
         "a journal that is gone leaves no doubt in a recovery",
-        "ledger/recovery/fencing.py",
+        "FenceAndRead._read",
         "                unclear.append(",
         "                str(",
         (f"{STRANGE}::test_a_journal_that_is_gone_when_it_is_read_is_no_empty_one",),
     ),
     Mutant(
         "a journal that is gone is empty",
-        "ledger/journals/journal_folder.py",
+        "journal_size",
         "    if size is None:\n        raise _gone(name)\n    return size",
         "    return size or 0",
         (f"{STRANGE}::test_a_journal_that_is_gone_has_neither_length_nor_bytes",),
     ),
     Mutant(
         "a journal that is gone has no bytes",
-        "ledger/journals/journal_folder.py",
+        "read_journal",
         "    if data is None:\n        raise _gone(name)\n    return data",
         '    return data or b""',
         (f"{STRANGE}::test_a_journal_that_is_gone_has_neither_length_nor_bytes",),
     ),
     Mutant(
         "a confirmed record that may be hidden is gone",
-        "protocol/recovery/record_search.py",
+        "RecordSearch.receive",
         "is_sure = isinstance(result, steps.Shown) and not result.problem",
         "is_sure = isinstance(result, steps.Shown)",
         (
@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     Mutant(
         "a follower takes a bookie with something strange for an answer",
-        "ledger/journals/member_end.py",
+        "member_end.member_end",
         "    problem = found.problem\n",
         '    problem = ""\n',
         (
@@ -148,21 +148,21 @@ MUTANTS = (
     ),
     Mutant(
         "a plan does not say what is strange",
-        "log/reading/ledger_files.py",
+        "_journal_names",
         "    if found.problem:\n        problems.append(found.problem)\n",
         "",
         (MISSING_BESIDE,),
     ),
     Mutant(
         "a reader does not say what is strange",
-        "ledger/handles/entry_reader.py",
+        "EntryReader._note_problem",
         "            self._step_over(member, problem)\n",
         "            pass\n",
         (MISSING_BESIDE,),
     ),
     Mutant(
         "links and folders are left out of a listing",
-        "storage/posix_calls.py",
+        "names_in",
         "            if not (is_temp(entry.name) or _REMOVED.fullmatch(entry.name))\n",
         "            if not is_temp(entry.name) and entry.is_file(follow_symlinks=False)\n",
         (
@@ -172,7 +172,7 @@ MUTANTS = (
     ),
     Mutant(
         "every name with our beginning is a temporary one",
-        "storage/posix_calls.py",
+        "posix_calls",
         '[0-9a-f]{{32}}")',
         '.*")',
         (
@@ -182,21 +182,21 @@ MUTANTS = (
     ),
     Mutant(
         "a torn end is an absence while others are silent",
-        "protocol/recovery/verdicts.py",
+        "verdicts._is_absent",
         "if is_shown_nowhere else (None,)",
         "if is_shown_nowhere else (None, Doubt.TORN)",
         (f"{UNIT}::test_torn_ends_everywhere_are_an_absence_but_not_while_one_member_is_silent",),
     ),
     Mutant(
         "a lost bookie proves an absence",
-        "protocol/recovery/verdicts.py",
+        "verdicts._is_absent",
         " if is_shown_nowhere else (None,)",
         " if is_shown_nowhere else (None, Doubt.LOST)",
         (IS_LOST,),
     ),
     Mutant(
         "a torn end beside a lost bookie is an absence",
-        "protocol/recovery/verdicts.py",
+        "verdicts",
         "CAN_TELL = (None, Doubt.TORN)",
         "CAN_TELL = (None, Doubt.TORN, Doubt.LOST)",
         (
@@ -206,7 +206,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie that comes back proves an absence",
-        "protocol/recovery/conclusions.py",
+        "Evidence.answers",
         "answers[index] = replace(answers[index], doubt=Doubt.LOST)",
         "pass",
         (
@@ -216,21 +216,21 @@ MUTANTS = (
     ),
     Mutant(
         "a lost bookie that comes back damaged is lost again",
-        "protocol/recovery/conclusions.py",
+        "Evidence.answers",
         "if answers[index].doubt is not Doubt.DAMAGED:",
         "if True:",
         (f"{LOSSES}::test_damage_on_a_lost_bookie_that_comes_back_stays_damage",),
     ),
     Mutant(
         "a lost bookie that comes back is not asked",
-        "protocol/recovery/conclusions.py",
+        "Evidence.answers",
         "if index not in answers:",
         "if True:",
         (f"{LOSSES}::test_what_a_lost_bookie_still_shows_is_kept[memory]",),
     ),
     Mutant(
         "entries are lost while one that only knows what is confirmed is silent",
-        "protocol/recovery/verdicts.py",
+        "decide_group",
         "for index in range(quorum.ensemble_size) if index not in answers)",
         "for ws in write_sets for index in ws if index not in answers)",
         (
@@ -241,14 +241,14 @@ MUTANTS = (
     ),
     Mutant(
         "lost bookies are waited for",
-        "protocol/recovery/verdicts.py",
+        "decide_group",
         "if index not in answers)\n",
         "if index not in answers or answers[index].doubt is Doubt.LOST)\n",
         (IS_LOST, TWO_WORDS),
     ),
     Mutant(
         "the repair of a damaged journal is waited for",
-        "protocol/recovery/verdicts.py",
+        "decide_group",
         "if index not in answers)\n",
         "if index not in answers or answers[index].doubt is Doubt.DAMAGED)\n",
         (
@@ -258,7 +258,7 @@ MUTANTS = (
     ),
     Mutant(
         "entries are lost while somebody could still tell of them",
-        "protocol/recovery/verdicts.py",
+        "decide_group",
         "    if silent:\n",
         "    answers = dict.fromkeys(silent, MemberAnswer({}, Doubt.LOST)) | dict(answers)\n"
         "    if False:\n",
@@ -266,70 +266,70 @@ MUTANTS = (
     ),
     Mutant(
         "entries are given up without the operator's word",
-        "protocol/recovery/recovering.py",
+        "InDoubt.receive",
         "return self._give_up() if event.is_given else self.stop(())",
         "return self._give_up()",
         (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
     ),
     Mutant(
         "the operator's word gives up what a silent bookie may have",
-        "protocol/recovery/recovering.py",
+        "recovering._decide",
         "return in_doubt.ask(notes) if group.verdict is Verdict.LOST else in_doubt.stop(notes)",
         "return in_doubt.ask(notes)",
         (TWO_WORDS, f"{LOST}::test_a_loss_that_nobody_agrees_to_is_none"),
     ),
     Mutant(
         "the last confirmed record is given up without a word",
-        "protocol/recovery/recovering.py",
+        "Seeking.receive",
         "return self._give_up() if is_given else self._stop()",
         "return self._give_up()",
         (NO_RECORD,),
     ),
     Mutant(
         "the last confirmed record is given up while a bookie is silent",
-        "protocol/recovery/record_search.py",
+        "RecordSearch.silent",
         "if member not in self.lost}",
         "if False}",
         (NO_RECORD,),
     ),
     Mutant(
         "a lost bookie's copy of the last confirmed record is waited for",
-        "protocol/recovery/record_search.py",
+        "RecordSearch.silent",
         "if member not in self.lost}",
         "}",
         (NO_RECORD,),
     ),
     Mutant(
         "a bookie that answers is declared lost",
-        "admin/lost_bookies.py",
+        "declare_lost",
         "if _answers(cluster, cluster.bookies()[bookie_id], member):",
         "if False:",
         (f"{LOST}::test_a_bookie_that_answers_is_not_lost",),
     ),
     Mutant(
         "a lost bookie gets into a new ensemble",
-        "cluster/cluster.py",
+        "Cluster.candidates",
         "            if status.may_join and status.member not in lost\n",
         "            if status.may_join\n",
         (f"{LOST}::test_a_lost_bookie_is_lost_for_ever_and_is_chosen_no_more",),
     ),
     Mutant(
         "confirmed entries go with their bookies without a word",
-        "protocol/recovery/recovering.py",
+        "recovering._write_back",
         "evidence.term, evidence.losses(decision.confirmed)",
         "evidence.term, []",
         (NAMED_LOSSES,),
     ),
     Mutant(
         "bookies that were initialised anew still have their entries",
-        "protocol/recovery/conclusions.py",
+        "Evidence.losses",
         "if m in self.lost or m not in self.term.known}",
         "if m in self.lost}",
         (NAMED_LOSSES,),
     ),
     Mutant(
         "only what is surely lost is told",
-        "protocol/recovery/losses.py",
+        "_of_fragment",
         "if len(missing) < quorum.ack_quorum_size:",
         "if len(missing) < quorum.write_quorum_size:",
         (
@@ -340,7 +340,7 @@ MUTANTS = (
     ),
     Mutant(
         "entries that no writer confirmed are told as lost",
-        "protocol/recovery/losses.py",
+        "_of_fragment",
         "quorum.write_sets() if first <= last_entry_id else ()",
         "quorum.write_sets()",
         (
@@ -350,7 +350,7 @@ MUTANTS = (
     ),
     Mutant(
         "intact records behind damage are given up",
-        "ledger/recovery/journal_tail.py",
+        "read_tail",
         "        found += behind\n",
         "",
         (
@@ -362,7 +362,7 @@ MUTANTS = (
     ),
     Mutant(
         "what damage hides is told only if all bookies are damaged",
-        "protocol/recovery/conclusions.py",
+        "Evidence.losses",
         "tail.hidden for index, tail in self.tails.items()}",
         "() for index in self.tails}",
         (
@@ -373,14 +373,14 @@ MUTANTS = (
     ),
     Mutant(
         "what another journal on the bookie shows is hidden all the same",
-        "protocol/recovery/losses.py",
+        "not_shown",
         "            at = max(at, end + 1)\n",
         "",
         (f"{LOSS_UNIT}::test_what_is_shown_elsewhere_is_not_hidden",),
     ),
     Mutant(
         "what is whole is said to be lost by itself",
-        "protocol/recovery/losses.py",
+        "losses.given_up",
         "verdict is Verdict.KEEP",
         "verdict is Verdict.LOST",
         (f"{LOSSES}::test_what_is_given_up_is_told_range_by_range",),

@@ -21,9 +21,9 @@ import bkspark
 
 from ..thorough import always  # noqa: TID252
 from .mutant import Mutant
+from .places import ROOT, place
 from .required import ALWAYS
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = Path(bkspark.__file__).parent
 FORKED = Path(__file__).parent / "forked.py"
 SECONDS_MAX = 3.0
@@ -127,14 +127,13 @@ def noticing(mutants: tuple[Mutant, ...]) -> Callable[[Mutant, Copy], None]:
         "mutant", always(required, mutants), ids=lambda mutant: mutant.name.replace(" ", "-")
     )
     def test_the_mutant_is_noticed(mutant: Mutant, package: Copy) -> None:
-        text = package.text(mutant.path)
-        assert text.count(mutant.old) == 1, f"{mutant.file} has changed: update the catalogue"
-        broken = text.replace(mutant.old, mutant.new)
-        with package.changed(mutant.path, broken):
+        where = place(mutant.place)
+        broken = where.replaced(package.text(where.path), mutant.old, mutant.new)
+        with package.changed(where.path, broken):
             unnoticed, slow, output = _run_all(package, mutant.killers)
         for killer in sorted(slow):
             limit = TIMES_MAX * package.run([killer], UNMUTATED_MAX).seconds
-            with package.changed(mutant.path, broken):
+            with package.changed(where.path, broken):
                 again, _, output = _run_all(package, [killer], max(SECONDS_MAX, limit))
             unnoticed |= again
         assert not unnoticed, f"not noticed by {sorted(unnoticed)}:\n{output}"

@@ -16,21 +16,21 @@ MUTANTS = (
     # --- journals and the confirmed end ----------------------------------------------------------
     Mutant(
         "a journal that lacks records is good enough",
-        "log/reading/ledger_files.py",
+        "_chain",
         "        if record.last_entry_id + 1 >= end:\n",
         "        if record:\n",
         (f"{JOURNALS}::test_a_journal_that_lacks_records_is_not_all_there_is",),
     ),
     Mutant(
         "records of another writer of the same term count",
-        "log/reading/ledger_files.py",
+        "is_owned",
         "    is_by_a_writer = record.term != ledger.term or record.token == ledger.token\n",
         "    is_by_a_writer = True\n",
         (f"{JOURNALS}::test_records_of_another_writer_of_the_same_term_are_left_out",),
     ),
     Mutant(
         "a gap in a chain of records is passed over",
-        "log/reading/ledger_files.py",
+        "_chain",
         "        record = found.get(record.last_entry_id + 1)\n",
         "        last = record.last_entry_id\n"
         "        record = found.get(min((first for first in found if first > last), default=-1))\n",
@@ -38,14 +38,14 @@ MUTANTS = (
     ),
     Mutant(
         "a plan reads whole journals",
-        "ledger/journals/journal_end.py",
+        "records_after",
         "_last_records(reader, begin) if begin > 0 else",
         "_last_records(reader, begin) if begin < 0 else",
         (f"{JOURNALS}::test_the_end_of_a_long_journal_is_planned_without_the_rest",),
     ),
     Mutant(
         "a look reads journals that have not grown",
-        "ledger/journals/journal_end.py",
+        "JournalEnds.look",
         "        if size != known.end:\n",
         "        if size:\n",
         (
@@ -55,28 +55,28 @@ MUTANTS = (
     ),
     Mutant(
         "a torn journal says nothing",
-        "ledger/journals/journal_end.py",
+        "journal_end._looked",
         "    return JournalEnd(found.record, found.end, is_whole)\n",
         "    return JournalEnd(known.record, found.end, is_whole)\n",
         (f"{JOURNALS}::test_a_torn_end_is_read_from_where_the_last_look_ended",),
     ),
     Mutant(
         "a lac is used with metadata from before it",
-        "ledger/handles/how_far.py",
+        "how_far.look",
         "        if is_current and (state.is_known",
         "        if (state.is_known",
         (f"{TAILS}::test_the_metadata_used_is_read_after_the_lac",),
     ),
     Mutant(
         "it is said that a recovery closes what an unbounded log goes on in",
-        "ledger/handles/how_far.py",
+        "_Look._recovering",
         "        if not self._ledger.goes_on:\n",
         "        if True:\n",
         (f"{TAILS}::test_where_the_end_is_not_known_it_says_what_a_recovery_does[True]",),
     ),
     Mutant(
         "entries in front of the last fragment wait for a record",
-        "ledger/handles/how_far.py",
+        "_Look._floor",
         "        return self._ledger.last_confirmed\n",
         "        return -1\n",
         (
@@ -88,21 +88,21 @@ MUTANTS = (
     # --- the view of a log -----------------------------------------------------------------------
     Mutant(
         "a reader goes past an open ledger",
-        "log/reading/log_view.py",
+        "view_of",
         "                if is_open:\n",
         "                if is_open and not count:\n",
         (f"{TAILS}::test_rb_44_nothing_of_the_second_ledger_is_seen_before_the_first_is_closed",),
     ),
     Mutant(
         "a tail that was deleted meanwhile is an error",
-        "log/reading/log_view.py",
+        "LogWatch.look",
         "            except NoSuchLedgerError:",
         "            except ZeroDivisionError:",
         (f"{TAILS}::test_a_tail_that_is_deleted_between_two_look_ups_is_looked_up_anew",),
     ),
     Mutant(
         "an end known from elsewhere reaches past a closed ledger",
-        "log/reading/log_view.py",
+        "LogView.confirmed_to",
         "        if end_offset <= self.end_offset or not self.has_open_end:\n",
         "        if end_offset <= self.end_offset:\n",
         (f"{TAILS}::test_an_end_that_is_known_from_elsewhere_reaches_only_into_the_open_ledger",),
@@ -110,7 +110,7 @@ MUTANTS = (
     # --- positions of a query --------------------------------------------------------------------
     Mutant(
         "rows that are gone are stepped over in silence",
-        "protocol/log/stream_position.py",
+        "stream_position.resume",
         "    if fails_on_loss:\n",
         "    if not loss:\n",
         (
@@ -120,21 +120,21 @@ MUTANTS = (
     ),
     Mutant(
         "an offset means the same in every generation",
-        "protocol/log/stream_position.py",
+        "stream_position.resume",
         "    if start >= first:\n",
         "    if start.offset >= first.offset:\n",
         (f"{POSITION}::test_another_generation_is_an_error_whatever_the_offset[30]",),
     ),
     Mutant(
         "an offset in the future waits",
-        "protocol/log/stream_position.py",
+        "_require_reached",
         "    if position > end and not is_perhaps_unseen:\n",
         "    if position > end and is_perhaps_unseen:\n",
         (f"{SOURCE}::test_an_offset_in_the_future[true-start0]",),
     ),
     Mutant(
         "a batch may end before its start",
-        "protocol/log/stream_position.py",
+        "require_order",
         "    if end < start:\n",
         "    if end < Position(0, 0):\n",
         (f"{SOURCE}::test_an_end_before_its_start",),
@@ -142,49 +142,49 @@ MUTANTS = (
     # --- the source ------------------------------------------------------------------------------
     Mutant(
         "what is available now grows while it is read",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader._end_of_batch",
         "            end = min(end, target.offset)\n",
         "            end = max(end, target.offset)\n",
         (f"{SOURCE}::test_what_is_available_now_is_fixed_at_the_start",),
     ),
     Mutant(
         "available now goes on in a newer generation",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader._end_of_batch",
         "            if target.generation != begin.generation:\n",
         "            if target.generation > begin.generation:\n",
         (f"{SOURCE}::test_available_now_does_not_go_on_in_a_newer_generation",),
     ),
     Mutant(
         "the checkpoint's end is doubted",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader._planned",
         "        view = view.confirmed_to(past.offset)\n",
         "        view = view.confirmed_to(0)\n",
         (f"{SOURCE}::test_a_batch_of_the_checkpoint_is_read_though_its_last_lac_is_away",),
     ),
     Mutant(
         "latest moves between the two times it is asked for",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader.initialOffset",
         "        if progress.initial is None:\n",
         "        if progress:\n",
         (f"{SOURCE}::test_latest_is_asked_for_twice_and_is_the_same",),
     ),
     Mutant(
         "a loss is not reported",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader._resumed",
         "            progress.loss = found.loss\n",
         "",
         (f"{SOURCE}::test_or_a_skip_that_is_reported",),
     ),
     Mutant(
         "new columns under a running query are left out in silence",
-        "spark/schema.py",
+        "require_same_columns",
         "    if changes:\n",
         "    if not names and changes == 0:\n",
         (f"{SOURCE}::test_new_columns_under_a_running_query_need_a_restart",),
     ),
     Mutant(
         "a limit is ignored",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader._end_of_batch",
         "                end = min(end, begin.offset + self._options.read.trigger_entries)\n",
         "                end = min(end, begin.offset + 10 * self._options.read.trigger_entries)\n",
         (f"{SOURCE}::test_entries_per_trigger",),
@@ -192,7 +192,7 @@ MUTANTS = (
     # --- options ---------------------------------------------------------------------------------
     Mutant(
         "a limit that cannot hold is left aside in silence",
-        "spark/option_uses.py",
+        "option_uses",
         '    "maxEntriesPerTrigger": (Use.STREAM_READ,),\n',
         "",
         (
@@ -203,7 +203,7 @@ MUTANTS = (
     ),
     Mutant(
         "a write that names a ledger goes to a log",
-        "spark/option_uses.py",
+        "_may_be_given",
         "    return use in uses or (is_shared and name not in _ADDRESSES)\n",
         "    return use in uses or is_shared\n",
         (
@@ -213,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "a session's default holds where it does not belong",
-        "spark/options.py",
+        "options.parse",
         "_Parser({**belonging(usual, use), **own}, ",
         "_Parser({**usual, **own}, ",
         (f"{USES}::test_defaults_of_a_session_hold_where_they_belong",),
@@ -221,7 +221,7 @@ MUTANTS = (
     # --- planning --------------------------------------------------------------------------------
     Mutant(
         "ledgers are looked up one after the other",
-        "log/reading/plan.py",
+        "_metadata",
         "at_once=LOOK_UPS_AT_ONCE",
         "at_once=1",
         (f"{PLANNING}::test_ledgers_are_looked_up_several_at_once_and_read_in_order",),
@@ -229,14 +229,14 @@ MUTANTS = (
     # --- ledgers that are let go while they are read ---------------------------------------------
     Mutant(
         "a ledger whose metadata is lost is left out",
-        "log/reading/slice_reader.py",
+        "SliceReader._read_listed",
         "                raise\n            if self.fails_on_loss or",
         "                return\n            if self.fails_on_loss or",
         (f"{BESIDE}::test_a_ledger_that_is_listed_and_lost_is_never_left_out[Batch]",),
     ),
     Mutant(
         "rows that were let go of are left out unasked",
-        "log/reading/slice_reader.py",
+        "SliceReader._read_listed",
         "if self.fails_on_loss or isinstance(gone, MovedError):\n                raise gone",
         "if isinstance(gone, MovedError):\n                raise gone",
         (
@@ -246,14 +246,14 @@ MUTANTS = (
     ),
     Mutant(
         "a task does not know whose rows it reads",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader._planned",
         "TaskPartition(task, view.generation)",
         "TaskPartition(task)",
         (f"{BESIDE}::test_rows_that_were_let_go_of_are_an_error_in_the_task[Stream]",),
     ),
     Mutant(
         "a batch read is planned once",
-        "spark/reader.py",
+        "_partitions",
         "            if cluster.logs.is_current(name, seen):\n",
         "            if True:\n",
         (
@@ -262,7 +262,7 @@ MUTANTS = (
     ),
     Mutant(
         "a micro-batch is planned once",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader.partitions",
         "if not self._has_changed(view):",
         "if True:",
         (
@@ -271,7 +271,7 @@ MUTANTS = (
     ),
     Mutant(
         "a batch read leaves out what is truncated unsaid",
-        "spark/reader.py",
+        "_without_loss",
         'logger.warning("left out: %s", gone.args[0])',
         "del gone",
         (
@@ -280,7 +280,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reader in order does not know the log",
-        "log/reading/ordered_read.py",
+        "OrderedRead.__iter__",
         "SliceReader(wanted, self.password, log=self.log)",
         "SliceReader(wanted, self.password)",
         (f"{BESIDE}::test_reading_in_order_says_what_was_let_go_of_since_the_plan",),
@@ -288,7 +288,7 @@ MUTANTS = (
     # --- what is lost is counted -----------------------------------------------------------------
     Mutant(
         "what is left out is not counted",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader._resumed",
         "            progress.skipped[position] = count\n",
         "",
         (
@@ -298,14 +298,14 @@ MUTANTS = (
     ),
     Mutant(
         "what is left out is counted by two batches",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader._resumed",
         "count = min(count, past.offset - position.offset)",
         "count = max(count, past.offset - position.offset)",
         (f"{LOSSES}::test_what_is_gone_is_counted_once_by_whichever_batch_lacks_it",),
     ),
     Mutant(
         "what nobody knows is counted as none",
-        "protocol/log/stream_position.py",
+        "stream_position.resume",
         "        skipped = None\n",
         "        skipped = 0\n",
         (
@@ -315,7 +315,7 @@ MUTANTS = (
     ),
     Mutant(
         "a number is said that nobody knows",
-        "spark/stream_reader.py",
+        "BookKeeperStreamReader.reportLatestOffset",
         "if len(counts) == len(progress.skipped):",
         "if True:",
         (f"{SOURCE}::test_or_its_new_rows_from_their_start",),
@@ -323,14 +323,14 @@ MUTANTS = (
     # --- what a reader asks for ------------------------------------------------------------------
     Mutant(
         "a log is read from below 0",
-        "log/log_handle.py",
+        "log_handle._offset",
         "arguments.whole_number_or_none(what, given, least=0)",
         "arguments.whole_number_or_none(what, given)",
         (f"{FRONT}::test_what_is_below_0_is_refused",),
     ),
     Mutant(
         "a truth value is a number",
-        "cluster/arguments.py",
+        "whole_number",
         "None if isinstance(given, bool) else given",
         "given",
         (
@@ -340,14 +340,14 @@ MUTANTS = (
     ),
     Mutant(
         "a truth value is a time",
-        "cluster/arguments.py",
+        "arguments._number",
         "if isinstance(given, bool) or not isinstance(given, Real):",
         "if not isinstance(given, Real):",
         (f"{FRONT}::test_times_are_numbers_of_seconds[True]",),
     ),
     Mutant(
         "what is no time is for ever",
-        "cluster/arguments.py",
+        "seconds_or_none",
         "if not isfinite(number * 1000) or number < 0",
         "if number < 0",
         (
@@ -357,21 +357,21 @@ MUTANTS = (
     ),
     Mutant(
         "a time is below 0",
-        "cluster/arguments.py",
+        "seconds_or_none",
         " or number < 0 or (",
         " or (",
         (f"{FRONT}::test_times_are_numbers_of_seconds[-1]",),
     ),
     Mutant(
         "a time of 0 is above 0",
-        "cluster/arguments.py",
+        "seconds_or_none",
         " or (is_above_0 and number == 0)",
         "",
         (f"{FRONT}::test_a_limit_for_rolling_is_above_0",),
     ),
     Mutant(
         "a time may be too large for a number",
-        "cluster/arguments.py",
+        "arguments._number",
         "    except OverflowError:\n",
         "    except ZeroDivisionError:\n",
         (f"{FRONT}::test_a_time_that_is_too_long_is_no_number_of_seconds",),

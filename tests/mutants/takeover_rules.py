@@ -6,8 +6,6 @@ UNIT = "tests/unit/protocol/test_ownership.py"
 REOPENING = "tests/unit/protocol/test_reopening.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 TAKING = "tests/integration/recovery/test_taking_over.py"
-MACHINE = "protocol/recovery/reopening.py"
-PRUNING = "ledger/recovery/pruning.py"
 OWNERS = "tests/integration/journals/test_owners_journal.py"
 FORGOTTEN = "tests/integration/recovery/test_forgotten_journals.py"
 EMPTY = f"{REOPENING}::test_the_journal_of_who_owns_nothing_goes_unless_something_is_lost"
@@ -15,7 +13,7 @@ EMPTY = f"{REOPENING}::test_the_journal_of_who_owns_nothing_goes_unless_somethin
 MUTANTS = (
     Mutant(
         "a fence goes with the first permission of its term",
-        PRUNING,
+        "pruning.prune",
         "                place.forget(term, token, with_journal=place.is_blank(term, token))\n",
         "                place.forget(term, token, with_journal=place.is_blank(term, token))\n"
         "                place.unfence(term)\n",
@@ -26,7 +24,7 @@ MUTANTS = (
     ),
     Mutant(
         "journals of those who never wrote stay for ever",
-        PRUNING,
+        "_Place.forget",
         "        if with_journal:\n",
         "        if not term:\n",
         (
@@ -36,7 +34,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal goes whose records count",
-        MACHINE,
+        "Reopening._prune",
         "not is_owner(metadata.fragments, before.term) and ",
         "",
         (
@@ -47,7 +45,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal goes whose records count where somebody else has his place",
-        "protocol/ledger/ownership.py",
+        "is_owner",
         "        if term in owners(fragments, fragment.first_entry_id):\n",
         "        if term == fragment.term:\n",
         (
@@ -57,7 +55,7 @@ MUTANTS = (
     ),
     Mutant(
         "what recoveries have copied goes with the journal of their term",
-        PRUNING,
+        "_Place.forget",
         "            self.root.forget_journal(layout.journal(ledger_id, term, token))\n",
         "            folder = layout.journal_folder(ledger_id)\n"
         "            for name in self.root.list(folder):\n"
@@ -69,7 +67,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is left of a loss goes",
-        MACHINE,
+        "Reopening._prune",
         " and not self.is_loss\n",
         "\n",
         (
@@ -79,7 +77,7 @@ MUTANTS = (
     ),
     Mutant(
         "a journal on object storage goes whose writer may go on in it",
-        "bookie/object_store.py",
+        "S3Root.forget_journal",
         "        split_name(name)\n        return False\n",
         "        return self.delete(name)\n",
         (
@@ -89,7 +87,7 @@ MUTANTS = (
     ),
     Mutant(
         "who was overtaken has other bookies take his journal",
-        "ledger/handles/membership.py",
+        "Membership.enlist",
         "        mine = self._still_mine()\n",
         "        mine = self.seen.value\n",
         (
@@ -99,7 +97,7 @@ MUTANTS = (
     ),
     Mutant(
         "the permission goes before the journal that it tells of",
-        PRUNING,
+        "_Place.forget",
         "        if with_journal:\n",
         "        self.root.delete(layout.permission(ledger_id, term, token))\n"
         "        if with_journal:\n",
@@ -107,28 +105,28 @@ MUTANTS = (
     ),
     Mutant(
         "what takeovers have left that died stays for ever",
-        PRUNING,
+        "_Place.left_over",
         " if writer and writer[0] < before)\n",
         " if writer and writer[0] < 0)\n",
         (f"{FORGOTTEN}::test_what_a_takeover_left_that_died_goes_with_the_next",),
     ),
     Mutant(
         "a journal goes that says something, where its takeover died",
-        PRUNING,
+        "_Place.is_blank",
         "all(head.record.is_header for head in reader.forwards(reader.head))\n",
         "bool(list(reader.forwards(reader.head)))\n",
         (f"{FORGOTTEN}::test_a_journal_that_says_anything_stays_where_its_takeover_died",),
     ),
     Mutant(
         "a journal goes that cannot be read",
-        PRUNING,
+        "_Place.is_blank",
         "        return is_begun and not reader.is_blocked\n",
         "        return is_begun\n",
         (f"{FORGOTTEN}::test_a_journal_that_cannot_be_read_stays",),
     ),
     Mutant(
         "who reads the end looks into the journals of all terms",
-        "ledger/journals/member_journals.py",
+        "MemberJournals._pages",
         "if layout.journal_term(pages.name) >= terms.start]",
         "if terms]",
         (f"{OWNERS}::test_no_journal_of_an_earlier_term_than_the_owners_is_looked_into",),

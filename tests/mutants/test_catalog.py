@@ -5,8 +5,9 @@ import pytest
 from ..thorough import always  # noqa: TID252
 from .catalog import MUTANTS
 from .mutant import Mutant
+from .places import ROOT, place
 from .required import ALWAYS
-from .running import ROOT, UNMUTATED_MAX, Copy
+from .running import UNMUTATED_MAX, Copy
 
 SUITES = ROOT / "bkspark/testing"
 REQUIRED = tuple(mutant for mutant in MUTANTS if mutant.name in ALWAYS["mutant"])
@@ -27,9 +28,14 @@ def test_the_copy_hides_the_package(package: Copy) -> None:
     assert "this is the copy" in result.output
 
 
-def test_every_rule_is_in_its_file_once() -> None:
-    texts = {mutant.path: (ROOT / mutant.path).read_text(encoding="utf-8") for mutant in MUTANTS}
-    assert [m.name for m in MUTANTS if texts[m.path].count(m.old) != 1] == []
+def test_every_rule_is_in_its_place_once() -> None:
+    missing = []
+    for mutant in MUTANTS:
+        where = place(mutant.place)
+        text = (ROOT / where.path).read_text(encoding="utf-8")
+        if where.count(text, mutant.old) != 1:
+            missing.append(mutant.name)
+    assert missing == []
 
 
 def test_every_listed_test_is_there() -> None:

@@ -9,9 +9,9 @@ from ..simulation import mutants as simulated  # noqa: TID252
 from ..simulation.term_mutants import MUTANTS as OF_LATER_TERMS  # noqa: TID252
 from ..simulation.write_quorum_mutants import MUTANTS as OF_WRITE_QUORUM  # noqa: TID252
 from .catalog import MUTANTS
+from .places import ROOT
 from .required import EQUIVALENT, REQUIRED, Killer
 from .required_of_terms import OF_TERMS
-from .running import ROOT
 
 COUNT = 62
 MUTANTS_OF_TERMS = 30

@@ -17,28 +17,28 @@ MUTANTS = (
     # --- the flag --------------------------------------------------------------------------------
     Mutant(
         "older versions may put ledgers behind the one of an unbounded log",
-        "format/log_record.py",
+        "log_record._version",
         "    if record.is_unbounded:\n        return _UNBOUNDED\n",
         "",
         (f"{RECORDS}::test_it_is_refused_by_who_does_not_know_it",),
     ),
     Mutant(
         "who wants an unbounded log writes to one that is not",
-        "log/batch/plan.py",
+        "resolve_settings",
         "        log.settings.require_unbounded(log.name, request.is_unbounded)\n",
         "",
         (f"{LOGS}::test_a_log_that_is_there_stays_what_it_is",),
     ),
     Mutant(
         "a log that was made in between may be of the other kind",
-        "protocol/log/record.py",
+        "LogRecord._base_for",
         "        self.settings.require_unbounded(self.name, is_unbounded)\n",
         "",
         (f"{LOGS}::test_a_log_that_is_there_stays_what_it_is",),
     ),
     Mutant(
         "who creates it where a chained log is, is not told how to convert that",
-        "protocol/log/settings.py",
+        "LogSettings.way_to_use",
         "        if wanted.is_unbounded and not self.is_unbounded:\n",
         "        if False:\n",
         (f"{LOGS}::test_who_creates_one_where_a_chained_one_is_is_told_how_to_convert",),
@@ -46,7 +46,7 @@ MUTANTS = (
     # --- converting ------------------------------------------------------------------------------
     Mutant(
         "a log is converted under a writer who knows nothing of it",
-        "log/log_handle.py",
+        "LogHandle.convert",
         "        update_with_closed_tail(self._cluster, self.name, self._password, converted)\n"
         "        return True\n",
         "        self._cluster.logs.update(self.name, converted)\n        return True\n",
@@ -54,14 +54,14 @@ MUTANTS = (
     ),
     Mutant(
         "converting reaches a log made anew",
-        "log/log_handle.py",
+        "LogHandle.convert",
         ".still_of(before.generation)",
         "",
         (f"{CONVERTED}::test_what_is_sealed_overwritten_meanwhile_or_no_kind_is_refused",),
     ),
     Mutant(
         "converting fences a writer for nothing",
-        "log/log_handle.py",
+        "LogHandle.convert",
         "        if before.is_unbounded == wanted and not before.is_sealed:\n"
         "            return False\n",
         "",
@@ -69,14 +69,14 @@ MUTANTS = (
     ),
     Mutant(
         "a log without a writer is converted with any password",
-        "log/log_handle.py",
+        "LogHandle.convert",
         "        make_digester(before.digest, self._password)\n",
         "",
         (f"{CONVERTED}::test_a_wrong_password_fences_nobody",),
     ),
     Mutant(
         "a sealed log is converted",
-        "protocol/log/record.py",
+        "LogRecord.converted",
         "        self._require_unsealed()\n        return replace(self, settings",
         "        return replace(self, settings",
         (f"{CONVERTED}::test_what_is_sealed_overwritten_meanwhile_or_no_kind_is_refused",),
@@ -84,14 +84,14 @@ MUTANTS = (
     # --- writers ---------------------------------------------------------------------------------
     Mutant(
         "a run that slept in front of its takeover writes behind a newer one",
-        "log/continuing.py",
+        "_confirmed_by_list",
         "is_current = run is None or seen.value.with_stream(run) == seen.value",
         "is_current = True",
         (f"{CONTINUING}::test_a_run_that_was_overtaken_before_it_fenced_does_not_write",),
     ),
     Mutant(
         "who goes on while the log is being deleted writes to no log",
-        "log/continuing.py",
+        "_confirmed_by_list",
         "            return cluster.logs.replace(log_name, "
         "seen.value.stamped(environment.now_ms()), seen)\n",
         "            return seen\n",
@@ -99,7 +99,7 @@ MUTANTS = (
     ),
     Mutant(
         "the next writer closes the ledger of an unbounded log",
-        "log/opening.py",
+        "_Opening.attempt",
         "        if (tail := self._to_continue(log)) is not None:\n"
         "            return self._continued(seen, tail)\n",
         "",
@@ -107,35 +107,35 @@ MUTANTS = (
     ),
     Mutant(
         "who goes on in another's ledger leaves his own behind",
-        "log/opening.py",
+        "_Opening._continued",
         "        self.give_up()\n        self._own = None\n        return continue_in",
         "        return continue_in",
         (f"{LOGS}::test_who_finds_the_first_ones_ledger_on_the_list_goes_on_in_it",),
     ),
     Mutant(
         "the ledger of an unbounded log has one writer",
-        "log/opening.py",
+        "_Opening._ledger",
         "goes_on=is_stream or log.is_unbounded,",
         "goes_on=is_stream,",
         (f"{LOGS}::test_writers_take_turns_in_one_ledger",),
     ),
     Mutant(
         "the next writer begins at the ledger's first entry",
-        "log/own_tail.py",
+        "OwnTail.segment",
         "            standing=standing,\n",
         "",
         (f"{LOGS}::test_writers_take_turns_in_one_ledger",),
     ),
     Mutant(
         "who leaves an unbounded log closes its ledger",
-        "log/log_writer.py",
+        "LogWriter.close",
         "                    self._segment.handle.leave()\n                    return\n",
         "                    pass\n",
         (f"{LOGS}::test_writers_take_turns_in_one_ledger",),
     ),
     Mutant(
         "readers are not told how far it is acknowledged when its writer ends",
-        "protocol/writer/writing.py",
+        "LedgerWriter.receive",
         "[*(self._confirm() if self.metadata.goes_on else ()), steps.End(None)]",
         "[steps.End(None)]",
         (
@@ -145,7 +145,7 @@ MUTANTS = (
     ),
     Mutant(
         "an unbounded log goes on in another ledger when it is rolled",
-        "log/log_writer.py",
+        "LogWriter._roll",
         "            if self._tail.may_go_on(self._segment.handle.metadata):\n",
         "            if not self._segment:\n",
         (f"{LOGS}::test_limits_are_those_of_a_fragment_and_the_log_stays_one_ledger",),
@@ -153,35 +153,35 @@ MUTANTS = (
     # --- what is undecided -----------------------------------------------------------------------
     Mutant(
         "who asks what became of his entries closes the ledger",
-        "log/undecided.py",
+        "undecided._end_of",
         "        if seen is None or not seen.value.goes_on:\n",
         "        if True:\n",
         (f"{OUTCOMES}::test_what_nobody_has_decided_yet_is_decided_and_the_ledger_is_open_again",),
     ),
     Mutant(
         "entries of the terms behind are taken for his",
-        "log/undecided.py",
+        "_end_of_term",
         "    found = first_behind(ledger.fragments, term)\n",
         "    found = None\n",
         (f"{OUTCOMES}::test_what_a_recovery_kept_of_it_is_the_map_of_terms_s_to_say",),
     ),
     Mutant(
         "what a term has ends where it begins",
-        "protocol/ledger/ownership.py",
+        "first_behind",
         "(f.owner or f.term) > term)",
         "(f.owner or f.term) >= term)",
         (f"{OUTCOMES}::test_what_a_recovery_kept_of_it_is_the_map_of_terms_s_to_say",),
     ),
     Mutant(
         "what was truncated is taken for his",
-        "log/undecided.py",
+        "_end_of_term",
         "    if undecided.first_entry_id < begin and",
         "    if False and",
         (f"{OUTCOMES}::test_what_is_undecided_in_front_of_a_truncation_is_nobody_s_to_tell",),
     ),
     Mutant(
         "what is undecided is of the ledger's first term",
-        "log/log_writer.py",
+        "LogWriter.undecided",
         ".first_offset + first, count, term)",
         ".first_offset + first, count)",
         (f"{OUTCOMES}::test_what_is_undecided_is_of_its_writer_s_term",),
@@ -189,7 +189,7 @@ MUTANTS = (
     # --- upkeep ----------------------------------------------------------------------------------
     Mutant(
         "a recovery closes what an unbounded log goes on in",
-        "log/recovering.py",
+        "recovering.recover_ledger",
         "    if not seals and is_gone_on_with(",
         "    if False and is_gone_on_with(",
         (
@@ -200,35 +200,35 @@ MUTANTS = (
     ),
     Mutant(
         "what is to be sealed is OPEN again",
-        "log/recovering.py",
+        "recovering.recover_ledger",
         "    if not seals and is_gone_on_with(",
         "    if is_gone_on_with(",
         (f"{UPKEEP}::test_one_that_is_sealed_is_closed_and_the_log_goes_on_in_another",),
     ),
     Mutant(
         "ledgers of no log are OPEN again",
-        "log/recovering.py",
+        "is_gone_on_with",
         " and ledger.ledger_id in seen.value.tail\n",
         "\n",
         (f"{UPKEEP}::test_a_ledger_that_no_log_goes_on_in_is_closed",),
     ),
     Mutant(
         "ledgers of a chained log are OPEN again",
-        "log/recovering.py",
+        "is_gone_on_with",
         "seen is not None and seen.value.is_unbounded and",
         "seen is not None and",
         (f"{UPKEEP}::test_a_ledger_that_no_log_goes_on_in_is_closed",),
     ),
     Mutant(
         "a ledger that was sealed is gone on with, for ever in vain",
-        "log/continuing.py",
+        "continuing.going_on",
         "ledger.state is not LedgerState.CLOSED",
         "True",
         (f"{UPKEEP}::test_one_that_is_sealed_is_closed_and_the_log_goes_on_in_another",),
     ),
     Mutant(
         "who has recovered it does not say that it is OPEN again",
-        "admin/recovering/task.py",
+        "RecoverLedger.run",
         ", is_open=report.is_open)",
         ")",
         (f"{UPKEEP}::test_many_at_once_say_which_are_open_again",),
@@ -236,14 +236,14 @@ MUTANTS = (
     # --- fragments -------------------------------------------------------------------------------
     Mutant(
         "fragments begin at their ids, wherever their ledger does",
-        "log/fragments.py",
+        "_every",
         "                place.first_offset + fragment.first_entry_id,\n",
         "                fragment.first_entry_id,\n",
         (f"{LOGS}::test_fragments_of_a_log_of_several_ledgers_begin_at_their_offsets",),
     ),
     Mutant(
         "fragments are in the term that moved them",
-        "log/fragments.py",
+        "_every",
         "                fragment.owner or fragment.term,\n",
         "                fragment.term,\n",
         (f"{LOGS}::test_a_fragment_that_a_recovery_moved_keeps_its_term",),
@@ -251,28 +251,28 @@ MUTANTS = (
     # --- records stay short ----------------------------------------------------------------------
     Mutant(
         "a ledger is gone on with for ever",
-        "log/continuing.py",
+        "continuing.may_go_on",
         "    if not (ledger.goes_on and ledger.has_room):\n",
         "    if not ledger.goes_on:\n",
         (f"{CONTINUED}::test_a_ledger_of_many_fragments_has_another_one_behind_it",),
     ),
     Mutant(
         "a writer begins fragments for ever",
-        "log/log_writer.py",
+        "LogWriter._roll",
         "            if self._tail.may_go_on(self._segment.handle.metadata):\n",
         "            if self._is_unbounded:\n",
         (f"{CONTINUED}::test_a_writer_who_rolls_goes_on_in_another_ledger_then",),
     ),
     Mutant(
         "a ledger whose bookie is gone for good is gone on with",
-        "log/continuing.py",
+        "continuing.may_go_on",
         "    return is_lasting or len(",
         "    return True or len(",
         (f"{LEAVING}::test_who_takes_over_leaves_one_whose_bookie_is_gone",),
     ),
     Mutant(
         "only the last fragment's bookies tell whether a ledger can be repaired",
-        "protocol/ledger/metadata.py",
+        "LedgerMetadata.names_only",
         "all(member in members for one in self.fragments for member in one.ensemble)",
         "all(member in members for member in self.last_fragment.ensemble)",
         (
@@ -281,28 +281,28 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger of a bookie that is being emptied is gone on with",
-        "cluster/cluster.py",
+        "Cluster.lasting_members",
         "if not (r.is_read_only or r.is_going))\n",
         "if not r.is_going)\n",
         (f"{LEAVING}::test_a_bookie_is_emptied_beside_a_writer_once_he_has_rolled",),
     ),
     Mutant(
         "a ledger is left where there is no place for another",
-        "log/continuing.py",
+        "continuing.may_go_on",
         "    return is_lasting or len(cluster.candidates(enough=size, needed=size)) < size\n",
         "    return is_lasting\n",
         (f"{LEAVING}::test_one_goes_on_where_there_is_no_place_for_another",),
     ),
     Mutant(
         "no ledger is gone on with",
-        "log/continuing.py",
+        "continuing.may_go_on",
         "    is_lasting = ledger.names_only(cluster.lasting_members())\n",
         "    is_lasting = False\n",
         (f"{LEAVING}::test_one_whose_bookie_is_only_away_goes_on",),
     ),
     Mutant(
         "who goes on in the last ledger looks at all ledgers before it",
-        "log/continuing.py",
+        "continuing.going_on",
         "    if len(log.tail) != 1 or log.is_sealed:\n        return None\n    try:\n"
         "        ledger = cluster.ledger(log.tail[0]).value\n",
         "    if len(log.tail) != 1 or log.is_sealed:\n        return None\n    try:\n"
@@ -311,21 +311,21 @@ MUTANTS = (
     ),
     Mutant(
         "nobody goes on in a ledger that was rolled into",
-        "log/opening.py",
+        "next_ledger",
         "password, goes_on=log.is_unbounded)",
         "password)",
         (f"{CONTINUED}::test_a_writer_who_rolls_goes_on_in_another_ledger_then",),
     ),
     Mutant(
         "a recovery by Spark seals nothing",
-        "spark/actions.py",
+        "actions.recover_ledger",
         "            seals=seals,\n",
         "",
         (f"{RECOVERED}::test_it_is_open_again_unless_it_is_sealed_and_both_say_so",),
     ),
     Mutant(
         "anything seals",
-        "__init__.py",
+        "bkspark.recover_ledger",
         'arguments.yes_or_no("seal", given=seal)',
         "bool(seal)",
         (f"{RECOVERED}::test_a_seal_is_of_one_ledger_and_yes_or_no",),
