@@ -66,12 +66,15 @@ def open_root(path: str) -> int:
 
 def open_folder(root: int, parts: Sequence[str]) -> int:
     """Descriptor of the folder ``parts`` under ``root``."""
-    here = os.dup(root)
+    here = root
     for part in parts:
-        with closing(here):
+        try:
             below = os.open(part, FOLDER_FLAGS, dir_fd=here)
+        finally:
+            if here != root:
+                os.close(here)
         here = below
-    return here
+    return here if parts else os.dup(root)
 
 
 def make_folder(root: int, parts: Sequence[str]) -> int:

@@ -92,9 +92,9 @@ def recover(
         UnauthorizedError: the password is missing or wrong; nothing was fenced.
     """
     note = Notes(ledger_id, tell)
-    runner = run or partial(in_threads, tell=note)
-    if isinstance(runner, TellingRunner):
-        runner = runner.telling(note)
+    runner: Runner = partial(in_threads, tell=note)
+    if run is not None:
+        runner = run.telling(note) if isinstance(run, TellingRunner) else run
     end = Recoverer(cluster, ledger_id, password, runner, note, accepts_loss).recover()
     return RecoveryReport(
         ledger_id, end.last_entry_id, end.kept, note.lines, end.lost_from, list(end.losses)
