@@ -70,19 +70,17 @@ class VersionedRecords:
 
     def get(self, key: str) -> VersionedBytes | None:
         for _ in range(_GET_ATTEMPTS_MAX):
-            if self._directory.exists(_tombstone(key)):
-                return None
             version = max(self._versions(key), default=0)
-            if version == 0:
-                if self._never_existed(key, 1):
-                    return None
-                continue
-            value = self._directory.read(_version_path(key, version))
+            if version == 0 and self._never_existed(key, 1):
+                return None
+            value = self._directory.read(_version_path(key, version)) if version else None
             if value is not None and self._never_existed(key, version + 1):
                 # Gone with its folder by now: deleted after it was the newest, so a right answer.
                 with contextlib.suppress(FileNotFoundError):
                     self._directory.sync(key)
                 return VersionedBytes(value, version)
+            if self._directory.exists(_tombstone(key)):
+                return None
         raise self._unread(key)
 
     def _unread(self, key: str) -> OutcomeUnknownError:
