@@ -31,7 +31,7 @@ class BoundToProcess:
         Raises:
             InvalidRequestError: it is another one.
         """
-        if not self.is_of_this_process:
+        if self._process_id != os.getpid():
             raise InvalidRequestError(
                 f"this {self._shown_as or type(self).__name__} was made in another process, of "
                 "which this one was forked",

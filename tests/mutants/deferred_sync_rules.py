@@ -8,8 +8,8 @@ MUTANTS = (
     Mutant(
         "with deferred sync everything is sent at once",
         "Gathered.add",
-        "            not self._is_held\n",
-        "            True\n",
+        "        if not self._is_held:",
+        "        if True:",
         (
             f"{DEFERRED}::test_2_1_7_an_append_is_answered_although_no_bookie_has_it",
             f"{DEFERRED}::test_force_writes_few_records",
@@ -50,14 +50,14 @@ MUTANTS = (
     Mutant(
         "what is held may have any size",
         "Gathered.add",
-        "            or self._byte_count >= HELD_BYTES_MAX\n",
+        "self._byte_count >= HELD_BYTES_MAX or ",
         "",
         (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
     ),
     Mutant(
         "any number of small entries is held",
         "Gathered.add",
-        "            or len(self._waiting) >= HELD_SUBMISSIONS_MAX\n",
+        " or len(self._waiting) >= HELD_SUBMISSIONS_MAX",
         "",
         (f"{DEFERRED}::test_what_is_too_much_is_written_unasked",),
     ),

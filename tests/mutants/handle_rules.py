@@ -88,9 +88,16 @@ MUTANTS = (
     Mutant(
         "nothing is sent before callers fall silent",
         "Writer.submit",
-        "            if self._may_send:\n                self._leave(self._turn())\n",
-        "",
+        "            if is_next and self._may_send:",
+        "            if False:",
         (f"{HANDLES}::test_callers_that_never_fall_silent_get_their_acknowledgements",),
+    ),
+    Mutant(
+        "what waits behind a callback waits for another append",
+        "Writer._told",
+        "self._go_on()",
+        "pass",
+        (f"{CALLBACKS}::test_what_is_added_beside_a_callback_is_sent_when_that_has_ended",),
     ),
     # --- bookies that hang -----------------------------------------------------------------------
     Mutant(

@@ -194,7 +194,7 @@ MUTANTS = (
     Mutant(
         "a forked process waits for threads that it does not have",
         "BoundToProcess.require_own_process",
-        "        if not self.is_of_this_process:\n",
+        "        if self._process_id != os.getpid():\n",
         "        if False:\n",
         (f"{METADATA}::test_a_forked_process_is_refused_what_another_one_has_open",),
     ),

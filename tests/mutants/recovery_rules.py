@@ -261,8 +261,8 @@ MUTANTS = (
     Mutant(
         "the driver says nothing while spark's tasks wait",
         "recover.recover",
-        "        runner = runner.telling(note)\n",
-        "        pass\n",
+        "run.telling(note) if isinstance(run, TellingRunner) else run",
+        "run",
         ("tests/unit/spark/test_actions.py::test_a_recovery_gives_its_runner_somebody_to_tell",),
     ),
     Mutant(

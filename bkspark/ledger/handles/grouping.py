@@ -92,11 +92,9 @@ class Gathered:
     def add(self, submitted: Submitted) -> None:
         self._waiting.append(submitted)
         self._byte_count += submitted.byte_count
-        if (
-            not self._is_held
-            or self._byte_count >= HELD_BYTES_MAX
-            or len(self._waiting) >= HELD_SUBMISSIONS_MAX
-        ):
+        if not self._is_held:
+            self._free_count += 1  # as all are
+        elif self._byte_count >= HELD_BYTES_MAX or len(self._waiting) >= HELD_SUBMISSIONS_MAX:
             self.let_go()
 
     def let_go(self) -> None:

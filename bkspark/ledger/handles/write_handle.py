@@ -180,8 +180,8 @@ class WriteHandle(ClosedAtEnd):
         Raises:
             NotEnoughBookiesError: nothing was acknowledged for so long that it was given up.
         """
-        self.require_own_process()
         if self._writer.backlog.is_full and not self._writer.is_telling_here:
+            self.require_own_process()
             self._writer.backlog.wait_for_room(self._settings.wait_seconds_max)
 
     def append_at_once(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":

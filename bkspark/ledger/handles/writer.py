@@ -97,8 +97,9 @@ class Writer:
         with self._lock:
             if self.backlog.has_ended:
                 raise self._never_sent()
+            is_next = not self.backlog.gathered.has_next
             last = self.backlog.add(submitted)
-            if self._may_send:
+            if is_next and self._may_send:  # else whoever lets the one before go sends it too
                 self._leave(self._turn())
             return last
 

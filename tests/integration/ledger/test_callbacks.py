@@ -68,6 +68,29 @@ def test_what_would_wait_for_itself_in_a_callback_is_refused(what: str, memory_r
         assert values(keeper, handle.ledger_id) == [b"a", b"c"]
 
 
+def test_what_is_added_beside_a_callback_is_sent_when_that_has_ended(memory_rig: Rig) -> None:
+    """Nobody adds anything behind it: who lets it go has it sent."""
+    is_told, may_go_on = threading.Event(), threading.Event()
+
+    def stay(_done: "Future[int]") -> None:
+        is_told.set()
+        assert may_go_on.wait(120)
+
+    gate = Gate(memory_rig.faults)
+    with (
+        memory_rig.faults.installed(),
+        BookKeeper(memory_rig.uri) as keeper,
+        keeper.create_ledger(settings=WriterSettings(explicit_lac_ms=0)) as handle,
+    ):
+        gate.close(*memory_rig.urls)
+        handle.append_async(b"0").add_done_callback(stay)
+        gate.open()
+        assert is_told.wait(120)
+        behind = [handle.append_async(b"%d" % n) for n in range(1, 4)]
+        may_go_on.set()
+        assert [future.result(120) for future in behind] == [1, 2, 3]
+
+
 @pytest.mark.parametrize("what", ["room", "append", "append_many", "force", "close"])
 def test_a_caller_does_not_wait_for_ever_for_a_callback(
     what: str, memory_rig: Rig, monkeypatch: pytest.MonkeyPatch
