@@ -377,9 +377,8 @@ class Writer:
 
     def _end(self, error: BookKeeperError | None) -> None:
         if error is not None:
-            ledger_id = self.metadata.ledger_id
-            said = "ledger %d: its writer ends: %s"
-            tell(logger, said, ledger_id, error.args[0], ledger_id=ledger_id)
+            mine = self.metadata.ledger_id
+            tell(logger, "ledger %d: its writer ends: %s", mine, error.args[0], ledger_id=mine)
         self.error = self.error or error
         self.backlog.end()
         self._own_work.put(self._finish)
