@@ -10,6 +10,7 @@ without a promise may have been left over, and a later term have used its id sin
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 
@@ -106,6 +107,12 @@ class ReadHandle(BoundToProcess):
         state = self._metadata.state.value
         known = f"last_add_confirmed {self._confirmed}"
         return f"ReadHandle(ledger {self.ledger_id}, {state}, {known})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to let go of; a block shows where the ledger is read."""
 
     @property
     def faults(self) -> dict[str, str]:
