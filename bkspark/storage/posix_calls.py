@@ -66,10 +66,21 @@ def open_root(path: str) -> int:
 
 def open_folder(root: int, parts: Sequence[str]) -> int:
     """Descriptor of the folder ``parts`` under ``root``."""
-    here = root
+    return _walked(root, parts, _enter)
+
+
+def make_folder(root: int, parts: Sequence[str]) -> int:
+    """As ``open_folder``, but what is missing is made, and all of it is durable."""
+    return _walked(root, parts, _enter_or_make)
+
+
+def _walked(root: int, parts: Sequence[str], enter: Callable[[int, str, str], int]) -> int:
+    """A descriptor of where ``parts`` lead to; ``root`` stays open."""
+    here, path = root, ""
     for part in parts:
+        path = f"{path}/{part}"
         try:
-            below = os.open(part, FOLDER_FLAGS, dir_fd=here)
+            below = enter(here, part, path)
         finally:
             if here != root:
                 os.close(here)
@@ -77,15 +88,8 @@ def open_folder(root: int, parts: Sequence[str]) -> int:
     return here if parts else os.dup(root)
 
 
-def make_folder(root: int, parts: Sequence[str]) -> int:
-    """As ``open_folder``, but what is missing is made, and all of it is durable."""
-    here, path = os.dup(root), ""
-    for part in parts:
-        path = f"{path}/{part}"
-        with closing(here):
-            below = _enter_or_make(here, part, path)
-        here = below
-    return here
+def _enter(here: int, part: str, _path: str) -> int:
+    return os.open(part, FOLDER_FLAGS, dir_fd=here)
 
 
 def _enter_or_make(here: int, part: str, path: str) -> int:
