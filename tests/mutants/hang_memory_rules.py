@@ -199,6 +199,13 @@ MUTANTS = (
         (f"{METADATA}::test_a_forked_process_is_refused_what_another_one_has_open",),
     ),
     Mutant(
+        "a forked process appends what nobody sends",
+        "WriteHandle.append_at_once",
+        "        self.require_own_process()\n",
+        "",
+        (f"{METADATA}::test_a_forked_process_is_refused_what_another_one_has_open",),
+    ),
+    Mutant(
         "a block that a forked process leaves hides why",
         "ClosedAtEnd.__exit__",
         "        elif self.is_of_this_process:\n",

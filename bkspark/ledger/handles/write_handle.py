@@ -180,12 +180,13 @@ class WriteHandle(ClosedAtEnd):
         Raises:
             NotEnoughBookiesError: nothing was acknowledged for so long that it was given up.
         """
+        self.require_own_process()
         if self._writer.backlog.is_full and not self._writer.is_telling_here:
-            self.require_own_process()
             self._writer.backlog.wait_for_room(self._settings.wait_seconds_max)
 
     def append_at_once(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
         """Like ``append_many_async``, for who has waited for room already, or must not wait."""
+        self.require_own_process()
         if not count_of(entries):
             raise InvalidRequestError("there is nothing to append")
         if isinstance(entries, pa.Table):
@@ -277,7 +278,6 @@ class WriteHandle(ClosedAtEnd):
     def _submit(
         self, rows: Sequence[bytes] | pa.RecordBatch, row_count: int, byte_count: int
     ) -> "Future[int]":
-        self.require_own_process()
         promise = Promise()
         last = self._writer.submit(Submitted(rows, row_count, byte_count, promise))
         return kept(last) if self._settings.is_sync_deferred else promise

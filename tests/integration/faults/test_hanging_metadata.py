@@ -203,6 +203,8 @@ def test_a_forked_process_is_refused_what_another_one_has_open(keeper: BookKeepe
         lambda: handle.append(b"1"),
         lambda: handle.append_async(b"1"),
         lambda: handle.append_many([b"1"]),
+        lambda: handle.append_at_once([b"1"]),
+        handle.wait_for_room,
         handle.force,
         handle.close,
         handle.release,
