@@ -309,7 +309,8 @@ def test_a_writer_that_is_about_to_put_it_in_anothers_place_counts_nothing_there
 ) -> None:
     """At each operation of an ensemble change in turn, the bookie that joins is removed.
 
-    What is added behind the change goes to who has joined, so it is found out whenever it is named.
+    What is added amid the change may go to who has joined, or need it no more. What is added behind
+    it does go there, so that it is found out whenever it is named.
     """
     named_and_given_up = 0
     for number in range(100):
@@ -324,14 +325,15 @@ def test_a_writer_that_is_about_to_put_it_in_anothers_place_counts_nothing_there
             old = ledger.metadata.last_fragment.ensemble[0].bookie_id
             with at_operation(rig, number, removed) as came:
                 ledger._writer._report(Failed(0, old, BookieUnavailableError("it failed")))
-                wait_until(lambda ledger=ledger: not ledger._writer.machine.changes.is_under_way)
                 ledger.append(b"second")
+                wait_until(lambda ledger=ledger: not ledger._writer.machine.changes.is_under_way)
+                ledger.append(b"third")
                 wait_for_all_copies(ledger)
             named_and_given_up += VICTIM in ledger.faults and not is_registered(rig)
             ledger.close()
         if not is_registered(rig):
             rig.lose(VICTIM)
-            assert values_without(rig, ledger.ledger_id) == [b"first", b"second"]
+            assert values_without(rig, ledger.ledger_id) == [b"first", b"second", b"third"]
         if not came:
             break
     assert named_and_given_up

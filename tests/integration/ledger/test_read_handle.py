@@ -81,14 +81,14 @@ def found(entries: object) -> list[tuple[int, bytes]]:
     return [(entry.entry_id, entry.value) for entry in entries]  # type: ignore[attr-defined]
 
 
-# --- 2.3: the last-add-confirmed -----------------------------------------------------------------
-
-
 def test_a_block_may_show_where_it_is_read(keeper: BookKeeper) -> None:
     """As of BookKeeper's; there is nothing to close."""
     with keeper.open_ledger(written(keeper, 2).ledger_id) as reader:
         assert [entry.value for entry in reader.read()] == [b"0", b"1"]
     assert len(list(reader.read())) == 2
+
+
+# --- 2.3: the last-add-confirmed -----------------------------------------------------------------
 
 
 def test_2_3_2_the_last_add_confirmed_needs_no_answer_of_a_bookie_that_hangs(
