@@ -7,9 +7,30 @@ CONFLICTS = "tests/conformance/test_conflicts.py"
 POSIX = "tests/conformance/test_posix_bookie.py::TestPosixBookie"
 S3_ONCE = "tests/conformance/test_s3_once.py"
 FILES = "tests/unit/metadata/test_files.py"
+ORDERS = "tests/unit/metadata/test_versions_interleaved.py"
 PRIVATE = "tests/unit/metadata/test_files_private.py"
 
 MUTANTS = (
+    Mutant(
+        "a version is given out without a look for the next one",
+        "VersionedRecords.get",
+        "value is not None and self._never_existed(key, version + 1)",
+        "value is not None",
+        (
+            f"{FILES}::test_get_that_is_always_overtaken_ends",
+            f"{ORDERS}::test_no_interleaving_breaks_a_promise[delete]",
+        ),
+    ),
+    Mutant(
+        "a record that was deleted is taken for one that changes all the time",
+        "VersionedRecords.get",
+        "if self._directory.exists(_tombstone(key)):",
+        "if False:",
+        (
+            f"{FILES}::test_a_deleted_record_leaves_a_name_and_nothing_in_it",
+            f"{ORDERS}::test_no_interleaving_breaks_a_promise[two deletes]",
+        ),
+    ),
     Mutant(
         "a request that makes a permission on S3 is repeated",
         "Objects._create",
