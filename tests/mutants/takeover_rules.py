@@ -7,6 +7,7 @@ REOPENING = "tests/unit/protocol/test_reopening.py"
 SCRIPTS = "tests/protocol/test_scripts.py::test_the_machine_does_what_the_script_says"
 TAKING = "tests/integration/recovery/test_taking_over.py"
 OWNERS = "tests/integration/journals/test_owners_journal.py"
+OVERTAKEN = "tests/integration/recovery/test_overtaken_recoveries.py"
 FORGOTTEN = "tests/integration/recovery/test_forgotten_journals.py"
 EMPTY = f"{REOPENING}::test_the_journal_of_who_owns_nothing_goes_unless_something_is_lost"
 
@@ -130,5 +131,56 @@ MUTANTS = (
         "if layout.journal_term(pages.name) >= terms.start]",
         "if terms]",
         (f"{OWNERS}::test_no_journal_of_an_earlier_term_than_the_owners_is_looked_into",),
+    ),
+    Mutant(
+        "a recovery believes a loss though it may be overtaken",
+        "Fencing.going_on",
+        "(judged, looks) if judged.evidence.shows_loss else judged._told(instructions)",
+        "judged._told(instructions)",
+        (
+            f"{SCRIPTS}[recovery_duels]",
+            f"{OVERTAKEN}::test_one_that_was_overtaken_after_its_change_says_nothing_of_losses",
+        ),
+    ),
+    Mutant(
+        "what cannot be read is told though it may have been removed",
+        "Evidence.shows_loss",
+        "(Doubt.DATA_LOST, Doubt.UNCLEAR)",
+        "(Doubt.DATA_LOST,)",
+        (f"{SCRIPTS}[recovery_duels]",),
+    ),
+    Mutant(
+        "an overtaken recovery goes on",
+        "recovering._overtaken",
+        "(newest.term, newest.token) == (term.ledger.term, term.ledger.token)",
+        "newest.ledger_id == term.ledger.ledger_id",
+        (
+            f"{SCRIPTS}[recovery_duels]",
+            f"{OVERTAKEN}::test_one_that_was_overtaken_after_its_change_says_nothing_of_losses",
+        ),
+    ),
+    Mutant(
+        "a takeover believes a loss though it may be overtaken",
+        "Reopening._going_on",
+        "        if self.missing:\n",
+        "        if not self.asked:\n",
+        (f"{SCRIPTS}[recovery_reopening]",),
+    ),
+    Mutant(
+        "an overtaken takeover goes on",
+        "Reopening._believe",
+        "(newest.term, newest.token) != (mine.term, mine.token)",
+        "not newest",
+        (
+            f"{SCRIPTS}[recovery_reopening]",
+            f"{OVERTAKEN}::test_one_that_was_overtaken_before_its_last_look_says_nothing_of_losses",
+        ),
+    ),
+    Mutant(
+        "a reader that is overtaken says what bookies lack",
+        "how_far.look",
+        "state.unknown() if is_current else _overtaken(ledger_id)",
+        "state.unknown()",
+        (f"{OVERTAKEN}::test_a_reader_that_is_overtaken_in_every_look_says_so",),
     ),
 )

@@ -67,9 +67,8 @@ class Clients(Writers):
         with Cluster(self._uri) as cluster:
             for _ in range(tries):
                 try:
-                    report = recover(
-                        cluster, ledger_id, Password(), run=partial(run_all, self._scheduler)
-                    )
+                    runs = partial(run_all, self._scheduler)
+                    report = recover(cluster, ledger_id, Password(), run=runs, tell=self.hear)
                 except BookKeeperError as error:
                     self._scheduler.note(f"recovery ends: {error.args[0]}")
                     why = str(error)
@@ -120,6 +119,7 @@ class Clients(Writers):
                 except BookieUnavailableError as error:
                     if must_succeed:
                         raise Violation(f"{name} cannot read: {error} (I2)") from error
+                    self.hear(str(error))
                     self._scheduler.note(f"cannot tell how far it may read: {error.args[0]}")
                     continue
                 self._oracle.shown(name, ledger_id, handle.last_add_confirmed, before)

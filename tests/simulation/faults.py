@@ -156,6 +156,11 @@ class Chance:
         """Whether a bookie may lose some of its data: within the promise it stays."""
         return bookie_id in self.hit or self.losses_left > 0
 
+    def may_have_lost(self, bookie_id: str) -> bool:
+        """Whether a bookie may have lost anything by now."""
+        anywhere = self.counts[Kind.POWER_CUT] + self.counts[Kind.FENCE_LOST]
+        return bookie_id in self.hit or bool(anywhere)
+
     def note_hit(self, bookie_id: str) -> None:
         """The bookie has lost data."""
         self.losses_left -= bookie_id not in self.hit

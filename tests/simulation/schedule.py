@@ -113,6 +113,7 @@ class _Run(Run[Oracle]):
         super().__init__(seed, random, shape, oracle)
         self._clients = Clients(self.scheduler, oracle, random, URI)
         self._clients.rolls = rolls
+        self._clients.may_have_lost = self.storage.chance.may_have_lost
 
     def play(self) -> None:
         is_batch = self.random.random() < _BATCH_SHARE and not self._has_misfortune

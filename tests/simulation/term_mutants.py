@@ -6,6 +6,7 @@ from bkspark.format import layout
 from bkspark.ledger.recovery import pruning
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.recovery import reopening
+from bkspark.protocol.recovery.conclusions import Evidence
 from bkspark.protocol.recovery.reopening_steps import Open
 from tests.simulation.mutants import LOSSES, NO_METADATA_CHECK, Change
 
@@ -55,6 +56,10 @@ MUTANTS: dict[str, tuple[tuple[Change, ...], int]] = {
     ),
     "nothing is left of any older writer": (
         ((pruning._Place, "is_blank", lambda *_: True),),
+        0,
+    ),
+    "a loss is believed with metadata that is not the newest": (
+        ((Evidence, "shows_loss", property(lambda _: False)),),
         0,
     ),
     "a journal goes whose records count": (((reopening, "is_owner", lambda *_: False),), 0),

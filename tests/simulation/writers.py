@@ -3,6 +3,7 @@
 Rule: as that of ``clients``.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -25,6 +26,7 @@ from tests.simulation.scheduler import Process, Scheduler, Task, Violation
 _REST_SECONDS = 0.15
 """Longer than a writer is idle before it tells of its last entries."""
 _CLOSING_SHARE, _PATIENCE, _ROLL_SHARE = 0.3, 0.5, 0.6
+_LOSS = re.compile(r"bookie (\S+) has lost data of ledger|no member: bookie (\S+) lacks")
 DELAYS = (0, 15, 30, 45, 60, 90, 120, 200)
 
 
@@ -33,6 +35,7 @@ class Writers:
 
     Attributes:
         rolls: whether they begin fragments between their bursts.
+        may_have_lost: whether a bookie may have lost anything by now.
     """
 
     def __init__(self, scheduler: Scheduler, oracle: Oracle, random: Random, uri: str) -> None:
@@ -41,6 +44,13 @@ class Writers:
         self._random = random
         self._uri = uri
         self.rolls = False
+        self.may_have_lost: Callable[[str], bool] = lambda _bookie_id: True
+
+    def hear(self, line: str) -> None:
+        """What a client says to its user: a loss only where there is one."""
+        for found in _LOSS.finditer(line):
+            if not self.may_have_lost(found[1] or found[2]):
+                raise Violation(f"nothing is lost, and a client says: {line}")
 
     def start(
         self,
@@ -143,9 +153,8 @@ class Writers:
 
         def work() -> None:
             with Cluster(self._uri) as cluster:
-                taken = take_over(
-                    cluster, ledger_id, Password(), run=partial(run_all, self._scheduler)
-                )
+                runs = partial(run_all, self._scheduler)
+                taken = take_over(cluster, ledger_id, Password(), run=runs, tell=self.hear)
                 begin, term = taken.standing.last_entry_id + 1, taken.seen.value.term
                 self._scheduler.note(f"goes on in term {term} from entry {begin} on")
                 handle = WriteHandle(

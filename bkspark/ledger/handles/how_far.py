@@ -94,7 +94,7 @@ def look(
             return state.readable()
         pause = next(pauses, None)
         if pause is None or (is_current and not state.may_change):
-            raise state.unknown()
+            raise state.unknown() if is_current else _overtaken(ledger_id)
         before = {**before, **state.answers.ends}
         environment.sleep(pause)
         if not is_current:
@@ -218,6 +218,15 @@ class _Look:
         reached = {fragment.ensemble.index(member): end.reached for member, end in ends.items()}
         lacking = evidence.lacking(had, reached)
         return {fragment.ensemble[index]: entry_id for index, entry_id in lacking.items()}
+
+
+def _overtaken(ledger_id: int) -> BookieUnavailableError:
+    """Answers that belong to older metadata say nothing about bookies."""
+    return BookieUnavailableError(
+        f"how far ledger {ledger_id} may be read is not known: other clients changed its metadata "
+        f"during each of {len(PAUSES) + 1} looks",
+        hint="read again",
+    )
 
 
 def _said(member: Member, end: MemberEnd, had: int | None) -> str:

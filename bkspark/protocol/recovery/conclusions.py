@@ -86,10 +86,26 @@ class Evidence:
         return {i: one for i, one in enumerate(self.heard) if isinstance(one, MemberTail)}
 
     @property
+    def shows_loss(self) -> bool:
+        """Whether a member lacks, or cannot show, what the metadata says that it has taken."""
+        doubts = (tail.answer.doubt for tail in self.tails.values())
+        return any(doubt in (Doubt.DATA_LOST, Doubt.UNCLEAR) for doubt in doubts)
+
+    @property
     def problems(self) -> dict[int, str]:
         """Why answers are in doubt, or missing, in one line each."""
         lines = (one.problem if isinstance(one, MemberTail) else str(one) for one in self.heard)
         return {index: line for index, line in enumerate(lines) if line}
+
+    @property
+    def told(self) -> list[Note]:
+        """Which members have answered, and what is the matter with the others, for people."""
+        names = [self.term.ensemble[index].bookie_id for index in self.tails]
+        notes = [Note(f"fenced and read {', '.join(names) or 'no bookie'}")]
+        for index, problem in self.problems.items():
+            kind = "in doubt" if index in self.tails else "no answer"
+            notes.append(Note(f"{kind}: {problem}", is_warning=True))
+        return notes
 
     def answers(self) -> tuple[dict[int, MemberAnswer], list[Note]]:
         """What was answered, with those that never will because they are lost.

@@ -6,7 +6,8 @@ which says what it waits for and what it does next:
 1. ``Looking``: CAS to IN_RECOVERY in the next term. The ensemble of this very version is the one to
    ask. Whoever is displaced lets the other one finish, and only then begins again.
 2. ``Fencing``: on every member of the last fragment first the fence, durably, then look what is
-   there, and then for the writer's marker, which a bookie that has lost data lacks (R18).
+   there, and then for the writer's marker, which a bookie that has lost data lacks (R18). A newer
+   recovery removes it too, so the metadata is read again before a loss is believed.
 3. ``Deciding``: group by group, from the highest LAC on (``recovery``). Where only what is lost or
    damaged could tell, the operator is asked; never while a member is silent. A recovery that
    keeps nothing needs the record of the last confirmed entry (``Seeking``, ``record_search``).
@@ -17,9 +18,8 @@ which says what it waits for and what it does next:
 5. ``Closing``: CAS to CLOSED, once, with everything this recovery found out. Or, for a new writer,
    CAS to OPEN in this recovery's term (``reopening``).
 
-Nothing here has an effect. ``LedgerRecovery`` gets one event after the other, and says what is to
-be done; each instruction but notes and the end is answered by one event. It may be dropped at any
-point: the next recovery begins anew, and the closing CAS decides between those that run at once.
+Nothing here has an effect. Each instruction but notes and the end is answered by one event. It may
+be dropped at any point: the next recovery begins anew, and the CAS decides between those at once.
 """
 
 from collections.abc import Sequence
@@ -98,6 +98,15 @@ def _displaced(term: Term, reason: str, instructions: Sequence[steps.Instruction
     return Looking(term.number, term.writer_token), (*notes, steps.WaitForOthers(term.number - 1))
 
 
+def _overtaken(term: Term, newest: LedgerMetadata) -> "Step | None":
+    """What comes next if another recovery has closed the ledger or taken it over; None if not."""
+    if newest.state is LedgerState.CLOSED:
+        return Looking().receive(steps.LedgerSeen(newest))
+    is_mine = (newest.term, newest.token) == (term.ledger.term, term.ledger.token)
+    line = str(steps.DisplacedError.of(newest.ledger_id).args[0])
+    return None if is_mine else _displaced(term, line)
+
+
 def _fence(term: Term, note: Note) -> "Step":
     """Ask every member, but for those whose data is gone."""
     known = [(index, member) for index, member in enumerate(term.ensemble) if member in term.known]
@@ -108,7 +117,7 @@ def _fence(term: Term, note: Note) -> "Step":
 
 @dataclass(frozen=True, slots=True)
 class Fencing:
-    """Members are asked."""
+    """Members are asked; a loss is believed only with metadata that is the newest after that."""
 
     evidence: Evidence
 
@@ -116,18 +125,19 @@ class Fencing:
         match event:
             case steps.Answer(steps.Fence(index), (MemberTail() | steps.Failure()) as result):
                 return replace(self, evidence=self.evidence.hearing(index, result)).going_on(())
+            case steps.LedgerSeen(newest):
+                return _overtaken(self.evidence.term, newest) or self._told(())
         raise _unexpected(self, event)
 
     def going_on(self, instructions: Sequence[steps.Instruction]) -> "Step":
         if None in self.evidence.heard:
             return self, tuple(instructions)
-        evidence = self.evidence.judged()
-        names = [evidence.term.ensemble[index].bookie_id for index in evidence.tails]
-        notes = [Note(f"fenced and read {', '.join(names) or 'no bookie'}")]
-        for index, problem in evidence.problems.items():
-            kind = "in doubt" if index in evidence.tails else "no answer"
-            notes.append(Note(f"{kind}: {problem}", is_warning=True))
-        return Deciding(evidence), (*instructions, *notes, steps.ListLost())
+        judged = Fencing(self.evidence.judged())
+        looks = (*instructions, steps.ReadLedger())
+        return (judged, looks) if judged.evidence.shows_loss else judged._told(instructions)
+
+    def _told(self, instructions: Sequence[steps.Instruction]) -> "Step":
+        return Deciding(self.evidence), (*instructions, *self.evidence.told, steps.ListLost())
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,13 +371,10 @@ class Stopping:
     def receive(self, event: steps.Event) -> "Step":
         mine = self.term.ledger
         match event:
-            case steps.LedgerSeen(newest) if newest.state is LedgerState.CLOSED:
-                return Looking().receive(event)
-            case steps.LedgerSeen(newest) if (newest.term, newest.token) != (mine.term, mine.token):
-                return _displaced(self.term, str(steps.DisplacedError.of(mine.ledger_id).args[0]))
-            case steps.LedgerSeen():
+            case steps.LedgerSeen(newest):
                 error = NotEnoughBookiesError(self.stuck.reason, hint=self.stuck.hint)
-                return Ended(), (steps.LeaveReason(mine.term, self.stuck), steps.Fail(error))
+                ends = (steps.LeaveReason(mine.term, self.stuck), steps.Fail(error))
+                return _overtaken(self.term, newest) or (Ended(), ends)
         raise _unexpected(self, event)
 
 

@@ -9,7 +9,8 @@ metadata names it: one that lacks them later has lost data (R18). Whoever does n
 is replaced by a spare, and never asked again for this writer (R19).
 
 Rule 3. All are looked at once more right before the change of the metadata. One that has lost by
-then what it took is replaced: else the loss would count against the fragment from the start.
+then what it took is replaced: else the loss would count against the fragment from the start. But a
+recovery that took the ledger over removes it too, so the metadata is read before that is believed.
 
 Rule 4. One compare-and-set, in the name of the recovery, makes the ledger OPEN in its term for the
 writer's own token. What was moved to other members keeps its owner. The answer may be lost and the
@@ -32,8 +33,8 @@ of its own.
   Where he could make part of one appear again, as on object storage, it stays
   (``contract.BookieRoot.forget_journal``). Before he takes another bookie in, he asks the metadata.
 * A recovery that knows an older version of the metadata finds that a member lacks what it began.
-  That is a doubt, never an absence, and nothing that it decides is stored (rule 4). The same holds
-  for readers, audits and repairs: what is gone proves nothing to them.
+  It reads the metadata again before it says so, and ends as displaced. That is a doubt, never an
+  absence, and nothing that it decides is stored (rule 4). The same holds for readers and audits.
 * Where it stays, because its bookie was away or came back from a snapshot, it is one name more in a
   list, and is read by nobody.
 * Where the operator gave something up, it stays: nobody removes what is left of a loss.
@@ -71,6 +72,7 @@ class Reopening:
         problems: bookie ids, and why they are no members.
         outcome: how it ends; None while it goes on.
         is_loss: whether something of the writer before is given up.
+        missing: what members lack that had taken it, in words, until that is believed (rule 3).
     """
 
     ledger: LedgerMetadata
@@ -82,6 +84,7 @@ class Reopening:
     problems: tuple[tuple[str, str], ...] = ()
     outcome: Opened | steps.Displaced | steps.Stuck | None = None
     is_loss: bool = False
+    missing: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, term: Term, decision: Decision, kept_by: tuple[Member, ...]) -> "Reopening":
@@ -117,6 +120,8 @@ class Reopening:
         match event:
             case Took(Take(index) | LookAgain(index), problem):
                 return self._hear(event.to, index, problem)
+            case steps.LedgerSeen(newest):
+                return self._believe(newest)
             case steps.Spares(members):
                 return self._stand_in(members)
             case Opened(metadata):
@@ -140,12 +145,24 @@ class Reopening:
             return replace(state, shown=state.shown | {index})._going_on(())
         told = (*self.problems, (to.member.bookie_id, problem))
         state = replace(state, taken=state.taken - {index}, problems=told)
-        return state._going_on([Note(f"no member: {problem}", is_warning=True)])
+        if isinstance(to, LookAgain):
+            return replace(state, missing=(*state.missing, problem))._going_on(())
+        return state._going_on([_no_member(problem)])
+
+    def _believe(self, newest: LedgerMetadata) -> "Step":
+        """Rule 3."""
+        mine = self.ledger
+        if (newest.term, newest.token) != (mine.term, mine.token):
+            reason = str(steps.DisplacedError.of(mine.ledger_id).args[0])
+            return replace(self, outcome=steps.Displaced(reason)), ()
+        return replace(self, missing=())._going_on(map(_no_member, self.missing))
 
     def _going_on(self, instructions: Iterable[steps.Instruction]) -> "Step":
         """Wait for the rest; then for spares, for another look, or for the metadata."""
         if self.awaited:
             return self, tuple(instructions)
+        if self.missing:
+            return self, (*instructions, steps.ReadLedger())
         every = frozenset(range(len(self.plan.ensemble)))
         if self.taken != every:
             good = frozenset(self.plan.ensemble[index] for index in self.taken)
@@ -192,6 +209,10 @@ class Reopening:
     def unjoined(self) -> frozenset[str]:
         """Ids of bookies that may have taken something, and are no members (rule 2)."""
         return self.asked - {member.bookie_id for member in self.plan.ensemble}
+
+
+def _no_member(problem: str) -> Note:
+    return Note(f"no member: {problem}", is_warning=True)
 
 
 def told_of(
