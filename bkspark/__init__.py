@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from bkspark import admin
 from bkspark._version import VERSION as __version__
 from bkspark.errors import (
     BookieUnavailableError,
@@ -62,6 +63,15 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _verb(name: str) -> object:
+    from bkspark import verbs
+
+    return getattr(verbs, name)
+
+
+admin.find_verbs_by(_verb)
 
 
 def register(spark: "SparkSession", **defaults: object) -> None:
@@ -145,6 +155,7 @@ __all__ = [
     "WriteHandle",
     "WriterSettings",
     "__version__",
+    "admin",
     "recover_ledger",
     "register",
     "register_metrics",

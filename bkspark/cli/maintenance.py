@@ -28,9 +28,7 @@ from bkspark.protocol.log.compaction import TARGET_BYTES
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Print the plan, and change and look at nothing.")
-]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan; change nothing.")]
 LogsOption = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="Only this log. May be repeated.")
 ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from bkspark.errors import InvalidRequestError
-from bkspark.format.digest import CRC32C, Digester
+from bkspark.format.digest import CRC32C, Digester, require_whole_characters
 from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
 
@@ -22,7 +22,7 @@ class Password:
     """Where a ledger password comes from; at most one of the three is given.
 
     Raises:
-        InvalidRequestError: two of them are given, or one is no text.
+        InvalidRequestError: two of them are given, or one is no text, or leads nowhere.
     """
 
     file: str = ""
@@ -38,6 +38,12 @@ class Password:
                     f"a password, or what leads to it, is a text, not {type(given).__name__}",
                     hint="bytes are made one by .decode()",
                 )
+        for what, name in (("passwordFile", self.file), ("passwordEnv", self.env)):
+            require_whole_characters(what, name)
+            if "\0" in name:
+                raise InvalidRequestError(
+                    f"{what} has the character NUL in it", hint="leave it out"
+                )
 
     @property
     def is_given(self) -> bool:
@@ -51,7 +57,9 @@ class Password:
         """
         if not self.is_given:
             return None
-        secret = self._read() if self.file else self.literal or os.environ.get(self.env, "")
+        secret = self.literal or _without_line_end(
+            self._read() if self.file else os.environ.get(self.env, "")
+        )
         if not secret:
             raise InvalidRequestError(
                 f"passwordFile {self.file} is empty"
@@ -80,7 +88,12 @@ class Password:
                 f"passwordFile {self.file} holds more than {_FILE_BYTES_MAX} bytes",
                 hint="name the file that holds the password, and nothing else",
             )
-        return data.decode("utf-8", "surrogateescape").rstrip("\r\n")
+        return data.decode("utf-8", "surrogateescape")
+
+
+def _without_line_end(text: str) -> str:
+    """``text`` without what editors and ``echo`` add: the same secret in a file and a variable."""
+    return text.rstrip("\r\n")
 
 
 def _is_utf8(secret: str) -> bool:

@@ -53,11 +53,27 @@ def require_storable(schema: pa.Schema) -> None:
             hint="give it another name",
         )
     for field in schema:
+        _require_whole_names(field, field.name)
         if _has_dictionary(field.type):
             raise InvalidRequestError(
                 f"column {field.name!r} is {field.type}, and dictionaries cannot be stored",
                 hint="cast it to the type of its values",
             )
+
+
+def _require_whole_names(field: pa.Field, column: str) -> None:
+    """Refuse a name with NUL, at any depth: Arrow's C interface, and so Spark, ends it there."""
+    if "\0" in field.name:
+        raise InvalidRequestError(
+            f"column {column!r} has the character NUL in a name", hint="give it another name"
+        )
+    kind = field.type.storage_type if _is_extension(field.type) else field.type
+    for number in range(kind.num_fields):
+        _require_whole_names(kind.field(number), column)
+
+
+def _is_extension(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.BaseExtensionType)
 
 
 def require_values(batch: pa.RecordBatch, *, everywhere: bool = False) -> None:
@@ -80,7 +96,7 @@ def require_values(batch: pa.RecordBatch, *, everywhere: bool = False) -> None:
 def _has_dictionary(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind):
         return True
-    if isinstance(kind, pa.BaseExtensionType):
+    if _is_extension(kind):
         return _has_dictionary(kind.storage_type)
     if pa.types.is_run_end_encoded(kind):
         return _has_dictionary(kind.value_type)

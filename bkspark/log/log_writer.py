@@ -1,6 +1,6 @@
 """The log writer: the one who adds to a log, ledger after ledger, without Spark.
 
-Rolling follows the protocol document: create the next ledger, put it on the list, then close the
+Rolling follows BookKeeper's protocol: create the next ledger, put it on the list, then close the
 one before, which is added to until then. What is added while the old one closes waits for that, so
 the new ledger has no acknowledged entry before the old one's end is fixed, and no entry at all if
 it cannot be fixed: a log has no holes.

@@ -1,4 +1,4 @@
-"""Opening a log for writing: the steps of the protocol document, in its order.
+"""Opening a log for writing: the steps of BookKeeper's protocol, in its order.
 
 1. Read the list of ledgers.
 2. Fence and recover the last two of them, which are the tail.

@@ -1,8 +1,8 @@
 """Closing a log's tail: fenced, recovered and closed, before anything is put behind it.
 
 Always all of the tail (RB-44), which is the last two ledgers while a writer rolls: that writer may
-still be adding to the first of them when the second is on the list (protocol document, "Opening a
-log"; RB-20, H41).
+still be adding to the first of them when the second is on the list (BookKeeper's protocol,
+"Opening a log"; RB-20, H41).
 """
 
 from collections.abc import Callable

@@ -12,14 +12,15 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from bkspark import errors
+from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.errors import USERS_MISTAKES, BookKeeperError
 
+METADATA = "--metadata"
 OF_SOME = ("--log", "--ledger")
 PASSWORD = ("--password-file", "--password-env")
 RATE = "--max-bytes-per-second"
 NO_LEASE = "--no-lease"
 _OPTIONS: dict[str, dict[str, Any]] = {
-    "--metadata": {"required": True, "help": "URI of the cluster's metadata"},
     "--log": {"action": "append", "default": [], "help": "only this log"},
     "--ledger": {"action": "append", "default": [], "type": int, "help": "only this ledger"},
     "--dry-run": {"action": "store_true", "help": "print the plan, change nothing"},
@@ -34,9 +35,19 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 def parser_of(description: str | None, *options: str) -> argparse.ArgumentParser:
     """A job's command line, with what all maintenance verbs take, and those of ``options``."""
     parser = argparse.ArgumentParser(description=description)
-    for name in ("--metadata", "--dry-run", "--yes", *options):
-        parser.add_argument(name, **_OPTIONS[name])
+    for name in (METADATA, "--dry-run", "--yes", *options):
+        add_option(parser, name)
     return parser
+
+
+def add_option(parser: argparse.ArgumentParser, name: str) -> None:
+    """Let a command line take an option that jobs share."""
+    if name != METADATA:
+        parser.add_argument(name, **_OPTIONS[name])
+        return
+    around = os.environ.get(METADATA_URI_VARIABLE, "")
+    told = f"URI of the cluster's metadata; {METADATA_URI_VARIABLE} if it is not given"
+    parser.add_argument(name, default=around, required=not around, help=told)
 
 
 def run_job(

@@ -184,4 +184,34 @@ MUTANTS = (
         "if True:",
         (f"{S3_MESSAGES}::test_an_endpoint_that_is_down_is_named",),
     ),
+    # --- names and secrets -----------------------------------------------------------------------
+    Mutant(
+        "a column's name goes on behind NUL",
+        "_require_whole_names",
+        'if "\\0" in field.name:',
+        "if False:",
+        (f"{LEDGERS}::test_a_schema_that_could_not_be_read_back_makes_no_ledger",),
+    ),
+    Mutant(
+        "names inside a column are not looked at",
+        "_require_whole_names",
+        "    for number in range(kind.num_fields):\n"
+        "        _require_whole_names(kind.field(number), column)\n",
+        "",
+        (f"{LEDGERS}::test_a_schema_that_could_not_be_read_back_makes_no_ledger",),
+    ),
+    Mutant(
+        "a variable's line end is part of the password",
+        "Password.resolve",
+        """_without_line_end(
+            self._read() if self.file else os.environ.get(self.env, "")
+        )""",
+        """(
+            _without_line_end(self._read()) if self.file else os.environ.get(self.env, "")
+        )""",
+        (
+            "tests/unit/cluster/test_password.py"
+            "::test_a_line_end_is_no_part_of_a_password_wherever_it_is_kept",
+        ),
+    ),
 )

@@ -8,8 +8,13 @@ import pytest
 from tests.mutants.required import ALWAYS, REQUIRED
 from tests.thorough import COLLECTED, FOLDERS
 
-ROOT = Path(__file__).parents[2]
+from .sources import ROOT, own_python_files
+
 TABLE = ROOT / "bkspark/protocol/README.md"
+
+
+def files_of_tests() -> list[Path]:
+    return [path for path in own_python_files("tests") if path.name.startswith("test_")]
 
 
 @pytest.fixture
@@ -17,14 +22,14 @@ def always(request: pytest.FixtureRequest) -> set[str]:
     """The tests that run always, by file and function."""
     found = request.config.stash[COLLECTED]
     files = {name.partition("::")[0] for name in found}
-    if missing := {str(path.relative_to(ROOT)) for path in ROOT.glob("tests/**/test_*.py")} - files:
+    if missing := {str(path.relative_to(ROOT)) for path in files_of_tests()} - files:
         pytest.skip(f"only where all tests are collected; {len(missing)} files were not")
     parts = (name.split("::") for name, is_always in found.items() if is_always)
     return {f"{file}::{function}" for file, *_, function in parts}
 
 
 def test_every_folder_has_tests_that_run_always(always: set[str]) -> None:
-    folders = {path.parent for path in ROOT.glob("tests/**/test_*.py")} - set(FOLDERS)
+    folders = {path.parent for path in files_of_tests()} - set(FOLDERS)
     shown = {(ROOT / name.partition("::")[0]).parent for name in always}
     assert not folders - shown
 

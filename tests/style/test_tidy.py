@@ -1,12 +1,14 @@
 """Properties of the code itself that no linter checks; each test names all that offend."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from .sources import ROOT, own_python_files
+
 PACKAGE = ROOT / "bkspark"
 FOLDERS = ("bkspark", "pyspark_bookkeeper", "jobs", "examples", "tests")
 FILE_LINES_MAX = 400
@@ -16,6 +18,8 @@ PRODUCT_FUNCTION_LINES_MAX = 50
 ATTRIBUTES_MAX = 12
 UNWANTED_NAMES = {"utils", "common", "helpers", "core", "misc"}
 FORBIDDEN = ("FIX" + "ME", "XX" + "X")
+
+IMPORTED_BY_NAME = r"(import_module|__import__|find_spec)\(\s*f?[\"']bkspark"
 
 CLOCK = "environment.py"
 """Where the one function is that tells the time of day, `now_ms`."""
@@ -50,7 +54,7 @@ STAMPS = {
 
 
 def python_files(*folders: str) -> list[Path]:
-    return [p for folder in folders or FOLDERS for p in sorted((ROOT / folder).rglob("*.py"))]
+    return own_python_files(*(folders or FOLDERS))
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,13 @@ def test_everything_exported_is_documented() -> None:
         if not name.startswith("__") and not getattr(bkspark, name).__doc__
     ]
     assert not undocumented
+
+
+def test_no_module_of_a_layer_is_imported_by_its_name() -> None:
+    """Import contracts do not see that; only the package itself does it, from above all layers."""
+    own = [path for path in python_files("bkspark") if path != PACKAGE / "__init__.py"]
+    by_name = [shown(p) for p in own if re.search(IMPORTED_BY_NAME, look(p).text)]
+    assert by_name == []
 
 
 # --- clocks ------------------------------------------------------------------------------------

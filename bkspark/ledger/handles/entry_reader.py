@@ -2,7 +2,7 @@
 
 Of what was read, a bounded amount is kept, because neighbours are mostly wanted next. A damaged or
 missing copy, a bookie that is away and one that hangs are stepped over, and remembered with the
-reason (protocol document, "Reading").
+reason (BookKeeper's protocol, "Reading").
 """
 
 import logging

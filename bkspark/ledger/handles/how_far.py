@@ -1,7 +1,7 @@
 """How far a ledger may be read: to its end if it is CLOSED, else to what is confirmed.
 
-Of an open ledger only the ends of journals are read, and nobody is fenced or disturbed (features
-2.3). What counts is said in ``protocol/confirmed``; here it is asked for, by whatever way a reader
+Of an open ledger only the ends of journals are read, and nobody is fenced or disturbed.
+What counts is said in ``protocol/confirmed``; here it is asked for, by whatever way a reader
 has to its bookies.
 """
 

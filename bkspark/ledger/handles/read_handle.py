@@ -2,7 +2,7 @@
 
 A reader of a closed ledger reads up to its last entry. A reader of an open one, opened without
 recovery, reads up to the last-add-confirmed it has seen, which only ever grows, and never disturbs
-the writer (protocol document, "Reading").
+the writer (BookKeeper's protocol, "Reading").
 
 What it keeps of what it has read counts by the metadata that it knows now: an entry that was read
 without a promise may have been left over, and a later term have used its id since (H43).

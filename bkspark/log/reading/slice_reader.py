@@ -2,9 +2,10 @@
 
 Each slice is read from the first replica that is good. A replica that is missing, unreadable or
 corrupt is remembered and told to the log; the next one serves, from the block where the first gave
-up (protocol document, "Reading"). Where none gives it, the ledger's record is read again: others
-may have the places by now, and what their predecessors had may be freed (RB-22). What none gives
-then is an error, unless the reader asked for less; it is never left out in silence (H31).
+up (BookKeeper's protocol, "Reading"). Where none gives it, the ledger's record is read again:
+others may have the places by now, and what their predecessors had may be freed (RB-22).
+What none gives then is an error, unless the reader asked for less; it is never left out in
+silence (H31).
 """
 
 import logging

@@ -4,9 +4,9 @@ Rule 1. Everything that changes a ledger's metadata is a method here that return
 caller stores it by compare-and-set. ``LEGAL_MOVES`` is the whole table of state changes.
 
 Rule 2. An entry belongs to the fragment with the greatest first entry id not above it; first ids
-strictly increase (protocol document, "Ensembles"; TLA+ ``ValidFragments``), and terms never
-decrease, because the fragments are the map from entries to terms. In front of a fragment all is
-acknowledged, so nothing in front of the last one's first entry is ever changed or cut off.
+strictly increase (BookKeeper's protocol, "Ensembles"; TLA+ ``ValidFragments``), and terms
+never decrease, because the fragments are the map from entries to terms. In front of a fragment all
+is acknowledged, so nothing in front of the last one's first entry is ever changed or cut off.
 
 Rule 3. CLOSED has a last entry and never changes it; nothing else has one ("Closing a ledger").
 
@@ -283,7 +283,7 @@ class LedgerMetadata:
         """Return this metadata taken over for recovery by ``token``, in the next term.
 
         From then on no writer and no earlier recovery can change it, its ensemble either (H25;
-        protocol document, "Recovery"; TLA+ ``RecoveryMetadata``).
+        BookKeeper's protocol, "Recovery"; TLA+ ``RecoveryMetadata``).
 
         Raises:
             LedgerClosedError: there is nothing to recover.

@@ -1,7 +1,8 @@
 """Who holds an entry, and how many answers are enough.
 
-Rule 1. Entry ``e`` belongs on the Qw members that follow index ``e mod E``, wrapping (protocol
-document, "Write quorums"). With Qw = E there is one such set, otherwise there are E of them.
+Rule 1. Entry ``e`` belongs on the Qw members that follow index ``e mod E``, wrapping
+(BookKeeper's protocol, "Write quorums"). With Qw = E there is one such set,
+otherwise there are E of them.
 
 Rule 2. An entry is acknowledged on any Qa members *of its own write set*: acks from elsewhere in
 the ensemble count for nothing ("Ack quorums"; any Qa of E loses entries, H7).

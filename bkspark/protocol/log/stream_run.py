@@ -1,8 +1,7 @@
 """The runs of a streaming query that write into a log.
 
 Rule 1. Of the runs of one query only the newest may write; a run becomes the newest the first time
-it opens the log. One that finds another behind itself was taken over from, and has to end (design
-§5).
+it opens the log. One that finds another behind itself was taken over from, and has to end.
 
 Rule 2. Only so many queries are remembered, and runs of each: those that began a run last. A
 forgotten run that wakes is taken for the newest, so the wrong one of two is told to end. Nothing is

@@ -1,6 +1,6 @@
 """The recovery of a ledger: what is done in which order, and what is concluded from it.
 
-The steps are those of the protocol document, "Recovery", in the order of R16; each is a class here,
+The steps are those of BookKeeper's protocol, "Recovery", in the order of R16; each is a class here,
 which says what it waits for and what it does next:
 
 1. ``Looking``: CAS to IN_RECOVERY in the next term. The ensemble of this very version is the one to

@@ -349,7 +349,7 @@ def test_bookies_that_failed_are_never_swapped_for_one_another(
 def test_with_delay_nobody_is_replaced_while_every_entry_reaches_its_ack_quorum(
     memory_rig: Rig, keeper: BookKeeper
 ) -> None:
-    """Features 2.2.9: then all that failed are, at once."""
+    """Then all that failed are, at once."""
     handle = keeper.create_ledger(settings=WriterSettings(is_change_delayed=True))
     before = names_of(handle)
     memory_rig.faults.down = {before[0]}
@@ -365,7 +365,7 @@ def test_with_delay_nobody_is_replaced_while_every_entry_reaches_its_ack_quorum(
 
 
 def test_bookies_that_keep_failing_are_chosen_last(memory_rig: Rig, keeper: BookKeeper) -> None:
-    """Features 2.2.22: by every writer of the same connection."""
+    """By every writer of the same connection."""
     bad = next(iter(memory_rig.urls))
     (member,) = [m for m in keeper._cluster.addresses() if m.bookie_id == bad]
     for _ in range(FAILURES_MAX):

@@ -73,7 +73,7 @@ def test_truncation_under_a_writer_disturbs_nobody(log: LogHandle) -> None:
 
 
 def test_retention_by_size_keeps_what_it_says(log: LogHandle) -> None:
-    """Features 9.7: ledger by ledger."""
+    """Ledger by ledger."""
     added = fill(log, *[5] * 10)
     total = sum(map(len, added))
     log.keep(max_bytes=total // 2)

@@ -314,12 +314,7 @@ def test_version(run):
 
 
 def command(*words):
-    return [
-        sys.executable,
-        "-c",
-        "import sys; from bkspark.cli import main; sys.exit(main())",
-        *words,
-    ]
+    return [sys.executable, "-m", "bkspark", *words]
 
 
 def test_a_reader_that_goes_away_is_no_error(written, numbers):

@@ -68,3 +68,29 @@ def test_a_password_file_without_an_end_is_refused_and_a_pipe_is_not(tmp_path: P
     writer.start()
     assert Password(file=str(pipe)).resolve() == "open sesame"
     writer.join()
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n"])
+def test_a_line_end_is_no_part_of_a_password_wherever_it_is_kept(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(f"open\nsesame {end}".encode())
+    monkeypatch.setenv("SOME_SECRET", f"open\nsesame {end}")
+    assert Password(file=str(path)).resolve() == "open\nsesame "
+    assert Password(env="SOME_SECRET").resolve() == "open\nsesame "
+
+
+def test_a_variable_that_holds_a_line_end_alone_holds_no_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SOME_SECRET", "\n")
+    with pytest.raises(InvalidRequestError, match="SOME_SECRET named by passwordEnv"):
+        Password(env="SOME_SECRET").resolve()
+
+
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+@pytest.mark.parametrize("what", ["file", "env"])
+def test_a_name_that_nothing_can_have_is_refused_at_once(what: str, name: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"password{what.title()} has"):
+        Password(**{what: name})

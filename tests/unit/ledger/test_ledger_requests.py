@@ -49,6 +49,8 @@ def require_untouched(keeper: BookKeeper) -> None:
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
+        (pa.schema([("a\0b", pa.int8())]), "NUL in a name"),
+        (pa.schema([("a", pa.list_(pa.struct([("b\0", pa.int8())])))]), "NUL in a name"),
         (pa.schema([("a", TEXTS)]), "dictionaries cannot be stored"),
         (pa.schema([("a", pa.list_(TEXTS))]), "dictionaries cannot be stored"),
         (pa.schema([("a", pa.int8()), ("a", pa.int8())]), "'a' is there twice"),

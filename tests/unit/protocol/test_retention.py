@@ -34,7 +34,7 @@ def test_without_settings_everything_stays() -> None:
     ("size", "first"), [(0, 90), (100, 90), (101, 80), (500, 50), (501, 40), (1000, 0), (2000, 0)]
 )
 def test_size_is_counted_ledger_by_ledger(size: int, first: int) -> None:
-    """Features 9.7: half of the bytes are kept, so five of ten ledgers go, not nine."""
+    """Half of the bytes are kept, so five of ten ledgers go, not nine."""
     assert kept_from(log_with(TEN, retention_bytes=size)) == first
 
 

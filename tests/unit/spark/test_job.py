@@ -1,7 +1,9 @@
 """What jobs have in common, without Spark."""
 
+import runpy
 from collections.abc import Callable, Sequence
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
@@ -9,6 +11,8 @@ from pyspark.errors import PySparkException
 from bkspark import errors
 from bkspark.cli.output import note
 from bkspark.spark import job
+
+JOBS = Path(__file__).parents[3] / "jobs"
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +56,29 @@ def test_where_spark_has_turned_stderr_away_it_is_turned_back(
     monkeypatch.setattr(job, "_SparksStderr", lambda: real)
     assert job.run_job(failing(errors.CorruptDataError("bad")), [], note) == 1
     assert (real.getvalue(), *capsys.readouterr()) == ("bkspark: bad\n", "", "")
+
+
+@pytest.mark.parametrize("around", ["", "file:///a"])
+def test_the_environment_names_the_cluster_where_the_call_does_not(
+    around: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BKSPARK_METADATA_URI", around)
+    assert job.parser_of("x").parse_args(["--metadata", "file:///b"]).metadata == "file:///b"
+    if around:
+        assert job.parser_of("x").parse_args([]).metadata == around
+        return
+    with pytest.raises(SystemExit, match="2"):
+        job.parser_of("x").parse_args([])
+    assert "--metadata" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in JOBS.glob("*.py")))
+def test_every_job_takes_the_cluster_from_the_environment(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A call that lacks something else: the metadata store is not among what is lacking."""
+    monkeypatch.setenv("BKSPARK_METADATA_URI", "file:///there/is/nothing")
+    found = runpy.run_path(str(JOBS / name))
+    with pytest.raises(SystemExit):
+        found["main"](["--no-such-option"])
+    assert "--metadata" not in capsys.readouterr().err.partition("error:")[2]
