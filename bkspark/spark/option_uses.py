@@ -49,6 +49,11 @@ _USES: Mapping[str, tuple[Use, ...]] = {
 """Where an option has an effect; those that are not here may be given anywhere."""
 
 
+def uses_of(name: str) -> str:
+    """Where the option ``name`` has an effect, for the page of options."""
+    return ", ".join(one.value.removeprefix("a ") for one in _USES.get(name, ())) or "everywhere"
+
+
 def belonging(options: Mapping[str, str], use: Use) -> dict[str, str]:
     """Those of ``options`` (by name in lower case) that belong to ``use``."""
     strange = {name.lower() for name in _strange(options, use)}

@@ -1,4 +1,4 @@
-"""The schedules that are shipped: what they run is there, and does what the README says of it."""
+"""The schedules that are shipped run what is there, and what the page of operations names."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parents[3]
 CRONTAB = (FOLDER / "conf" / "bkspark.crontab").read_text()
 SERVICE = (FOLDER / "conf" / "bkspark-upkeep.service").read_text()
 WATCH = (FOLDER / "conf" / "bkspark-repair.service").read_text()
-README = (FOLDER / "README.md").read_text()
+OPERATIONS = (FOLDER / "docs" / "operations.md").read_text()
 
 IN_CRONTAB = re.findall(r"^[*/0-9 ]{9,}\bbkspark (.+)$", CRONTAB, re.MULTILINE)
 IN_SERVICE = re.findall(r"^ExecStart=-?/usr/bin/env bkspark (.+)$", SERVICE, re.MULTILINE)
@@ -42,7 +42,7 @@ def test_a_round_leaves_nothing_to_do(run, damaged):
     assert statuses == [0] * len(IN_SERVICE)
 
 
-def test_schedules_and_readme_name_the_same_verbs():
+def test_schedules_and_operations_name_the_same_verbs():
     verbs = {command.split()[0] for command in IN_CRONTAB}
     assert verbs == {"recover", "repair", "collect", "audit", "scrub"}
     assert {command.split()[0] for command in IN_SERVICE} < verbs
@@ -50,7 +50,7 @@ def test_schedules_and_readme_name_the_same_verbs():
         words = (
             " ".join(command.split()[:2]) if command.startswith("recover") else command.split()[0]
         )
-        assert f"`bkspark {words}`" in README
+        assert f"`bkspark {words}`" in OPERATIONS
 
 
 def test_what_watches_for_ever_is_stopped_and_started_again(run, damaged):
@@ -59,4 +59,4 @@ def test_what_watches_for_ever_is_stopped_and_started_again(run, damaged):
     assert (status, len(out.splitlines())) == (0, 1)
     for line in ("SuccessExitStatus=1", "Restart=always", "WantedBy=multi-user.target"):
         assert line in WATCH.splitlines()
-    assert "`conf/bkspark-repair.service`" in README
+    assert "`conf/bkspark-repair.service`" in OPERATIONS
