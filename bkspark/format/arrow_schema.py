@@ -2,10 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 import pyarrow as pa
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import spark_types
+from bkspark.format.arrow_message import MALFORMED, decode_batch
 
 OFFSET_COLUMN = "_offset"
 LEDGER_COLUMN = "_ledger_id"
@@ -53,12 +56,52 @@ def require_storable(schema: pa.Schema) -> None:
             hint="give it another name",
         )
     for field in schema:
-        _require_whole_names(field, field.name)
-        if _has_dictionary(field.type):
+        with suppress(RecursionError):  # too deep for Arrow, which is asked below
+            _require_whole_names(field, field.name)
+            _require_spark_type(field)
+    if not _why_unreadable(schema):
+        return
+    for field in schema:
+        reason = _why_unreadable(pa.schema([field]))
+        if reason:
             raise InvalidRequestError(
-                f"column {field.name!r} is {field.type}, and dictionaries cannot be stored",
-                hint="cast it to the type of its values",
+                f"column {field.name!r} is of a type that Arrow cannot store: {reason}",
+                hint="nest it less deeply, or store it as JSON text",
             )
+
+
+def _why_unreadable(schema: pa.Schema) -> str:
+    """Encode no rows, and decode them as readers do; why that fails, for one by deep nesting."""
+    try:
+        rows = pa.RecordBatch.from_arrays(
+            [pa.nulls(0, kind) for kind in schema.types], schema=schema
+        )
+        decode_batch(rows.serialize(), decode(encode(schema)), row_count=0, unpacked_bytes_max=0)
+    except (*MALFORMED, CorruptDataError) as error:
+        return str(error.__cause__ or error).splitlines()[0]
+    return ""
+
+
+def _require_spark_type(field: pa.Field) -> None:
+    """Refuse what no DataFrame could have as a column."""
+    if _has_dictionary(field.type):
+        raise InvalidRequestError(
+            f"column {field.name!r} is {field.type}, and dictionaries cannot be stored",
+            hint="cast it to the type of its values",
+        )
+    try:
+        spark_types.spark_type(field)
+    except spark_types.NoSparkTypeError as error:
+        nearest = spark_types.nearest(field.type)
+        raise InvalidRequestError(
+            f"column {field.name!r} is {field.type}: {error}",
+            hint="store it as text" if nearest is None else f"cast it to {nearest}",
+        ) from None
+    except ValueError as error:
+        raise InvalidRequestError(
+            f"column {field.name!r} contradicts itself: {error}",
+            hint="remove its field metadata 'spark.field'",
+        ) from None
 
 
 def _require_whole_names(field: pa.Field, column: str) -> None:
@@ -127,30 +170,40 @@ def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(schema, check_metadata=True):
         return batch
     if _bare(batch.schema) == _bare(schema):
-        return pa.record_batch(_Relabelled(batch, schema))
-    try:
-        return _cast(batch, schema)
-    except (pa.ArrowException, ValueError) as error:
+        return relabelled(batch, schema)
+    if batch.schema.names != schema.names:
         raise InvalidRequestError(
             f"a batch does not have the ledger's schema: {difference(schema, batch.schema)}"
-        ) from error
+        )
+    columns = [_cast(column, field) for column, field in zip(batch.columns, schema)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def are_alike(one: pa.Schema, other: pa.Schema) -> bool:
-    """Whether columns, order and types agree; nullability and metadata may differ."""
-    return bool(_bare(one) == _bare(other))
+def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """``batch`` as ``schema``, of which only its buffers must be the same; nothing is looked at."""
+    return pa.record_batch(_Relabelled(batch, schema))
+
+
+def fits(stored: pa.Schema, given: pa.Schema) -> bool:
+    """Whether rows of ``given`` can be stored as ``stored``: same names, order and Spark types.
+
+    Nullability and other metadata may differ.
+    """
+    return stored.names == given.names and all(
+        _column_of_both(old, new) is old for old, new in zip(stored, given)
+    )
 
 
 def difference(expected: pa.Schema, given: pa.Schema) -> str:
     """In one line, what must change in ``given`` to be ``expected``."""
-    wanted = {field.name: field.type for field in expected}
-    got = {field.name: field.type for field in given}
-    notes = [f"missing column {name} {wanted[name]}" for name in wanted if name not in got]
-    notes += [f"unexpected column {name} {got[name]}" for name in got if name not in wanted]
+    wanted = {field.name: field for field in expected}
+    got = {field.name: field for field in given}
+    notes = [f"missing column {name} {wanted[name].type}" for name in wanted if name not in got]
+    notes += [f"unexpected column {name} {got[name].type}" for name in got if name not in wanted]
     notes += [
-        f"column {name} is {got[name]} in place of {wanted[name]}"
+        _difference_of(wanted[name], got[name])
         for name in wanted
-        if name in got and _bare_type(got[name]) != _bare_type(wanted[name])
+        if name in got and _column_of_both(wanted[name], got[name]) is None
     ]
     if not notes and list(wanted) != list(got):
         notes = [f"column order is {', '.join(got)} in place of {', '.join(wanted)}"]
@@ -173,22 +226,79 @@ def merged(base: pa.Schema, added: pa.Schema) -> pa.Schema:
             hint="rows already in the log have no value for them",
         )
     known = pa.schema([field for field in added if field.name in names])
-    if not are_alike(_sorted(base), _sorted(known)):
+    both = filled(_sorted(base), _sorted(known))
+    if both is None:
         raise InvalidRequestError(
             f"mergeSchema can only add columns: {difference(base, known)}",
         )
-    return pa.schema([*base, *new], metadata=added.metadata)
+    return pa.schema([*(both.field(name) for name in base.names), *new], metadata=added.metadata)
+
+
+def filled(base: pa.Schema, given: pa.Schema) -> pa.Schema | None:
+    """``base`` with the types that ``given`` brings for its void columns; None if they do not fit.
+
+    A void column has had no values but null, so any type may follow.
+    """
+    if base.names != given.names:
+        return None
+    both = [_column_of_both(old, new) for old, new in zip(base, given)]
+    if any(column is None for column in both):
+        return None
+    return pa.schema(both, metadata=base.metadata)
+
+
+def as_stored(log: pa.Schema, given: pa.Schema) -> pa.Schema:
+    """``given`` with each column as ``log`` has it, for a ledger that stores such rows.
+
+    Args:
+        log: of the log once it has them.
+    """
+    there = set(log.names)
+    columns = [log.field(field.name) if field.name in there else field for field in given]
+    return pa.schema(columns, metadata=given.metadata)
+
+
+def _column_of_both(stored: pa.Field, given: pa.Field) -> pa.Field | None:
+    """The column that can hold values of both: ``stored`` itself, or ``given`` if that was void.
+
+    None if neither can.
+    """
+    try:
+        old, new = spark_types.spark_type(stored), spark_types.spark_type(given)
+    except ValueError:
+        return None
+    both = spark_types.filled(old, new, is_exact=spark_types.is_declared(given))
+    if both == old:
+        return stored
+    return given.with_nullable(True) if both is not None and both == new else None
+
+
+def _difference_of(wanted: pa.Field, got: pa.Field) -> str:
+    """In Arrow's words, unless only Spark tells the types apart."""
+    kinds = [got.type, wanted.type]
+    if _bare_type(got.type) == _bare_type(wanted.type):
+        kinds = [spark_types.shown(spark_types.spark_type(field)) for field in (got, wanted)]
+    return f"column {wanted.name} is {kinds[0]} in place of {kinds[1]}"
 
 
 def _sorted(schema: pa.Schema) -> pa.Schema:
     return pa.schema(sorted(schema, key=lambda field: field.name))
 
 
-def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    if batch.schema.names != schema.names:
-        raise ValueError("columns differ")
-    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    """``column`` with the field's type.
+
+    Raises:
+        InvalidRequestError: a value, or all, cannot be had in it; says why.
+    """
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowException, ValueError) as error:
+        raise InvalidRequestError(
+            f"column {field.name!r} is {column.type} in place of {field.type}, and cannot be cast: "
+            f"{str(error).splitlines()[0]}",
+            hint="cast it before it is appended",
+        ) from error
 
 
 def _bare(schema: pa.Schema) -> pa.Schema:

@@ -128,7 +128,7 @@ def takes(ledger: LedgerMetadata, schema: pa.Schema | None) -> bool:
     if schema is None:
         return stores_inline(ledger)
     stored = arrow_schema.decode(ledger.settings.schema)
-    return not stores_inline(ledger) and arrow_schema.are_alike(stored, schema)
+    return not stores_inline(ledger) and arrow_schema.fits(stored, schema)
 
 
 def going_on(

@@ -18,8 +18,11 @@ def schema_after(
     if is_overwrite or log.is_tombstone:
         return arrow_schema.encode(schema)
     base = arrow_schema.decode(log.schema)
-    if arrow_schema.are_alike(base, schema):
+    if arrow_schema.fits(base, schema):
         return log.schema
+    both = arrow_schema.filled(base, schema)
+    if both is not None:
+        return arrow_schema.encode(both)
     if merges_schema:
         return arrow_schema.encode(arrow_schema.merged(base, schema))
     raise InvalidRequestError(

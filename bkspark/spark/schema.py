@@ -16,9 +16,9 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import spark_types
 from bkspark.format.arrow_schema import METADATA_COLUMNS
-
-SPARK_TYPE_KEY = b"spark.field"
+from bkspark.format.spark_types import SPARK_TYPE_KEY
 
 
 def utc_for(convert: Callable[..., Any]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def require_same_columns(
 def _arrow_field(field: StructField) -> pa.Field:
     try:
         return to_arrow_schema(StructType([field]), **_IN_UTC)[0]
-    except PySparkException as error:
+    except (PySparkException, pa.ArrowException, ValueError, RecursionError) as error:
         raise InvalidRequestError(
             f"column {field.name!r} has no Arrow form: {str(error).splitlines()[0]}",
             hint="cast it to a type that has",
@@ -165,7 +165,7 @@ def _nullable(value: Any) -> Any:
 def _field(field: pa.Field) -> StructField:
     text = (field.metadata or {}).get(SPARK_TYPE_KEY)
     if text is None:  # written without Spark
-        return from_arrow_schema(pa.schema([field.with_metadata(None)])).fields[0]
+        return _natural_field(field)
     try:
         value = json.loads(text)
         if _names_a_class(value):
@@ -176,6 +176,17 @@ def _field(field: pa.Field) -> StructField:
     except (ValueError, KeyError, TypeError, PySparkException) as error:
         raise CorruptDataError(f"the stored type of column {field.name!r} is malformed") from error
     return found
+
+
+def _natural_field(field: pa.Field) -> StructField:
+    """Nested nulls are refused nowhere, so Spark must not take any part as free of them."""
+    try:
+        spark_types.natural_type(field.type)
+        found = from_arrow_schema(pa.schema([field.with_metadata(None)])).fields[0]
+    except (ValueError, PySparkException) as error:
+        raise CorruptDataError(f"column {field.name!r} cannot be read: {error}") from error
+    value = found.jsonValue()
+    return StructField.fromJson({**value, "type": _nullable(value["type"])})
 
 
 def _names_a_class(value: Any) -> bool:

@@ -235,7 +235,7 @@ MUTANTS = (
     ),
     Mutant(
         "what could not be read back is written",
-        "require_storable",
+        "_require_spark_type",
         "if _has_dictionary(field.type):",
         "if False:",
         (f"{WRITES}::test_what_could_not_be_read_back_is_refused[list-dictionaries]",),

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from datetime import date
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from chispa import assert_df_equality
 from local_session import sql_conf
 from places import Place, refusal
 from pyspark.ml.linalg import Vectors
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from bkspark.errors import InvalidRequestError
@@ -169,6 +170,76 @@ def test_char_and_varchar_columns_keep_their_length(spark: SparkSession, place: 
     place.write(spark.createDataFrame([("x  ", "y"), (None, "zzzzz")], StructType(lengths)))
     assert place.read().schema == StructType(lengths)
     assert place.read().filter("v = 'zzzzz'").collect() == [(None, "zzzzz")]
+
+
+POINT = "st_geomfromwkb(X'0101000000000000000000F03F0000000000000040')"
+VARIANT = "parse_json('[1]')"
+FAKE = "named_struct('value', X'00', 'metadata', X'00')"
+SHARED_BY_ARROW = {
+    "SRID": (f"st_setsrid({POINT}, 4326)", f"st_setsrid({POINT}, 3857)", "geometry(SRID 4326)"),
+    "geography": (POINT.replace("geom", "geog"), POINT, "geography(SRID 4326)"),
+    "variant": (VARIANT, FAKE, "variant"),
+    "nested variant": (f"array({VARIANT})", f"array({FAKE})", "array<variant>"),
+    "collation": ("'a' collate UTF8_LCASE", "'a'", "string collate spark.UTF8_LCASE"),
+    "interval": ("interval '1' day", "interval '1' hour", "interval day"),
+}
+
+
+@pytest.mark.parametrize("case", SHARED_BY_ARROW)
+def test_an_append_of_a_type_that_arrow_cannot_tell_is_refused(spark, shared_place: Place, case):
+    first, second, shown = SHARED_BY_ARROW[case]
+    name = f"shared-{case.replace(' ', '-')}"
+    rows = [spark.sql(f"select {value} c") for value in (first, second)]
+    shared_place.write(rows[0].limit(0), name)
+    text = refusal(InvalidRequestError, lambda: shared_place.plan_write(rows[1], name))
+    assert f" in place of {shown}; " in text
+    shared_place.plan_write(rows[0], name)
+
+
+@pytest.mark.parametrize("query", ["map()", "array(map())", "named_struct('m', map())"])
+def test_a_map_without_a_type_is_refused_in_one_line(spark, place: Place, query):
+    text = refusal(InvalidRequestError, lambda: place.plan_write(spark.sql(f"select {query} m")))
+    assert text.startswith("column 'm' has no Arrow form: ")
+
+
+def test_void_columns_take_the_first_type_that_comes(spark: SparkSession, place: Place):
+    place.write(spark.sql("select 1 id, null c, array() l, named_struct('x', null) s"))
+    typed = "select 2 id, 5L c, array('a') l, named_struct('x', date'2024-03-01') s"
+    place.write(spark.sql(typed))
+    place.write(spark.sql("select 3 id, null c, array() l, null s"))
+    found = place.read()
+    assert [field.dataType for field in found.schema] == [
+        field.dataType for field in spark.sql(typed).schema
+    ]
+    rows = {row.id: (row.c, row.l, row.s) for row in found.collect()}
+    assert rows[1] == (None, [], Row(x=None))
+    assert rows[2] == (5, ["a"], Row(x=date(2024, 3, 1)))
+    assert rows[3] == (None, [], None)
+
+
+NOT_UTF_8 = "cast(X'C9' as string)"
+
+
+@pytest.mark.parametrize("shape", ["{}", "array({})", "named_struct('x', {})", "map({}, 1)"])
+def test_a_string_that_is_not_utf_8_is_refused_and_nothing_is_committed(
+    spark: SparkSession, place: Place, shape
+):
+    value = f"if(id = 5, {NOT_UTF_8}, 'ok')"
+    rows = spark.sql(f"select {shape.format(value)} s from range(0, 9, 1, 1)")
+    with pytest.raises(Exception, match="column 's' has a string that is not UTF-8 in row 5 of"):
+        place.write(rows)
+    assert not place.has_log()
+
+
+def test_a_string_is_not_longer_than_its_varchar(spark: SparkSession, place: Place):
+    length = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}
+    place.write(
+        spark.createDataFrame([("a",)], StructType([StructField("v", StringType(), True, length)]))
+    )
+    place.write(spark.sql("select 'abc' v"))
+    with pytest.raises(Exception, match=r"column 'v' is varchar\(3\), and row 0 of partition 0"):
+        place.write(spark.sql("select 'abcd' v"))
+    assert sorted(row.v for row in place.read().collect()) == ["a", "abc"]
 
 
 LARGE = """select 'a' s, X'00' b, array('a', null) l, map('k', named_struct('v', X'01')) m,

@@ -24,6 +24,7 @@ from bkspark.ledger.handles.membership import Membership
 from bkspark.ledger.handles.promise import Promise, kept
 from bkspark.ledger.handles.record_encoder import RecordEncoder
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
+from bkspark.ledger.handles.table_intake import TableIntake
 from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.ledger.handles.writer import Writer
 from bkspark.protocol.ledger.metadata import LedgerMetadata
@@ -78,6 +79,7 @@ class WriteHandle(ClosedAtEnd):
         self._cluster = cluster
         self._settings = settings
         self._schema = arrow_schema.decode(seen.value.settings.schema)
+        self._tables = TableIntake(self._schema)
         members = Membership(cluster, seen, digester, begun)
         machine = LedgerWriter(
             seen.value,
@@ -190,8 +192,7 @@ class WriteHandle(ClosedAtEnd):
         if not count_of(entries):
             raise InvalidRequestError("there is nothing to append")
         if isinstance(entries, pa.Table):
-            rows = arrow_schema.relabel(pa.concat_batches(entries.to_batches()), self._schema)
-            arrow_schema.require_values(rows, everywhere=self._is_of_bytes)
+            rows = self._tables.rows_of(entries)
             return self._submit(rows, rows.num_rows, rows.nbytes)
         values = list(entries)
         self._require_bytes(is_bytes=all(isinstance(value, bytes) for value in values))

@@ -21,6 +21,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.bookie_client import BookieClient, seconds_to_store
 from bkspark.errors import BookieUnavailableError, NotEnoughBookiesError
 from bkspark.format import arrow_schema, layout
+from bkspark.format.arrow_values import ValueRules
 from bkspark.format.digest import Buffer
 from bkspark.format.entry_log import EntryLogEncoder
 from bkspark.ledger.copying import copy_entry_log
@@ -46,13 +47,15 @@ class AttemptWriter:
         self._attempt_id = environment.token()
         self._digester = target.digester()
         self._schema = arrow_schema.decode(target.schema)
+        self._rules = ValueRules(self._schema)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> AttemptReport:
         """Write everything, durably on Qa bookies of every stripe's write set at least.
 
         Raises:
             NotEnoughBookiesError: too many bookies fail.
-            InvalidRequestError: a batch does not have the target's schema.
+            InvalidRequestError: a batch does not have the target's schema, or a reader could not
+                decode a value; it names the column and the row of the partition.
         """
         return self._write(lambda replicas: self._write_stripes(batches, replicas))
 
@@ -92,6 +95,7 @@ class AttemptWriter:
         row_count = length_bytes = 0
         for batch in batches:
             rows = arrow_schema.relabel(batch, self._schema)
+            self._rules.require(rows, first_row=row_count, of=f"partition {self._partition_id}")
             for stripe, part in stripes_of(rows, first_row=row_count, stripe_count=count):
                 for block in cutters[stripe].add(part):
                     replicas.write(stripe, self._encode(replicas, stripe, block))

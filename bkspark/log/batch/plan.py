@@ -61,7 +61,7 @@ def private_target(
         cluster,
         quorum=settings.quorum,
         digest=settings.digest,
-        schema=arrow_schema.encode(request.schema),
+        schema=settings.schema,
         custom_metadata=of_log(request.log_name, operation),
         guarantees_write_quorum=bool(log and log.settings.guarantees_write_quorum),
         goes_on=goes_on,
@@ -95,11 +95,13 @@ class ResolvedSettings:
 
     Attributes:
         log: None if there is none yet.
+        schema: of a ledger that stores the rows, with each column as the log has it.
     """
 
     log: LogRecord | None
     quorum: Quorum
     digest: DigestSpec
+    schema: bytes
 
 
 def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSettings:
@@ -117,10 +119,12 @@ def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSetting
     quorum = _quorum_of(request, log)
     spec = _digest_of(request, log)
     make_digester(spec, request.password)
+    rows = request.schema
     if log is not None:
         log.settings.require_unbounded(log.name, request.is_unbounded)
-        schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
-    return ResolvedSettings(log, quorum, spec)
+        after = schema_after(rows, log, request.merges_schema, request.is_overwrite)
+        rows = arrow_schema.as_stored(arrow_schema.decode(after), rows)
+    return ResolvedSettings(log, quorum, spec, arrow_schema.encode(rows))
 
 
 def _quorum_of(request: WriteRequest, log: LogRecord | None) -> Quorum:

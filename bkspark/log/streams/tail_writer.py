@@ -87,10 +87,8 @@ class TailWriter:
         return found or self._opened(batch, is_adopted=adopted)
 
     def _continued(self, batch: Staged) -> _Begun | None:
-        request = self._request
-        tail = continue_tail(
-            self._cluster, request.log_name, request.password, batch.run, request.schema
-        )
+        request, rows = self._request, arrow_schema.decode(batch.staging.schema)
+        tail = continue_tail(self._cluster, request.log_name, request.password, batch.run, rows)
         if tail is None:
             return None
         taken, name = tail.ledger.value, request.log_name
@@ -112,7 +110,7 @@ class TailWriter:
             request.password,
             adopted=staging.ledger_id if is_adopted else None,
             run=batch.run,
-            schema=arrow_schema.encode(request.schema),
+            schema=staging.schema,
             merges_schema=request.merges_schema,
         )
         self._rolled = opened.log.value

@@ -264,3 +264,53 @@ def test_what_was_refused_troubles_no_command(
         handle.append_many(rows(1, 2))
     for words in ("ledgers", "status", f"ledger read {handle.ledger_id}"):
         assert main(words.split()) == 0
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+SPARK_HAS_NO = [pa.uint8(), pa.float16(), pa.string_view(), pa.date64(), pa.timestamp("ns")]
+
+
+@pytest.mark.parametrize("kind", SPARK_HAS_NO, ids=str)
+def test_a_type_that_spark_cannot_read_makes_neither_ledger_nor_log(
+    keeper: BookKeeper, kind: pa.DataType
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("x", kind)])
+    assert "; cast it to " in refusal(lambda: keeper.create_log("log", schema=schema))
+    assert "; cast it to " in refusal(lambda: keeper.create_ledger(schema=schema))
+    assert not list(keeper.list_logs())
+    require_untouched(keeper)
+
+
+def bad_text() -> pa.Table:
+    """Two rows; the string of the second is not UTF-8."""
+    values = pa.array([b"ok", b"\xc9"])
+    texts = pa.Array.from_buffers(pa.string(), 2, values.buffers())
+    return pa.Table.from_arrays([pa.array([1, 2]), texts], schema=ROWS)
+
+
+def test_a_string_that_is_not_utf_8_gets_no_id(keeper: BookKeeper) -> None:
+    log = keeper.create_log("log", schema=ROWS)
+    with keeper.create_ledger(schema=ROWS) as handle, log.writer() as writer:
+        for add in (handle.append_many, handle.append_many_async, writer.append_many):
+            text = refusal(lambda add=add: add(bad_text()))
+            assert text.startswith(
+                "column 's' has a string that is not UTF-8 in row 1 of the table"
+            )
+        assert handle.append_many(rows(7)) == writer.append_many(rows(7)) == (0, 0)
+    assert keeper.open_ledger(handle.ledger_id).read_arrow(0).num_rows == 1
+
+
+def test_a_table_is_cast_only_where_no_value_changes(keeper: BookKeeper) -> None:
+    schema = pa.schema([("x", pa.int16()), ("t", pa.timestamp("us", "UTC"))])
+    none = pa.array([None], pa.timestamp("us", "UTC"))
+    with keeper.create_ledger(schema=schema) as handle:
+        small = pa.table({"x": pa.array([200], pa.uint8()), "t": none})
+        assert handle.append_many(small) == (0, 0)
+        large = pa.table({"x": pa.array([2**40]), "t": none})
+        assert "cannot be cast" in refusal(lambda: handle.append_many(large))
+        text = pa.table({"x": ["7"], "t": none})
+        assert "column x is string in place of int16" in refusal(lambda: handle.append_many(text))
+        naive = small.set_column(1, "t", none.cast(pa.timestamp("us")))
+        assert "column t is timestamp[us] in" in refusal(lambda: handle.append_many(naive))
+        assert handle.append_many(small) == (1, 1)

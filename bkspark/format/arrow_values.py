@@ -1,0 +1,222 @@
+"""Values of rows that are about to be stored: readers must be able to decode all of them.
+
+Readers validate each batch in full and take a copy that fails for damaged. So the same validation
+runs here, before the rows are encoded, and names the column and the row.
+"""
+
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bkspark.errors import InvalidRequestError
+from bkspark.format import arrow_schema, spark_types
+
+
+class ValueRules:
+    """What the values of rows with ``schema`` must be.
+
+    Args:
+        schema: of the ledger; rows have it already.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        lengths = ((index, spark_types.length_max(field)) for index, field in enumerate(schema))
+        self._lengths = [(index, most) for index, most in lengths if most is not None]
+
+    def require(self, rows: pa.RecordBatch, *, first_row: int = 0, of: str = "the table") -> None:
+        """Refuse rows that could not be read back.
+
+        Args:
+            first_row: the number of the first of ``rows`` in ``of``.
+            of: what rows are counted in, for messages.
+
+        Raises:
+            InvalidRequestError: it names the column and the row.
+        """
+        try:
+            rows.validate(full=True)
+        except (pa.ArrowException, ValueError) as error:
+            raise _refusal(rows, first_row, of, str(error)) from None
+        for index, most in self._lengths:
+            _require_length(rows, index, most, first_row, of)
+
+
+def require_convertible(stored: pa.Schema, given: pa.Schema) -> None:
+    """Refuse a table with ``given`` where a ledger stores ``stored``.
+
+    Arrow types may differ where a cast keeps each value or fails; a Spark type that the Arrow type
+    does not tell must be said by the table too.
+
+    Raises:
+        InvalidRequestError: it shows the difference.
+    """
+    pairs = zip(stored, given) if stored.names == given.names else None
+    if pairs is None or not all(_is_convertible(old, new) for old, new in pairs):
+        raise InvalidRequestError(
+            f"the table does not have the ledger's schema: {_difference(stored, given)}",
+            hint="cast the table to the ledger's schema",
+        )
+
+
+def _difference(stored: pa.Schema, given: pa.Schema) -> str:
+    """Only of the columns that do not convert; names first."""
+    if stored.names != given.names:
+        return arrow_schema.difference(stored, given)
+    odd = [n for n, pair in enumerate(zip(stored, given)) if not _is_convertible(*pair)]
+    parts = (pa.schema([schema.field(n) for n in odd]) for schema in (stored, given))
+    return arrow_schema.difference(*parts)
+
+
+def _is_convertible(stored: pa.Field, given: pa.Field) -> bool:
+    if not _converts(given.type, stored.type):
+        return False
+    if arrow_schema.fits(pa.schema([stored]), pa.schema([given])):
+        return True
+    if spark_types.is_declared(given) or _has_tag(stored.type):
+        return False
+    kind, natural = spark_types.spark_type(stored), spark_types.natural_type(stored.type)
+    return spark_types.filled(kind, natural, is_exact=False) == kind
+
+
+def _has_tag(kind: pa.DataType) -> bool:
+    """Whether a struct is tagged as one of Spark's own types, at any depth."""
+    if pa.types.is_struct(kind) and isinstance(spark_types.natural_type(kind), str):
+        return True
+    return any(_has_tag(kind.field(number).type) for number in range(kind.num_fields))
+
+
+def _converts(given: pa.DataType, stored: pa.DataType) -> bool:
+    """Whether Arrow's cast keeps every value, or fails on those that it cannot keep."""
+    if given == stored or pa.types.is_null(given):
+        return True
+    if pa.types.is_dictionary(given):
+        return _converts(given.value_type, stored)
+    if isinstance(given, pa.BaseExtensionType):
+        return _converts(given.storage_type, stored)
+    if pa.types.is_floating(given) and pa.types.is_floating(stored):
+        return bool(given.bit_width <= stored.bit_width)
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(stored):
+        return (given.tz is None) is (stored.tz is None)
+    if spark_types.is_list(given) and spark_types.is_list(stored):
+        return _converts(given.value_type, stored.value_type)
+    if pa.types.is_map(given) and pa.types.is_map(stored):
+        key = _converts(given.key_type, stored.key_type)
+        return key and _converts(given.item_type, stored.item_type)
+    if pa.types.is_struct(given) and pa.types.is_struct(stored):
+        pairs = list(zip(given, stored))
+        is_same = given.num_fields == stored.num_fields
+        names = is_same and all(one.name == two.name for one, two in pairs)
+        return names and all(_converts(one.type, two.type) for one, two in pairs)
+    return any(is_kind(given) and is_kind(stored) for is_kind in _FAMILIES)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+    return pa.types.is_fixed_size_binary(kind) or any(is_kind(kind) for is_kind in kinds)
+
+
+_FAMILIES: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_integer,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_duration,
+    _is_text,
+    _is_bytes,
+)
+
+
+# --- what is said of a value ---------------------------------------------------------------------
+
+
+def _require_length(rows: pa.RecordBatch, index: int, most: int, first_row: int, of: str) -> None:
+    lengths = pc.utf8_length(rows.column(index))
+    longest = pc.max(lengths).as_py()
+    if longest is not None and longest > most:
+        row = first_row + pc.index(pc.greater(lengths, most), True).as_py()
+        field = rows.schema.field(index)
+        raise InvalidRequestError(
+            f"column {field.name!r} is {spark_types.shown(spark_types.spark_type(field))}, and row "
+            f"{row} of {of} has {longest} characters",
+            hint="cut the value, or store it in a column of another type",
+        )
+
+
+def _refusal(rows: pa.RecordBatch, first_row: int, of: str, reason: str) -> InvalidRequestError:
+    for field, column in zip(rows.schema, rows.columns):
+        if _is_sound(column):
+            continue
+        name = field.name
+        bytes_instead = _with_bytes(column)
+        if bytes_instead is None or not _is_sound(bytes_instead):
+            return InvalidRequestError(
+                f"column {name!r} of {of} has values that {field.type} cannot have: "
+                f"{_reason(column)}",
+                hint="correct the values before they are appended",
+            )
+        row = first_row + _first_unsound(column)
+        return InvalidRequestError(
+            f"column {name!r} has a string that is not UTF-8 in row {row} of {of}",
+            hint=f"use make_valid_utf8({name}) or decode({name}, charset), or cast it to binary",
+        )
+    return InvalidRequestError(f"rows of {of} could not be read back: {reason}")
+
+
+def _reason(column: pa.Array) -> str:
+    try:
+        column.validate(full=True)
+    except (pa.ArrowException, ValueError) as error:
+        return str(error).splitlines()[0]
+    return "unknown"
+
+
+def _is_sound(column: pa.Array) -> bool:
+    try:
+        column.validate(full=True)
+        return True
+    except (pa.ArrowException, ValueError):
+        return False
+
+
+def _first_unsound(column: pa.Array) -> int:
+    """The first row with a bad value; all else of the column is known to be good."""
+    begin, end = 0, len(column)
+    while end - begin > 1:
+        middle = (begin + end) // 2
+        is_first_half_sound = _is_sound(column.take(pa.arange(begin, middle)))
+        begin, end = (middle, end) if is_first_half_sound else (begin, middle)
+    return begin
+
+
+def _with_bytes(column: pa.Array) -> pa.Array | None:
+    """The same buffers with each string as bytes; None if Arrow cannot show them so."""
+    batch = pa.RecordBatch.from_arrays([column], ["c"])
+    try:
+        shown = arrow_schema.relabelled(batch, pa.schema([("c", _bytes_type(column.type))]))
+        return shown.column(0)
+    except (pa.ArrowException, ValueError, TypeError):
+        return None
+
+
+def _bytes_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(kind):
+        return pa.binary()
+    if pa.types.is_large_string(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_bytes_type(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_bytes_type(kind.key_type), _bytes_type(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_bytes_type(kind.value_type))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_bytes_type(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(_bytes_type(kind.value_type), kind.list_size)
+    return kind

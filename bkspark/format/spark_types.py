@@ -1,0 +1,331 @@
+"""The Spark types of Arrow columns, as Spark's JSON has them; works where Spark is not installed.
+
+A DataFrame's columns carry their Spark type in their metadata. Columns that were made without Spark
+have the type that Spark reads their Arrow type as. Both are compared here in one form: JSON types
+without nullability, and with lengths, collations and spatial references in the type.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+SPARK_TYPE_KEY = b"spark.field"
+"""Field metadata: Spark's JSON of the column."""
+
+SparkType: TypeAlias = str | dict[str, Any]
+
+VOID = "void"
+TEXT = "string"
+_LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
+_COLLATIONS = "__COLLATIONS"
+_OF_LENGTH = re.compile(r"(?:var)?char\((\d{1,10})\)")
+_COLLATED = "string collate "
+_ATOMS: dict[pa.DataType, str] = {
+    pa.bool_(): "boolean",
+    pa.int8(): "byte",
+    pa.int16(): "short",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): TEXT,
+    pa.large_string(): TEXT,
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp_ntz",
+    pa.time64("ns"): "time(6)",
+    pa.duration("us"): "interval day to second",
+    pa.null(): VOID,
+}
+_ALSO = {
+    "time(6)": re.compile(r"time\([0-6]\)"),
+    "interval day to second": re.compile(r"interval (day|hour|minute|second)( to \w+)?"),
+}
+"""Spark types that share an Arrow type: what Arrow says -> what a column may say."""
+
+_TAGGED = {
+    "variant": ("metadata", "value"),
+    "geometry": ("wkb", "srid"),
+    "geography": ("wkb", "srid"),
+}
+"""Spark types that are structs in Arrow: the field that bears the tag, and the other one."""
+
+
+class NoSparkTypeError(ValueError):
+    """Spark has no name for an Arrow type."""
+
+
+def spark_type(field: pa.Field) -> SparkType:
+    """The Spark type of a column.
+
+    Raises:
+        NoSparkTypeError: Spark has no name for it.
+        ValueError: what the column says of itself is malformed, or is not its Arrow type.
+    """
+    natural = natural_type(field.type)
+    text = (field.metadata or {}).get(SPARK_TYPE_KEY)
+    return natural if text is None else _agreed(_declared(field.name, text), natural)
+
+
+def is_declared(field: pa.Field) -> bool:
+    """Whether the column itself says its Spark type."""
+    return SPARK_TYPE_KEY in (field.metadata or {})
+
+
+def length_max(field: pa.Field) -> int | None:
+    """How many characters a value of a CHAR or VARCHAR column may have."""
+    kind = spark_type(field) if is_declared(field) else VOID
+    found = _OF_LENGTH.fullmatch(kind) if isinstance(kind, str) else None
+    return int(found[1]) if found else None
+
+
+def natural_type(kind: pa.DataType) -> SparkType:
+    """What Spark reads an Arrow type as.
+
+    Raises:
+        NoSparkTypeError: it has no name for it.
+    """
+    atom = _ATOMS.get(kind)
+    if atom is not None:
+        return atom
+    if pa.types.is_timestamp(kind) and kind.unit == "us":
+        return "timestamp"
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_fixed_size_binary(kind):
+        return "binary"
+    if is_list(kind):
+        return {"type": "array", "elementType": natural_type(kind.value_type)}
+    if pa.types.is_map(kind) and not pa.types.is_null(kind.key_type):
+        key, value = natural_type(kind.key_type), natural_type(kind.item_type)
+        return {"type": "map", "keyType": key, "valueType": value}
+    if pa.types.is_struct(kind):
+        return _struct_type(kind)
+    raise NoSparkTypeError(f"Spark has no type for {kind}")
+
+
+def nearest(kind: pa.DataType) -> pa.DataType | None:
+    """The Arrow type to cast to, of those that Spark has a type for; None if there is none."""
+    try:
+        natural_type(kind)
+        return kind
+    except NoSparkTypeError:
+        pass
+    simple = _nearest_atom(kind)
+    if simple is not None:
+        return simple
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return nearest(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return nearest(kind.storage_type)
+    if is_list(kind) or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        inner = nearest(kind.value_type)
+        return None if inner is None else pa.list_(inner)
+    if pa.types.is_map(kind):
+        key, value = nearest(kind.key_type), nearest(kind.item_type)
+        return (
+            None if key is None or value is None or pa.types.is_null(key) else pa.map_(key, value)
+        )
+    if pa.types.is_struct(kind):
+        parts = [(field.name, nearest(field.type)) for field in kind]
+        return None if any(part is None for _, part in parts) else pa.struct(parts)
+    return None
+
+
+def filled(stored: SparkType, given: SparkType, *, is_exact: bool = True) -> SparkType | None:
+    """What a column of ``stored`` is once it also holds values of ``given``; None if it cannot.
+
+    A void has no values but null, so the other type holds. CHAR, VARCHAR and plain strings fit one
+    another, because lengths are checked value by value.
+
+    Args:
+        is_exact: False if ``given`` was read from an Arrow type, which tells of no collation.
+    """
+    if stored == given or given == VOID:
+        return stored
+    if stored == VOID:
+        return given
+    if isinstance(stored, str) or isinstance(given, str):
+        return stored if _is_text_that_fits(stored, given, is_exact=is_exact) else None
+    if stored.keys() != given.keys() or stored["type"] != given["type"]:
+        return None
+    parts: dict[str, Any] = {}
+    for key, inner in stored.items():
+        if key == "fields":
+            parts[key] = _filled_fields(inner, given[key], is_exact=is_exact)
+        else:
+            is_type = key.endswith("Type")
+            same = inner if inner == given[key] else None
+            parts[key] = filled(inner, given[key], is_exact=is_exact) if is_type else same
+        if parts[key] is None:
+            return None
+    return parts
+
+
+def shown(kind: SparkType) -> str:
+    """A type for messages, as SQL writes it."""
+    if isinstance(kind, str):
+        return kind
+    if "said" in kind:
+        return str(kind["said"])
+    match kind["type"]:
+        case "array":
+            return f"array<{shown(kind['elementType'])}>"
+        case "map":
+            return f"map<{shown(kind['keyType'])},{shown(kind['valueType'])}>"
+        case _:
+            inner = ",".join(f"{part['name']}:{shown(part['type'])}" for part in kind["fields"])
+            return f"struct<{inner}>"
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is one of the lists that Spark reads as an array."""
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+# --- from Arrow ----------------------------------------------------------------------------------
+
+
+def _nearest_atom(kind: pa.DataType) -> pa.DataType | None:
+    for is_kind, target in _NEAREST:
+        if is_kind(kind):
+            return target
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= 38:
+        return pa.decimal128(kind.precision, kind.scale)
+    return None
+
+
+_NEAREST = (
+    (pa.types.is_uint8, pa.int16()),
+    (pa.types.is_uint16, pa.int32()),
+    (pa.types.is_uint32, pa.int64()),
+    (pa.types.is_uint64, pa.decimal128(20, 0)),
+    (pa.types.is_float16, pa.float32()),
+    (pa.types.is_string_view, pa.string()),
+    (pa.types.is_binary_view, pa.binary()),
+    (pa.types.is_date64, pa.date32()),
+    (pa.types.is_time, pa.time64("ns")),
+    (pa.types.is_duration, pa.duration("us")),
+)
+
+
+def _struct_type(kind: pa.DataType) -> SparkType:
+    for name, (tagged, other) in _TAGGED.items():
+        bearers = [field for field in kind if field.name == tagged]
+        tags = (bearers[0].metadata or {}) if bearers else {}
+        if tags.get(name.encode()) == b"true" and kind.get_field_index(other) >= 0:
+            srid = tags.get(b"srid")
+            return name if srid is None else f"{name}(SRID {srid.decode(errors='replace')})"
+    fields = [{"name": field.name, "type": natural_type(field.type)} for field in kind]
+    return {"type": "struct", "fields": fields}
+
+
+# --- from Spark's JSON ---------------------------------------------------------------------------
+
+
+def _declared(name: str, text: bytes) -> SparkType:
+    try:
+        value = json.loads(text)
+        if value["name"] != name:
+            raise ValueError("it names another column")
+        return _of_field(value)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"the Spark type of column {name!r} is malformed: {error}") from error
+
+
+def _of_field(field: Mapping[str, Any]) -> SparkType:
+    metadata = field.get("metadata") or {}
+    kind = _of_json(field["type"], metadata.get(_COLLATIONS) or {}, field["name"])
+    said = metadata.get(_LENGTHS)
+    if said is None:
+        return kind
+    return str(said) if kind == TEXT else {**dict(kind), "said": str(said)}  # type: ignore[arg-type]
+
+
+def _of_json(value: Any, collations: Mapping[str, str], path: str) -> SparkType:
+    if isinstance(value, str):
+        is_collated = value == TEXT and path in collations
+        return f"{_COLLATED}{collations[path]}" if is_collated else value
+    match value["type"]:
+        case "array":
+            element = _of_json(value["elementType"], collations, f"{path}.element")
+            return {"type": "array", "elementType": element}
+        case "map":
+            key = _of_json(value["keyType"], collations, f"{path}.key")
+            item = _of_json(value["valueType"], collations, f"{path}.value")
+            return {"type": "map", "keyType": key, "valueType": item}
+        case "struct":
+            parts = [{"name": one["name"], "type": _of_field(one)} for one in value["fields"]]
+            return {"type": "struct", "fields": parts}
+        case other:
+            raise ValueError(f"there is no type {other!r}")
+
+
+def _agreed(said: SparkType, natural: SparkType) -> SparkType:
+    """``said``, with what only Arrow says of it in one form.
+
+    Raises:
+        ValueError: it is not stored as that.
+    """
+    if isinstance(said, str):
+        if said == natural or _may_be_said(said, natural):
+            is_tagged = isinstance(natural, str) and natural.partition("(")[0] in _TAGGED
+            return natural if is_tagged else said
+    elif isinstance(natural, dict) and said["type"] == natural["type"]:
+        parts = {key: item for key, item in said.items() if key.endswith("Type")}
+        agreed = {key: _agreed(item, natural[key]) for key, item in parts.items()}
+        if "fields" not in said:
+            return {**said, **agreed}
+        names = [[part["name"] for part in kind["fields"]] for kind in (said, natural)]
+        if names[0] == names[1]:
+            pairs = zip(said["fields"], natural["fields"])
+            fields = [
+                {"name": one["name"], "type": _agreed(one["type"], two["type"])}
+                for one, two in pairs
+            ]
+            return {**said, "fields": fields}
+    raise ValueError(f"it says {shown(said)}, and its Arrow type is {shown(natural)} in Spark")
+
+
+def _may_be_said(said: str, natural: SparkType) -> bool:
+    """Whether an Arrow type that is ``natural`` in Spark may also be ``said``."""
+    if not isinstance(natural, str):
+        return False
+    if natural == TEXT:
+        return _OF_LENGTH.fullmatch(said) is not None or said.startswith(_COLLATED)
+    head = natural.partition("(")[0]
+    if head in _TAGGED:
+        return said.partition("(")[0] == head
+    return natural in _ALSO and _ALSO[natural].fullmatch(said) is not None
+
+
+# --- comparing -----------------------------------------------------------------------------------
+
+
+def _is_text_that_fits(stored: SparkType, given: SparkType, *, is_exact: bool) -> bool:
+    def is_plain(kind: SparkType) -> bool:
+        return isinstance(kind, str) and (kind == TEXT or _OF_LENGTH.fullmatch(kind) is not None)
+
+    if is_plain(stored) and is_plain(given):
+        return True
+    is_collated = isinstance(stored, str) and stored.startswith(_COLLATED)
+    return is_collated and given == TEXT and not is_exact
+
+
+def _filled_fields(stored: Any, given: Any, *, is_exact: bool) -> list[dict[str, Any]] | None:
+    if [part["name"] for part in stored] != [part["name"] for part in given]:
+        return None
+    parts: list[dict[str, Any]] = []
+    for one, two in zip(stored, given):
+        kind = filled(one["type"], two["type"], is_exact=is_exact)
+        if kind is None:
+            return None
+        parts.append({"name": one["name"], "type": kind})
+    return parts

@@ -1,0 +1,31 @@
+"""Tables on their way into a ledger: all that can be refused is refused before they have ids."""
+
+import pyarrow as pa
+
+from bkspark.format import arrow_schema, arrow_values
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
+
+
+class TableIntake:
+    """Makes one batch of each table that is appended to a ledger with ``schema``."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._is_of_bytes = schema == VALUE_SCHEMA
+        self._rules = arrow_values.ValueRules(schema)
+        self._convertible = schema
+
+    def rows_of(self, table: pa.Table) -> pa.RecordBatch:
+        """The rows of ``table`` as the ledger stores them.
+
+        Raises:
+            InvalidRequestError: they do not have the ledger's schema, or a reader could not decode
+                them; it names the column, and the row if one value is to blame.
+        """
+        if not table.schema.equals(self._convertible, check_metadata=True):
+            arrow_values.require_convertible(self._schema, table.schema)
+            self._convertible = table.schema
+        rows = arrow_schema.relabel(pa.concat_batches(table.to_batches()), self._schema)
+        arrow_schema.require_values(rows, everywhere=self._is_of_bytes)
+        self._rules.require(rows)
+        return rows

@@ -1,0 +1,59 @@
+"""What a task may not write: rows that a reader would take for damage, or for other values."""
+
+import json
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from bkspark.errors import InvalidRequestError
+from bkspark.format.spark_types import SPARK_TYPE_KEY
+from bkspark.log.batch import plan
+from tests.integration.rig import Rig
+
+TEXT = pa.schema([("s", pa.string())])
+NOT_UTF_8 = pa.RecordBatch.from_arrays(
+    [pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"\xc9"]).buffers())],
+    schema=TEXT,
+)
+
+
+def column(kind: pa.DataType, said: str, lengths: str | None = None) -> pa.Schema:
+    metadata = {} if lengths is None else {"__CHAR_VARCHAR_TYPE_STRING": lengths}
+    value = {"name": "s", "type": said, "nullable": True, "metadata": metadata}
+    return pa.schema([pa.field("s", kind, metadata={SPARK_TYPE_KEY: json.dumps(value)})])
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_a_string_that_is_not_utf_8_fails_its_task(
+    make_rig: Callable[..., Rig], compression: str
+) -> None:
+    rig = make_rig(bookie_count=3)
+    good = pa.record_batch([["a", "b", "c"]], schema=TEXT)
+    with pytest.raises(InvalidRequestError, match=r"'s' has .* in row 4 of partition 1; "):
+        rig.write([[good], [good, NOT_UTF_8]], schema=TEXT)
+    assert rig.log() is None
+
+
+def test_rows_are_held_to_what_the_log_says_of_its_columns(make_rig: Callable[..., Rig]) -> None:
+    """A DataFrame mostly has plain strings for a log of VARCHAR."""
+    rig = make_rig(bookie_count=3)
+    log = column(pa.string(), "string", "varchar(3)")
+    rows = [pa.record_batch([[text]], schema=TEXT) for text in ("abc", "abcd")]
+    rig.write([[rows[0]]], schema=log)
+    rig.write([[rows[0]]], schema=TEXT)
+    with pytest.raises(InvalidRequestError, match="row 0 of partition 0 has 4 characters"):
+        rig.write([[rows[1]]], schema=TEXT)
+    assert rig.log().end_offset == 2  # type: ignore[union-attr]
+
+
+def test_a_column_of_another_spark_type_is_refused_before_a_task_runs(
+    make_rig: Callable[..., Rig],
+) -> None:
+    rig = make_rig(bookie_count=3)
+    days, seconds = (
+        column(pa.duration("us"), said) for said in ("interval day", "interval day to second")
+    )
+    rig.write([[pa.record_batch([pa.array([0], pa.duration("us"))], schema=days)]], schema=days)
+    with pytest.raises(InvalidRequestError, match="column s is interval day to second in place of"):
+        plan.prepare(rig.request(schema=seconds))

@@ -1,0 +1,102 @@
+"""Mutants of what may be stored: types that Spark reads, and values that readers can decode."""
+
+from .mutant import Mutant
+
+TYPES = "tests/unit/format/test_spark_types.py"
+VALUES = "tests/unit/format/test_arrow_values.py"
+LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
+NOT_UTF_8 = f"{VALUES}::test_a_string_that_is_not_utf_8_is_refused_with_its_column_and_row"
+TASKS = "tests/integration/dataframe/test_stored_values.py"
+
+MUTANTS = (
+    Mutant(
+        "only the layout of rows is looked at before they are stored",
+        "ValueRules.require",
+        "rows.validate(full=True)",
+        "rows.validate()",
+        (
+            f"{NOT_UTF_8}[map key]",
+            f"{VALUES}::test_a_decimal_that_has_too_many_digits_is_refused",
+        ),
+    ),
+    Mutant(
+        "a task writes what readers cannot decode",
+        "AttemptWriter._write_stripes",
+        "            self._rules.require(rows, first_row=row_count, "
+        'of=f"partition {self._partition_id}")\n',
+        "",
+        (f"{TASKS}::test_a_string_that_is_not_utf_8_fails_its_task[none]",),
+    ),
+    Mutant(
+        "a handle appends what readers cannot decode",
+        "TableIntake.rows_of",
+        "        self._rules.require(rows)\n",
+        "",
+        (f"{LEDGERS}::test_a_string_that_is_not_utf_8_gets_no_id",),
+    ),
+    Mutant(
+        "a table of any type is cast",
+        "TableIntake.rows_of",
+        "            arrow_values.require_convertible(self._schema, table.schema)\n",
+        "            pass\n",
+        (f"{LEDGERS}::test_a_table_is_cast_only_where_no_value_changes",),
+    ),
+    Mutant(
+        "a table whose schema was refused is taken the next time",
+        "TableIntake.rows_of",
+        "            arrow_values.require_convertible(self._schema, table.schema)\n"
+        "            self._convertible = table.schema\n",
+        "            before, self._convertible = self._convertible, table.schema\n"
+        "            arrow_values.require_convertible(self._schema, before)\n",
+        (f"{LEDGERS}::test_a_table_is_cast_only_where_no_value_changes",),
+    ),
+    Mutant(
+        "a string may be one character longer than its column",
+        "_require_length",
+        "longest > most",
+        "longest > most + 1",
+        (f"{VALUES}::test_a_string_is_not_longer_than_its_column_allows[char(3)]",),
+    ),
+    Mutant(
+        "rows are held to what the DataFrame says of its columns, not to what the log says",
+        "resolve_settings",
+        "        rows = arrow_schema.as_stored(arrow_schema.decode(after), rows)\n",
+        "",
+        (f"{TASKS}::test_rows_are_held_to_what_the_log_says_of_its_columns",),
+    ),
+    Mutant(
+        "a log is made of types that Spark cannot read",
+        "arrow_schema.require_storable",
+        "        _require_spark_type(field)\n",
+        "",
+        (f"{LEDGERS}::test_a_type_that_spark_cannot_read_makes_neither_ledger_nor_log[uint8]",),
+    ),
+    Mutant(
+        "a log is made of types that Arrow cannot write",
+        "arrow_schema.require_storable",
+        "    if not _why_unreadable(schema):\n        return\n",
+        "    return\n",
+        (f"{TYPES}::test_nesting_beyond_arrows_depth_is_refused[struct-70]",),
+    ),
+    Mutant(
+        "a collation that a DataFrame says is not compared",
+        "_column_of_both",
+        "is_exact=spark_types.is_declared(given)",
+        "is_exact=False",
+        (f"{TYPES}::test_types_that_arrow_cannot_tell_do_not_fit[no collation, said so]",),
+    ),
+    Mutant(
+        "a column may say a type that it is not stored as",
+        "spark_types.spark_type",
+        "_agreed(_declared(field.name, text), natural)",
+        "_declared(field.name, text)",
+        (f"{TYPES}::test_a_column_that_contradicts_itself_is_refused[a narrower type]",),
+    ),
+    Mutant(
+        "structs that Spark has tagged are structs like others",
+        "_struct_type",
+        'if tags.get(name.encode()) == b"true" and kind',
+        "if False and kind",
+        (f"{TYPES}::test_types_that_arrow_cannot_tell_do_not_fit[a variant into a struct]",),
+    ),
+)

@@ -1,0 +1,170 @@
+"""Values that readers would take for damage are refused, and the message says where they are."""
+
+import json
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from bkspark.errors import InvalidRequestError
+from bkspark.format import arrow_schema
+from bkspark.format.arrow_values import ValueRules, require_convertible
+from bkspark.format.spark_types import SPARK_TYPE_KEY
+
+TEXT = pa.string()
+BAD = b"\xc9"
+
+
+def texts(*values: bytes | None, kind: pa.DataType = TEXT) -> pa.Array:
+    """Strings of any bytes, unchecked."""
+    as_bytes = pa.array(values, pa.large_binary() if kind == pa.large_string() else pa.binary())
+    return pa.Array.from_buffers(kind, len(values), as_bytes.buffers(), as_bytes.null_count)
+
+
+BROKEN = texts(b"ok", None, b"plain", BAD, b"more")
+NESTED = {
+    "top level": BROKEN,
+    "large": texts(b"ok", None, b"plain", BAD, b"more", kind=pa.large_string()),
+    "surrogates": texts(b"ok", None, b"plain", b"\xed\xa0\x80", b"more"),
+    "half of a character": texts(b"ok", None, b"\xc3\xa9", b"\xc3", b"\xa9"),
+    "struct": pa.StructArray.from_arrays([BROKEN], ["x"]),
+    "array": pa.ListArray.from_arrays(pa.array([0, 1, 2, 3, 4, 5], pa.int32()), BROKEN),
+    "large array": pa.LargeListArray.from_arrays(pa.array([0, 1, 2, 3, 4, 5]), BROKEN),
+    "array of a fixed size": pa.FixedSizeListArray.from_arrays(BROKEN, 1),
+    "map value": pa.MapArray.from_arrays(
+        pa.array([0, 1, 2, 3, 4, 5], pa.int32()), pa.array(list("abcde")), BROKEN
+    ),
+    "map key": pa.MapArray.from_arrays(
+        pa.array([0, 1, 2, 3, 4, 5], pa.int32()),
+        texts(b"ok", b"", b"plain", BAD, b"more"),
+        pa.array(range(5)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_a_string_that_is_not_utf_8_is_refused_with_its_column_and_row(case: str) -> None:
+    rows = pa.RecordBatch.from_arrays([pa.array(range(5)), NESTED[case]], ["n", "s"])
+    rules = ValueRules(rows.schema)
+    with pytest.raises(InvalidRequestError) as caught:
+        rules.require(rows, first_row=1000, of="partition 7")
+    text = str(caught.value)
+    assert text.startswith("column 's' has a string that is not UTF-8 in row 1003 of partition 7; ")
+    assert "make_valid_utf8(s)" in text
+    rules.require(rows.slice(0, 3).take(pa.arange(0, 3)))
+
+
+def test_a_decimal_that_has_too_many_digits_is_refused() -> None:
+    wide = pa.array([Decimal(10**6)], pa.decimal128(38, 0))
+    narrow = pa.Array.from_buffers(pa.decimal128(3, 0), 1, wide.buffers())
+    rows = pa.RecordBatch.from_arrays([narrow], ["d"])
+    with pytest.raises(
+        InvalidRequestError, match="column 'd' of the table has values that decimal"
+    ):
+        ValueRules(rows.schema).require(rows)
+
+
+def test_offsets_that_lead_elsewhere_are_refused() -> None:
+    wrong = pa.Array.from_buffers(
+        pa.string(),
+        2,
+        [None, pa.array([0, 6, 5], pa.int32()).buffers()[1], pa.py_buffer(b"abcdef")],
+    )
+    rows = pa.RecordBatch.from_arrays([wrong], ["s"])
+    with pytest.raises(InvalidRequestError, match="column 's' of the table has values"):
+        ValueRules(rows.schema).require(rows)
+
+
+def of_length(kind: str) -> pa.Schema:
+    metadata = {"__CHAR_VARCHAR_TYPE_STRING": kind}
+    said = {"name": "v", "type": "string", "nullable": True, "metadata": metadata}
+    return pa.schema([pa.field("v", pa.string(), metadata={SPARK_TYPE_KEY: json.dumps(said)})])
+
+
+@pytest.mark.parametrize("kind", ["char(3)", "varchar(3)"])
+def test_a_string_is_not_longer_than_its_column_allows(kind: str) -> None:
+    rules = ValueRules(of_length(kind))
+    good = pa.record_batch([pa.array(["", None, "æ日😀"])], schema=of_length(kind))
+    rules.require(good)
+    bad = pa.record_batch([pa.array(["abc", None, "abcd"])], schema=of_length(kind))
+    with pytest.raises(InvalidRequestError) as caught:
+        rules.require(bad, first_row=5, of="partition 0")
+    expected = f"column 'v' is {kind}, and row 7 of partition 0 has 4 characters"
+    assert str(caught.value).startswith(expected)
+
+
+NAIVE, ZONED = pa.timestamp("us"), pa.timestamp("us", "UTC")
+CONVERTIBLE = [
+    (pa.uint8(), pa.int16()),
+    (pa.int64(), pa.int8()),
+    (pa.float16(), pa.float64()),
+    (pa.string_view(), pa.string()),
+    (pa.dictionary(pa.int8(), pa.string()), pa.large_string()),
+    (pa.timestamp("ns", "UTC"), ZONED),
+    (pa.timestamp("s"), NAIVE),
+    (pa.decimal256(50, 2), pa.decimal128(10, 2)),
+    (pa.uuid(), pa.binary()),
+    (pa.null(), pa.int8()),
+    (pa.list_(pa.uint8(), 2), pa.list_(pa.int16())),
+    (pa.map_(pa.string(), pa.int8()), pa.map_(pa.string(), pa.int16())),
+    (pa.struct([("a", pa.null())]), pa.struct([("a", pa.int16())])),
+]
+OTHERS = [
+    (pa.string(), pa.int64()),
+    (pa.int64(), pa.string()),
+    (pa.bool_(), pa.int8()),
+    (pa.float64(), pa.float32()),
+    (pa.float64(), pa.int64()),
+    (pa.int64(), pa.float64()),
+    (NAIVE, ZONED),
+    (ZONED, NAIVE),
+    (pa.date32(), NAIVE),
+    (pa.binary(), pa.string()),
+    (pa.struct([("a", pa.int8()), ("b", pa.int8())]), pa.struct([("a", pa.int8())])),
+    (pa.struct([("b", pa.int8())]), pa.struct([("a", pa.int8())])),
+    (pa.list_view(pa.int8()), pa.list_(pa.int8())),
+]
+
+
+@pytest.mark.parametrize(("given", "stored"), CONVERTIBLE, ids=str)
+def test_a_table_may_be_cast_where_each_value_stays_or_fails(
+    given: pa.DataType, stored: pa.DataType
+) -> None:
+    require_convertible(pa.schema([("c", stored)]), pa.schema([("c", given)]))
+
+
+@pytest.mark.parametrize(("given", "stored"), OTHERS, ids=str)
+def test_a_table_of_another_type_is_refused(given: pa.DataType, stored: pa.DataType) -> None:
+    with pytest.raises(InvalidRequestError, match="does not have the ledger's schema: column c is"):
+        require_convertible(pa.schema([("c", stored)]), pa.schema([("c", given)]))
+
+
+@pytest.mark.parametrize(
+    ("value", "given", "stored"),
+    [
+        (300, pa.int64(), pa.int8()),
+        (2**63, pa.uint64(), pa.int64()),
+        (1, pa.timestamp("ns"), NAIVE),
+        (2**60, pa.timestamp("s"), NAIVE),
+        (86_399_999, pa.date64(), pa.date32()),
+        (2**62, pa.duration("s"), pa.duration("us")),
+    ],
+    ids=str,
+)
+def test_a_value_that_does_not_fit_is_refused_before_it_is_stored(
+    value: int, given: pa.DataType, stored: pa.DataType
+) -> None:
+    rows = pa.record_batch([pa.array([value], given)], names=["c"])
+    with pytest.raises(InvalidRequestError, match=r"column 'c' is .* and cannot be cast: "):
+        arrow_schema.relabel(rows, pa.schema([("c", stored)]))
+
+
+def test_only_a_table_that_says_so_is_of_a_type_that_arrow_cannot_tell() -> None:
+    said = {"name": "c", "type": "interval day", "nullable": True, "metadata": {}}
+    metadata = {SPARK_TYPE_KEY: json.dumps(said)}
+    stored = pa.schema([pa.field("c", pa.duration("us"), metadata=metadata)])
+    require_convertible(stored, stored)
+    for kind in ("us", "s"):
+        with pytest.raises(InvalidRequestError):
+            require_convertible(stored, pa.schema([("c", pa.duration(kind))]))
+    require_convertible(of_length("char(3)"), pa.schema([("v", pa.string())]))
