@@ -42,6 +42,9 @@ _PART_BYTES_MIN = 32 * 1024
 BLOCK_ROWS_MAX = 2**24
 """Bounds what a hostile index can claim; columns of nulls make rows free."""
 
+BLOCK_BYTES_MAX = 2**30
+"""Of a block's rows before they are packed: only a single row can be larger than was asked for."""
+
 UNPACKED_BYTES_FREE = 128 * 2**20
 UNPACKED_RATIO_MAX = 256
 """A compressed block may claim this many bytes, or this multiple of its stored size (LZ4 cannot do
@@ -92,6 +95,12 @@ class EntryLogEncoder:
 
         Parts of uncompressed blocks are the batch's own buffers: nothing is copied.
         """
+        if batch.nbytes > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX:
+            raise InvalidRequestError(
+                f"a block of {batch.num_rows:,} rows has {batch.nbytes:,} bytes, and it may have "
+                f"{BLOCK_ROWS_MAX:,} rows and {BLOCK_BYTES_MAX:,} bytes",
+                hint="store such values as files, and write their names",
+            )
         ordinal = len(self._blocks)
         offset = self._sink.tell() or len(self._head)
         self._writer.write_batch(batch)

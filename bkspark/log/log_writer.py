@@ -23,12 +23,14 @@ from bkspark.errors import (
     OutcomeUnknownError,
 )
 from bkspark.ledger.creating import CreatedLedger
+from bkspark.ledger.handles.entries import count_of
+from bkspark.ledger.handles.group_bounds import Entries, append_in_groups
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.with_block import ClosedAtEnd
 from bkspark.log import roll_log, rolling
 from bkspark.log.opening import open_tail
 from bkspark.log.own_tail import OwnTail
-from bkspark.log.rolling import Add, Entries, RollPolicy, Segment, Waiting
+from bkspark.log.rolling import Add, RollPolicy, Segment, Waiting
 from bkspark.log.undecided import Undecided, with_outcome
 
 WAITING_BYTES_MAX = 64 * 2**20
@@ -124,10 +126,20 @@ class LogWriter(ClosedAtEnd):
         """Add one entry; the future completes, in order of offsets, with its offset."""
         return self._add([value], rolling.size_of([value]))
 
-    def append_many(self, entries: Entries) -> tuple[int, int]:
-        """Add all of ``entries`` as one atomic group; returns its first and last offset."""
-        last = self._wait_for(self._add(entries, rolling.size_of(entries)))
+    def append_many(self, entries: Entries, *, may_split: bool = False) -> tuple[int, int]:
+        """Add all of ``entries`` as one atomic group; returns its first and last offset.
+
+        Args:
+            may_split: as for ``WriteHandle.append_many``.
+        """
+        if may_split and count_of(entries):
+            check = self._segment.handle.require_appendable
+            return append_in_groups(entries, check, self._add_all, self._wait_for)
+        last = self._wait_for(self._add_all(entries))
         return last - len(entries) + 1, last
+
+    def _add_all(self, entries: Entries) -> "Future[int]":
+        return self._add(entries, rolling.size_of(entries))
 
     def force(self) -> None:
         """Return once everything added so far is acknowledged; raise if it cannot be."""

@@ -1,20 +1,17 @@
 """When a log writer closes its ledger and goes on in a new one."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import pyarrow as pa
 
 from bkspark import environment
 from bkspark.cluster import arguments
 from bkspark.ledger.handles.entries import count_of
+from bkspark.ledger.handles.group_bounds import Entries
 from bkspark.ledger.handles.write_handle import WriteHandle
-
-Entries: TypeAlias = "Sequence[bytes] | pa.Table"
-
 
 CLOSING_WAITS = 3
 """For the entries of the ledger before, for its closing, and for one's own."""

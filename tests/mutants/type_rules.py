@@ -6,6 +6,7 @@ TYPES = "tests/unit/format/test_spark_types.py"
 VALUES = "tests/unit/format/test_arrow_values.py"
 LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
 NOT_UTF_8 = f"{VALUES}::test_a_string_that_is_not_utf_8_is_refused_with_its_column_and_row"
+GROUPS = "tests/unit/ledger/test_group_bounds.py"
 TASKS = "tests/integration/dataframe/test_stored_values.py"
 
 MUTANTS = (
@@ -30,7 +31,7 @@ MUTANTS = (
     Mutant(
         "a handle appends what readers cannot decode",
         "TableIntake.rows_of",
-        "        self._rules.require(rows)\n",
+        "        self._rules.require(rows, first_row=first_row)\n",
         "",
         (f"{LEDGERS}::test_a_string_that_is_not_utf_8_gets_no_id",),
     ),
@@ -98,5 +99,41 @@ MUTANTS = (
         'if tags.get(name.encode()) == b"true" and kind',
         "if False and kind",
         (f"{TYPES}::test_types_that_arrow_cannot_tell_do_not_fit[a variant into a struct]",),
+    ),
+    # --- groups ----------------------------------------------------------------------------------
+    Mutant(
+        "a group of bytes has no bound",
+        "WriteHandle._require_values",
+        "        require_within_bounds(len(values), size)\n",
+        "",
+        (f"{GROUPS}::test_more_bytes_than_are_appended_at_once_get_no_id[bytes]",),
+    ),
+    Mutant(
+        "a table has no bound once it is cast",
+        "TableIntake.rows_of",
+        "        require_within_bounds(rows.num_rows, rows.nbytes)\n",
+        "",
+        (f"{GROUPS}::test_a_table_that_is_too_large_only_once_it_is_cast_gets_no_id",),
+    ),
+    Mutant(
+        "entries have bounds only together",
+        "WriteHandle.append_async",
+        "if len(value) > GROUP_BYTES_MAX:",
+        "if False:",
+        (f"{GROUPS}::test_an_entry_is_bounded_before_it_is_taken",),
+    ),
+    Mutant(
+        "groups are sent before the last of them is looked at",
+        "append_in_groups",
+        "for piece in pieces if len(pieces) > 1 else ():",
+        "for piece in ():",
+        (f"{GROUPS}::test_nothing_of_what_may_be_split_is_appended_if_some_is_refused",),
+    ),
+    Mutant(
+        "a block has no bound",
+        "EntryLogEncoder.encode",
+        "if batch.nbytes > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX:",
+        "if False:",
+        (f"{GROUPS}::test_a_block_is_bounded_before_it_is_packed",),
     ),
 )

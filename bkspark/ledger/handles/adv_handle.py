@@ -18,6 +18,7 @@ from bkspark.errors import (
     LedgerClosedError,
     OutcomeUnknownError,
 )
+from bkspark.ledger.handles.group_bounds import GROUP_BYTES_MAX, require_within_bounds
 from bkspark.ledger.handles.promise import Promise
 from bkspark.ledger.handles.settings import USUAL
 from bkspark.ledger.handles.with_block import ClosedAtEnd
@@ -125,6 +126,8 @@ class AdvWriteHandle(ClosedAtEnd):
             raise InvalidRequestError("an entry of this ledger is bytes, and nothing else")
         if type(entry_id) is not int or entry_id < 0:
             entry_id = arguments.whole_number("an entry id", entry_id, least=0)
+        if len(value) > GROUP_BYTES_MAX:
+            require_within_bounds(1, len(value))
         future = Promise()
         with self._changed:
             self._admit(entry_id, len(value))

@@ -19,6 +19,12 @@ from bkspark.errors import InvalidRequestError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.entries import VALUE_SCHEMA, count_of
+from bkspark.ledger.handles.group_bounds import (
+    GROUP_BYTES_MAX,
+    Entries,
+    append_in_groups,
+    require_within_bounds,
+)
 from bkspark.ledger.handles.grouping import Submitted
 from bkspark.ledger.handles.membership import Membership
 from bkspark.ledger.handles.promise import Promise, kept
@@ -155,21 +161,41 @@ class WriteHandle(ClosedAtEnd):
         as ``append`` does, would wait for itself in a callback, and raises.
         """
         self._require_bytes(is_bytes=isinstance(value, bytes))
+        if len(value) > GROUP_BYTES_MAX:
+            require_within_bounds(1, len(value))
         self.wait_for_room()
         return self._submit([value], 1, len(value))
 
-    def append_many(self, entries: Sequence[bytes] | pa.Table) -> tuple[int, int]:
+    def append_many(self, entries: Entries, *, may_split: bool = False) -> tuple[int, int]:
         """Add all of ``entries`` as one atomic group; returns its first and last id.
 
+        Args:
+            may_split: whether more than one group may have (README, "Bounds") is added as several,
+                in order. Each is atomic, and what others add may come between them.
+
         Raises:
-            InvalidRequestError: there are none, they do not have the ledger's schema, or a null is
-                where none may be.
+            InvalidRequestError: there are none, there are too many, they do not have the ledger's
+                schema, or a reader could not decode them. Nothing was added.
         """
         self._require_may_wait("append_many")
+        if may_split and count_of(entries):
+            add, wait = self.append_many_async, self._wait_for
+            return append_in_groups(entries, self.require_appendable, add, wait)
         last = self._wait_for(self.append_many_async(entries))
         return last - len(entries) + 1, last
 
-    def append_many_async(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
+    def require_appendable(self, entries: Entries, first_row: int = 0) -> None:
+        """Refuse what ``append_many`` refuses; nothing is added.
+
+        Args:
+            first_row: the number of the first entry, for messages.
+        """
+        if isinstance(entries, pa.Table):
+            self._tables.rows_of(entries, first_row)
+        else:
+            self._require_values(entries)
+
+    def append_many_async(self, entries: Entries) -> "Future[int]":
         """Like ``append_many``; the future completes, in entry order, with the last id."""
         self.wait_for_room()
         return self.append_at_once(entries)
@@ -186,7 +212,7 @@ class WriteHandle(ClosedAtEnd):
         if self._writer.backlog.is_full and not self._writer.is_telling_here:
             self._writer.backlog.wait_for_room(self._settings.wait_seconds_max)
 
-    def append_at_once(self, entries: Sequence[bytes] | pa.Table) -> "Future[int]":
+    def append_at_once(self, entries: Entries) -> "Future[int]":
         """Like ``append_many_async``, for who has waited for room already, or must not wait."""
         self.require_own_process()
         if not count_of(entries):
@@ -195,8 +221,7 @@ class WriteHandle(ClosedAtEnd):
             rows = self._tables.rows_of(entries)
             return self._submit(rows, rows.num_rows, rows.nbytes)
         values = list(entries)
-        self._require_bytes(is_bytes=all(isinstance(value, bytes) for value in values))
-        return self._submit(values, len(values), sum(map(len, values)))
+        return self._submit(values, len(values), self._require_values(values))
 
     def force(self) -> None:
         """Return once everything added so far, by any thread, is acknowledged.
@@ -310,6 +335,13 @@ class WriteHandle(ClosedAtEnd):
     def _seal(self) -> None:
         closed = partial(self._writer.machine.closed, transactions=self._transactions)
         self._cluster.ledgers.update(str(self.ledger_id), closed)
+
+    def _require_values(self, values: Sequence[bytes]) -> int:
+        """How many bytes they have, if they can be appended at once."""
+        self._require_bytes(is_bytes=all(isinstance(value, bytes) for value in values))
+        size = sum(map(len, values))
+        require_within_bounds(len(values), size)
+        return size
 
     def _require_bytes(self, *, is_bytes: bool) -> None:
         if not self._is_of_bytes:
