@@ -170,8 +170,8 @@ class WriteHandle(ClosedAtEnd):
         """Add all of ``entries`` as one atomic group; returns its first and last id.
 
         Args:
-            may_split: whether more than one group may have (README, "Bounds") is added as several,
-                in order. Each is atomic, and what others add may come between them.
+            may_split: whether more than one group may have (``GROUP_BYTES_MAX``) is added as
+                several groups, in order. Each is atomic. Other threads' entries may come between.
 
         Raises:
             InvalidRequestError: there are none, there are too many, they do not have the ledger's
