@@ -262,7 +262,7 @@ MUTANTS = (
     # --- what an append takes --------------------------------------------------------------------
     Mutant(
         "null is an entry of bytes",
-        "WriteHandle.append_at_once",
+        "TableIntake.rows_of",
         "arrow_schema.require_values(rows, everywhere=self._is_of_bytes)",
         "arrow_schema.require_values(rows)",
         (f"{LEDGERS}::test_null_is_no_entry_of_a_ledger_of_bytes",),
