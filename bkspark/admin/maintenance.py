@@ -60,7 +60,8 @@ class Report:
         left: what is not well; empty if nothing is left to do.
         counters: under BookKeeper's names for them, where it has one.
         details: rows of tables, by the table's name.
-        summary: what was found, in a line of plain words for people; empty if all is well.
+        summary: what was found, in a line of plain words for people; empty if there is nothing
+            to say. ``verdict`` is what people read.
     """
 
     verb: str
@@ -75,6 +76,13 @@ class Report:
     def exit_status(self) -> int:
         """0 if nothing is left to do, else 1."""
         return 1 if self.left else 0
+
+    @property
+    def verdict(self) -> str:
+        """How it stands, in a line for people: all is well if, and only if, nothing is left."""
+        if self.left:
+            return self.summary or f"{len(self.left):,} left"
+        return f"all is well ({self.summary})" if self.summary else "all is well"
 
     @property
     def document(self) -> dict[str, Any]:

@@ -105,7 +105,11 @@ def _last_audit(cluster: Cluster) -> Iterator[Finding]:
     report, when = seen.value, _ended(seen.value)
     is_old = environment.now_ms() - report.ended_ms > AUDIT_DAYS_MAX * DAY_MS
     age = f", more than {AUDIT_DAYS_MAX} days ago" if is_old else ""
-    found = in_words(report.counters) or "all was well"
+    found = in_words(report.counters)
+    if report.left and not found:
+        found = f"{plural(report.left, 'thing')} not well"
+    elif not report.left:
+        found = f"all was well ({found})" if found else "all was well"
     is_loss = any(report.counters.get(name) for name in LOSSES)
     checked = plural(report.counters.get(CHECKED, 0), "ledger")
     is_to_be_told = bool(report.left) or is_old

@@ -344,4 +344,4 @@ def show(report: Report, table: str, columns: Sequence[Column], *, as_json: bool
 def outcome(report: Report) -> str:
     """What was done and found, in a line for people."""
     done = ", ".join(plural(count, what.removesuffix("s")) for what, count in report.done.items())
-    return f"{report.verb}: {done}: {report.summary or 'all is well'}"
+    return f"{report.verb}: {done}: {report.verdict}"

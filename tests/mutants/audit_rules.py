@@ -12,6 +12,7 @@ NOTED = f"{LOOKS}::test_the_last_audit_of_all_is_noted_and_a_dry_run_is_none"
 COPIES = f"{SUMS}::test_each_entry_has_as_many_copies_as_counting_says"
 UNNAMED = f"{AUDIT}::test_a_bookie_without_its_record_is_asked_for_the_files_that_others_name"
 DROPPED = f"{LOOKS}::test_what_a_log_has_let_go_of_is_not_missing"
+VERDICTS = "tests/unit/admin/test_verdicts.py"
 METRICS = "tests/unit/cli/test_metrics.py"
 STATUS = "tests/unit/cli/test_audit.py::test_what_is_missing_is_a_row_and_status_fails"
 
@@ -214,5 +215,19 @@ MUTANTS = (
         "    run = partial(in_threads, tell_seconds=SHOWN_TELL_SECONDS)\n",
         "    run = in_threads\n",
         (f"{HANGS}::test_a_view_waits_less_long_than_an_audit",),
+    ),
+    Mutant(
+        "all is well though something is left",
+        "Report.verdict",
+        "        if self.left:\n            return",
+        "        if self.left and self.summary:\n            return",
+        (f"{VERDICTS}::test_all_is_well_if_nothing_is_left",),
+    ),
+    Mutant(
+        "what lies beside journals is not counted",
+        "Findings._counters",
+        "            UNSOUND: len(self.problems),\n",
+        "",
+        (f"{VERDICTS}::test_what_an_audit_finds_is_in_its_words",),
     ),
 )

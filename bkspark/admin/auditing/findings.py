@@ -29,6 +29,9 @@ ORPHANED = "NUM_ORPHANED_LEDGER_FOLDERS"
 STRAYS = "NUM_ORPHANED_ENTRY_LOGS"
 RECORDLESS = "NUM_LISTED_LEDGERS_WITHOUT_A_RECORD"
 UNREADABLE = "NUM_UNREADABLE_RECORDS"
+UNSOUND = "NUM_UNSOUND_JOURNAL_FOLDERS"
+SILENT = "NUM_SILENT_BOOKIES"
+CHANGING = "NUM_LEDGERS_THAT_KEPT_CHANGING"
 
 
 class OrphanKind:
@@ -97,7 +100,7 @@ class Findings:
             plan.facts,
             {"ledgers": self.checked, "bookies": len(plan.bookie_ids) - len(self.silent)},
             list(self._left(lost)),
-            self._counters(),
+            self._counters(lost),
             {
                 "copies": [gap_row(gap) for gap in self.gaps],
                 "waiting": [_waiting_row(waiting) for waiting in self.waiting],
@@ -139,7 +142,7 @@ class Findings:
             found[gap.ledger_id] = worst([gap.copies, known]) or known
         return found
 
-    def _counters(self) -> dict[str, int]:
+    def _counters(self, lost: Collection[str]) -> dict[str, int]:
         by_class = Counter(self._worst().values())
         short = sum(count for copies, count in by_class.items() if copies is not Copies.UNKNOWN)
         return {
@@ -152,6 +155,9 @@ class Findings:
             STRAYS: sum(self.strays.values()),
             RECORDLESS: sum(map(len, self.recordless.values())),
             UNREADABLE: len(self.unreadable),
+            UNSOUND: len(self.problems),
+            SILENT: len(self.silent.keys() - set(lost)),
+            CHANGING: len(self.changing),
         }
 
     def _orphan_rows(self) -> Iterator[Facts]:

@@ -82,3 +82,29 @@ def test_a_log_that_is_not_there_is_bad_use(run):
     status, out, err = run("audit", "--log", "nowhere")
     assert (status, out) == (2, "")
     assert "there is no log 'nowhere'" in err
+
+
+@pytest.mark.parametrize("name", [".DS_Store", "lost+found/", "@eaDir/"])
+def test_what_lies_beside_journals_is_not_all_well(run, small_cluster, ledger_id, name):
+    place = sorted(small_cluster.folder.glob("bookie-*/ledgers/*/*/journal"))[0] / name
+    place.mkdir() if name.endswith("/") else place.write_bytes(b"Bud1")
+    status, _, err = run("audit")
+    assert (status, "all is well" in err) == (1, False)
+    assert "1 folder of journals with damage or something strange" in err.splitlines()[-1]
+    level, message = last_audit(run)
+    assert (level, "all was well" in message) == ("warn", False)
+
+
+def test_a_remark_leaves_all_well(run, small_cluster, ledger_id):
+    """A ledger's folder on a bookie that no fragment names: a collection frees it."""
+    folders = {path.parent.name: path for path in small_cluster.folder.glob("bookie-*/ledgers/*/*")}
+    source = next(iter(folders.values()))
+    owner = source.relative_to(small_cluster.folder).parts[0]
+    others = [path for path in small_cluster.folder.glob("bookie-*") if path.name != owner]
+    holders = {p.parts[-4] for p in small_cluster.folder.glob("bookie-*/ledgers/*/*")}
+    other = next(path for path in others if path.name not in holders)
+    shutil.copytree(source, other / source.relative_to(small_cluster.folder / owner))
+    status, _, err = run("audit")
+    assert (status, "all is well (1 folder" in err.splitlines()[-1]) == (0, True)
+    level, message = last_audit(run)
+    assert (level, "all was well (1 folder" in message) == ("ok", True)

@@ -24,7 +24,7 @@ def test_what_is_good_is_told_in_one_line(run, ledger_id):
     status, out, err = run("scrub")
     assert (status, out.splitlines()[1:]) == (0, [])
     assert err.startswith("scrub: 1 ledger, ")
-    assert err.endswith(" bytes: all that was read is good\n")
+    assert err.endswith(" bytes: all is well (all that was read is good)\n")
 
 
 def test_what_is_damaged_is_a_row_and_the_exit_status_is_1(run, small_cluster, ledger_id):
