@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-_VERBS = ("audit", "collect", "compact", "decommission", "rebalance", "recover", "repair", "scrub")
+_VERBS = (
+    *("audit", "collect", "compact", "decommission", "rebalance", "recover", "repair", "retain"),
+    "scrub",
+)
 
 _finders: list[Callable[[str], Any]] = []
 

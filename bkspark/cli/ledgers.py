@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
 from bkspark.admin import views
 from bkspark.cli.output import Column, note, print_done, print_json, print_pairs, print_rows
@@ -186,19 +187,32 @@ def _print_report(session: Session, report: RecoveryReport) -> None:
 def delete(
     context: typer.Context,
     ledger_id: LedgerId,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would go; change nothing.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete a ledger that is in no log, for good."""
     session = session_of(context)
     with session.cluster() as cluster:
-        require_consent(_question(cluster.ledger(ledger_id).value), yes=yes)
+        what = _going(cluster.ledger(ledger_id).value)
+        if dry_run:
+            doc = {"ledger_id": ledger_id, "would": what}
+            print_done(doc, f"would {what}", as_json=session.as_json)
+            return
+        require_consent(f"{what[0].upper()}{what[1:]}?", yes=yes)
         deleting.delete_ledger(cluster, ledger_id)
     print_done(
         {"deleted_ledger": ledger_id}, f"deleted ledger {ledger_id}", as_json=session.as_json
     )
 
 
-def _question(ledger: LedgerMetadata) -> str:
+def _going(ledger: LedgerMetadata) -> str:
+    """What a deletion does, in words that follow "would"."""
     if ledger.last_entry_id is None:
-        return f"Delete ledger {ledger.ledger_id}, {ledger.state.value}: somebody may write to it?"
-    return f"Delete ledger {ledger.ledger_id}, CLOSED at entry {ledger.last_entry_id}?"
+        state = ledger.state.value
+        return f"delete ledger {ledger.ledger_id}, {state}: a writer may be writing to it"
+    count = ledger.last_entry_id + 1 - ledger.first_available
+    entries = f"{count:,} {'entry' if count == 1 else 'entries'}"
+    size = decimal(ledger.length_bytes or 0)
+    return f"delete ledger {ledger.ledger_id}, CLOSED with {entries} ({size})"

@@ -3,18 +3,21 @@
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 
-from bkspark.cli.output import Column, plural, print_done, print_rows
+from bkspark.admin.retaining import Wanted, facts_of, plan_of
+from bkspark.admin.retaining import retain as retain_log
+from bkspark.cli.output import Column, note, plural, print_done, print_rows
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, Session, password_of, require_consent, session_of
-from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.log import cursors as log_cursors
 from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
-from bkspark.log.truncation import Truncation
+from bkspark.log.truncation import Truncation, TruncationPlan
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 _COLUMNS = (
@@ -38,6 +41,7 @@ def truncate(
     context: typer.Context,
     name: Name,
     before: Annotated[int, typer.Option(min=0, help="First offset that stays.")],
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
     """Hide all entries below an offset, at once.
@@ -46,9 +50,13 @@ def truncate(
     """
     session = session_of(context)
     with session.cluster() as cluster:
-        cluster.log(name)
-        require_consent(f"Delete the entries of log {name} below offset {before}?", yes=yes)
-        _tell(session, name, truncation.truncate(cluster, name, before))
+        plan = truncation.plan_truncation(cluster, name, before)
+        if dry_run:
+            show_plan(session, plan)
+            return
+        require_consent(f"Delete {_losing(plan)}?", yes=yes)
+        done = truncation.truncate(cluster, name, before, generation=plan.generation)
+        _tell(session, name, done)
 
 
 def convert(
@@ -125,20 +133,56 @@ def retain(
     ignore_cursors: Annotated[
         bool, typer.Option("--ignore-cursors", help="Also what a cursor has yet to read.")
     ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Delete old ledgers of a log as its settings say.
 
-    Options change the settings first.
+    Options change the settings first. It asks before a limit is set or an entry goes.
     """
     session = session_of(context)
-    is_limited = max_bytes is not None or max_seconds is not None
-    if forever and is_limited:
+    wanted = Wanted(name, max_bytes, max_seconds, forever, not ignore_cursors)
+    if forever and wanted.is_limited:
         raise InvalidRequestError("--forever contradicts --max-bytes and --max-seconds")
+
+    def consent(plan: TruncationPlan) -> None:
+        if wanted.is_limited or plan.entry_count:
+            limits = f"From now on keep {_limits(wanted)} of log {name}, and delete"
+            verb = limits if wanted.is_limited else "Delete"
+            require_consent(f"{verb} {_losing(plan)}?", yes=yes)
+
     with session.cluster() as cluster:
-        log = LogHandle(cluster, name, Password())
-        if forever or is_limited:
-            log.keep(max_bytes=max_bytes, max_seconds=max_seconds)
-        _tell(session, name, truncation.retain(cluster, name, respects_cursors=not ignore_cursors))
+        if dry_run:
+            show_plan(session, plan_of(cluster, wanted))
+            return
+        [row] = retain_log(cluster, wanted, consent=consent).details["logs"]
+    done = Truncation(row["first_offset"], tuple(row["deleted"]), tuple(row["left"]))
+    _tell(session, name, done)
+
+
+def _limits(wanted: Wanted) -> str:
+    """The limits that are wanted, in words."""
+    said = [] if wanted.max_bytes is None else [f"{decimal(wanted.max_bytes)}"]
+    said += [] if wanted.max_seconds is None else [f"{wanted.max_seconds:,g} s"]
+    return " and ".join(said)
+
+
+def show_plan(session: Session, plan: TruncationPlan) -> None:
+    """What would go, and nothing is changed."""
+    print_done(facts_of(plan), f"would delete {_losing(plan)}", as_json=session.as_json)
+
+
+def _losing(plan: TruncationPlan) -> str:
+    """What goes: how many rows, bytes and ledgers, which offsets, and of which time."""
+    if not plan.entry_count:
+        return f"no entry of log {plan.log_name} now"
+    facts = facts_of(plan)
+    entries = f"{plan.entry_count:,} {'entry' if plan.entry_count == 1 else 'entries'}"
+    offsets = f"offsets {plan.first_offset} to {plan.before_offset - 1}"
+    times = f", closed {facts['oldest']} to {facts['newest']}" if facts["oldest"] else ""
+    size = decimal(plan.byte_count)
+    whole = plural(plan.ledgers, "whole ledger")
+    return f"{entries} of log {plan.log_name} ({size}, {offsets}, {whole}{times})"
 
 
 def cursors(
@@ -147,6 +191,7 @@ def cursors(
     delete: Annotated[str, typer.Option(metavar="CURSOR", help="Delete this one.")] = "",
     move: Annotated[str, typer.Option(metavar="CURSOR", help="Move this one forward.")] = "",
     to: Annotated[int | None, typer.Option(min=0, help="Where --move moves it to.")] = None,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
@@ -161,11 +206,19 @@ def cursors(
     with session.cluster() as cluster:
         log = LogHandle(cluster, name, password_of(password_file, password_env))
         record = log.record
-        if move and to is not None:
-            log_cursors.existing_cursor(cluster, name, move, lambda: log.end_offset).advance(to)
-        if delete:
-            require_consent(f"Delete cursor {delete} of log {name}?", yes=yes)
-            log_cursors.delete(cluster, name, delete)
+        moved, gone = (
+            log_cursors.existing_cursor(cluster, name, cursor, lambda: log.end_offset)
+            if cursor
+            else None
+            for cursor in (move, delete)
+        )
+        if moved is not None and to is not None and not dry_run:
+            moved.advance(to)
+        if gone is not None and dry_run:
+            note(f"would delete {_cursor(gone)}")
+        elif gone is not None:
+            require_consent(f"Delete {_cursor(gone)}?", yes=yes)
+            gone.delete()
         found = log_cursors.cursors_of(cluster, name)
     rows = [
         {
@@ -177,6 +230,11 @@ def cursors(
         for cursor in found
     ]
     print_rows(rows, _COLUMNS, as_json=session.as_json)
+
+
+def _cursor(cursor: log_cursors.Cursor) -> str:
+    record = cursor.record
+    return f"cursor {record.name} of log {record.log_name}, at offset {record.offset}"
 
 
 def _tell(session: Session, name: str, done: Truncation) -> None:

@@ -158,12 +158,17 @@ def read(
 def delete(
     context: typer.Context,
     name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: log_upkeep.DryRunOption = False,
+    yes: log_upkeep.YesOption = False,
 ) -> None:
     """Delete a log and its ledgers, for good."""
     session = session_of(context)
     with session.cluster() as cluster:
-        require_consent(_question(cluster, name), yes=yes)
+        what = _going(cluster, name)
+        if dry_run:
+            print_done({"log": name, "would": what}, f"would {what}", as_json=session.as_json)
+            return
+        require_consent(f"{what[0].upper()}{what[1:]}?", yes=yes)
         gone = deleting.delete_log(cluster, name)
     print_done(
         {"log": name, "deleted_ledgers": gone},
@@ -172,17 +177,24 @@ def delete(
     )
 
 
-def _question(cluster: Cluster, name: str) -> str:
+def _going(cluster: Cluster, name: str) -> str:
+    """What a deletion of the log does, in words that follow "would"."""
     seen = cluster.logs.get(name)
     if (
         seen is not None
         and seen.value.is_tombstone
         and any(True for _ in seen.value.every_dropped_id())
     ):
-        return f"Delete what is left of log {name}?"
+        return f"delete what is left of log {name}"
     [log] = views.logs(cluster, name)
     entries = _at_least(log, "entries")
-    return f"Delete log {name}, {entries} entries in {plural(log['ledgers'], 'ledger')}?"
+    kept = [decimal(log["bytes"])]
+    if log["entries"]:
+        kept.append(f"offsets {log['first_offset']} to {log['end_offset'] - 1}")
+    if log["changed"] is not None:
+        kept.append(f"last changed {log['changed']:%Y-%m-%d %H:%M:%S}Z")
+    where = plural(log["ledgers"], "ledger")
+    return f"delete log {name}, {entries} entries in {where} ({', '.join(kept)})"
 
 
 def _for_people(log: views.Row, dropped: Mapping[str, list[int]]) -> dict[str, Any]:

@@ -42,7 +42,12 @@ RateOption = Annotated[
 NoLeaseOption = Annotated[
     bool, typer.Option("--no-lease", help="Run also beside another run of this command.")
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="It never asks.")]
+YesOption = Annotated[
+    bool,
+    typer.Option(
+        "--yes", "-y", help="Taken by every verb; this one deletes nothing and never asks."
+    ),
+]
 OpenGraceOption = Annotated[
     float, typer.Option(metavar="SECONDS", help="How long an open ledger must be seen unchanged.")
 ]

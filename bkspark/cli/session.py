@@ -80,7 +80,7 @@ def require_consent(question: str, *, yes: bool) -> None:
     """Return if the user wants it: said so by ``--yes``, or says so now.
 
     Raises:
-        InvalidRequestError: nobody can be asked.
+        InvalidRequestError: there is no terminal, so nobody can be asked.
         typer.Exit: they said no.
     """
     if not has_consent(question, yes=yes):
@@ -94,7 +94,7 @@ def has_consent(question: str, *, yes: bool) -> bool:
         InvalidRequestError: nobody can be asked.
     """
     if not (yes or (sys.stdin.isatty() and sys.stderr.isatty())):
-        raise InvalidRequestError(f"nobody is here to answer: {question}", hint="give --yes")
+        raise InvalidRequestError(f"cannot ask (no terminal): {question}", hint="give --yes")
     return yes or typer.confirm(question, err=True)
 
 

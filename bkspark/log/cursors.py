@@ -43,6 +43,11 @@ class Cursor:
         return self._seen.value.name
 
     @property
+    def record(self) -> CursorRecord:
+        """As this object has seen it last, whatever became of the log."""
+        return self._seen.value
+
+    @property
     def offset(self) -> int:
         """The next offset to read, as this object has seen it last.
 

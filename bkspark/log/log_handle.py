@@ -44,6 +44,16 @@ class LogEntry:
     value: bytes
 
 
+def retention_of(max_bytes: int | None, max_seconds: float | None) -> Retention:
+    """How much of a log is kept, and how long; None for ever.
+
+    Raises:
+        InvalidRequestError: a value is negative, or no number.
+    """
+    byte_count = arguments.whole_number_or_none("max_bytes", max_bytes, least=0)
+    return Retention(byte_count, arguments.milliseconds_or_none("max_seconds", max_seconds))
+
+
 class LogHandle(BoundToProcess):
     """One log; made by ``BookKeeper.create_log`` and ``open_log``.
 
@@ -249,12 +259,11 @@ class LogHandle(BoundToProcess):
         Raises:
             InvalidRequestError: a value is negative, or no number.
         """
-        byte_count = arguments.whole_number_or_none("max_bytes", max_bytes, least=0)
-        milliseconds = arguments.milliseconds_or_none("max_seconds", max_seconds)
+        retention = retention_of(max_bytes, max_seconds)
 
         def kept(record: LogRecord | None) -> LogRecord:
             log = self._existing(record)
-            after = replace(log, retention=Retention(byte_count, milliseconds))
+            after = replace(log, retention=retention)
             return log if after == log else after.stamped(environment.now_ms())
 
         self._cluster.logs.update(self.name, kept)

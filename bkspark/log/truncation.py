@@ -8,7 +8,7 @@ cannot be deleted, the note stays, and the next one who truncates the log goes o
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from bkspark import environment
@@ -18,6 +18,7 @@ from bkspark.ledger.deleting import make_tombstone
 from bkspark.ledger.truncating import truncate_ledger
 from bkspark.log.cursors import positions_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
+from bkspark.protocol.log.contents import Retention
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.retention import known_bytes, retained_from, retained_inside
 
@@ -42,10 +43,100 @@ class Truncation:
     left: tuple[int, ...] = ()
 
 
-def truncate(cluster: Cluster, log_name: str, before_offset: int) -> Truncation:
+@dataclass(frozen=True, slots=True)
+class TruncationPlan:
+    """What a truncation would take away, by one version of the log's record.
+
+    Attributes:
+        generation: of the log that was looked at; offsets of another mean other entries.
+        first_offset, before_offset: entries of these offsets go: ``[first_offset, before_offset)``.
+        ledgers: so many are deleted as a whole.
+        byte_count: of the entries, by the average of each ledger.
+        oldest_ms, newest_ms: when the first and the last of their ledgers were closed; 0 if that
+            was not noted.
+    """
+
+    log_name: str
+    generation: int
+    first_offset: int
+    before_offset: int
+    ledgers: int = 0
+    byte_count: int = 0
+    oldest_ms: int = 0
+    newest_ms: int = 0
+
+    @property
+    def entry_count(self) -> int:
+        return self.before_offset - self.first_offset
+
+
+def plan_truncation(cluster: Cluster, log_name: str, before_offset: int) -> TruncationPlan:
+    """What ``truncate`` would take away now; raises what it raises, and changes nothing."""
+    return _planned(cluster, log_name, lambda _log: before_offset)
+
+
+def plan_retention(
+    cluster: Cluster,
+    log_name: str,
+    retention: Retention | None = None,
+    *,
+    respects_cursors: bool = True,
+) -> TruncationPlan:
+    """What ``retain`` would take away now; changes nothing.
+
+    Args:
+        retention: settings to try in place of the log's own.
+    """
+    kept_from = _kept_from(cluster, respects_cursors, None)
+
+    def offset_of(log: LogRecord) -> int:
+        return kept_from(log if retention is None else replace(log, retention=retention))
+
+    return _planned(cluster, log_name, offset_of)
+
+
+def _planned(
+    cluster: Cluster, log_name: str, offset_of: Callable[[LogRecord], int]
+) -> TruncationPlan:
+    log, after = _shortened(cluster, cluster.log(log_name).value, offset_of)
+    first, past = log.first_offset, after.first_offset
+    plan = TruncationPlan(log_name, log.generation, first, past)
+    if first == past:
+        return plan
+    in_tail = _hidden_in_tail(cluster, log, first, past)
+    ends = (first, min(past, log.end_offset) - 1) if first < log.end_offset else ()
+    closed = [next(log.ledgers_in(offset, offset + 1)).closed_ms for offset in ends]
+    times = [ms for ms in (*closed, in_tail[1]) if ms]
+    return replace(
+        plan,
+        ledgers=after.to_delete_count - log.to_delete_count,
+        byte_count=log.bytes_in(first, min(past, log.end_offset)) + in_tail[0],
+        oldest_ms=times[0] if times else 0,
+        newest_ms=times[-1] if times else 0,
+    )
+
+
+def _hidden_in_tail(cluster: Cluster, log: LogRecord, first: int, past: int) -> tuple[int, int]:
+    """Bytes of fragments of the tail in these offsets, and when the next fragment was begun."""
+    ledger = _readable_tail(cluster, log) if past > log.end_offset else None
+    if ledger is None:
+        return 0, 0
+    begun = {f.first_entry_id: f.beginning for f in ledger.fragments if f.beginning is not None}
+    ends = (begun.get(offset - log.end_offset) for offset in (first, past))
+    before, behind = (0 if end is None else end.length_bytes for end in ends)
+    last = begun.get(past - log.end_offset)
+    return max(0, behind - before), 0 if last is None else last.began_ms
+
+
+def truncate(
+    cluster: Cluster, log_name: str, before_offset: int, *, generation: int | None = None
+) -> Truncation:
     """Hide all entries below ``before_offset``, at once, and delete the ledgers that hold no other.
 
     Ledgers that an earlier truncation has hidden and not deleted are deleted as well.
+
+    Args:
+        generation: of the log that is meant; None for that of now.
 
     Raises:
         NoSuchLedgerError: there is no such log.
@@ -53,7 +144,8 @@ def truncate(cluster: Cluster, log_name: str, before_offset: int) -> Truncation:
             beginning of the fragment that is in use.
         MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
     """
-    generation = cluster.log(log_name).value.generation
+    if generation is None:
+        generation = cluster.log(log_name).value.generation
 
     def asked(log: LogRecord) -> int:
         log.still_of(generation)  # offsets of another mean other entries
@@ -62,16 +154,32 @@ def truncate(cluster: Cluster, log_name: str, before_offset: int) -> Truncation:
     return _truncate(cluster, log_name, asked)
 
 
-def retain(cluster: Cluster, log_name: str, *, respects_cursors: bool = True) -> Truncation:
+def retain(
+    cluster: Cluster,
+    log_name: str,
+    *,
+    respects_cursors: bool = True,
+    plan: TruncationPlan | None = None,
+) -> Truncation:
     """Truncate a log as its own settings for retention say.
 
     Args:
         respects_cursors: whether what a cursor has not read yet stays.
+        plan: what was consented to; nothing behind it goes.
 
     Raises:
         NoSuchLedgerError: there is no such log.
+        MetadataVersionError: the log is not that of the plan any more.
     """
-    return _truncate(cluster, log_name, _kept_from(cluster, respects_cursors, None))
+    kept_from = _kept_from(cluster, respects_cursors, None)
+
+    def consented(log: LogRecord) -> int:
+        if plan is None:
+            return kept_from(log)
+        log.still_of(plan.generation)
+        return min(kept_from(log), plan.before_offset)
+
+    return _truncate(cluster, log_name, consented)
 
 
 def retain_after_roll(cluster: Cluster, log: LogRecord) -> None:
@@ -120,11 +228,7 @@ def _truncate(
     def truncated(record: LogRecord | None) -> LogRecord:
         if record is None or record.is_tombstone:
             raise NoSuchLedgerError(f"there is no log {log_name!r}")
-        before, log, confirmed = offset_of(record), record, 0
-        if before > record.end_offset:
-            log = _with_what_is_closed(cluster, record)
-            confirmed = _confirmed(cluster, log)
-        after = log.truncated(before, confirmed)
+        _, after = _shortened(cluster, record, offset_of)
         return record if after == record else after.stamped(environment.now_ms())
 
     log = cluster.logs.update(log_name, truncated, seen=cluster.log(log_name)).value
@@ -139,6 +243,17 @@ def _truncate(
         all_gone += gone
         if not (gone and log.dropped.pages_to_delete) or delete_count_max is not None:
             return Truncation(log.first_offset, all_gone, log.dropped.to_delete)
+
+
+def _shortened(
+    cluster: Cluster, record: LogRecord, offset_of: Callable[[LogRecord], int]
+) -> tuple[LogRecord, LogRecord]:
+    """The record with its tail at its place if that is closed, and that one truncated."""
+    before, log, confirmed = offset_of(record), record, 0
+    if before > record.end_offset:
+        log = _with_what_is_closed(cluster, record)
+        confirmed = _confirmed(cluster, log)
+    return log, log.truncated(before, confirmed)
 
 
 def _readable_tail(cluster: Cluster, log: LogRecord) -> LedgerMetadata | None:

@@ -10,7 +10,7 @@ What those have in common that take it:
     progress: told how many of how many ledgers, copies or places are done.
 """
 
-from bkspark.verbs.logs import compact
+from bkspark.verbs.logs import compact, retain
 from bkspark.verbs.places import decommission, rebalance
 from bkspark.verbs.upkeep import audit, collect, recover, repair, scrub
 
@@ -22,5 +22,6 @@ __all__ = [
     "rebalance",
     "recover",
     "repair",
+    "retain",
     "scrub",
 ]

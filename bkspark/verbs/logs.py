@@ -1,13 +1,15 @@
-"""The verb that is about one log, as a Python call."""
+"""The verbs that are about one log, as Python calls."""
 
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bkspark.admin import retaining
 from bkspark.admin.compacting import run as compacting
 from bkspark.admin.maintenance import Progress, Report
 from bkspark.cluster import arguments
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
+from bkspark.errors import InvalidRequestError
 from bkspark.format import layout
 from bkspark.protocol.log.compaction import TARGET_BYTES
 from bkspark.verbs.running import rate_of, runner_of
@@ -58,6 +60,41 @@ def compact(
             compact_all=_side_by_side(spark),
             progress=progress,
         )
+
+
+def retain(
+    metadata_uri: str = "",
+    *,
+    log: str,
+    max_bytes: int | None = None,
+    max_seconds: float | None = None,
+    forever: bool = False,
+    ignore_cursors: bool = False,
+    dry_run: bool = False,
+) -> Report:
+    """Delete the oldest entries of a log that its settings do not keep.
+
+    Args:
+        log: its name.
+        max_bytes, max_seconds: settings from now on, as ``LogHandle.keep`` has them.
+        forever: keeps everything from now on.
+        ignore_cursors: deletes also what a cursor has yet to read.
+        dry_run: only plans: which entries would go.
+
+    Raises:
+        InvalidRequestError: a limit is no number, or contradicts another.
+        NoSuchLedgerError: there is no such log.
+        OutcomeUnknownError: the metadata store gave no sure answer; run it again.
+    """
+    wanted = retaining.Wanted(
+        layout.log_name(log), max_bytes, max_seconds, forever, not ignore_cursors
+    )
+    if forever and wanted.is_limited:
+        raise InvalidRequestError(
+            "forever contradicts max_bytes and max_seconds", hint="leave one of them out"
+        )
+    with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
+        return retaining.retain(cluster, wanted, dry_run=dry_run)
 
 
 def _side_by_side(spark: "SparkSession | None") -> compacting.SideBySide | None:

@@ -11,6 +11,7 @@ DELETION = "tests/integration/log/test_log_deletion.py"
 KEPT = "tests/integration/log/test_log_retention.py"
 UPKEEP = "tests/integration/log/test_log_upkeep.py"
 CLOSED = "tests/integration/log/test_truncated_unbounded_logs.py"
+ASKS = "tests/unit/cli/test_deleting_asks.py"
 
 MUTANTS = (
     Mutant(
@@ -212,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "a ledger that is closed is let go of only behind the next writer",
-        "truncation._truncate",
+        "truncation._shortened",
         "log = _with_what_is_closed(cluster, record)",
         "log = record",
         (
@@ -235,5 +236,40 @@ MUTANTS = (
         "        if before_offset <= self.first_offset:\n            return self\n        end =",
         "        end =",
         (f"{CLOSED}::test_what_was_truncated_is_no_error_behind_the_close",),
+    ),
+    Mutant(
+        "more goes than the operator agreed to",
+        "truncation.retain",
+        "        return min(kept_from(log), plan.before_offset)\n",
+        "        return kept_from(log)\n",
+        (f"{ASKS}::test_no_more_goes_than_was_named",),
+    ),
+    Mutant(
+        "a log that was made anew loses what was agreed for the one before",
+        "truncation.retain",
+        "        log.still_of(plan.generation)\n",
+        "",
+        (f"{ASKS}::test_a_plan_of_another_generation_is_refused",),
+    ),
+    Mutant(
+        "a truncation from the command line reaches a log made anew",
+        "log_upkeep.truncate",
+        ", generation=plan.generation)",
+        ")",
+        (f"{ASKS}::test_a_log_that_was_made_anew_meanwhile_stays[truncate]",),
+    ),
+    Mutant(
+        "a limit is set without a question",
+        "log_upkeep.retain",
+        "        if wanted.is_limited or plan.entry_count:\n",
+        "        if plan.entry_count and not wanted.is_limited:\n",
+        (f"{ASKS}::test_a_limit_is_asked_for_though_nothing_goes_now",),
+    ),
+    Mutant(
+        "limits change before anybody agreed",
+        "retaining.retain",
+        "    consent(plan)\n    if wanted.changes_settings:\n",
+        "    if wanted.changes_settings:\n        pass\n    if wanted.changes_settings:\n",
+        (f"{ASKS}::test_who_says_no_keeps_all[retain]",),
     ),
 )

@@ -37,6 +37,8 @@ LOGS = pa.schema(
         ("generation", pa.int32()),
         *QUORUM_FIELDS,
         ("is_unbounded", pa.bool_()),
+        ("retention_bytes", pa.int64()),
+        ("retention_seconds", pa.float64()),
         ("digest_type", pa.string()),
         ("columns", pa.list_(pa.string())),
         ("created", TIME),
@@ -90,11 +92,17 @@ def _log_row(log: LogRecord, view: LogView | None) -> Row:
         "generation": log.generation,
         **quorum_of(log),
         "is_unbounded": log.is_unbounded,
+        "retention_bytes": log.retention.byte_count,
+        "retention_seconds": _seconds(log.retention.milliseconds),
         "digest_type": log.digest.digest_type,
         "columns": columns_of(log.schema),
         "created": timestamp(log.times.created_ms),
         "changed": timestamp(log.times.changed_ms),
     }
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
 
 
 def _confirmed(view: LogView, ledger_id: int) -> int | None:

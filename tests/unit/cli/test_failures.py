@@ -14,7 +14,7 @@ CASES = {
     "no such command": (["nope"], "UsageError", "No such command", 2),
     "no command": (["log"], "UsageError", "Missing command", 2),
     "no cluster": (["logs", "--metadata", "file:///nowhere"], "InvalidRequestError", "no", 2),
-    "nobody to ask": (["log", "delete", "a"], "InvalidRequestError", "nobody is here", 2),
+    "nobody to ask": (["log", "delete", "a"], "InvalidRequestError", "cannot ask (no terminal)", 2),
     "nothing behind": (["logs", "--metadata"], "InvalidRequestError", "needs a URI", 2),
 }
 

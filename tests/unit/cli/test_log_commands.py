@@ -173,11 +173,14 @@ def test_what_would_be_deleted_is_counted_with_its_open_tail(run, keeper, log):
         writer.append(b"x")
         tail = keeper.open_ledger(writer.ledger_id, recovery=False)
         assert tail.wait_for(0, timeout=20)
-        assert "Delete log wal, 7 entries in 4 ledgers?" in run("log", "delete", "wal")[2]
+        assert (
+            "Delete log wal, 7 entries in 4 ledgers (7 bytes, offsets 0 to 6, "
+            in run("log", "delete", "wal")[2]
+        )
 
 
 def test_truncate(run, log):
-    assert run("log", "truncate", "wal", "--before", "3")[0] == 2  # nobody is here to answer
+    assert run("log", "truncate", "wal", "--before", "3")[0] == 2
     status, _, err = run("log", "truncate", "wal", "--before", "3", "--yes")
     assert (status, err) == (0, "log wal begins at offset 3; deleted 1 ledger\n")
     assert run("log", "truncate", "wal", "--before", "7", "--yes")[0] == 2
@@ -214,8 +217,8 @@ def test_retain_and_cursors(run, log):
     log.cursor("mail", start=3)
     assert run("log", "cursors", "wal")[1].splitlines()[1].rstrip() == "mail\t3\t1"
     assert json.loads(run("log", "retain", "wal", "--json")[1])["first_offset"] == 0
-    assert "begins at offset 2" in run("log", "retain", "wal", "--max-bytes", "0")[2]
-    assert "begins at offset 4" in run("log", "retain", "wal", "--ignore-cursors")[2]
+    assert "begins at offset 2" in run("log", "retain", "wal", "--max-bytes", "0", "--yes")[2]
+    assert "begins at offset 4" in run("log", "retain", "wal", "--ignore-cursors", "--yes")[2]
     assert log.record.retention.byte_count == 0
     assert run("log", "retain", "wal", "--forever", "--max-bytes", "1")[0] == 2
     assert run("log", "retain", "wal", "--forever")[0] == 0

@@ -151,7 +151,7 @@ def test_entries_are_given_up_by_two_words_of_the_operator_and_named(run, small_
     status, _, err = run(*words, "--accept-loss")
     loss = "entries from 3 on may have been acknowledged and are given up"
     assert status == 2
-    refused = f"nobody is here to answer: Close ledger {ledger_id} with this loss: {loss}?"
+    refused = f"cannot ask (no terminal): Close ledger {ledger_id} with this loss: {loss}?"
     assert err.splitlines()[-1] == f"bkspark: {refused}; give --yes"
     assert "--accept-loss" in run("ledger", "show", ledger_id)[1]
     status, out, err = run(*words, "--accept-loss", "--yes", "--json")

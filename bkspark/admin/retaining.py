@@ -1,0 +1,121 @@
+"""``retain``: delete the oldest entries of a log as its settings say, or as the caller says now."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bkspark.admin.maintenance import Left, Report
+from bkspark.admin.views import timestamp
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import Password
+from bkspark.log import truncation
+from bkspark.log.log_handle import LogHandle, retention_of
+from bkspark.log.truncation import TruncationPlan
+
+VERB = "retain"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of a log.
+
+    Attributes:
+        max_bytes, max_seconds: settings from now on, unless both are None.
+        is_forever: whether the log keeps everything from now on.
+        respects_cursors: whether entries stay that a cursor has yet to read.
+    """
+
+    log: str
+    max_bytes: int | None = None
+    max_seconds: float | None = None
+    is_forever: bool = False
+    respects_cursors: bool = True
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether new limits are set: then later rolls delete too."""
+        return self.max_bytes is not None or self.max_seconds is not None
+
+    @property
+    def changes_settings(self) -> bool:
+        return self.is_limited or self.is_forever
+
+
+def plan_of(cluster: Cluster, wanted: Wanted) -> TruncationPlan:
+    """What would go now, under the settings that are wanted; changes nothing.
+
+    Raises:
+        NoSuchLedgerError: there is no such log.
+        InvalidRequestError: a limit is no number, or below 0.
+    """
+    limits = retention_of(wanted.max_bytes, wanted.max_seconds)
+    return truncation.plan_retention(
+        cluster,
+        wanted.log,
+        limits if wanted.changes_settings else None,
+        respects_cursors=wanted.respects_cursors,
+    )
+
+
+def retain(
+    cluster: Cluster,
+    wanted: Wanted,
+    *,
+    dry_run: bool = False,
+    consent: Callable[[TruncationPlan], None] = lambda _plan: None,
+) -> Report:
+    """Change the settings of a log, if that is wanted, and delete what they do not keep.
+
+    Args:
+        consent: called with what would go, before anything is changed; it raises to refuse.
+
+    Raises:
+        NoSuchLedgerError: there is no such log.
+        InvalidRequestError: a limit is no number, or below 0.
+        MetadataVersionError: the log was overwritten, or deleted and made anew, meanwhile.
+    """
+    plan = plan_of(cluster, wanted)
+    facts = {**facts_of(plan), "max_bytes": wanted.max_bytes, "max_seconds": wanted.max_seconds}
+    if dry_run:
+        return Report(VERB, facts)
+    consent(plan)
+    if wanted.changes_settings:
+        handle = LogHandle(cluster, wanted.log, Password())
+        handle.keep(max_bytes=wanted.max_bytes, max_seconds=wanted.max_seconds)
+    done = truncation.retain(
+        cluster, wanted.log, respects_cursors=wanted.respects_cursors, plan=plan
+    )
+    left = [
+        Left(f"ledger {ledger_id}", "it is hidden, and could not be deleted now", "run it again")
+        for ledger_id in done.left
+    ]
+    counts = {
+        "entries": max(0, done.first_offset - plan.first_offset),
+        "ledgers": len(done.deleted),
+    }
+    row = {
+        "log": wanted.log,
+        "first_offset": done.first_offset,
+        "deleted": list(done.deleted),
+        "left": list(done.left),
+    }
+    return Report(VERB, facts, counts, left, details={"logs": [row]})
+
+
+def facts_of(plan: TruncationPlan) -> dict[str, Any]:
+    """What a truncation takes away, in values that JSON has."""
+    return {
+        "log": plan.log_name,
+        "entries": plan.entry_count,
+        "first_offset": plan.first_offset,
+        "before_offset": plan.before_offset,
+        "ledgers": plan.ledgers,
+        "bytes": plan.byte_count,
+        "oldest": _time(plan.oldest_ms),
+        "newest": _time(plan.newest_ms),
+    }
+
+
+def _time(milliseconds: int) -> str | None:
+    when = timestamp(milliseconds) if milliseconds else None
+    return None if when is None else f"{when:%Y-%m-%d %H:%M:%S}Z"
