@@ -66,6 +66,11 @@ HELP: Mapping[str, OptionHelp] = {
     "truncate": OptionHelp(
         "`false`", "Must be `true` for `overwrite`, which replaces the whole log."
     ),
+    "onRepeatedBatch": OptionHelp(
+        "`compare`",
+        "The last committed micro-batch, if it comes again, must have the same rows. `skip` does "
+        "not compare them, for queries that give other rows each time they run.",
+    ),
     "view": OptionHelp(
         "",
         "Read metadata as a DataFrame: `ledgers`, `fragments`, `bookies`, `history`, "

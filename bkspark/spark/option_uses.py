@@ -15,6 +15,8 @@ out of it.
 from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
 
+from bkspark.protocol.log.batch_order import ON_REPEATED_BATCH
+
 
 class Use(Enum):
     """What a DataFrame does with a log; the value says it in messages."""
@@ -43,6 +45,7 @@ _USES: Mapping[str, tuple[Use, ...]] = {
     "txnAppId": (Use.BATCH_WRITE,),
     "txnVersion": (Use.BATCH_WRITE,),
     "truncate": (Use.BATCH_WRITE,),
+    ON_REPEATED_BATCH: (Use.STREAM_WRITE,),
     "checkpointLocation": (Use.STREAM_WRITE,),
     "queryName": (Use.STREAM_WRITE,),
 }

@@ -18,6 +18,7 @@ from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS
 from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.record import Transaction
+from bkspark.protocol.log.batch_order import COMPARE, ON_REPEATED_BATCH, SKIP
 from bkspark.spark.elsewhere import unknown
 from bkspark.spark.option_uses import Use, belonging, misplaced
 from bkspark.spark.tables import NO_TABLES
@@ -55,6 +56,7 @@ NAMES = (
     "failOnDataLoss",
     "mergeSchema",
     "truncate",
+    ON_REPEATED_BATCH,
     "view",
 )
 """Every option, as users spell it."""
@@ -96,6 +98,7 @@ class WriteOptions:
     Attributes:
         quorum: None if none of the three sizes was given.
         is_unbounded: None if that was not said.
+        compares_repeats: whether a micro-batch that comes again must have the same rows.
     """
 
     quorum: Quorum | None
@@ -105,6 +108,7 @@ class WriteOptions:
     merges_schema: bool
     truncates: bool
     is_unbounded: bool | None
+    compares_repeats: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,7 @@ class Options:
             is_overwrite=is_overwrite,
             merges_schema=self.write.merges_schema,
             is_unbounded=self.write.is_unbounded,
+            compares_repeats=self.write.compares_repeats,
         )
 
 
@@ -203,6 +208,7 @@ class _Parser:
             merges_schema=self._flag("mergeSchema", False),
             truncates=self._flag("truncate", False),
             is_unbounded=self._flag("unbounded", None),
+            compares_repeats=self._choice(ON_REPEATED_BATCH, (COMPARE, SKIP), COMPARE) != SKIP,
         )
 
     def _read(self) -> ReadOptions:

@@ -39,6 +39,8 @@ class WriteRequest:
         log_name: the log to append to.
         schema: of the rows.
         quorum, is_unbounded: for a new log; for an existing one it must agree if given.
+        compares_repeats: whether a micro-batch that is committed, and comes again, has to have the
+            same rows.
     """
 
     metadata_uri: str
@@ -52,6 +54,7 @@ class WriteRequest:
     is_overwrite: bool = False
     merges_schema: bool = False
     is_unbounded: bool | None = None
+    compares_repeats: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,15 +38,19 @@ def rewrite_into(
     blocks = (
         (log.entry_log.stripe, block)
         for log in report.logs
-        for block in _blocks(log, staging, target.request.password)
+        for block in blocks_of(log, staging, target.request.password)
     )
     return writer.rewrite(blocks, report)
 
 
-def _blocks(
+def blocks_of(
     log: WrittenLog, staging: StagingLedger, password: Password
 ) -> Iterator[pa.RecordBatch]:
-    """The checked blocks of ``log`` in order."""
+    """The checked blocks of ``log``, which lies in ``staging``, in order.
+
+    Raises:
+        NotEnoughBookiesError: no bookie gives a good copy of it.
+    """
     schema = arrow_schema.decode(staging.schema)
     reader = EntryLogReader(
         log.entry_log,

@@ -34,6 +34,7 @@ from bkspark.log.truncation import retain_after_roll
 from bkspark.log.undecided import Undecided
 from bkspark.log.writable_tail import OpenTail
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerState
+from bkspark.protocol.log.batch_order import is_repeated
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
 
@@ -165,11 +166,14 @@ class TailWriter:
             LedgerFencedError: somebody has taken the tail over; whether the batch is in the log
                 shows when it is taken over in turn.
             NotEnoughBookiesError: the same holds, and bookies are missing.
+            InvalidRequestError: Spark would not give this batch: the query's checkpoint went back.
         """
         has_moved = batch.staging.ledger_id != self._writer.metadata.ledger_id
         done = batch.transaction
         is_new = done is None or done.version > self._last_version
-        if is_new:
+        if not is_new:
+            self._require_retry(batch)
+        else:
             reports, bookies = list(batch.reports), batch.staging.bookies
             if has_moved:
                 self._writer.require_current()
@@ -185,6 +189,25 @@ class TailWriter:
             retain_after_roll(self._cluster, self._rolled)
             self._rolled = None
         return is_new
+
+    def _require_retry(self, batch: Staged) -> None:
+        """Check that a micro-batch which is not new is the last one again, with the same rows.
+
+        An append with a transaction that is not new is done, whatever its rows are.
+
+        Raises:
+            InvalidRequestError: it is not ("batch_order").
+        """
+        done, run, request = batch.transaction, batch.run, self._request
+        if done is None or run is None or not any(one.row_count for one in batch.reports):
+            return
+        is_last = is_repeated(run.query_id, done.version, self._last_version, request.log_name)
+        if is_last and request.compares_repeats:
+            # Late, because only a batch that comes again is read.
+            from bkspark.log.streams.repeated_batch import Tail, require_same_rows
+
+            tail = Tail(self._writer.metadata, self._writer.last_add_confirmed + 1)
+            require_same_rows(self._cluster, request, batch, tail)
 
     @property
     def has_acked(self) -> bool:

@@ -285,7 +285,7 @@ def test_the_tail_of_an_older_version_is_closed_where_it_stood(
     assert driver.with_new_process().commit(batch)
     assert rig.ledger(old).last_entry_id == 9
     assert (tail_of(rig).goes_on, ledger_count(rig)) == (True, 2)
-    assert driver.with_new_process().run(0, 1) == [False, False]
+    assert driver.with_new_process().run(1) == [False]
     assert settled_rows(rig) == expected(0, 1)
 
 

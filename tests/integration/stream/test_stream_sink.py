@@ -70,8 +70,8 @@ def test_who_finds_another_tail_copies_what_the_tasks_wrote(
 
 def test_a_batch_that_is_in_the_log_is_not_written_again(rig: Rig) -> None:
     driver = Driver(rig)
-    assert driver.run(0, 0, 1, 1, 0) == [True, False, True, False, False]
-    assert driver.with_new_process().run(1, 0) == [False, False]
+    assert driver.run(0, 0, 1, 1) == [True, False, True, False]
+    assert driver.with_new_process().run(1) == [False]
     assert Driver(rig).run(1, 2) == [False, True]
     assert settled_rows(rig) == expected(0, 1, 2)
 

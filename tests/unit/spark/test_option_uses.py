@@ -21,6 +21,7 @@ VALUES = {
     "truncate": "true",
     "startingOffsets": "earliest",
     "endingOffsets": "latest",
+    "onRepeatedBatch": "skip",
 }
 
 SPARKS_NAMES = ("checkpointLocation", "queryName")
@@ -48,7 +49,7 @@ ALLOWED = {
     Use.VIEW: {"view"},
     Use.STREAM_READ: READING | {"maxEntriesPerTrigger", "maxBytesPerTrigger"},
     Use.BATCH_WRITE: READING | WRITING | {"endingOffsets"},
-    Use.STREAM_WRITE: set(SPARKS_NAMES),
+    Use.STREAM_WRITE: {*SPARKS_NAMES, "onRepeatedBatch"},
 }
 
 
