@@ -139,13 +139,13 @@ class BookKeeper(BoundToProcess):
                 "entries of chosen ids are bytes", hint="use create_ledger for rows of a schema"
             )
         bytes_max = arguments.whole_number("waiting_bytes_max", waiting_bytes_max, least=1)
-        arguments.require_number(
+        gap_seconds = arguments.duration(
             "gap_timeout_seconds", gap_timeout_seconds, hint="give seconds", may_be_0=True
         )
         return AdvWriteHandle(
             self.create_ledger(settings=settings, **choices),
             waiting_bytes_max=bytes_max,
-            gap_timeout_seconds=gap_timeout_seconds,
+            gap_timeout_seconds=gap_seconds,
             wait_seconds_max=settings.wait_seconds_max,
         )
 

@@ -18,7 +18,7 @@ from bkspark.admin.maintenance import Report
 from bkspark.admin.views.sharing import timestamp
 from bkspark.cli.maintenance import outcome
 from bkspark.cli.output import json_line, visible
-from bkspark.cluster.arguments import require_number
+from bkspark.cluster.arguments import duration
 from bkspark.errors import USERS_MISTAKES, BookKeeperError, InvalidRequestError
 
 SECONDS = 600.0
@@ -48,7 +48,7 @@ def watch(
         raise InvalidRequestError(
             "--watch and --dry-run do not go together", hint="leave one of them out"
         )
-    require_number("watch", seconds, hint="give seconds, for example 600")
+    seconds = duration("watch", seconds, hint="give seconds, for example 600")
     watch = _Watch(once, tell, as_json=as_json)
     with _ended_by_signals():
         try:

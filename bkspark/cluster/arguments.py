@@ -6,6 +6,7 @@ not help. Everything that passes is what its name says; everything else is one l
 
 import operator
 import os
+import sys
 from collections.abc import Mapping
 from math import inf, isfinite
 from numbers import Real
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 from bkspark.errors import InvalidRequestError
 from bkspark.format.digest import require_whole_characters
+from bkspark.protocol import bounds
 
 T = TypeVar("T")
 
@@ -39,8 +41,10 @@ def metadata_uri(given: object) -> str:
     return uri
 
 
-def whole_number(what: str, given: object, *, least: int | None = None) -> int:
-    """``given``, if it is a whole number of any type, no truth value, and not below ``least``.
+def whole_number(
+    what: str, given: object, *, least: int | None = None, most: int | None = bounds.NUMBER_MAX
+) -> int:
+    """``given``, if it is a whole number of any type, no truth value, from ``least`` to ``most``.
 
     Raises:
         InvalidRequestError: it is not; names it as ``what``.
@@ -54,18 +58,38 @@ def whole_number(what: str, given: object, *, least: int | None = None) -> int:
         ) from None
     if least is not None and number < least:
         raise InvalidRequestError(
-            f"{what} cannot be below {least}, and is {number}", hint=f"give {least} or more"
+            f"{what} cannot be below {least}, and is {_shown(number)}",
+            hint=f"give {least} or more",
+        )
+    if most is not None and not bounds.NUMBER_MIN <= number <= most:
+        raise InvalidRequestError(
+            f"{what} is out of range: {_shown(number)}",
+            hint=f"give a number from {bounds.NUMBER_MIN if least is None else least} to {most}",
         )
     return number
 
 
-def whole_number_or_none(what: str, given: object, *, least: int | None = None) -> int | None:
+def whole_number_or_none(
+    what: str, given: object, *, least: int | None = None, most: int | None = bounds.NUMBER_MAX
+) -> int | None:
     """As ``whole_number``, but None stays None."""
-    return None if given is None else whole_number(what, given, least=least)
+    return None if given is None else whole_number(what, given, least=least, most=most)
+
+
+def limit_or_none(what: str, given: object, *, least: int) -> int | None:
+    """``given``, if it is a whole number from ``least`` on; None if it is too large to limit.
+
+    Raises:
+        InvalidRequestError: it is not; names it as ``what``.
+    """
+    number = whole_number_or_none(what, given, least=least, most=None)
+    return None if number is None else bounds.limit(number)
 
 
 def seconds_or_none(what: str, given: object, *, is_above_0: bool = False) -> float | None:
-    """``given``, if it is a number of seconds, 0 or more; None stays None.
+    """``given``, if it is a number of seconds, 0 or more; None, which is for ever, stays None.
+
+    More than ``bounds.SECONDS_MAX`` is for ever too.
 
     Raises:
         InvalidRequestError: it is no number, not a finite one, or below 0, or, if ``is_above_0``,
@@ -74,13 +98,13 @@ def seconds_or_none(what: str, given: object, *, is_above_0: bool = False) -> fl
     if given is None:
         return None
     number = _number(given)
-    if not isfinite(number * 1000) or number < 0 or (is_above_0 and number == 0):
+    if not bounds.is_time(number) or (is_above_0 and number == 0):
         range_ = "above 0" if is_above_0 else "from 0 on"
         raise InvalidRequestError(
             f"{what} must be a number of seconds {range_}, not {_shown(given)}",
             hint="None is without a limit",
         )
-    return number
+    return bounds.time_limit(number)
 
 
 def milliseconds_or_none(what: str, given: object) -> int | None:
@@ -110,17 +134,21 @@ def yes_or_no(what: str, *, given: object) -> bool:
 
 
 def _number(given: object) -> float:
-    """As a float; infinite if it is none, or too large for one."""
+    """As a float, the greatest one for what is larger; infinite if it is no number."""
     if isinstance(given, bool) or not isinstance(given, Real):
         return inf
     try:
         return float(given)
     except OverflowError:
-        return inf
+        is_below_0 = given < 0
+        return -sys.float_info.max if is_below_0 else sys.float_info.max
 
 
 def _shown(given: object) -> str:
-    text = repr(given)
+    try:
+        text = repr(given)
+    except ValueError:  # Python spells no number of so many digits
+        text = "a number of thousands of digits"
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
 
@@ -137,6 +165,12 @@ def require_number(what: str, given: object, *, hint: str, may_be_0: bool = Fals
         raise InvalidRequestError(
             f"{what} must be a number {range_}, not {_shown(given)}", hint=hint
         )
+
+
+def duration(what: str, given: object, *, hint: str, may_be_0: bool = False) -> float:
+    """``given``, if ``require_number`` takes it, or ``bounds.SECONDS_MAX`` if that is less."""
+    require_number(what, given, hint=hint, may_be_0=may_be_0)
+    return min(_number(given), bounds.SECONDS_MAX)
 
 
 def texts_by_name(what: str, given: object, *, taken: str) -> dict[str, str]:

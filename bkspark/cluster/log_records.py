@@ -17,6 +17,7 @@ from bkspark.cluster.records import Records, Versioned
 from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryError
 from bkspark.format import layout, log_page, log_record
 from bkspark.metadata.contract import MetadataStore
+from bkspark.protocol import bounds
 from bkspark.protocol.log.ledger_list import Page, PageContents
 from bkspark.protocol.log.paging import PAGE_LENGTH, Paged, paged
 from bkspark.protocol.log.record import LogRecord
@@ -26,9 +27,7 @@ NamedPage: TypeAlias = tuple[Page, PageContents]
 REMEMBERED_MAX = 512
 """Pages that a process keeps in memory: a few megabytes, for any number of logs."""
 
-BYTES_MAX = 768 * 2**10
-"""What a record may have before a write begins, whatever the store: ZooKeeper takes some 1,000 kB,
-and other writers may be on their way."""
+BYTES_MAX = bounds.LOG_RECORD_BYTES_MAX
 
 _BRING_BACK = "bring the metadata store back as it was"
 

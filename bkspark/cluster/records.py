@@ -152,7 +152,7 @@ class Records(Generic[T]):
         return self._store.is_current(self._key(name), seen.stored)
 
     def _put(self, name: str, value: T, expected: int | None) -> Versioned[T]:
-        data = self._encode(value, environment.token(8))
+        data = self._encoded(name, value)
         try:
             version = self._store.put(self._key(name), data, expected)
         except (MetadataVersionError, OutcomeUnknownError):
@@ -161,3 +161,24 @@ class Records(Generic[T]):
                 raise
             version = found.version
         return Versioned(value, VersionedBytes(data, version))
+
+    def _encoded(self, name: str, value: T) -> bytes:
+        """The bytes of ``value``, which a reader was shown to read: nothing else is stored.
+
+        Raises:
+            InvalidRequestError: a reader would refuse them, or would read another value.
+        """
+        data = self._encode(value, environment.token(8))
+        try:
+            found = self._decode(name, data)
+        except (CorruptDataError, InvalidRequestError) as error:
+            raise self._unreadable(name, error.args[0]) from error
+        if found != value:
+            raise self._unreadable(name, "a reader would find another value in it")
+        return data
+
+    def _unreadable(self, name: str, reason: str) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"{self._key(name)} was not changed: no reader could read it afterwards: {reason}",
+            hint="give values within their bounds",
+        )

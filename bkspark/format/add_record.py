@@ -3,9 +3,10 @@
 from functools import lru_cache
 from typing import Any
 
-from bkspark.errors import CorruptDataError
-from bkspark.format import layout
+from bkspark.errors import CorruptDataError, InvalidRequestError
+from bkspark.format import layout, strict_json, transactions
 from bkspark.format.strict_json import Fields
+from bkspark.protocol.bounds import NUMBER_MAX, are_stored_numbers, is_stored_number
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import (
     AddRecord,
@@ -38,7 +39,7 @@ def to_json(record: AddRecord) -> dict[str, Any]:
         "length": record.length_bytes,
         "quorum": [quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size],
         "fragment": record.fragment_first_entry_id,
-        "transactions": dict(record.transactions),
+        **transactions.fields_of(record.transactions),
         "attempts": [
             {
                 "first": attempt.first_entry_id,
@@ -83,7 +84,7 @@ def from_json(fields: Fields, ledger_id: int, version: int) -> AddRecord:
             length_bytes=fields.take("length", int),
             quorum=quorum,
             fragment_first_entry_id=fields.take("fragment", int),
-            transactions=fields.mapping("transactions", int),
+            transactions=transactions.decode(fields),
             rows=_rows(fields, quorum),
             stored=_stored(fields, quorum, version),
         )
@@ -148,6 +149,63 @@ def _stored(fields: Fields, quorum: Quorum, version: int) -> tuple[int, ...]:
     if len(stored) != quorum.ensemble_size or set(map(type, stored)) != {int}:
         raise ValueError("malformed list of what was stored")
     return tuple(stored)
+
+
+def require_readable(record: AddRecord, header: bytes) -> None:
+    """Refuse a record that no reader would decode from ``header``, before it is stored.
+
+    A record of entry logs is decoded, once a commit. That would take a tenth of a small append, so
+    the bounds of other records are compared, which a test shows to be the same.
+
+    Raises:
+        InvalidRequestError: a number is out of its bounds, or the record contradicts itself.
+    """
+    if record.attempts:
+        is_readable = _decodes(record, header)
+    else:
+        is_readable = _is_within_bounds(record) and is_coherent(record)
+    if not is_readable:
+        raise InvalidRequestError(
+            f"the record of entries {record.first_entry_id} to {record.last_entry_id} of ledger "
+            f"{record.ledger_id} was not written: no reader could read it",
+            hint="give values within their bounds",
+        )
+
+
+def _decodes(record: AddRecord, header: bytes) -> bool:
+    fields = strict_json.loads(header, "a record")
+    try:
+        return from_json(fields, record.ledger_id, version(record)) == record
+    except CorruptDataError:
+        return False
+
+
+def _is_within_bounds(record: AddRecord) -> bool:
+    """Whether a reader takes each value of a record without entry logs by itself.
+
+    What the record's coherence bounds from below is not compared again.
+    """
+    first, last, confirmed = record.first_entry_id, record.last_entry_id, record.last_add_confirmed
+    if not (type(first) is type(last) is type(confirmed) is int):
+        return False
+    if first > NUMBER_MAX or last > NUMBER_MAX or not is_stored_number(record.length_bytes):
+        return False
+    if not _are_constants_readable(record.ledger_id, record.term, record.fragment_first_entry_id):
+        return False
+    if record.transactions and not are_stored_numbers(record.transactions.values()):
+        return False
+    if record.stored and len(record.stored) != record.quorum.ensemble_size:
+        return False
+    for one in record.parts:
+        if not 0 < one.length_bytes <= MESSAGE_BYTES_MAX or not one.digest.isascii():
+            return False
+    return True
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _are_constants_readable(*numbers: int) -> bool:
+    """Few are different: they change with a writer or a fragment."""
+    return are_stored_numbers(numbers)
 
 
 def is_coherent(record: AddRecord) -> bool:

@@ -129,8 +129,13 @@ def encode(
     Args:
         parts: the messages that its parts name.
         header: the one of a good copy of it; made anew if none is given.
+
+    Raises:
+        InvalidRequestError: no reader could read it.
     """
-    header = header or canonical_json(add_record.to_json(record))
+    if not header:
+        header = canonical_json(add_record.to_json(record))
+        add_record.require_readable(record, header)
     return EncodedRecord(record, header, parts, digester)
 
 

@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout
+from bkspark.format import envelope, layout, transactions
 from bkspark.format.digest import checked_spec, encode_spec
 from bkspark.format.strict_json import Fields
 from bkspark.protocol.ledger.beginning import Beginning
@@ -49,7 +49,7 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         "schema": encode_bytes(metadata.settings.schema),
         "digest": encode_spec(metadata.settings.digest),
         "custom": dict(metadata.settings.custom_metadata),
-        "transactions": dict(metadata.transactions),
+        **transactions.fields_of(metadata.transactions),
         "created_ms": metadata.settings.created_ms,
     }
     if metadata.laid_down is not None:  # by an older version; it stays as it is
@@ -98,7 +98,7 @@ def decode(ledger_id: int, data: bytes) -> LedgerMetadata:
             settings=_decode_settings(fields),
             last_entry_id=fields.take_or_none("last", int),
             length_bytes=fields.take_or_none("length", int),
-            transactions=fields.mapping("transactions", int),
+            transactions=transactions.decode(fields),
             laid_down=_decode_standing(fields),
             left=_decode_left(fields),
         )

@@ -10,7 +10,7 @@ One that begins inside of its tail is version 6: he would take its offsets for o
 from typing import Any
 
 from bkspark.errors import CorruptDataError
-from bkspark.format import envelope, layout, log_page
+from bkspark.format import envelope, layout, log_page, transactions
 from bkspark.format.digest import encode_spec
 from bkspark.format.ledger_metadata import (
     decode_bytes,
@@ -44,7 +44,7 @@ def encode(record: LogRecord, nonce: str) -> bytes:
         "generation": record.generation,
         "ledgers": [log_page.encode_place(ledger) for ledger in record.ledgers],
         "first_offset": record.first_offset,
-        "transactions": dict(record.transactions),
+        **transactions.fields_of(record.transactions),
         "dropped": list(record.dropped.ids),
         "created_ms": record.times.created_ms,
         "changed_ms": record.times.changed_ms,
@@ -119,7 +119,7 @@ def _decode_listed(fields: Fields) -> LedgerList:
 
 def _decode_committed(fields: Fields) -> Committed:
     return Committed(
-        fields.mapping("transactions", int),
+        transactions.decode(fields),
         _decode_streams(fields),
         tuple(_texts(fields.take_or_none("bereft", list) or [])),
     )

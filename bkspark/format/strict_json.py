@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, TypeVar
 
 from bkspark.errors import CorruptDataError
+from bkspark.protocol import bounds
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ class Fields:
     def take(self, name: str, kind: type[T]) -> T:
         """The field ``name``; a bool is no int here, nor is what 64 bits cannot hold."""
         value = self._values.get(name)
-        if type(value) is not kind or (kind is int and not _is_int64(value)):
+        if type(value) is not kind or (kind is int and not bounds.is_stored_number(value)):
             raise CorruptDataError(f"{self.what}: field {name!r} is missing or malformed")
         return value
 
@@ -57,12 +58,14 @@ class Fields:
 
 
 def integers(items: list[Any]) -> list[int]:
-    """``items``, if they are whole numbers from 0 on.
+    """``items``, if they are whole numbers from 0 to what 64 bits hold.
 
     Raises:
         ValueError: not so.
     """
-    if items and (set(map(type, items)) != {int} or min(items) < 0):
+    if not items:
+        return items
+    if set(map(type, items)) != {int} or min(items) < 0 or max(items) > bounds.NUMBER_MAX:
         raise ValueError("not a list of ids")
     return items
 
@@ -84,10 +87,6 @@ def loads(data: bytes, what: str) -> Fields:
     if not isinstance(value, dict) or (may_be_deep and _is_deeper(value, DEPTH_MAX)):
         raise CorruptDataError(f"{what}: not a JSON object of bounded depth")
     return Fields(value, what)
-
-
-def _is_int64(value: object) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
@@ -10,8 +11,10 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.ensembles import Placed
 from bkspark.cluster.records import Versioned
+from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
+from bkspark.protocol import bounds
 from bkspark.protocol.ledger.metadata import (
     FIRST_TERM,
     Fragment,
@@ -102,10 +105,11 @@ def create_ledger(
         goes_on: whether others may go on in it in later terms.
 
     Raises:
-        InvalidRequestError: rows of such a schema could not be read back.
+        InvalidRequestError: rows of such a schema could not be read back, or a record has no room.
         NotEnoughBookiesError: too few usable bookies.
     """
     arrow_schema.require_storable(arrow_schema.decode(schema))
+    require_room(schema, custom_metadata)
     while True:
         ledger_id = cluster.new_ledger_id()
         placed = ensembles.choose(cluster, ledger_id, quorum, digester)
@@ -133,6 +137,22 @@ def create_ledger(
         placed.begun.close()
         # Chosen before that was said; nobody knows of this ledger, and the next one has others.
         cluster.ledgers.replace(str(ledger_id), seen.value.deleting(), seen)
+
+
+def require_room(schema: bytes, custom_metadata: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Refuse settings that leave no room in a record for what comes to it later.
+
+    Raises:
+        InvalidRequestError: they have too many bytes.
+    """
+    texts = (text for pair in custom_metadata.items() for text in pair)
+    size = len(schema) * 4 // 3 + sum(map(bounds.json_bytes, texts))
+    if size > bounds.SETTINGS_BYTES_MAX:
+        raise InvalidRequestError(
+            f"the schema and the custom metadata have {size:,} bytes as they are stored, and "
+            f"{bounds.SETTINGS_BYTES_MAX:,} are what a record has room for",
+            hint="use shorter names of columns and values, or keep them elsewhere",
+        )
 
 
 def _first_fragment(placed: Placed, *, has_headers: bool, goes_on: bool) -> Fragment:

@@ -6,6 +6,7 @@ from bkspark import environment
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
 from bkspark.format import arrow_schema, layout
+from bkspark.ledger.creating import require_room
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import StreamRun
@@ -32,6 +33,7 @@ def create_log(
     """
     arrow_schema.require_storable(schema)
     stored = arrow_schema.encode(schema)
+    require_room(stored)
 
     def created(record: LogRecord | None) -> LogRecord:
         log = LogRecord.of(record, name, settings.quorum)

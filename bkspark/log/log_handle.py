@@ -27,11 +27,13 @@ from bkspark.log.reading.log_view import LogWatch
 from bkspark.log.reading.ordered_read import OrderedRead, read_view_in_order
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.tail_closing import update_with_closed_tail
+from bkspark.log.transactions import transactions_of
 from bkspark.log.undecided import Undecided, resolve
 from bkspark.protocol.log.contents import Retention
 from bkspark.protocol.log.cursor import CursorRecord
 from bkspark.protocol.log.ledger_list import LoggedLedger
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.transactions import is_name
 
 POLL_SECONDS = 0.05
 
@@ -50,7 +52,7 @@ def retention_of(max_bytes: int | None, max_seconds: float | None) -> Retention:
     Raises:
         InvalidRequestError: a value is negative, or no number.
     """
-    byte_count = arguments.whole_number_or_none("max_bytes", max_bytes, least=0)
+    byte_count = arguments.limit_or_none("max_bytes", max_bytes, least=0)
     return Retention(byte_count, arguments.milliseconds_or_none("max_seconds", max_seconds))
 
 
@@ -105,6 +107,15 @@ class LogHandle(BoundToProcess):
             NoSuchLedgerError: one was truncated meanwhile.
         """
         return fragments_of(self._cluster, self.ledgers, self.first_offset)
+
+    @property
+    def transactions(self) -> dict[str, int]:
+        """The last version of each application (``txnAppId``) that is remembered by name.
+
+        The last one to commit comes last. A streaming query is there as ``stream/ID``.
+        """
+        found = transactions_of(self._cluster, self.name, self._password)
+        return {name: version for name, version in found.items() if is_name(name)}
 
     @property
     def first_offset(self) -> int:
@@ -243,7 +254,7 @@ class LogHandle(BoundToProcess):
         truncation.truncate(self._cluster, self.name, offset)
 
     def keep(self, *, max_bytes: int | None = None, max_seconds: float | None = None) -> None:
-        """Say how much is kept of this log; None keeps for ever.
+        """Say how much is kept of this log; None keeps for ever, as does what is too large.
 
         Args:
             max_bytes: whole ledgers go while what is behind them is as much; of an unbounded log,

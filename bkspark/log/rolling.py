@@ -58,8 +58,8 @@ class RollPolicy:
     max_records: int | None = None
 
     def __post_init__(self) -> None:
-        arguments.whole_number_or_none("roll_bytes", self.max_bytes, least=1)
-        arguments.whole_number_or_none("roll_entries", self.max_entries, least=1)
+        arguments.limit_or_none("roll_bytes", self.max_bytes, least=1)
+        arguments.limit_or_none("roll_entries", self.max_entries, least=1)
         arguments.seconds_or_none("roll_seconds", self.max_seconds, is_above_0=True)
 
 

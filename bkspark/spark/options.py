@@ -16,9 +16,11 @@ from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS
 from bkspark.log.batch.target import BlockSettings, WriteRequest
+from bkspark.protocol import bounds
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.log.batch_order import COMPARE, ON_REPEATED_BATCH, SKIP
+from bkspark.protocol.log.transactions import require_of_application
 from bkspark.spark.elsewhere import unknown
 from bkspark.spark.option_uses import Use, belonging, misplaced
 from bkspark.spark.tables import NO_TABLES
@@ -201,7 +203,7 @@ class _Parser:
             digest_type=self._choice("digestType", ("CRC32C", "MAC"), None),
             blocks=BlockSettings(
                 self._number("rowsPerBlock", BLOCK_ROWS_DEFAULT, BLOCK_ROWS_MAX),
-                self._number("targetBlockBytes", BLOCK_BYTES_DEFAULT, 2**30),
+                self._number("targetBlockBytes", BLOCK_BYTES_DEFAULT, bounds.BLOCK_BYTES_MAX),
                 self._choice("compression", COMPRESSIONS, "none") or "none",
             ),
             transaction=self._transaction(),
@@ -217,9 +219,9 @@ class _Parser:
             starting_offset=self._offset("startingOffsets", "earliest"),
             ending_offset=self._offset("endingOffsets", "latest"),
             fails_on_loss=self._flag("failOnDataLoss", True),
-            trigger_entries=self._number("maxEntriesPerTrigger", 0, 2**62) or None,
-            trigger_bytes=self._number("maxBytesPerTrigger", 0, 2**62) or None,
-            task_bytes=self._number("maxBytesPerPartition", 0, 2**40) or None,
+            trigger_entries=self._number("maxEntriesPerTrigger", 0, bounds.TRIGGER_MAX) or None,
+            trigger_bytes=self._number("maxBytesPerTrigger", 0, bounds.TRIGGER_MAX) or None,
+            task_bytes=self._number("maxBytesPerPartition", 0, bounds.TASK_BYTES_MAX) or None,
         )
 
     def _refuse_unknown(self) -> None:
@@ -249,7 +251,7 @@ class _Parser:
                     f"no log is named: use load(NAME), save(NAME) or ledgerId ({NO_TABLES})"
                 )
             return name, None
-        return name, self._take("ledgerId", lambda text: _at_least(int(text), 0), "a number >= 0")
+        return name, self._take("ledgerId", _id, "a number >= 0")
 
     def _metadata_uri(self) -> str:
         uri = self._get("metadataServiceUri") or os.environ.get(METADATA_URI_VARIABLE, "")
@@ -265,7 +267,8 @@ class _Parser:
             return None
         before = len(self._problems)
         defaults = astuple(DEFAULT_QUORUM)
-        sizes = [self._number(name, default, 2**16) for name, default in zip(names, defaults)]
+        most = bounds.QUORUM_SIZE_MAX
+        sizes = [self._number(name, default, most) for name, default in zip(names, defaults)]
         if len(self._problems) == before:
             try:
                 return Quorum(*sizes)
@@ -291,8 +294,21 @@ class _Parser:
         if not app_id or version is None:
             self._problems.append("txnAppId and txnVersion belong together")
             return None
-        number = self._take("txnVersion", lambda text: _at_least(int(text), 0), "a number >= 0")
-        return None if number is None else Transaction(app_id, number)
+        most = bounds.TRANSACTION_VERSION_MAX
+        number = self._take(
+            "txnVersion",
+            lambda text: _within(bounds.whole(text), 0, most),
+            f"a whole number from 0 to {most}",
+        )
+        if number is None:
+            return None
+        try:
+            transaction = Transaction(app_id, number)
+            require_of_application(transaction)
+        except InvalidRequestError as error:
+            self._problems.append(str(error))
+            return None
+        return transaction
 
     def _offset(self, name: str, word: str) -> int | None:
         text = self._get(name)
@@ -304,13 +320,13 @@ class _Parser:
             return -1
         else:
             wanted = "earliest, latest or an offset >= 0"
-        return self._take(name, lambda value: _at_least(int(value), 0), wanted)
+        return self._take(name, _id, wanted)
 
     def _number(self, name: str, default: int, most: int) -> int:
         if self._get(name) is None:
             return default
         value = self._take(
-            name, lambda text: _at_least(int(text), 1, most), f"a number from 1 to {most}"
+            name, lambda text: _within(bounds.whole(text), 1, most), f"a number from 1 to {most}"
         )
         return default if value is None else value
 
@@ -350,7 +366,11 @@ class _Parser:
         return self._options.get(name.lower())
 
 
-def _at_least(value: int, least: int, most: int | None = None) -> int:
-    if value < least or (most is not None and value > most):
+def _id(text: str) -> int:
+    return _within(bounds.whole(text), 0, bounds.NUMBER_MAX)
+
+
+def _within(value: int, least: int, most: int) -> int:
+    if not least <= value <= most:
         raise ValueError
     return value

@@ -82,14 +82,14 @@ def collect(
     Raises:
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
     """
-    arguments.require_number(
+    grace = arguments.duration(
         "open_grace", open_grace, hint="give seconds, 0 for none", may_be_0=True
     )
     with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
         work = partial(
             collecting.collect,
             cluster,
-            open_grace=open_grace,
+            open_grace=grace,
             dry_run=dry_run,
             run=runner_of(spark, "collect"),
             tell=tell,
@@ -132,7 +132,7 @@ def repair(
         CorruptDataError: a bookie's record cannot be read.
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    arguments.require_number("open_grace", open_grace, hint="give seconds", may_be_0=True)
+    grace = arguments.duration("open_grace", open_grace, hint="give seconds", may_be_0=True)
     password_ = Password(file=password_file, env=password_env, literal=password)
     rate = rate_of(max_bytes_per_second)
     wanted = repairing.Wanted(logs, ids_of(ledgers), password_, rate, lost_after)
@@ -142,7 +142,7 @@ def repair(
         work = partial(repairing.repair, cluster, survey, wanted, progress=progress, **how)
         if not wanted.is_of_all:
             return work()
-        gone = recovering.Wanted(open_grace=open_grace, password=wanted.password)
+        gone = recovering.Wanted(open_grace=grace, password=wanted.password)
         first = _recovery(survey, gone, spark, **how)
         is_wanted = not (no_lease or dry_run)
         recover = partial(lease.alone, cluster, recovering.VERB, first, is_wanted=is_wanted)
@@ -227,10 +227,10 @@ def recover(
         NoSuchLedgerError: there is no such ledger.
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
-    arguments.require_number("open_grace", open_grace, hint="give seconds", may_be_0=True)
+    grace = arguments.duration("open_grace", open_grace, hint="give seconds", may_be_0=True)
     wanted = recovering.Wanted(
         ids_of(ledgers),
-        open_grace,
+        grace,
         Password(file=password_file, env=password_env, literal=password),
     )
     run = runner_of(spark, "recover")

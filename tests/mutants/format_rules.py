@@ -97,8 +97,8 @@ MUTANTS = (
     ),
     Mutant(
         "numbers may have any size",
-        "_is_int64",
-        "type(value) is int and -(2**63) <= value < 2**63",
+        "is_stored_number",
+        "type(value) is int and NUMBER_MIN <= value <= NUMBER_MAX",
         "type(value) is int",
         (f"{RECORDS}::test_a_record_that_cannot_be_is_refused",),
     ),

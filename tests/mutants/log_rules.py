@@ -77,9 +77,9 @@ MUTANTS = (
     ),
     Mutant(
         "settling takes a transaction back",
-        "LogRecord._joined",
-        "max(done[name], merged.get(name, done[name]))",
-        "done[name]",
+        "transactions.remembering",
+        "if last is None or version > last:",
+        "if True:",
         (f"{TAIL}::test_settling_merges_transactions_and_never_goes_back",),
     ),
     Mutant(

@@ -111,16 +111,16 @@ MUTANTS = (
     ),
     Mutant(
         "a transaction is committed only above its version",
-        "LogContents.has_committed",
-        "last >= transaction.version",
-        "last > transaction.version",
+        "transactions.has_committed",
+        ">= transaction.version",
+        "> transaction.version",
         (f"{LOG}::test_a_version_not_above_the_last_is_committed",),
     ),
     Mutant(
-        "a version below 0 counts as committed",
-        "LogContents.has_committed",
-        "self.transactions.get(transaction.app_id)",
-        "self.transactions.get(transaction.app_id, -1)",
+        "the first version of an application counts as committed",
+        "transactions.version_before",
+        "return -1 if last is None",
+        "return 0 if last is None",
         (f"{LOG}::test_a_version_not_above_the_last_is_committed",),
     ),
     Mutant(
@@ -133,8 +133,8 @@ MUTANTS = (
     Mutant(
         "a splice forgets the transactions of other applications",
         "LogRecord._joined",
-        "merged = dict(self.transactions)",
-        "merged: dict[str, int] = {}",
+        "remembering(self.transactions, done)",
+        "remembering({}, done)",
         (f"{LOG}::test_transactions_of_other_applications_are_kept",),
     ),
     Mutant(

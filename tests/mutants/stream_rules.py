@@ -55,7 +55,7 @@ MUTANTS = (
     Mutant(
         "a new process believes that nothing is committed",
         "TailWriter.__init__",
-        "committed.get(done.app_id, -1)",
+        "version_before(committed, done)",
         "-1",
         (FOUND,),
     ),
@@ -69,8 +69,8 @@ MUTANTS = (
     Mutant(
         "all queries are one",
         "app_id",
-        'return f"{_MARK}{query_id}"',
-        "return _MARK",
+        'return f"{QUERY}{query_id}"',
+        "return QUERY",
         (f"{SINK}::test_queries_are_told_apart[memory]",),
     ),
     Mutant(
@@ -202,7 +202,7 @@ MUTANTS = (
     Mutant(
         "batches before a hand-over are forgotten",
         "TailWriter._continued",
-        "{**tail.log.value.transactions, **tail.standing.transactions}",
+        "remembering(tail.log.value.transactions, tail.standing.transactions)",
         "tail.log.value.transactions",
         (f"{HANDING}::test_a_batch_is_known_to_be_there_after_each_hand_over",),
     ),
@@ -319,8 +319,8 @@ MUTANTS = (
     Mutant(
         "a second deletion forgets what the first remembered",
         "LogRecord.vacated",
-        "orphaned_queries=(*before.orphaned_queries, *queries)",
-        "orphaned_queries=queries",
+        "dict.fromkeys((*before.orphaned_queries, *queries))",
+        "dict.fromkeys(queries)",
         (
             f"{DELETIONS}::test_a_query_is_told_of_a_log_that_was_made_anew_by_somebody_else[memory]",
         ),

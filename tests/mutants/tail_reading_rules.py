@@ -348,7 +348,7 @@ MUTANTS = (
     Mutant(
         "what is no time is for ever",
         "seconds_or_none",
-        "if not isfinite(number * 1000) or number < 0",
+        "if not bounds.is_time(number)",
         "if number < 0",
         (
             f"{FRONT}::test_times_are_numbers_of_seconds[nan]",
@@ -357,9 +357,9 @@ MUTANTS = (
     ),
     Mutant(
         "a time is below 0",
-        "seconds_or_none",
-        " or number < 0 or (",
-        " or (",
+        "is_time",
+        " and seconds >= 0",
+        "",
         (f"{FRONT}::test_times_are_numbers_of_seconds[-1]",),
     ),
     Mutant(
@@ -374,6 +374,6 @@ MUTANTS = (
         "arguments._number",
         "    except OverflowError:\n",
         "    except ZeroDivisionError:\n",
-        (f"{FRONT}::test_a_time_that_is_too_long_is_no_number_of_seconds",),
+        (f"{FRONT}::test_a_time_or_a_number_that_is_too_large_is_for_ever",),
     ),
 )

@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant(
         "a repair takes the writers of open ledgers for gone",
         "upkeep.repair",
-        "recovering.Wanted(open_grace=open_grace, password=wanted.password)",
+        "recovering.Wanted(open_grace=grace, password=wanted.password)",
         "recovering.Wanted(open_grace=0, password=wanted.password)",
         (FIRST,),
     ),

@@ -20,10 +20,13 @@ from bkspark.errors import (
     NotEnoughBookiesError,
     UnauthorizedError,
 )
+from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
 from bkspark.log.batch.plan import prepare as prepare_batch
 from bkspark.log.batch.target import BlockSettings, WriteRequest
 from bkspark.log.streams.plan import prepare as prepare_stream
 from bkspark.protocol.bookies.placement import choose
+from bkspark.protocol.bounds import SECONDS_MAX
+from bkspark.protocol.log.contents import Retention
 
 
 @pytest.fixture
@@ -242,10 +245,60 @@ def test_times_are_numbers_of_seconds(log: LogHandle, strange: object) -> None:
     assert log.record.tail == ()
 
 
-def test_a_time_that_is_too_long_is_no_number_of_seconds(log: LogHandle) -> None:
-    for vast in (10**400, 1e308):
-        text = refusal(lambda vast=vast: log.keep(max_seconds=vast))
-        assert text.startswith("max_seconds must be a number of seconds ")
+@pytest.mark.parametrize("vast", [2**63 - 1, 2**63, 10**30, 10**400, 1e17, 1e308])
+def test_a_time_or_a_number_that_is_too_large_is_for_ever(
+    keeper: BookKeeper, log: LogHandle, vast: float
+) -> None:
+    log.keep(max_bytes=1, max_seconds=1)
+    log.keep(max_seconds=vast)
+    assert log.record.retention == Retention()
+    if isinstance(vast, int):
+        log.keep(max_bytes=vast)
+        assert log.record.retention.byte_count in (None, vast)
+        with log.writer(roll_bytes=vast, roll_entries=vast, roll_seconds=vast) as writer:
+            writer.append(b"x")
+    assert log.wait_for(0, timeout=vast)
+    assert len(list(log.read())) >= 5
+    keeper.delete_log("wal")
+
+
+@pytest.mark.parametrize("vast", [2**63, -(2**63) - 1, 10**30, 10**400])
+def test_a_number_that_no_record_holds_is_refused(
+    keeper: BookKeeper, log: LogHandle, vast: int
+) -> None:
+    cursor = log.cursor("reader")
+    for call in (
+        lambda: keeper.open_ledger(vast),
+        lambda: log.truncate(vast),
+        lambda: log.cursor("other", start=vast),
+        lambda: cursor.advance(vast),
+        lambda: list(log.read(vast)),
+        lambda: keeper.create_ledger(ensemble_size=vast),
+    ):
+        refusal(call)
+    assert [one.name for one in log.cursors] == ["reader"]
+    assert len(list(log.read())) == 5
+
+
+def test_settings_of_a_writer_that_are_vast_are_for_ever(log: LogHandle) -> None:
+    names = ("explicit_lac_ms", "add_entry_timeout_seconds", "add_entry_quorum_timeout_seconds")
+    settings = WriterSettings(**dict.fromkeys(names, 10**30))
+    with log.writer(settings=settings) as writer:
+        assert writer.append(b"x") == 5
+    assert ReaderSettings(read_timeout_seconds=1e17).read_timeout_seconds == SECONDS_MAX
+
+
+@pytest.mark.parametrize("settings", [{"a": "x" * 2**19}, {"x" * 2**19: "a"}, {"a": "ü" * 2**17}])
+def test_settings_that_leave_a_record_no_room_are_refused(
+    keeper: BookKeeper, settings: dict[str, str]
+) -> None:
+    before = keeper.list_ledgers()
+    assert "524,288" in refusal(lambda: keeper.create_ledger(custom_metadata=settings))
+    wide = pa.schema([("x" * 2**19, pa.int64())])
+    assert "524,288" in refusal(lambda: keeper.create_ledger(schema=wide))
+    assert "524,288" in refusal(lambda: keeper.create_log("wide", schema=wide))
+    assert keeper.list_ledgers() == before
+    assert keeper.list_logs() == []
 
 
 def test_a_limit_for_rolling_is_above_0(log: LogHandle) -> None:

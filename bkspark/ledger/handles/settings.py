@@ -28,18 +28,21 @@ class WriterSettings:
         InvalidRequestError: a value is out of its range.
     """
 
-    explicit_lac_ms: int = 100
+    explicit_lac_ms: float = 100
     add_entry_timeout_seconds: float = STORE_SECONDS
     add_entry_quorum_timeout_seconds: float = 60.0
     is_change_delayed: bool = False
     is_sync_deferred: bool = False
 
     def __post_init__(self) -> None:
-        arguments.require_number(
+        idle_ms = arguments.duration(
             "explicit_lac_ms", self.explicit_lac_ms, hint="0 is never", may_be_0=True
         )
+        object.__setattr__(self, "explicit_lac_ms", idle_ms)
         for name in ("add_entry_timeout_seconds", "add_entry_quorum_timeout_seconds"):
-            arguments.require_number(name, getattr(self, name), hint="give seconds, for example 10")
+            hint = "give seconds, for example 10"
+            seconds = arguments.duration(name, getattr(self, name), hint=hint)
+            object.__setattr__(self, name, seconds)
 
     @property
     def wait_seconds_max(self) -> float:
@@ -73,9 +76,10 @@ class ReaderSettings:
     is_sticky: bool = True
 
     def __post_init__(self) -> None:
-        arguments.require_number(
+        seconds = arguments.duration(
             "read_timeout_seconds", self.read_timeout_seconds, hint="give seconds, for example 10"
         )
+        object.__setattr__(self, "read_timeout_seconds", seconds)
         if self.speculative_read_ms is not None:
             arguments.require_number(
                 "speculative_read_ms",

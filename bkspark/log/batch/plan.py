@@ -18,6 +18,7 @@ from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.settings import DigestSpec
 from bkspark.protocol.log.record import LogRecord
+from bkspark.protocol.log.transactions import require_of_application
 
 DEFAULT_DIGEST_TYPE = digest.CRC32C
 
@@ -112,6 +113,7 @@ def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSetting
         UnauthorizedError: the password is missing or wrong.
     """
     arrow_schema.require_storable(request.schema)
+    require_of_application(request.transaction)
     seen = cluster.logs.get(layout.log_name(request.log_name))
     if seen is not None:
         cluster.logs.require_room(seen, arrow_schema.encode(request.schema))

@@ -40,6 +40,7 @@ from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.record import Transaction
 from bkspark.protocol.ledger.standing import FIRST, Standing
 from bkspark.protocol.log.batch import AttemptReport, CommitPlan, Holders, plan_commit
+from bkspark.protocol.log.transactions import remembering
 from bkspark.protocol.writer import steps
 from bkspark.protocol.writer.adding import PendingAdd
 from bkspark.protocol.writer.writing import LedgerWriter
@@ -174,11 +175,12 @@ class RecordWriter:
             self.require_current()
             return plan
         done = {transaction.app_id: transaction.version} if transaction else {}
+        committed = remembering(self.transactions, done)
         ensemble = self._machine.ensemble
         known = [*spares, *map(self._members.address, ensemble)]
         addresses = {address.bookie_id: address for address in known}
         holders = Holders(plan.written, quorum)
-        self._commit = CommitInProgress(plan, holders, addresses, {**self.transactions, **done})
+        self._commit = CommitInProgress(plan, holders, addresses, committed)
         self._bring(steps.Gathered(holders.ceding(ensemble, self._commit.members)))
         self._bring(steps.Submitted(plan.row_count, plan.length_bytes, names_entry_logs=True))
         assert not self._machine.pending, "its last event leads to an ack, or to an error"

@@ -37,6 +37,7 @@ from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata, LedgerS
 from bkspark.protocol.log.batch_order import is_repeated
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.settings import LogSettings
+from bkspark.protocol.log.transactions import remembering, version_before
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class TailWriter:
             self._writer = cleanup.enter_context(writer)
             self._first_entry_id = writer.last_add_confirmed + 1
             done = batch.transaction
-            self._last_version = -1 if done is None else committed.get(done.app_id, -1)
+            self._last_version = -1 if done is None else version_before(committed, done)
             self._cleanup = cleanup.pop_all()
 
     def _begun(self, batch: Staged, *, adopts: bool) -> _Begun:
@@ -100,7 +101,7 @@ class TailWriter:
             self._began -= max(0, environment.now_ms() - taken.settings.created_ms) / 1000
         logger.info("log %s: goes on in ledger %d, in term %d", name, taken.ledger_id, taken.term)
         writer = self._record_writer(tail, taken.term, taken.token)
-        return writer, {**tail.log.value.transactions, **tail.standing.transactions}
+        return writer, remembering(tail.log.value.transactions, tail.standing.transactions)
 
     def _opened(self, batch: Staged, *, is_adopted: bool) -> _Begun:
         """A new tail, behind one that was taken over from whoever wrote to it."""
@@ -119,7 +120,7 @@ class TailWriter:
         if is_adopted:  # it may be somebody else's by now
             term, token = FIRST_TERM, staging.private_token
         writer = self._record_writer(opened, term, token, must_begin=is_adopted)
-        return writer, {**opened.log.value.transactions, **opened.standing.transactions}
+        return writer, remembering(opened.log.value.transactions, opened.standing.transactions)
 
     def _with_journals(
         self, tail: OpenTail, token: str, ensemble: list[BookieAddress], digester: Digester

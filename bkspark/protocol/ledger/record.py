@@ -29,6 +29,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
+from bkspark.errors import InvalidRequestError
+from bkspark.protocol import bounds
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -94,10 +96,29 @@ attempt and its stripe, or an inline part, by an empty text and its stripe."""
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """An application's own version number of a write, as in Delta's ``txnAppId``."""
+    """An application's own version number of a write, as in Delta's ``txnAppId``.
+
+    Raises:
+        InvalidRequestError: no record could say it.
+    """
 
     app_id: str
     version: int
+
+    def __post_init__(self) -> None:
+        most = bounds.TRANSACTION_VERSION_MAX
+        if not bounds.is_stored_number(self.version) or self.version < 0:
+            raise InvalidRequestError(
+                f"txnVersion must be a whole number from 0 to {most}",
+                hint="give a number that fits into 64 bits, such as milliseconds since 1970",
+            )
+        size = bounds.json_bytes(self.app_id)
+        if not 0 < size <= bounds.APPLICATION_ID_BYTES_MAX:
+            raise InvalidRequestError(
+                f"txnAppId must be a text of 1 to {bounds.APPLICATION_ID_BYTES_MAX:,} bytes as "
+                f"JSON writes it, and has {size:,}",
+                hint="name the application, and let txnVersion count its runs",
+            )
 
 
 @dataclass(frozen=True, slots=True)

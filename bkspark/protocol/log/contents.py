@@ -42,6 +42,7 @@ from bkspark.protocol.log.ledger_list import (
 )
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import Streams
+from bkspark.protocol.log.transactions import has_committed
 
 TAIL_MAX = 2
 """The ledger that is written to, and the one before it while its writer rolls."""
@@ -52,7 +53,7 @@ class Committed:
     """What was written under names that are remembered, whatever is truncated or overwritten.
 
     Attributes:
-        transactions: last committed version per application.
+        transactions: last committed version per application, as much as is remembered.
         streams: per streaming query the runs that have written, the current one last.
         orphaned_queries: whose rows went with a deleted log of this name ("stream_run", rule 3).
     """
@@ -269,8 +270,9 @@ class LogContents:
         return (*ledger_list.ids_of(self.stretches), *self.tail)
 
     def has_committed(self, transaction: Transaction | None) -> bool:
-        """Whether this write of the application, or a later one, is in the log already."""
-        if transaction is None:
-            return False
-        last = self.transactions.get(transaction.app_id)
-        return last is not None and last >= transaction.version
+        """Whether this write of the application, or a later one, is in the log already.
+
+        Raises:
+            OutcomeUnknownError: the log has forgotten that.
+        """
+        return has_committed(self.transactions, transaction)

@@ -9,8 +9,8 @@ Rule 2. A ledger that was dropped never joins: a commit that hung and wakes late
 refused, whatever it does (H5).
 
 Rule 3. An application's transaction version only grows; a ledger that carries one not above the
-last is already done (as in Delta): it changes nothing but that its ledger is dropped. Versions are
-never forgotten: applications should keep their names, for each is a line of the record.
+last is already done (as in Delta): it changes nothing but that its ledger is dropped. So much of
+that is remembered as ``transactions`` says.
 
 Rule 4. Overwriting starts a new generation with offsets from 0; transactions survive it.
 
@@ -42,6 +42,7 @@ from bkspark.protocol.log.contents import Committed, LogContents, Retention, Tim
 from bkspark.protocol.log.ledger_list import LedgerList, LoggedLedger
 from bkspark.protocol.log.settings import LogSettings
 from bkspark.protocol.log.stream_run import StreamRun, queries_of, require_not_orphaned, with_run
+from bkspark.protocol.log.transactions import forgotten_queries, remembering
 
 UNSTAMPED = 0
 """In place of a time until the record is ``stamped``."""
@@ -290,16 +291,14 @@ class LogRecord(LogContents):
         return replace(self, times=times, listed=replace(self.listed, ledgers=tuple(ledgers)))
 
     def vacated(self) -> "LogRecord":
-        """Return the record of a deleted log: all its ledgers to be deleted, all else forgotten.
-
-        But not which queries have written to it.
-        """
+        """Return the record of a deleted log: it knows its ledgers, to be deleted, and queries."""
         emptied, before = self._emptied(), self.committed
         queries = queries_of(before.streams, before.transactions)
+        orphaned = tuple(dict.fromkeys((*before.orphaned_queries, *queries)))
         return replace(
             emptied,
             dropped=emptied.dropped.all_to_delete(),
-            committed=Committed(orphaned_queries=(*before.orphaned_queries, *queries)),
+            committed=Committed(forgotten_queries(before.transactions), orphaned_queries=orphaned),
             is_tombstone=True,
             schema=b"",
             is_sealed=False,
@@ -368,9 +367,8 @@ class LogRecord(LogContents):
 
         One without entries is dropped, and to be deleted: nobody needs anything of it.
         """
-        merged = dict(self.transactions)
-        merged |= {name: max(done[name], merged.get(name, done[name])) for name in done}
-        log = replace(self, committed=replace(self.committed, transactions=merged))
+        known = replace(self.committed, transactions=remembering(self.transactions, done))
+        log = replace(self, committed=known)
         if ledger.last_entry_id is None or ledger.last_entry_id == INVALID_ENTRY_ID:
             dropped = log.dropped.with_more_to_delete([ledger.ledger_id])
             return replace(log, dropped=dropped)

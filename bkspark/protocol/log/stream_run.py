@@ -6,7 +6,7 @@ it opens the log. One that finds another behind itself was taken over from, and 
 Rule 2. Only so many queries are remembered, and runs of each: those that began a run last. A
 forgotten run that wakes is taken for the newest, so the wrong one of two is told to end. Nothing is
 written twice or lost by that: a micro-batch is looked up among the transactions of the log, which
-are never forgotten, and both have its rows from one checkpoint.
+say so much more ("transactions", rules 2 to 4), and both have its rows from one checkpoint.
 
 Rule 3. When a log is deleted, rows go that the checkpoints of its queries count as written. So the
 name remembers these queries for ever, and none of them writes there again without a new checkpoint,
@@ -18,14 +18,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from bkspark.errors import LedgerFencedError, NoSuchLedgerError
+from bkspark.protocol.log.transactions import QUERIES_MAX, QUERY, digest_of, known_queries
 
 RUNS_MAX = 16
 """Runs remembered of one query; a run older than these that wakes is taken for a new one."""
-
-QUERIES_MAX = 256
-"""Queries remembered, which keeps a log's record small: some 200 KB if each was run often."""
-
-_MARK = "stream/"
 
 Streams = Mapping[str, tuple[str, ...]]
 """Per query id the ids of its runs, the current one last; the query that began one last is last."""
@@ -60,16 +56,16 @@ def with_run(streams: Streams, run: StreamRun) -> Streams:
 
 def app_id(query_id: str) -> str:
     """Under which the last batch of a query stands among the transactions of a log."""
-    return f"{_MARK}{query_id}"
+    return f"{QUERY}{query_id}"
 
 
-def queries_of(streams: Streams, transactions: Collection[str]) -> tuple[str, ...]:
-    """All queries that may have rows in a log: those with a mark, and those with a run.
+def queries_of(streams: Streams, transactions: Mapping[str, int]) -> tuple[str, ...]:
+    """All queries that may have rows in a log: those with a mark or its digest, or with a run.
 
     The marks in a tail that is still open are not among ``transactions``, but whoever holds it has
     registered a run.
     """
-    marked = (name.removeprefix(_MARK) for name in transactions if name.startswith(_MARK))
+    marked = known_queries(transactions)
     return tuple(dict.fromkeys([*marked, *streams]))
 
 
@@ -79,7 +75,7 @@ def require_not_orphaned(run: StreamRun, orphaned_queries: Collection[str], log_
     Raises:
         NoSuchLedgerError: they did.
     """
-    if run.query_id in orphaned_queries:
+    if not {run.query_id, digest_of(app_id(run.query_id))}.isdisjoint(orphaned_queries):
         raise NoSuchLedgerError(
             f"log {log_name!r} was deleted after query {run.query_id} had written to it: rows that "
             "its checkpoint counts as written are gone, and it cannot go on",

@@ -6,7 +6,13 @@ from collections.abc import Callable
 import pytest
 
 from bkspark.cluster.records import Records
-from bkspark.errors import LedgerExistsError, MetadataVersionError, OutcomeUnknownError
+from bkspark.errors import (
+    CorruptDataError,
+    InvalidRequestError,
+    LedgerExistsError,
+    MetadataVersionError,
+    OutcomeUnknownError,
+)
 from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.uri import format_store
 from bkspark.testing.faulty import Fault, Faults, Moment
@@ -44,6 +50,39 @@ def test_a_change_whose_answer_was_lost_is_recognised(store: MetadataStore) -> N
     assert records.update("x", lambda value: (value or 0) + 1).value == 2
     assert records_of(store).get("x").value == 2
     assert with_faults(store, first_put(Moment.AFTER)).create("y", 5).value == 5
+
+
+class Narrow:
+    """A codec that stores what it does not read."""
+
+    @staticmethod
+    def records(store: MetadataStore) -> Changes:
+        def decode(name: str, data: bytes) -> int:
+            value = int(data.split()[0])
+            if value > 9:
+                raise CorruptDataError(f"{name}: no value")
+            return value % 8
+
+        return Records(
+            store, lambda name: f"counters/{name}", lambda v, nonce: f"{v} {nonce}".encode(), decode
+        )
+
+
+@pytest.mark.parametrize("value", [10, 8])
+def test_what_no_reader_would_read_as_it_is_is_not_stored(store: MetadataStore, value: int) -> None:
+    records = Narrow.records(store)
+    with pytest.raises(InvalidRequestError, match="counters/x was not changed"):
+        records.create("x", value)
+    assert records.get("x") is None
+    seen = records.create("x", 7)
+    for change in (
+        lambda: records.replace("x", value, seen),
+        lambda: records.update("x", lambda _: value),
+        lambda: records.write_over("x", value),
+    ):
+        with pytest.raises(InvalidRequestError, match="counters/x was not changed"):
+            change()
+    assert records.get("x") == seen
 
 
 def test_a_change_that_did_not_happen_is_unknown(store: MetadataStore) -> None:

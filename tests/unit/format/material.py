@@ -6,6 +6,7 @@ from functools import cache
 
 import pyarrow as pa
 
+from bkspark.format import add_record as add_record_format
 from bkspark.format import (
     arrow_schema,
     cluster,
@@ -19,7 +20,7 @@ from bkspark.format import (
 )
 from bkspark.format.cluster import BookieRecord, ClusterRecord
 from bkspark.format.cookie import Cookie
-from bkspark.format.digest import CRC32C, MAC, Digester, new_spec
+from bkspark.format.digest import CRC32C, MAC, Digester, canonical_json, new_spec
 from bkspark.format.entry_log import (
     EntryLogEncoder,
     check_block,
@@ -190,7 +191,8 @@ def frame(
     parts: dict[int, bytes] | None = None,
 ) -> bytes:
     """What the bookie at ``index`` has of ``record`` at byte ``position`` of its journal."""
-    encoded = journal.encode(record, digester(digest_type), parts or {})
+    header = canonical_json(add_record_format.to_json(record))  # also of what no writer would store
+    encoded = journal.encode(record, digester(digest_type), parts or {}, header)
     return b"".join(bytes(piece) for piece in encoded.frame(index, position))
 
 

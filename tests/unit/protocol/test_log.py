@@ -163,7 +163,6 @@ def test_an_empty_ledger_takes_no_offsets_but_commits_its_transaction() -> None:
         (Transaction("app", 7), True),
         (Transaction("app", 8), False),
         (Transaction("other", 0), False),
-        (Transaction("other", -1), False),
     ],
 )
 def test_a_version_not_above_the_last_is_committed(

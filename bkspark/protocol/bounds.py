@@ -1,0 +1,86 @@
+"""The bound of each number that a user gives or that a record holds.
+
+Options, commands, Python arguments and codecs take their bounds from here. A number that a caller
+may give can therefore be stored, and what is stored can be read.
+"""
+
+import json
+from collections.abc import Collection
+from math import isfinite
+
+NUMBER_MIN, NUMBER_MAX = -(2**63), 2**63 - 1
+"""What a number of a record holds: 64 bits."""
+
+SECONDS_MAX = 100 * 366 * 86_400.0
+"""A longer time is for ever. Waits of every platform and times in milliseconds take this one."""
+
+TRANSACTION_VERSION_MAX = NUMBER_MAX
+APPLICATION_ID_BYTES_MAX = 1_024
+"""Of a ``txnAppId`` as JSON writes it: each record of a log may repeat it."""
+
+OFFSET_MAX = NUMBER_MAX
+LIMIT_MAX = NUMBER_MAX
+"""Of a limit of entries or bytes. A higher one is no limit."""
+
+TRIGGER_MAX = 2**62
+TASK_BYTES_MAX = 2**40
+BLOCK_BYTES_MAX = 2**30
+QUORUM_SIZE_MAX = 2**16
+
+LOG_RECORD_BYTES_MAX = 768 * 2**10
+"""Of a log's record before a write begins, whatever the store: ZooKeeper takes some 1,000 kB, and
+other writers may change the record meanwhile."""
+
+SETTINGS_BYTES_MAX = 512 * 2**10
+"""Of the schema and the custom metadata of a new ledger: its record grows with its fragments."""
+
+_DIGITS_MAX = 19
+
+
+def is_stored_number(value: object) -> bool:
+    """Whether ``value`` is a whole number that a record holds; a truth value is none."""
+    return type(value) is int and NUMBER_MIN <= value <= NUMBER_MAX
+
+
+def are_stored_numbers(values: Collection[int]) -> bool:
+    """Whether all ``values`` are such, of which there is at least one."""
+    is_whole = set(map(type, values)) == {int}
+    return is_whole and min(values) >= NUMBER_MIN and max(values) <= NUMBER_MAX
+
+
+def whole(text: str) -> int:
+    """The number that ``text`` spells in digits, with a sign or without one.
+
+    Raises:
+        ValueError: it is another text, such as one with a blank, or it has too many digits.
+    """
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > _DIGITS_MAX:
+        raise ValueError(f"not a whole number: {text[:40]!r}")
+    return int(text)
+
+
+def json_bytes(text: object) -> int:
+    """The size of ``text`` as JSON writes it; 0 if it is no text, or has half a character."""
+    if not isinstance(text, str):
+        return 0
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return 0
+    return len(json.dumps(text)) - 2
+
+
+def limit(number: int) -> int | None:
+    """``number``, or None, which is no limit, if it is too large to be one."""
+    return None if number > LIMIT_MAX else number
+
+
+def time_limit(seconds: float) -> float | None:
+    """``seconds``, or None, which is no limit, if they are more than ``SECONDS_MAX``."""
+    return None if seconds > SECONDS_MAX else seconds
+
+
+def is_time(seconds: float) -> bool:
+    """Whether ``seconds`` are a number from 0 on, however many."""
+    return isfinite(seconds) and seconds >= 0
