@@ -257,8 +257,9 @@ class LogWriter(ClosedAtEnd):
                 self._begin_fragment(reason)
                 return
             old = self._segment
-            following = self._tail.make_next()
-            self._tail.list_next(old.ledger_id)
+            with old.handle.explaining():
+                following = self._tail.make_next()
+                self._tail.list_next(old.ledger_id)
             self._switch(old, following)
             roll_log.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
             self._list_closed(old)

@@ -19,6 +19,7 @@ from . import (
     durability_rules,
     evidence_rules,
     failing_disk_rules,
+    fenced_writer_rules,
     file_system_rules,
     format_rules,
     fragment_retention_rules,
@@ -123,5 +124,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *move_rules.MUTANTS,
     *note_rules.MUTANTS,
     *failing_disk_rules.MUTANTS,
+    *fenced_writer_rules.MUTANTS,
     *write_quorum_rules.MUTANTS,
 )

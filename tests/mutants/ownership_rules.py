@@ -322,8 +322,8 @@ MUTANTS = (
     Mutant(
         "a writer whose permission is pruned does not learn of the term",
         "Membership.explained",
-        "        if type(error) is LedgerFencedError:\n",
-        "        if not mine.fragments:\n",
+        "        if not is_asked or isinstance(error, InvalidTermError):\n",
+        "        if mine.fragments:\n",
         (EACH,),
     ),
     Mutant(

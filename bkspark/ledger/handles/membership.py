@@ -4,8 +4,8 @@ Each of these may take long. They change nothing of the writer: what came of the
 """
 
 import logging
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from bkspark import environment
@@ -15,7 +15,16 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, journal_on
 from bkspark.cluster.ensembles import Regrouping, Vacancy
 from bkspark.cluster.records import Versioned
-from bkspark.errors import BookKeeperError, LedgerFencedError, NotEnoughBookiesError
+from bkspark.errors import (
+    BookieUnavailableError,
+    BookKeeperError,
+    InvalidTermError,
+    LedgerClosedError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger.metadata import LedgerMetadata, Member
 from bkspark.protocol.writer import steps
@@ -25,6 +34,15 @@ logger = logging.getLogger(__name__)
 
 _GONE = "none, because it is being removed"
 """Nothing is stored on a bookie that must be this incarnation: it fails, and is replaced."""
+
+_OF_FENCED = (
+    BookieUnavailableError,
+    LedgerClosedError,
+    NoSuchLedgerError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
+"""What the writer of a ledger that goes on may meet where a later term has begun."""
 
 News = tuple[steps.Event, Versioned[LedgerMetadata] | None]
 """What happened, and the version of the metadata that it tells of."""
@@ -141,6 +159,15 @@ class Membership:
                 raise newest.fenced(mine.term)
         return mine
 
+    def _require_not_fenced(self) -> None:
+        """Raise ``LedgerFencedError`` if bookies refused because a later term has begun."""
+        try:
+            self._still_mine()
+        except LedgerFencedError:
+            raise
+        except BookKeeperError:
+            return  # too few bookies were found, and no more is known
+
     def muster(self, step: steps.Muster) -> News:
         """Bookies for a new fragment; those that stay, and others that are enlisted.
 
@@ -160,6 +187,8 @@ class Membership:
             return steps.Mustered((), reason=str(error)), None
         self._begun.add(found.begun)
         self._addresses |= {m: found.addresses[m] for m in found.ensemble if m in found.addresses}
+        if not found.ensemble:
+            self._require_not_fenced()
         too_few = "" if found.ensemble else "there are too few bookies that can be used"
         return steps.Mustered(found.ensemble, tuple(found.failed.items()), too_few), None
 
@@ -173,17 +202,44 @@ class Membership:
         return steps.Swapped(stored.value), stored
 
     def explained(self, error: BookKeeperError) -> BookKeeperError:
-        """``error``, or what the metadata say of it where a bookie shows only that he is fenced.
+        """``error``, or that a later term has begun, if the metadata says so.
 
-        His permission is pruned there, where others go on in later terms, or it is lost.
+        A takeover removes permissions and journals of older terms, and a seal or a deletion takes
+        over first. So a fenced writer of a ledger that goes on meets any of these errors, and its
+        user gets one. The writer of another ledger meets only a missing permission.
         """
         mine = self.seen.value
-        if type(error) is LedgerFencedError:
-            with suppress(BookKeeperError):
-                newest = self._cluster.ledger(mine.ledger_id).value
-                if newest.term > mine.term:
-                    return newest.fenced(mine.term, hint=error.hint)
-        return error
+        is_asked = (
+            isinstance(error, _OF_FENCED) if mine.goes_on else type(error) is LedgerFencedError
+        )
+        if not is_asked or isinstance(error, InvalidTermError):
+            return error
+        try:
+            newest = self._cluster.ledgers.get(str(mine.ledger_id))
+        except BookKeeperError:
+            return error
+        if newest is None and mine.goes_on:
+            line = f"ledger {mine.ledger_id} was deleted by another client"
+            told = LedgerFencedError.by(
+                line, hint=error.hint, term=mine.term, newer_term=mine.term + 1
+            )
+        elif newest is not None and newest.value.term > mine.term:
+            told = newest.value.fenced(mine.term, hint=error.hint)
+        else:
+            return error
+        told.__cause__ = error
+        return told
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """An error in the block is raised as it is explained."""
+        try:
+            yield
+        except BookKeeperError as error:
+            told = self.explained(error)
+            if told is error:
+                raise
+            raise told from error
 
     # --- what is told --------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ and when, is in ``writing``; ``writer`` carries it out.
 
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from functools import partial
 
 import pyarrow as pa
@@ -84,9 +85,9 @@ class WriteHandle(ClosedAtEnd):
         self.ledger_id = seen.value.ledger_id
         self._cluster = cluster
         self._settings = settings
-        self._schema = arrow_schema.decode(seen.value.settings.schema)
-        self._tables = TableIntake(self._schema)
-        members = Membership(cluster, seen, digester, begun)
+        schema = arrow_schema.decode(seen.value.settings.schema)
+        self._tables = TableIntake(schema)
+        self._members = Membership(cluster, seen, digester, begun)
         machine = LedgerWriter(
             seen.value,
             is_change_delayed=settings.is_change_delayed,
@@ -95,9 +96,9 @@ class WriteHandle(ClosedAtEnd):
             unjoined=unjoined,
         )
         self._transactions = standing.transactions
-        encoder = RecordEncoder(seen.value, digester, self._schema, standing.transactions)
-        self._writer = Writer(machine, members, encoder, settings)
-        self._is_of_bytes = self._schema == VALUE_SCHEMA
+        encoder = RecordEncoder(seen.value, digester, schema, standing.transactions)
+        self._writer = Writer(machine, self._members, encoder, settings)
+        self._is_of_bytes = schema == VALUE_SCHEMA
         self._is_sealed = False
         self._task = environment.start(self._writer.run, f"ledger-{self.ledger_id}")
         self._is_let_go = False
@@ -275,7 +276,8 @@ class WriteHandle(ClosedAtEnd):
         )
         if not sealing.is_there_within(self._settings.wait_seconds_max):
             raise self._no_end("the metadata store")
-        sealing.result()
+        with self.explaining():
+            sealing.result()
         self._is_sealed = True
 
     def leave(self) -> None:
@@ -292,6 +294,10 @@ class WriteHandle(ClosedAtEnd):
             raise self._writer.error
         if self._task.is_alive():
             raise self._no_end("the writer")
+
+    def explaining(self) -> AbstractContextManager[None]:
+        """An error in its block is an ``InvalidTermError`` where a later term has begun."""
+        return self._members.explaining()
 
     def release(self) -> None:
         """Wait for what was added, without sealing: whoever opens the ledger next recovers it."""

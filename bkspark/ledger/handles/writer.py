@@ -86,22 +86,20 @@ class Writer:
     # --- called by others ------------------------------------------------------------------
 
     def submit(self, submitted: Submitted) -> int:
-        """Take rows; returns the id that the last of them gets, if nothing goes wrong.
-
-        Never waits, see ``Backlog.wait_for_room``.
+        """Take rows, without waiting; returns the id that the last of them gets if all goes well.
 
         Raises:
             LedgerClosedError: the handle was closed.
             BookKeeperError: what ended the writer.
         """
         with self._lock:
-            if self.backlog.has_ended:
-                raise self._never_sent()
-            is_next = not self.backlog.gathered.has_next
-            last = self.backlog.add(submitted)
-            if is_next and self._may_send:  # else whoever lets the one before go sends it too
-                self._leave(self._turn())
-            return last
+            if not self.backlog.has_ended:
+                is_next = not self.backlog.gathered.has_next
+                last = self.backlog.add(submitted)
+                if is_next and self._may_send:  # else whoever lets the one before go sends it too
+                    self._leave(self._turn())
+                return last
+        raise self._never_sent()
 
     def force(self) -> Promise | None:
         """Have all written that was submitted; the promise of the last of it, if there is one.
@@ -122,11 +120,11 @@ class Writer:
             As ``submit``.
         """
         with self._lock:
-            if self.backlog.has_ended:
-                raise self._never_sent()
-            promise = self._rolls.ask()
-            self._leave(self._turn(steps.Roll()))
-            return promise
+            if not self.backlog.has_ended:
+                promise = self._rolls.ask()
+                self._leave(self._turn(steps.Roll()))
+                return promise
+        raise self._never_sent()
 
     def stop(self) -> None:
         """End after what was submitted before; returns at once, and holds no lock."""
@@ -387,14 +385,16 @@ class Writer:
         """Release everything; whoever still waits learns that the outcome is unknown."""
         self._lanes.stop(LANES_END_SECONDS)
         self._members.close()
-        if self.error is not None:
-            self.error = self._members.explained(self.error)
-        sent = chain.from_iterable(group.submitted for group in self.backlog.groups.values())
         error = self._never_sent()
+        self.error = self.error and error
+        sent = chain.from_iterable(group.submitted for group in self.backlog.groups.values())
         waiting = [left.promise for left in (*sent, *self.backlog.gathered)]
         self._teller.fail((promise, error) for promise in (*waiting, *self._rolls.taken()))
         self._turns.is_over = True
 
     def _never_sent(self) -> BookKeeperError:
+        """Asks the metadata for the reason until the end: never under the lock."""
+        if self.error is not None:
+            return self.error if self._turns.is_over else self._members.explained(self.error)
         what = f"ledger {self.metadata.ledger_id} is closed"
-        return self.error or LedgerClosedError(what, hint="it can be read; write to a new one")
+        return LedgerClosedError(what, hint="it can be read; write to a new one")

@@ -208,7 +208,8 @@ class RecordWriter:
             LedgerFencedError, LedgerClosedError: somebody else has taken it over.
         """
         closed = partial(self._machine.closed, transactions=self.transactions)
-        self._cluster.ledgers.update(str(self._ledger_id), closed)
+        with self._members.explaining():
+            self._cluster.ledgers.update(str(self._ledger_id), closed)
         self.close()
 
     def close(self) -> None:
@@ -225,7 +226,8 @@ class RecordWriter:
     def _bring(self, event: steps.Event) -> None:
         """Let ``event`` happen, and all that follows from it."""
         if self._machine.has_ended:
-            raise LedgerFencedError(f"the writer of ledger {self._ledger_id} has ended")
+            ended = LedgerFencedError(f"the writer of ledger {self._ledger_id} has ended")
+            raise self._members.explained(ended)
         to_do = deque(self._machine.receive(event))
         try:
             while to_do:
