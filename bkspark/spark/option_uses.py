@@ -54,7 +54,9 @@ _USES: Mapping[str, tuple[Use, ...]] = {
 
 def uses_of(name: str) -> str:
     """Where the option ``name`` has an effect, for the page of options."""
-    return ", ".join(one.value.removeprefix("a ") for one in _USES.get(name, ())) or "reads and writes"
+    return (
+        ", ".join(one.value.removeprefix("a ") for one in _USES.get(name, ())) or "reads and writes"
+    )
 
 
 def belonging(options: Mapping[str, str], use: Use) -> dict[str, str]:
