@@ -78,6 +78,7 @@ class BookKeeper(BoundToProcess):
         custom_metadata: Mapping[str, str] | None = None,
         schema: pa.Schema | None = None,
         guarantees_write_quorum: bool = False,
+        strict: bool = False,
         settings: WriterSettings = USUAL,
     ) -> WriteHandle:
         """Make a new ledger and become its one writer.
@@ -86,6 +87,7 @@ class BookKeeper(BoundToProcess):
             guarantees_write_quorum: an entry is acknowledged on ``ack_quorum_size`` bookies all the
                 same, but the ledger is closed, by its writer or by a recovery, only when each entry
                 is on ``write_quorum_size``; where too few bookies are left it stays open.
+            strict: refuse to make it on fewer bookies than ``ensemble_size``; guaranteed ones are.
             custom_metadata: kept with the ledger's metadata; the key ``log`` is taken.
             schema: of its rows; None for a ledger of bytes.
             settings: how the writer behaves; not stored.
@@ -100,18 +102,17 @@ class BookKeeper(BoundToProcess):
         secret = Password(literal=password or "")
         spec = digest.new_spec(digest_type, secret.resolve())
         digester = make_digester(spec, secret)
+        is_full = arguments.yes_or_no("guarantees_write_quorum", given=guarantees_write_quorum)
+        notes = arguments.texts_by_name("custom_metadata", custom_metadata, taken=LOG_KEY)
         created = create_ledger(
             self._cluster,
             quorum=quorum,
             digest=spec,
             schema=arrow_schema.encode(_row_schema(schema)),
-            custom_metadata=arguments.texts_by_name(
-                "custom_metadata", custom_metadata, taken=LOG_KEY
-            ),
+            custom_metadata=notes,
             digester=digester,
-            guarantees_write_quorum=arguments.yes_or_no(
-                "guarantees_write_quorum", given=guarantees_write_quorum
-            ),
+            guarantees_write_quorum=is_full,
+            is_strict=arguments.yes_or_no("strict", given=strict),
         )
         return WriteHandle(
             self._cluster, created.seen, digester, begun=created.begun, settings=settings
@@ -221,6 +222,7 @@ class BookKeeper(BoundToProcess):
         schema: pa.Schema | None = None,
         guarantees_write_quorum: bool = False,
         unbounded: bool = False,
+        strict: bool = False,
     ) -> LogHandle:
         """Create an empty log; all its ledgers will have these settings.
 
@@ -229,6 +231,8 @@ class BookKeeper(BoundToProcess):
             guarantees_write_quorum: as of a ledger; what a DataFrame or a stream writes has all its
                 copies before it is committed.
             unbounded: it is one ledger, which each writer takes over in a term of his own.
+            strict: refuse writes while fewer than ``ensemble_size`` bookies can be used; else
+                ledgers are made on those that can, if they are ``ack_quorum_size`` or more.
 
         Raises:
             LedgerExistsError: there is a log of this name.
@@ -241,7 +245,8 @@ class BookKeeper(BoundToProcess):
         spec = digest.new_spec(digest_type, secret.resolve())
         is_full = arguments.yes_or_no("guarantees_write_quorum", given=guarantees_write_quorum)
         is_unbounded = arguments.yes_or_no("unbounded", given=unbounded)
-        settings = LogSettings(quorum, spec, is_full, is_unbounded)
+        is_strict = arguments.yes_or_no("strict", given=strict)
+        settings = LogSettings(quorum, spec, is_full, is_unbounded, is_strict)
         create_log(self._cluster, name, settings, _row_schema(schema))
         return LogHandle(self._cluster, name, secret)
 

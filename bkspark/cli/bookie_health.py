@@ -8,9 +8,13 @@ from bkspark.cluster.admission import require_apart
 from bkspark.cluster.bookie_status import BookieStatus
 from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
+from bkspark.log.continuing import may_be_smaller
 from bkspark.protocol.bookies.placement import Candidate, shared_domains
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
+
+_NAMES_SHOWN_MAX = 5
 
 
 def risk_findings(cluster: Cluster, statuses: list[BookieStatus]) -> Iterator[Finding]:
@@ -89,7 +93,7 @@ def bookie_findings(
             "writes",
             f"{plural(len(writable), 'bookie')} for new ledgers, fewer than the default "
             f"ensembleSize {DEFAULT_QUORUM.ensemble_size}",
-            "add bookies (`bkspark bookie add URL`), or write with a smaller ensembleSize",
+            "bring back those that are away, or add bookies (`bkspark bookie add URL`)",
         )
 
 
@@ -129,20 +133,45 @@ def _writable(statuses: list[BookieStatus], lost: Collection[Member]) -> list[Bo
 def log_findings(
     cluster: Cluster, statuses: list[BookieStatus], lost: Collection[Member]
 ) -> Iterator[Finding]:
-    """Logs that cannot be written to, because a ledger of theirs needs more bookies."""
+    """Logs whose new ledgers want more bookies than there are: one line for each kind of log."""
     count = len(_writable(statuses, lost))
+    stopped: list[str] = []
+    smaller: list[str] = []
     for name in cluster.log_names():
         seen = cluster.logs.get(name)
         if seen is None or seen.value.is_tombstone or seen.value.is_sealed:
             continue
-        needed = seen.value.quorum.ensemble_size
-        if needed > count:
-            yield Finding(
-                Level.FAIL,
-                f"log {name}",
-                f"new ledgers of it need {plural(needed, 'bookie')}, and {count} can be written to",
-                "add bookies (`bkspark bookie add URL`), or bring back those that are away",
-            )
+        log = seen.value
+        if log.quorum.ensemble_size > count:
+            goes_on = may_be_smaller(log) and count >= log.quorum.ack_quorum_size
+            (smaller if goes_on else stopped).append(name)
+    how = "bring back the bookies that are away, or add some (`bkspark bookie add URL`)"
+    there = f"{plural(count, 'bookie')} can be written to"
+    if stopped:
+        said = f"{_named(stopped)} cannot be written to: new ledgers need more, and {there}"
+        yield Finding(Level.FAIL, "logs", said, how)
+    if smaller:
+        said = f"{there}, so new ledgers of {_named(smaller)} are smaller than wanted"
+        yield Finding(Level.WARN, "logs", said, f"{how}; `bkspark repair` makes the other copies")
+
+
+def short_findings(ledgers: Iterable[LedgerMetadata]) -> Iterator[Finding]:
+    """Ledgers that were made with fewer copies than wanted, in one line."""
+    count = sum(map(sizes.is_short, ledgers))
+    if count:
+        yield Finding(
+            Level.WARN,
+            "copies",
+            f"{plural(count, 'ledger')} made with fewer copies than wanted, while too few bookies "
+            "could be used",
+            "`bkspark repair` makes the others, of those that are closed",
+        )
+
+
+def _named(logs: list[str]) -> str:
+    """How many logs, and the names of the first."""
+    more = " …" if len(logs) > _NAMES_SHOWN_MAX else ""
+    return f"{plural(len(logs), 'log')} ({', '.join(logs[:_NAMES_SHOWN_MAX])}{more})"
 
 
 def _lost_finding(status: BookieStatus) -> Finding:

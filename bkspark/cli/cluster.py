@@ -81,19 +81,20 @@ def init(
 
 
 def _tolerance(count: int) -> str:
-    """What ``count`` bookies can stand with the default quorum sizes."""
+    """What may be away of ``count`` bookies, and be lost, with the default quorum sizes."""
     quorum = DEFAULT_QUORUM
     sizes = f"{quorum.ensemble_size}/{quorum.write_quorum_size}/{quorum.ack_quorum_size}"
+    least, lost = quorum.ack_quorum_size, quorum.losses_max
+    told = f"with the default sizes {sizes} (ensembleSize/writeQuorumSize/ackQuorumSize)"
+    if count < least:
+        return f"{plural(count, 'bookie')}: {told} writes need at least {least}"
+    away = min(count - least, lost)
+    how = f"go on while {away} of them is away" if away else "need them all"
+    said = f"{plural(count, 'bookie')}: {told} writes {how}"
+    said += f", and any {lost} may be lost without losing an entry"
     if count < quorum.ensemble_size:
-        return (
-            f"{plural(count, 'bookie')}: too few for writes with the default sizes {sizes} "
-            "(ensembleSize/writeQuorumSize/ackQuorumSize)"
-        )
-    return (
-        f"{plural(count, 'bookie')}: with the default sizes {sizes} a write needs "
-        f"{quorum.ensemble_size} of them to begin, and any {quorum.losses_max} may be lost "
-        "without losing an entry"
-    )
+        said += f"; with {quorum.ensemble_size} each entry gets {quorum.write_quorum_size} copies"
+    return said
 
 
 def demo(

@@ -53,6 +53,7 @@ def examine(cluster: Survey, shown_uri: str) -> Health:
         *bookie_health.log_findings(cluster, statuses, lost),
         *bookie_health.risk_findings(cluster, statuses),
         *bookie_health.domain_findings(statuses),
+        *bookie_health.short_findings(kept),
         *_copies(kept, usable, {s.member for s in statuses if s.member not in lost}),
     ]
     unclosed = _unclosed(cluster, read, usable)

@@ -83,6 +83,14 @@ def create(
         bool,
         typer.Option("--unbounded", help="One ledger, which each writer takes over in a new term."),
     ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Refuse writes while fewer than ensemble-size bookies can be used, instead of "
+            "making smaller ledgers.",
+        ),
+    ] = False,
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
@@ -91,7 +99,7 @@ def create(
     quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
     password = password_of(password_file, password_env)
     spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
-    settings = LogSettings(quorum, spec, guarantees_write_quorum, unbounded)
+    settings = LogSettings(quorum, spec, guarantees_write_quorum, unbounded, strict)
     with session.cluster() as cluster:
         create_log(cluster, name, settings, VALUE_SCHEMA)
     print_done({"log": name}, f"created log {name}", as_json=session.as_json)

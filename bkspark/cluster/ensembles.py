@@ -5,6 +5,10 @@ and in time, is not asked again for this writer (R18, R19).
 
 Rule 2. Bookies are asked all at once, and one that does not answer in time is not chosen: one disk
 that hangs keeps nobody from writing. Only where there is no other is it given more time.
+
+Rule 3. Where fewer bookies than wanted can be used after that, a new ledger is smaller ("quorum",
+rule 4), unless its maker refuses that. Bookies that answered and did not take a request count as
+usable until a second writer has asked them in vain: one lost answer makes no ledger smaller.
 """
 
 import logging
@@ -36,12 +40,14 @@ class Placed:
     """Where a new ledger is to be.
 
     Attributes:
+        quorum: its sizes; smaller than those wanted where too few bookies can be used.
         ensemble: its members, enlisted for ``token``.
         spares: bookies that may step in, preferred first.
         token: of its writer; nobody else was ever asked to join for this one.
         begun: the journals of the members.
     """
 
+    quorum: Quorum
     ensemble: tuple[BookieAddress, ...]
     spares: tuple[BookieAddress, ...]
     token: str
@@ -71,40 +77,54 @@ class Vacancy:
 
 
 def choose(
-    cluster: Cluster, ledger_id: int, quorum: Quorum, digester: Digester | None = None
+    cluster: Cluster,
+    ledger_id: int,
+    quorum: Quorum,
+    digester: Digester | None = None,
+    *,
+    is_strict: bool = True,
 ) -> Placed:
     """Choose ensemble and spares of a new ledger, and who writes it.
 
     Args:
         digester: None if another process will write, which makes the journals itself.
+        is_strict: whether the ledger must have the sizes ``quorum`` and no smaller ones (rule 3).
 
     Raises:
         NotEnoughBookiesError: too few usable bookies.
     """
     pool = _Pool(cluster, needed=quorum.ensemble_size)
     place = partial(_place, cluster, pool, ledger_id, quorum, digester)
+    least = quorum.ensemble_size if is_strict else quorum.ack_quorum_size
     refused: set[str] = set()
     try:
-        return place(refused)
+        return place(refused, max(least, min(pool.size, quorum.ensemble_size)))
     except NotEnoughBookiesError:
         if not refused:
             raise
     # What enlists is sent once, so one answer that is lost refuses. Another writer may ask again.
-    return place(set())
+    return place(set(), least)
 
 
 def _place(
     cluster: Cluster,
     pool: "_Pool",
     ledger_id: int,
-    quorum: Quorum,
+    wanted: Quorum,
     digester: Digester | None,
     refused: set[str],
+    least: int,
 ) -> Placed:
-    """Enlist bookies until there is an ensemble; who refuses is added to ``refused``."""
+    """Enlist bookies until there is an ensemble; who refuses is added to ``refused``.
+
+    Args:
+        least: so many bookies the ensemble has, or more.
+    """
     while True:
+        size = max(least, min(pool.size - len(refused), wanted.ensemble_size))
+        quorum = wanted.on_fewer(size)
         with _naming(refused):
-            ensemble = pool.choose(quorum.ensemble_size, exclude=refused)
+            ensemble = pool.choose(size, exclude=refused)
         others = pool.size - len(refused) - len(ensemble)
         # Anew each time: who refused may still take it, late, and is a spare of this writer then.
         token = environment.token()
@@ -112,7 +132,8 @@ def _place(
         begun = enlist(dict(enumerate(ensemble)), joining, needed=len(ensemble) - others)
         failed = [address for address in ensemble if address.bookie_id not in begun.bookie_ids]
         if not failed:
-            return Placed(tuple(ensemble), tuple(pool.spares(ensemble, refused)), token, begun)
+            spares = tuple(pool.spares(ensemble, refused))
+            return Placed(quorum, tuple(ensemble), spares, token, begun)
         begun.close()
         for address in failed:
             refused.add(address.bookie_id)

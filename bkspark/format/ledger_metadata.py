@@ -20,7 +20,7 @@ from bkspark.protocol.ledger.metadata import (
     Member,
 )
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
+from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings, MadeSmaller
 from bkspark.protocol.ledger.standing import Standing
 
 KIND = "ledger"
@@ -29,8 +29,8 @@ HEADERS_VERSION, LEFT_VERSION, QUORUM_VERSION, OWNERS_VERSION, TRUNCATED_VERSION
 LAST_VERSION = 7
 """Records that say which members began their journals, or who has left the ledger, or that it
 guarantees its write quorum, or whose records count in it, or that its first fragments were let go
-of, or when fragments were begun: whoever does not know that must not drop it. Others are of the
-first.
+of, or when fragments were begun, or that it was made on fewer bookies than wanted: whoever does not
+know that must not drop it. Others are of the first.
 """
 
 
@@ -58,6 +58,10 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
         value["left"] = sorted([one.bookie_id, one.incarnation] for one in metadata.left)
     if metadata.settings.guarantees_write_quorum:
         value["guarantees_write_quorum"] = True
+    if (smaller := metadata.settings.smaller) is not None:
+        value["made"], value["wanted"] = map(encode_quorum, (smaller.made, smaller.wanted))
+    if metadata.settings.is_strict:
+        value["strict"] = True
     if metadata.first_available:
         value["first_available"] = metadata.first_available
     version = _version_of(metadata)
@@ -65,6 +69,8 @@ def encode(metadata: LedgerMetadata, nonce: str) -> bytes:
 
 
 def _version_of(metadata: LedgerMetadata) -> int:
+    if metadata.settings.smaller is not None or metadata.settings.is_strict:
+        return LAST_VERSION
     if any(fragment.beginning for fragment in metadata.fragments):
         return LAST_VERSION
     if metadata.first_available:
@@ -114,8 +120,8 @@ def encode_quorum(quorum: Quorum) -> list[int]:
     return [quorum.ensemble_size, quorum.write_quorum_size, quorum.ack_quorum_size]
 
 
-def decode_quorum(fields: Fields) -> Quorum:
-    sizes = fields.take("quorum", list)
+def decode_quorum(fields: Fields, name: str = "quorum") -> Quorum:
+    sizes = fields.take(name, list)
     if len(sizes) != 3 or any(type(size) is not int for size in sizes):
         raise CorruptDataError(f"{fields.what}: quorum is malformed")
     return Quorum(*sizes)
@@ -190,7 +196,15 @@ def _decode_settings(fields: Fields) -> LedgerSettings:
         custom_metadata=fields.mapping("custom", str),
         created_ms=fields.take("created_ms", int),
         guarantees_write_quorum=bool(fields.take_or_none("guarantees_write_quorum", bool)),
+        smaller=_decode_smaller(fields),
+        is_strict=bool(fields.take_or_none("strict", bool)),
     )
+
+
+def _decode_smaller(fields: Fields) -> MadeSmaller | None:
+    if fields.take_or_none("made", list) is None and fields.take_or_none("wanted", list) is None:
+        return None
+    return MadeSmaller(decode_quorum(fields, "made"), decode_quorum(fields, "wanted"))
 
 
 def _decode_fragment(fields: Fields) -> Fragment:

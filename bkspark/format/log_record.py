@@ -5,6 +5,7 @@ One with places behind compactions is version 3: each stands for more than one v
 One of a log whose ledgers guarantee their write quorum is version 4.
 One of an unbounded log is version 5: who does not know that would put ledgers behind its one.
 One that begins inside of its tail is version 6: he would take its offsets for others.
+So is one of a strict log: he would make smaller ledgers for it, or none.
 """
 
 from typing import Any
@@ -55,6 +56,8 @@ def encode(record: LogRecord, nonce: str) -> bytes:
 
 def _version(record: LogRecord) -> int:
     """The first that knows all that is in the record."""
+    if record.settings.is_strict:
+        return VERSION
     if record.dropped.of_tail:
         return VERSION
     if record.is_unbounded:
@@ -105,6 +108,7 @@ def _decode_settings(fields: Fields) -> LogSettings:
         decode_spec(fields),
         guarantees_write_quorum=bool(fields.take_or_none("guarantees_write_quorum", bool)),
         is_unbounded=bool(fields.take_or_none("unbounded", bool)),
+        is_strict=bool(fields.take_or_none("strict", bool)),
     )
 
 
@@ -163,6 +167,7 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "pages_to_delete": [log_page.encode_page(one) for one in dropped.pages_to_delete] or None,
         "guarantees_write_quorum": record.settings.guarantees_write_quorum or None,
         "unbounded": record.is_unbounded or None,
+        "strict": record.settings.is_strict or None,
     }
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -14,6 +14,7 @@ from bkspark.cluster.records import Versioned
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
+from bkspark.ledger import shortages
 from bkspark.protocol import bounds
 from bkspark.protocol.ledger.metadata import (
     FIRST_TERM,
@@ -22,7 +23,7 @@ from bkspark.protocol.ledger.metadata import (
     LedgerState,
 )
 from bkspark.protocol.ledger.quorum import Quorum
-from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings
+from bkspark.protocol.ledger.settings import DigestSpec, LedgerSettings, MadeSmaller
 
 LOG_KEY = "log"
 """Custom metadata in which a ledger notes the log it is meant for."""
@@ -97,12 +98,17 @@ def create_ledger(
     digester: Digester | None = None,
     guarantees_write_quorum: bool = False,
     goes_on: bool = False,
+    is_strict: bool = False,
 ) -> CreatedLedger:
     """A new OPEN ledger whose one writer is the caller: it knows the token.
+
+    Where fewer bookies than wanted can be used it is smaller ("quorum", rule 4), but for one that
+    guarantees its write quorum.
 
     Args:
         digester: of the ledger; None if another process will write, which gets the token.
         goes_on: whether others may go on in it in later terms.
+        is_strict: whether it must not be smaller.
 
     Raises:
         InvalidRequestError: rows of such a schema could not be read back, or a record has no room.
@@ -110,29 +116,24 @@ def create_ledger(
     """
     arrow_schema.require_storable(arrow_schema.decode(schema))
     require_room(schema, custom_metadata)
+    strict = is_strict or guarantees_write_quorum
     while True:
         ledger_id = cluster.new_ledger_id()
-        placed = ensembles.choose(cluster, ledger_id, quorum, digester)
+        placed = ensembles.choose(cluster, ledger_id, quorum, digester, is_strict=strict)
         fragment = _first_fragment(placed, has_headers=digester is not None, goes_on=goes_on)
-        seen = cluster.ledgers.create(
-            str(ledger_id),
-            LedgerMetadata(
-                ledger_id=ledger_id,
-                quorum=quorum,
-                state=LedgerState.OPEN,
-                term=FIRST_TERM,
-                token=placed.token,
-                fragments=(fragment,),
-                settings=LedgerSettings(
-                    schema,
-                    digest,
-                    dict(custom_metadata),
-                    environment.now_ms(),
-                    guarantees_write_quorum,
-                ),
-            ),
+        settings = LedgerSettings(
+            schema,
+            digest,
+            dict(custom_metadata),
+            environment.now_ms(),
+            guarantees_write_quorum,
+            _smaller(placed.quorum, quorum),
+            is_strict,
         )
+        made = _made(ledger_id, placed, fragment, settings)
+        seen = cluster.ledgers.create(str(ledger_id), made)
         if not any(map(cluster.is_going, fragment.ensemble)):
+            shortages.note_made(cluster.cluster_id, seen.value)
             return CreatedLedger(seen, placed.ensemble, placed.spares, placed.begun)
         placed.begun.close()
         # Chosen before that was said; nobody knows of this ledger, and the next one has others.
@@ -153,6 +154,25 @@ def require_room(schema: bytes, custom_metadata: Mapping[str, str] = MappingProx
             f"{bounds.SETTINGS_BYTES_MAX:,} are what a record has room for",
             hint="use shorter names of columns and values, or keep them elsewhere",
         )
+
+
+def _made(
+    ledger_id: int, placed: Placed, fragment: Fragment, settings: LedgerSettings
+) -> LedgerMetadata:
+    """The first version of a ledger's record."""
+    return LedgerMetadata(
+        ledger_id=ledger_id,
+        quorum=placed.quorum,
+        state=LedgerState.OPEN,
+        term=FIRST_TERM,
+        token=placed.token,
+        fragments=(fragment,),
+        settings=settings,
+    )
+
+
+def _smaller(made: Quorum, wanted: Quorum) -> MadeSmaller | None:
+    return None if made == wanted else MadeSmaller(made, wanted)
 
 
 def _first_fragment(placed: Placed, *, has_headers: bool, goes_on: bool) -> Fragment:

@@ -136,6 +136,7 @@ class _Rewriting:
             custom_metadata=of_log(self.log.name, COMPACT)
             | replacing(place.ledger_id for place in self.places),
             guarantees_write_quorum=self.log.settings.guarantees_write_quorum,
+            is_strict=self.log.settings.is_strict,
         )
         try:
             target = self._target(created, compression)

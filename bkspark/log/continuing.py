@@ -25,6 +25,11 @@ Rule 4. Only closed ledgers are repaired, or leave a bookie. So one that names a
 gone for good, or which an operator has closed, is not gone on with either: it is closed at the next
 roll or takeover, and its copies can be made elsewhere while the log is written to. Unless there are
 too few bookies for another one: then it serves as long as it can.
+
+Rule 5. A fragment has as many members as the ledger was made with. So where fewer bookies than
+that can be used, the log does not go on in the ledger: it is closed, and a smaller one is put
+behind it. Nor does it in a ledger that was made on fewer bookies than wanted, once there are
+enough.
 """
 
 import pyarrow as pa
@@ -37,12 +42,14 @@ from bkspark.errors import (
     LedgerClosedError,
     MetadataVersionError,
     NoSuchLedgerError,
+    NotEnoughBookiesError,
     OutcomeUnknownError,
 )
 from bkspark.format import arrow_schema
 from bkspark.ledger.creating import stores_inline
 from bkspark.ledger.recovery.taking_over import take_over
 from bkspark.log.writable_tail import OpenTail
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_run import StreamRun
@@ -70,14 +77,22 @@ def continue_tail(
     Raises:
         LedgerFencedError: a newer run of the query has taken over; nobody was fenced, unless that
             came in between: it has to take over again.
-        NotEnoughBookiesError: the tail cannot be recovered, or there is no place for a fragment.
+        NotEnoughBookiesError: the tail cannot be recovered, or there is no place for a fragment and
+            no smaller ledger may be put behind it.
         NoSuchLedgerError: there is no such log.
         UnauthorizedError: the password is missing or wrong; nobody was fenced.
         OutcomeUnknownError: others took over again and again, or whether this did is not known.
     """
     seen = cluster.log(log_name)
     ledger = going_on(cluster, seen.value, schema)
-    return None if ledger is None else continue_in(cluster, seen, ledger, password, run)
+    if ledger is None:
+        return None
+    try:
+        return continue_in(cluster, seen, ledger, password, run)
+    except NotEnoughBookiesError:
+        if not may_be_smaller(seen.value):
+            raise
+        return None
 
 
 def continue_in(
@@ -149,12 +164,18 @@ def going_on(
 
 
 def may_go_on(cluster: Cluster, ledger: LedgerMetadata) -> bool:
-    """Whether a log goes on in ``ledger`` with another fragment (rules 3 and 4)."""
+    """Whether a log goes on in ``ledger`` with another fragment (rules 3 to 5)."""
     if not (ledger.goes_on and ledger.has_room):
         return False
-    size = ledger.quorum.ensemble_size
-    is_lasting = ledger.names_only(cluster.lasting_members())
+    size = sizes.wanted(ledger).ensemble_size
+    is_full_size = ledger.quorum.ensemble_size == size
+    is_lasting = is_full_size and ledger.names_only(cluster.lasting_members())
     return is_lasting or len(cluster.candidates(enough=size, needed=size)) < size
+
+
+def may_be_smaller(log: LogRecord) -> bool:
+    """Whether a ledger of ``log`` may be made on fewer bookies than wanted (rule 5)."""
+    return not (log.settings.is_strict or log.settings.guarantees_write_quorum)
 
 
 def _is_registered(cluster: Cluster, log: Versioned[LogRecord], run: StreamRun) -> bool:

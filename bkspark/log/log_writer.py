@@ -234,7 +234,7 @@ class LogWriter(ClosedAtEnd):
     def roll(self) -> None:
         """Go on in a new ledger; whatever is added meanwhile has its place.
 
-        An unbounded log stays in its ledger (``continuing``, rules 3 and 4), and goes on in a new
+        An unbounded log stays in its ledger (``continuing``, rules 3 to 5), and goes on in a new
         fragment, on bookies chosen anew.
 
         Raises:
@@ -253,31 +253,15 @@ class LogWriter(ClosedAtEnd):
                     self._segment.filling = self._segment.filling.anew()
                 elif self._segment.filling is not due:
                     return
-            if self._tail.may_go_on(self._segment.handle.metadata):
-                self._begin_fragment(reason)
-                return
             old = self._segment
+            if self._tail.begin_fragment(old, reason, self._wait_seconds_max):
+                return
             with old.handle.explaining():
                 following = self._tail.make_next()
                 self._tail.list_next(old.ledger_id)
             self._switch(old, following)
             roll_log.rolled(self.log_name, old.ledger_id, self.ledger_id, self.end_offset, reason)
             self._list_closed(old)
-
-    def _begin_fragment(self, reason: str) -> None:
-        """In the same ledger; nothing is put on the log's list, and nothing closed."""
-        segment, begun = self._segment, environment.inbox()
-        segment.handle.begin_fragment().add_done_callback(begun.put)
-        try:
-            first = begun.get(timeout=self._wait_seconds_max).result()
-        except environment.Empty:
-            raise OutcomeUnknownError(
-                f"log {self.log_name}: no fragment was begun within {self._wait_seconds_max:g} s",
-                hint="entries go on as before; ask again later",
-            ) from None
-        offset = segment.first_offset + first
-        roll_log.fragment_begun(self.log_name, segment.ledger_id, offset, reason)
-        self._tail.retain()
 
     def _switch(self, old: Segment, following: CreatedLedger) -> None:
         """Close ``old``, while what is added waits, then send that to ``following``."""

@@ -15,7 +15,7 @@ it can be gone on with (``continuing``), and whoever is first of several makes i
 
 import logging
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
@@ -28,12 +28,13 @@ from bkspark.errors import (
     LedgerFencedError,
     MetadataVersionError,
     NoSuchLedgerError,
+    NotEnoughBookiesError,
     OutcomeUnknownError,
 )
 from bkspark.format import arrow_schema
 from bkspark.ledger.creating import APPEND, STREAM, WRITER, CreatedLedger, create_ledger, of_log
 from bkspark.ledger.deleting import make_tombstone
-from bkspark.log.continuing import continue_in, going_on
+from bkspark.log.continuing import continue_in, going_on, may_be_smaller
 from bkspark.log.schema import schema_after
 from bkspark.log.tail_closing import TRIES_MAX, duel, with_closed_tail
 from bkspark.log.writable_tail import OpenTail
@@ -53,6 +54,7 @@ def open_tail(
     run: StreamRun | None = None,
     schema: bytes | None = None,
     merges_schema: bool = False,
+    is_strict: bool = False,
 ) -> OpenTail:
     """Become the one writer of the log, whoever it was before.
 
@@ -63,6 +65,7 @@ def open_tail(
             one is refused before it fences anybody.
         schema: of the rows to come in entry logs, None for the log's own, inline.
         merges_schema: whether the log takes the new columns of ``schema``.
+        is_strict: whether no smaller ledger may be made, also if the log is not strict.
 
     Raises:
         NoSuchLedgerError: there is no such log.
@@ -73,7 +76,8 @@ def open_tail(
         InvalidRequestError: ``schema`` does not fit.
         UnauthorizedError: the password is missing or wrong; nothing was fenced.
     """
-    opening = _Opening(cluster, log_name, password, adopted, run, schema, merges_schema)
+    rows = _Rows(schema, merges_schema, is_strict)
+    opening = _Opening(cluster, log_name, password, adopted, run, rows)
     try:
         for attempt in range(TRIES_MAX):
             found = opening.attempt()
@@ -93,6 +97,15 @@ def open_tail(
         raise
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What is to be written: see ``open_tail``."""
+
+    schema: bytes | None
+    merges_schema: bool
+    is_strict: bool
+
+
 class _Opening:
     """The steps, once for each try; what was made in one is there for the next."""
 
@@ -103,16 +116,15 @@ class _Opening:
         password: Password,
         adopted: int | None,
         run: StreamRun | None,
-        schema: bytes | None,
-        merges_schema: bool,
+        rows: _Rows,
     ) -> None:
         self._cluster = cluster
         self._name = log_name
         self._password = password
         self._adopted = adopted
         self._run = run
-        self._schema = schema
-        self._merges_schema = merges_schema
+        self._rows = rows
+        self._continues = True
         self._own: CreatedLedger | None = None
         self._made_for = 0
 
@@ -143,14 +155,20 @@ class _Opening:
 
     def _to_continue(self, log: LogRecord) -> LedgerMetadata | None:
         """The tail, if it is somebody's whom the caller comes behind in the same ledger."""
-        is_any = self._run is None and self._adopted is None and self._schema is None
-        is_alone = is_any and self._mine not in log.tail
+        is_any = self._run is None and self._adopted is None and self._rows.schema is None
+        is_alone = self._continues and is_any and self._mine not in log.tail
         return going_on(self._cluster, log) if log.is_unbounded and is_alone else None
 
     def _continued(self, seen: Versioned[LogRecord], ledger: LedgerMetadata) -> OpenTail | None:
         self.give_up()
         self._own = None
-        return continue_in(self._cluster, seen, ledger, self._password)
+        try:
+            return continue_in(self._cluster, seen, ledger, self._password)
+        except NotEnoughBookiesError:
+            if not may_be_smaller(seen.value):
+                raise
+            self._continues = False  # the next try closes it and makes a smaller one
+            return None
 
     def give_up(self) -> None:
         """Drop the ledger made here, unless it is on the list after all, and delete it."""
@@ -168,10 +186,10 @@ class _Opening:
         return log if self._run is None else log.with_stream(self._run)
 
     def _log_schema(self, log: LogRecord) -> bytes:
-        if self._schema is None:
+        if self._rows.schema is None:
             return log.schema
-        rows = arrow_schema.decode(self._schema)
-        return schema_after(rows, log, self._merges_schema, is_overwrite=False)
+        rows = arrow_schema.decode(self._rows.schema)
+        return schema_after(rows, log, self._rows.merges_schema, is_overwrite=False)
 
     @property
     def _mine(self) -> int | None:
@@ -208,9 +226,10 @@ class _Opening:
                 self._cluster,
                 log,
                 self._password,
-                self._schema,
-                STREAM if is_stream else WRITER if self._schema is None else APPEND,
+                self._rows.schema,
+                STREAM if is_stream else WRITER if self._rows.schema is None else APPEND,
                 goes_on=is_stream or log.is_unbounded,
+                is_strict=self._rows.is_strict,
             )
             self._made_for = log.generation
         return self._own.seen
@@ -232,11 +251,13 @@ def create_log_ledger(
     operation: str = WRITER,
     *,
     goes_on: bool = False,
+    is_strict: bool = False,
 ) -> CreatedLedger:
     """A new OPEN ledger with the log's settings, which is on no list yet; the caller writes it.
 
     Args:
         goes_on: whether others may go on in it in later terms.
+        is_strict: whether it must not be smaller, also if the log is not strict.
     """
     return create_ledger(
         cluster,
@@ -247,6 +268,7 @@ def create_log_ledger(
         digester=make_digester(log.digest, password),
         guarantees_write_quorum=log.settings.guarantees_write_quorum,
         goes_on=goes_on,
+        is_strict=is_strict or log.settings.is_strict,
     )
 
 

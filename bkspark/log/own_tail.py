@@ -12,11 +12,17 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun
 from bkspark.cluster.password import Password, make_digester
 from bkspark.cluster.records import Versioned
-from bkspark.errors import BookKeeperError, LedgerFencedError
+from bkspark.errors import (
+    BookKeeperError,
+    LedgerFencedError,
+    NotEnoughBookiesError,
+    OutcomeUnknownError,
+)
 from bkspark.ledger.creating import CreatedLedger
 from bkspark.ledger.handles.settings import WriterSettings
 from bkspark.ledger.handles.write_handle import WriteHandle
-from bkspark.log.continuing import may_go_on
+from bkspark.log import roll_log
+from bkspark.log.continuing import may_be_smaller, may_go_on
 from bkspark.log.opening import drop_unlisted, next_ledger
 from bkspark.log.rolling import Filling, RollPolicy, Segment
 from bkspark.log.truncation import retain_after_roll
@@ -68,9 +74,45 @@ class OwnTail:
         )
         return Segment(handle, first_offset, Filling(self._policy))
 
-    def may_go_on(self, ledger: LedgerMetadata) -> bool:
-        """Whether a roll begins a fragment of ``ledger``, and not another ledger."""
-        return may_go_on(self._cluster, ledger)
+    def begin_fragment(self, segment: Segment, reason: str, seconds: float) -> bool:
+        """Begin a fragment, unless the log has to go on in another ledger.
+
+        Nothing is put on the log's list, and nothing closed.
+
+        Args:
+            reason: of the roll.
+            seconds: how long to wait for it.
+
+        Raises:
+            NotEnoughBookiesError: there is none, and no other ledger can be made.
+            OutcomeUnknownError: there was no answer in time.
+        """
+        ledger, begun = segment.handle.metadata, environment.inbox()
+        if not may_go_on(self._cluster, ledger):
+            return False
+        segment.handle.begin_fragment().add_done_callback(begun.put)
+        try:
+            first = begun.get(timeout=seconds).result()
+        except NotEnoughBookiesError:
+            if not self._needs_smaller(ledger):
+                raise
+            return False
+        except environment.Empty:
+            raise OutcomeUnknownError(
+                f"log {self.log_name}: no fragment was begun within {seconds:g} s",
+                hint="entries go on as before; ask again later",
+            ) from None
+        roll_log.fragment_begun(
+            self.log_name, ledger.ledger_id, segment.first_offset + first, reason
+        )
+        self._retain()
+        return True
+
+    def _needs_smaller(self, ledger: LedgerMetadata) -> bool:
+        """Whether too few bookies are left for a fragment of ``ledger``, but not for a ledger."""
+        size, log = ledger.quorum.ensemble_size, self._cluster.log(self.log_name).value
+        count = len(self._cluster.candidates(enough=size, needed=size))
+        return log.quorum.ack_quorum_size <= count < size and may_be_smaller(log)
 
     def make_next(self) -> CreatedLedger:
         """A ledger to go on in."""
@@ -100,7 +142,7 @@ class OwnTail:
         listed = self._cluster.logs.update(self.log_name, partial(self._listed_closed, ledger_id))
         retain_after_roll(self._cluster, listed.value)
 
-    def retain(self) -> None:
+    def _retain(self) -> None:
         """Let go of what the log is to keep no longer, behind a new fragment; never fails."""
         with suppress(BookKeeperError):
             retain_after_roll(self._cluster, self._cluster.log(self.log_name).value)

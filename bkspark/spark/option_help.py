@@ -39,6 +39,12 @@ HELP: Mapping[str, OptionHelp] = {
     "unbounded": OptionHelp(
         "`false`", "`true` creates the log as unbounded. An existing log keeps its kind."
     ),
+    "strict": OptionHelp(
+        "`false`",
+        "`true` refuses the write while fewer than `ensembleSize` bookies can be used. Otherwise "
+        "a smaller ledger is made on at least `ackQuorumSize` bookies. A log that is created "
+        "strict stays so.",
+    ),
     "password": OptionHelp("", "The ledger password itself. Prefer the next two options."),
     "passwordFile": OptionHelp("", "A file that holds the ledger password."),
     "passwordEnv": OptionHelp("", "An environment variable that holds the ledger password."),

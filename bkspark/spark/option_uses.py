@@ -3,8 +3,8 @@
 An option that has no effect hides a mistake: a limit that does not hold, a stream that was meant.
 So one that is given where it does not belong is an error. Two things are none:
 
-* How a log is stored (quorum sizes, digest, unbounded, compression, blocks) and ``mergeSchema`` may
-  be said anywhere: one set of options then serves to write a log and to read it.
+* How a log is stored (quorum sizes, digest, unbounded, strict, compression, blocks) and
+  ``mergeSchema`` may be said anywhere: one set of options serves to write a log and to read it.
 * A temporary view in SQL has one set of options for ``SELECT`` and ``INSERT``: what belongs to a
   batch read does no harm in a batch write, and the reverse, unless it says what is meant.
 

@@ -15,7 +15,7 @@ from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
 from bkspark.format.entry_log import BLOCK_ROWS_MAX, COMPRESSIONS
-from bkspark.log.batch.target import BlockSettings, WriteRequest
+from bkspark.log.batch.target import BlockSettings, WriteChecks, WriteRequest
 from bkspark.protocol import bounds
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.record import Transaction
@@ -41,6 +41,7 @@ NAMES = (
     "ackQuorumSize",
     "digestType",
     "unbounded",
+    "strict",
     "password",
     "passwordFile",
     "passwordEnv",
@@ -99,7 +100,7 @@ class WriteOptions:
 
     Attributes:
         quorum: None if none of the three sizes was given.
-        is_unbounded: None if that was not said.
+        is_unbounded, is_strict: None if that was not said.
         compares_repeats: whether a micro-batch that comes again must have the same rows.
     """
 
@@ -111,6 +112,7 @@ class WriteOptions:
     truncates: bool
     is_unbounded: bool | None
     compares_repeats: bool
+    is_strict: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class Options:
             is_overwrite=is_overwrite,
             merges_schema=self.write.merges_schema,
             is_unbounded=self.write.is_unbounded,
-            compares_repeats=self.write.compares_repeats,
+            checks=WriteChecks(self.write.compares_repeats, self.write.is_strict),
         )
 
 
@@ -211,6 +213,7 @@ class _Parser:
             truncates=self._flag("truncate", False),
             is_unbounded=self._flag("unbounded", None),
             compares_repeats=self._choice(ON_REPEATED_BATCH, (COMPARE, SKIP), COMPARE) != SKIP,
+            is_strict=self._flag("strict", None),
         )
 
     def _read(self) -> ReadOptions:

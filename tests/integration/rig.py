@@ -21,7 +21,7 @@ from bkspark.log.batch import commit as batch_commit
 from bkspark.log.batch import plan as batch_plan
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.commit import CommitResult
-from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteRequest
+from bkspark.log.batch.target import BatchTarget, BlockSettings, WriteChecks, WriteRequest
 from bkspark.log.reading.ledger_files import OpenBookies, find_records, placed_logs
 from bkspark.log.reading.plan import OffsetRange, plan_log
 from bkspark.log.reading.slice_reader import SliceReader
@@ -34,6 +34,7 @@ from bkspark.testing.faulty_cluster import StorageFaults
 LOG = "events"
 SCHEMA = pa.schema([pa.field("n", pa.int64()), pa.field("s", pa.string())])
 BLOCKS = BlockSettings(rows_per_block=4, target_bytes=2**20, compression="none")
+CHECKS = ("compares_repeats", "is_strict")
 Row = tuple[Any, ...]
 
 
@@ -104,7 +105,8 @@ class Rig:
             "password": Password(),
             "blocks": self.blocks,
         }
-        return WriteRequest(**(values | options))
+        checks = {name: options.pop(name) for name in CHECKS if name in options}
+        return WriteRequest(checks=WriteChecks(**checks), **(values | options))
 
     def target(self, quorum: tuple[int, int, int] | None = None, **options: Any) -> BatchTarget:
         return batch_plan.prepare(self.request(quorum, **options))

@@ -111,15 +111,15 @@ MUTANTS = (
     Mutant(
         "the last bookie that is free for a place leaves",
         "leavers",
-        " and (member not in others or len(others) > 1):\n",
+        " and (member not in others or len(others) > kept):\n",
         ":\n",
         (f"{LEAVING}::test_the_last_that_is_free_does_not_leave", LAST),
     ),
     Mutant(
         "who may not have a place keeps what it has",
         "leavers",
-        " and (member not in others or len(others) > 1):\n",
-        " and len(others) > 1:\n",
+        " and (member not in others or len(others) > kept):\n",
+        " and len(others) > kept:\n",
         (f"{LEAVING}::test_the_last_that_is_free_does_not_leave",),
     ),
     Mutant(

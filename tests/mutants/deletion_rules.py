@@ -63,7 +63,7 @@ MUTANTS = (
     Mutant(
         "a ledger of other quorum sizes joins",
         "LogRecord._require_settings_of",
-        '            ("quorum sizes", astuple(own.quorum), astuple(ledger.quorum)),\n',
+        '            ("quorum sizes", astuple(own.quorum), astuple(sizes.wanted(ledger))),\n',
         "",
         (
             f"{GENERATIONS}::test_a_closed_ledger_of_other_quorum_sizes_never_joins[False]",

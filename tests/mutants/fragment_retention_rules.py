@@ -92,14 +92,14 @@ MUTANTS = (
     ),
     Mutant(
         "nothing is let go of when a fragment is begun",
-        "LogWriter._begin_fragment",
-        "        self._tail.retain()\n",
+        "OwnTail.begin_fragment",
+        "        self._retain()\n",
         "",
         (ROLLS,),
     ),
     Mutant(
         "a writer whose log cannot be truncated fails to roll",
-        "OwnTail.retain",
+        "OwnTail._retain",
         "with suppress(BookKeeperError):",
         "with suppress():",
         (f"{LOGS}::test_it_does_not_end_a_writer_that_this_fails",),

@@ -54,8 +54,8 @@ MUTANTS = (
     Mutant(
         "the metadata names bookies before they begin their journals",
         "creating.create_ledger",
-        "    placed = ensembles.choose(cluster, ledger_id, quorum, digester)\n",
-        "    placed = ensembles.choose(cluster, ledger_id, quorum)\n",
+        "ensembles.choose(cluster, ledger_id, quorum, digester, is_strict=strict)",
+        "ensembles.choose(cluster, ledger_id, quorum, is_strict=strict)",
         (f"{JOURNALS}::test_journals_are_durable_before_the_metadata_names_their_bookies",),
     ),
     Mutant(

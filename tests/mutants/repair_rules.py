@@ -125,7 +125,7 @@ MUTANTS = (
     Mutant(
         "a bookie that forgot what it took keeps the place",
         "Repair._swap",
-        "        problem = problem or self._problem_of(one.fill, result)\n",
+        "        problem = problem or problem_of(self._run, one.fill, result)\n",
         "",
         (f"{BETWEEN}::test_a_bookie_that_lost_it_behind_the_swap_gives_the_place_back",),
     ),

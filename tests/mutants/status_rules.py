@@ -91,7 +91,7 @@ MUTANTS = (
     Mutant(
         "a log that cannot be written to is well",
         "log_findings",
-        "        if needed > count:\n",
+        "        if log.quorum.ensemble_size > count:\n",
         "        if False:\n",
         (NEEDS,),
     ),

@@ -108,8 +108,8 @@ MUTANTS = (
     Mutant(
         "who goes on in another's ledger leaves his own behind",
         "_Opening._continued",
-        "        self.give_up()\n        self._own = None\n        return continue_in",
-        "        return continue_in",
+        "        self.give_up()\n        self._own = None\n        try:\n",
+        "        try:\n",
         (f"{LOGS}::test_who_finds_the_first_ones_ledger_on_the_list_goes_on_in_it",),
     ),
     Mutant(
@@ -145,9 +145,9 @@ MUTANTS = (
     ),
     Mutant(
         "an unbounded log goes on in another ledger when it is rolled",
-        "LogWriter._roll",
-        "            if self._tail.may_go_on(self._segment.handle.metadata):\n",
-        "            if not self._segment:\n",
+        "OwnTail.begin_fragment",
+        "        if not may_go_on(self._cluster, ledger):\n",
+        "        if segment:\n",
         (f"{LOGS}::test_limits_are_those_of_a_fragment_and_the_log_stays_one_ledger",),
     ),
     # --- what is undecided -----------------------------------------------------------------------
@@ -258,9 +258,9 @@ MUTANTS = (
     ),
     Mutant(
         "a writer begins fragments for ever",
-        "LogWriter._roll",
-        "            if self._tail.may_go_on(self._segment.handle.metadata):\n",
-        "            if self._is_unbounded:\n",
+        "OwnTail.begin_fragment",
+        "        if not may_go_on(self._cluster, ledger):\n",
+        "        if not ledger.goes_on:\n",
         (f"{CONTINUED}::test_a_writer_who_rolls_goes_on_in_another_ledger_then",),
     ),
     Mutant(
@@ -296,7 +296,7 @@ MUTANTS = (
     Mutant(
         "no ledger is gone on with",
         "continuing.may_go_on",
-        "    is_lasting = ledger.names_only(cluster.lasting_members())\n",
+        "    is_lasting = is_full_size and ledger.names_only(cluster.lasting_members())\n",
         "    is_lasting = False\n",
         (f"{LEAVING}::test_one_whose_bookie_is_only_away_goes_on",),
     ),

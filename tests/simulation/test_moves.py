@@ -9,6 +9,7 @@ import pytest
 
 from bkspark.admin.draining.run import decommission
 from bkspark.admin.maintenance import Report
+from bkspark.admin.repairing import repair
 from bkspark.admin.repairing.fill import Filled, _Work
 from bkspark.admin.repairing.repair import Repair
 from bkspark.cluster.records import Records
@@ -76,7 +77,7 @@ def leaving_any(ledger: LedgerMetadata, *args: Any) -> Iterator[Need]:
 real_places: Callable[..., Iterator[Need]] = draining.places_to_leave
 UNLOOKED: tuple[Change, ...] = (
     (_Work, "_judged", unlooked),
-    (Repair, "_problem_of", lambda *_: ""),
+    (repair, "problem_of", lambda *_: ""),
 )
 BROKEN: dict[str, tuple[Change, ...]] = {
     "places are given without copies": (*UNLOOKED, (_Work, "_copy_records", mutants.nothing)),

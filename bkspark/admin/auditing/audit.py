@@ -15,7 +15,7 @@ from typing import Any
 
 from bkspark.admin.auditing.copies import Absent, Answer, Gap, gaps, with_files
 from bkspark.admin.auditing.files import LookForFiles, NameFiles
-from bkspark.admin.auditing.findings import Findings, OrphanKind, Waiting
+from bkspark.admin.auditing.findings import Findings, OrphanKind, Short, Waiting
 from bkspark.admin.auditing.holding import Holding, known_fragments
 from bkspark.admin.auditing.look import Look, Looked, slim
 from bkspark.admin.auditing.placing import misplaced
@@ -28,6 +28,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
 from bkspark.ledger.recovery.running import Runner
 from bkspark.log.reading.ledger_files import PlacedLog
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
 LOOKS_MAX = 3
@@ -118,6 +119,7 @@ class Audit:
             found = list(self._gaps(ledger, seen))
             waiting = self._waiting(ledger, seen)
             is_told = found or waiting or self._is_strange(ledger, seen)
+            is_told = is_told or sizes.is_short(ledger)
             if is_told and self._has_changed(ledgers[ledger.ledger_id]):
                 again.append(ledger.ledger_id)
                 continue
@@ -280,6 +282,8 @@ class Audit:
         self.findings.gaps += found
         if waiting is not None:
             self.findings.waiting.append(waiting)
+        if sizes.is_short(ledger):
+            self.findings.short.append(Short.of(ledger))
         problem = misplaced(ledger, self._domains)
         if problem:
             self.findings.misplaced[ledger.ledger_id] = problem

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from bkspark.admin.auditing.copies import Copies, Gap, worst
 from bkspark.admin.auditing.plan import AuditPlan
 from bkspark.admin.maintenance import Facts, Left, Report
+from bkspark.protocol.ledger import sizes
+from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
 SAMPLES_MAX = 100
 """So many ids are kept of what is only counted."""
@@ -24,6 +26,7 @@ COUNTERS = {
 UNDER_REPLICATED = "NUM_UNDER_REPLICATED_LEDGERS"
 NOT_ADHERING = "NUM_LEDGERS_NOT_ADHERING_TO_PLACEMENT_POLICY"
 CHECKED = "NUM_LEDGERS_CHECKED"
+SHORT = "NUM_LEDGERS_ON_FEWER_BOOKIES_THAN_WANTED"
 WAITING = "NUM_LEDGERS_WAITING_FOR_RECOVERY"
 ORPHANED = "NUM_ORPHANED_LEDGER_FOLDERS"
 STRAYS = "NUM_ORPHANED_ENTRY_LOGS"
@@ -54,13 +57,48 @@ class Waiting:
     hint: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A ledger that was made on fewer bookies than wanted, and has fewer copies.
+
+    Attributes:
+        copies, wanted: of each entry.
+    """
+
+    ledger_id: int
+    copies: int
+    wanted: int
+    is_closed: bool
+
+    @classmethod
+    def of(cls, ledger: LedgerMetadata) -> "Short":
+        sizes_wanted, is_closed = sizes.wanted(ledger), ledger.state is LedgerState.CLOSED
+        copies = ledger.quorum.write_quorum_size
+        return cls(ledger.ledger_id, copies, sizes_wanted.write_quorum_size, is_closed)
+
+    @property
+    def reason(self) -> str:
+        """In one line, with what becomes of it."""
+        said = f"it was made while too few bookies could be used: {self.copies} copies of each "
+        said += f"entry, and {self.wanted} are wanted; `bkspark repair` makes the others"
+        return said if self.is_closed else f"{said} when it is closed"
+
+
+@dataclass(slots=True)
+class Orphans:
+    """How many folders of ledgers are of one kind, and the first ledger ids."""
+
+    count: int = 0
+    ledger_ids: list[int] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class Findings:
     """Grows with what is wrong, not with what was looked at.
 
     Attributes:
-        orphans: how many folders of ledgers, by bookie and kind.
-        samples: the first ledger ids of each of these.
+        short: ledgers that were made with fewer copies than wanted.
+        orphans: folders of ledgers that are nobody's, by bookie and kind.
         strays: how many entry logs that no record names, by bookie.
         misplaced: ledgers whose placement is not kept, and why.
         problems: (ledger id, bookie id, what is damaged or strange among its journals).
@@ -73,8 +111,8 @@ class Findings:
     waiting: list[Waiting] = field(default_factory=list)
     problems: list[tuple[int, str, str]] = field(default_factory=list)
     misplaced: dict[int, str] = field(default_factory=dict)
-    orphans: Counter[tuple[str, str]] = field(default_factory=Counter)
-    samples: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    short: list[Short] = field(default_factory=list)
+    orphans: dict[tuple[str, str], Orphans] = field(default_factory=dict)
     strays: Counter[str] = field(default_factory=Counter)
     changing: list[int] = field(default_factory=list)
     silent: dict[str, str] = field(default_factory=dict)
@@ -82,11 +120,10 @@ class Findings:
     recordless: dict[str, list[int]] = field(default_factory=dict)
 
     def add_orphan(self, bookie_id: str, kind: str, ledger_id: int) -> None:
-        key = (bookie_id, kind)
-        self.orphans[key] += 1
-        samples = self.samples.setdefault(key, [])
-        if len(samples) < SAMPLES_MAX:
-            samples.append(ledger_id)
+        found = self.orphans.setdefault((bookie_id, kind), Orphans())
+        found.count += 1
+        if len(found.ledger_ids) < SAMPLES_MAX:
+            found.ledger_ids.append(ledger_id)
 
     def report(self, plan: AuditPlan, lost: Collection[str] = ()) -> Report:
         """What was found.
@@ -103,6 +140,7 @@ class Findings:
             self._counters(lost),
             {
                 "copies": [gap_row(gap) for gap in self.gaps],
+                "short": [short_row(short) for short in self.short],
                 "waiting": [_waiting_row(waiting) for waiting in self.waiting],
                 "placement": [
                     {"ledger_id": ledger_id, "reason": reason}
@@ -122,6 +160,8 @@ class Findings:
         for ledger_id, copies in sorted(self._worst().items()):
             shown = ", ".join(sorted(where[ledger_id]))
             yield Left(f"ledger {ledger_id}", f"copies: {copies.value}, on {shown}")
+        for short in self.short:
+            yield Left(f"ledger {short.ledger_id}", short.reason)
         for waiting in self.waiting:
             yield Left(f"ledger {waiting.ledger_id}", f"{waiting.state}: {waiting.reason}")
         for ledger_id, bookie_id, problem in self.problems:
@@ -144,14 +184,15 @@ class Findings:
 
     def _counters(self, lost: Collection[str]) -> dict[str, int]:
         by_class = Counter(self._worst().values())
-        short = sum(count for copies, count in by_class.items() if copies is not Copies.UNKNOWN)
+        lacking = sum(count for copies, count in by_class.items() if copies is not Copies.UNKNOWN)
         return {
             CHECKED: self.checked,
-            UNDER_REPLICATED: short,
+            UNDER_REPLICATED: lacking,
             **{name: by_class[copies] for copies, name in COUNTERS.items()},
+            SHORT: len(self.short),
             NOT_ADHERING: len(self.misplaced),
             WAITING: len(self.waiting),
-            ORPHANED: sum(self.orphans.values()),
+            ORPHANED: sum(found.count for found in self.orphans.values()),
             STRAYS: sum(self.strays.values()),
             RECORDLESS: sum(map(len, self.recordless.values())),
             UNREADABLE: len(self.unreadable),
@@ -161,9 +202,14 @@ class Findings:
         }
 
     def _orphan_rows(self) -> Iterator[Facts]:
-        for (bookie_id, kind), count in sorted(self.orphans.items()):
-            ids = self.samples[bookie_id, kind]
-            yield {"bookie_id": bookie_id, "count": count, "reason": kind, "ledger_ids": ids}
+        for bookie_id, kind in sorted(self.orphans):
+            found = self.orphans[bookie_id, kind]
+            yield {
+                "bookie_id": bookie_id,
+                "count": found.count,
+                "reason": kind,
+                "ledger_ids": found.ledger_ids,
+            }
         for bookie_id, count in sorted(self.strays.items()):
             reason = "entry logs of closed ledgers that no record names"
             yield {"bookie_id": bookie_id, "count": count, "reason": reason, "ledger_ids": []}
@@ -181,6 +227,16 @@ def gap_row(gap: Gap) -> Facts:
         "is_unknown": gap.is_unknown,
         "missing": gap.what,
         "reason": gap.reason,
+    }
+
+
+def short_row(short: Short) -> Facts:
+    """``short`` as a row of a table."""
+    return {
+        "ledger_id": short.ledger_id,
+        "copies": short.copies,
+        "wanted": short.wanted,
+        "reason": short.reason,
     }
 
 

@@ -12,6 +12,7 @@ _WORDS = {
         Copies.BELOW_WRITE_QUORUM
     ]: "ledger(s) with fewer copies than the write quorum",
     findings.COUNTERS[Copies.UNKNOWN]: "ledger(s) not known to have all copies",
+    findings.SHORT: "ledger(s) on fewer bookies than wanted",
     findings.WAITING: "ledger(s) waiting for recovery",
     findings.RECORDLESS: "listed ledger(s) without a metadata record",
     findings.UNREADABLE: "metadata record(s) that cannot be read",

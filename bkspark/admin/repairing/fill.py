@@ -98,7 +98,7 @@ class Fill:
     """Make the copies of one place on the bookie at ``address``; picklable.
 
     Attributes:
-        place: has the member that has it now.
+        place: has the member that has it now; if it is a new one, ``address``.
         ledger: as it is.
         planned: as it will be, with the bookie at the place.
         bytes_per_second: no more is copied; None for as much as can be.
@@ -224,7 +224,7 @@ class _Work:
             for replies in self._found(wanted, role):
                 assert replies.record is not None
                 for log in replies.record.entry_logs:
-                    if role.index in self.to.ledger.quorum.write_set(log.stripe):
+                    if role.index in self.to.planned.quorum.write_set(log.stripe):
                         self._copy_log(log)
                 of_it = replies.messages, replies.header
                 copies.add(journal.encode(replies.record, self.digester, *of_it))
@@ -244,7 +244,7 @@ class _Work:
             self.faults |= reader.faults
             self.beat()
             record = replies.record
-            if record is not None and not _is_on(record, role.index):
+            if record is not None and not self._is_on(record, role.index):
                 self._note_other((entry_id, record.last_entry_id))
                 entry_id = record.last_entry_id + 1
                 continue
@@ -260,6 +260,12 @@ class _Work:
             self.holes += [hole] if hole else []
             entry_id = end
 
+    def _is_on(self, record: AddRecord, index: int) -> bool:
+        """Whether the record belongs on a place; on each, where every member has every entry."""
+        if self.to.planned.quorum.stripe_count == 1:
+            return True
+        return any(index in write_set for write_set in record.write_sets())
+
     def _note_other(self, entries: Range) -> None:
         """Needed as long as it shows no record, from which it would be seen what is its own."""
         if self.records:
@@ -271,7 +277,7 @@ class _Work:
     def _copy_log(self, log: EntryLog) -> None:
         ledger, target = self.to.ledger, self.to.address
         fragment = self.role.fragment
-        window = [fragment.ensemble[i] for i in ledger.quorum.write_set(log.stripe)]
+        window = [fragment.ensemble[i] for i in self.to.planned.quorum.write_set(log.stripe)]
         known = self.to.sources.known
         others = [m for m in window if m != target.member]
         here = self.to.place.member
@@ -316,10 +322,6 @@ def unexplained(holding: Holding, role: Role, holes: Sequence[Range], lost: Sequ
         if file.fragment_first_entry_id == first and file.name not in lost:
             return f"{file.name}: {file.reason}"
     return ""
-
-
-def _is_on(record: AddRecord, index: int) -> bool:
-    return any(index in write_set for write_set in record.write_sets())
 
 
 def _has_own_parts(replies: RecordReplies, index: int) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bkspark.admin.auditing.copies import EVERYTHING, Gap
+from bkspark.admin.auditing.findings import Short
 from bkspark.admin.maintenance import Facts
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.upkeep.repairing import Need, Place, Standing, Way, fewest_copies, way_of
@@ -30,17 +31,20 @@ class RepairPlan:
 
     Attributes:
         skipped: ledger ids and why nothing is done about them.
+        short: closed ledgers that were made on fewer bookies than wanted, and get further members.
     """
 
     steps: tuple[Step, ...]
     skipped: tuple[tuple[int, str], ...] = ()
+    short: tuple[Short, ...] = ()
 
     @property
     def facts(self) -> Facts:
+        ids = {step.need.place.ledger_id for step in self.steps}
         return {
-            "ledgers": len({step.need.place.ledger_id for step in self.steps}),
+            "ledgers": len(ids.union(short.ledger_id for short in self.short)),
             "places": len(self.steps),
-            "steps": [row(step) for step in self.steps],
+            "steps": [*map(row, self.steps), *map(row_of_short, self.short)],
         }
 
 
@@ -80,6 +84,18 @@ def row(step: Step) -> Facts:
         "copies_left": step.need.copies,
         "way": step.way.value,
         "reason": step.need.reason,
+    }
+
+
+def row_of_short(short: Short) -> Facts:
+    """A ledger that gets further members, as a row of the same table."""
+    return {
+        "ledger_id": short.ledger_id,
+        "fragment": None,
+        "bookie_id": None,
+        "copies_left": short.copies,
+        "way": "widen",
+        "reason": short.reason,
     }
 
 

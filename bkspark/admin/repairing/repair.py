@@ -15,11 +15,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bkspark.admin.auditing.look import Look, Looked, slim
+from bkspark.admin.auditing.look import slim
 from bkspark.admin.maintenance import Left, Progress
 from bkspark.admin.noted_damage import NotedDamage
 from bkspark.admin.pace import shares
-from bkspark.admin.repairing.fill import Fill, Filled, Sources, Unfit, unexplained
+from bkspark.admin.repairing.checking import in_vain, problem_of
+from bkspark.admin.repairing.fill import Fill, Filled, Sources, Unfit
 from bkspark.admin.repairing.plan import RepairPlan, Step
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.cluster import Cluster
@@ -235,14 +236,14 @@ class Repair:
         need = one.task.step.need
         is_here = one.fill.address.member == need.place.member
         if result.holes and not is_here and need.standing is not Standing.GONE:
-            self._leave(one.task, _in_vain(result))
+            self._leave(one.task, in_vain(result))
             return None
         if not is_here:
             again = self._swap(one, result)
             if again is not None:
                 return again
         if result.holes:
-            self._leave(one.task, _in_vain(result))
+            self._leave(one.task, in_vain(result))
         if result.records or result.byte_count or not is_here:
             self.repaired.add(need.place.ledger_id)
         if not result.holes:
@@ -267,7 +268,7 @@ class Repair:
         problem = ""
         if self._cluster.is_going(target.member):
             problem = f"bookie {target.bookie_id} is being removed"
-        problem = problem or self._problem_of(one.fill, result)
+        problem = problem or problem_of(self._run, one.fill, result)
         if not problem:
             return None
         back = replace(place, member=target.member)
@@ -279,18 +280,6 @@ class Repair:
             return None
         self._named[place.ledger_id] = named
         return one.task.elsewhere(target, problem)
-
-    def _problem_of(self, fill: Fill, result: Filled) -> str:
-        """What is wrong with what the bookie shows now, in one line."""
-        marks = {} if fill.mark is None else {fill.ledger.ledger_id: fill.mark}
-        [looked] = self._run([Look(fill.address, (), (fill.planned,), marks)])
-        if not isinstance(looked, Looked):
-            return str(looked.reason)
-        holding = looked.holdings.get(fill.ledger.ledger_id)
-        role = fill.role
-        if holding is None or role is None or result.holes:
-            return ""
-        return unexplained(holding, role, result.others, ())
 
     def _leave(self, task: Task, reason: str) -> None:
         place = task.step.need.place
@@ -310,11 +299,3 @@ class Repair:
             entry_id=first,
             bookie_id=bookie_id or who,
         )
-
-
-def _in_vain(filled: Filled) -> str:
-    """What nobody gave, and why: who is silent may give it another time."""
-    holes, reasons = filled.holes, [f"{who}: {why}" for who, why in sorted(filled.faults.items())]
-    more = f" and {len(holes) - 3} more" if len(holes) > 3 else ""
-    why = f" ({'; '.join(reasons)})" if reasons else ""
-    return f"no bookie gives a good copy of {', '.join(holes[:3])}{more}{why}"

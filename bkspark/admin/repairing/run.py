@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from bkspark import environment
 from bkspark.admin.auditing.audit import Audit
-from bkspark.admin.auditing.findings import Findings
+from bkspark.admin.auditing.findings import Findings, Short
 from bkspark.admin.auditing.run import audit, dropped_ledgers, plan_audit
 from bkspark.admin.maintenance import Left, Progress, Report, Tell, noted, planned, telling
 from bkspark.admin.repairing import away
-from bkspark.admin.repairing.plan import Away, RepairPlan, plan_of, row
+from bkspark.admin.repairing.plan import Away, RepairPlan, plan_of, row, row_of_short
 from bkspark.admin.repairing.repair import Repair
+from bkspark.admin.repairing.widening import Widened, Widening
 from bkspark.admin.survey import Survey
 from bkspark.cluster.arguments import require_number
 from bkspark.cluster.cluster import Cluster
@@ -66,7 +67,7 @@ def repair(
     tell: Tell | None = None,
     progress: Progress = lambda _done, _total: None,
 ) -> Report:
-    """Make the copies that are missing of closed ledgers.
+    """Make the copies that are missing of closed ledgers, and those that small ones never had.
 
     Args:
         survey: the same cluster, for finding out what is missing; what is done is decided by
@@ -90,7 +91,9 @@ def repair(
         return planned(VERB, plan)
     work = Repair(cluster, wanted.password, runner, wanted.bytes_per_second)
     work.carry_out(plan, progress)
-    report = _report(plan, work, found, survey)
+    widening = Widening(cluster, wanted.password, runner, wanted.bytes_per_second)
+    wider = _widen(widening, plan.short, work)
+    report = _report(plan, work, found, survey, wider)
     for left in report.left:
         if left not in work.left:  # which were told as they were left
             logger.info("repair: %s: %s", left.subject, left.reason)
@@ -132,10 +135,33 @@ def _plan(
     ids = {gap.ledger_id for gap in found.gaps}
     seen = {ledger_id: survey.ledgers.get(str(ledger_id)) for ledger_id in ids}
     ledgers = {ledger_id: one.value for ledger_id, one in seen.items() if one is not None}
-    return plan_of(found.gaps, ledgers, cluster.lost_members(), Away(long, silent - long))
+    plan = plan_of(found.gaps, ledgers, cluster.lost_members(), Away(long, silent - long))
+    short = sorted(found.short, key=lambda one: (one.copies, one.ledger_id))
+    open_ = tuple((one.ledger_id, one.reason) for one in short if not one.is_closed)
+    closed = tuple(one for one in short if one.is_closed)
+    return replace(plan, skipped=(*plan.skipped, *open_), short=closed)
 
 
-def _report(plan: RepairPlan, work: Repair, found: Findings, survey: Survey) -> Report:
+def _widen(widening: Widening, short: Collection[Short], work: Repair) -> list[Short]:
+    """Give ledgers the members that they lack; those that have all of them by now."""
+    wider: list[Short] = []
+    for one in short:
+        found = Widened(True)
+        while found.is_wider:
+            found = widening.widen(one.ledger_id)
+            work.counts.update(records=found.records, bytes=found.byte_count)
+            work.counts.update(places=int(found.is_wider))
+            work.repaired |= {one.ledger_id} if found.is_wider else set()
+        if found.why:
+            work.left.append(Left(f"ledger {one.ledger_id}", f"{one.reason}: {found.why}"))
+        elif one.ledger_id in work.repaired:
+            wider.append(one)
+    return wider
+
+
+def _report(
+    plan: RepairPlan, work: Repair, found: Findings, survey: Survey, wider: Collection[Short]
+) -> Report:
     done = {
         "ledgers": len(work.repaired),
         "places": work.counts["places"],
@@ -148,7 +174,7 @@ def _report(plan: RepairPlan, work: Repair, found: Findings, survey: Survey) -> 
         done,
         left,
         counters_of(work.counts, len(work.repaired)),
-        {"repaired": [row(step) for step in work.done]},
+        {"repaired": [*map(row, work.done), *map(row_of_short, wider)]},
         f"{len(left):,} left" if left else "",
     )
 

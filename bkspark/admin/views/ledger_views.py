@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from bkspark.admin.auditing.findings import gap_row
+from bkspark.admin.auditing.copies import EVERYTHING, Copies
+from bkspark.admin.auditing.findings import Short, gap_row
 from bkspark.admin.auditing.run import gaps_of
 from bkspark.admin.stuck_recoveries import UnfinishedRecovery, unfinished_recoveries
 from bkspark.admin.views.sharing import (
@@ -19,6 +20,7 @@ from bkspark.admin.views.sharing import (
 from bkspark.cluster.cluster import Cluster
 from bkspark.format import layout
 from bkspark.ledger.creating import log_of
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState
 
 LEDGERS = pa.schema(
@@ -133,10 +135,29 @@ def fragments_of(ledger: LedgerMetadata) -> list[Row]:
 
 
 def underreplicated(cluster: Cluster, log_name: str | None) -> list[Row]:
-    """One row per copy that is missing, or may be, as an audit finds them."""
-    logs = {ledger.ledger_id: log_of(ledger) for ledger in all_ledgers(cluster, log_name)}
-    found = [gap_row(gap) for gap in gaps_of(cluster, sorted(logs))]
-    return [{"log": logs[row["ledger_id"]], **row} for row in found]
+    """One row per copy that is missing, or may be, as an audit finds them.
+
+    And one for each ledger that was made with fewer copies than wanted; it names no bookie.
+    """
+    ledgers = {ledger.ledger_id: ledger for ledger in all_ledgers(cluster, log_name)}
+    found = [gap_row(gap) for gap in gaps_of(cluster, sorted(ledgers))]
+    found += [_row_of_short(ledger) for ledger in ledgers.values() if sizes.is_short(ledger)]
+    return [{"log": log_of(ledgers[row["ledger_id"]]), **row} for row in found]
+
+
+def _row_of_short(ledger: LedgerMetadata) -> Row:
+    last = ledger.last_entry_id
+    return {
+        "ledger_id": ledger.ledger_id,
+        "fragment": ledger.first_available,
+        "first_entry_id": ledger.first_available,
+        "last_entry_id": last,
+        "bookie_id": None,
+        "copies": Copies.BELOW_WRITE_QUORUM.value,
+        "is_unknown": False,
+        "missing": EVERYTHING,
+        "reason": Short.of(ledger).reason,
+    }
 
 
 def recoveries(cluster: Cluster, log_name: str | None) -> list[Row]:

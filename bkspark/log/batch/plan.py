@@ -14,6 +14,7 @@ from bkspark.format import arrow_schema, digest, layout
 from bkspark.ledger.creating import APPEND, OVERWRITE, create_ledger, of_log
 from bkspark.log.batch.target import BatchTarget, WriteRequest
 from bkspark.log.schema import schema_after
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import FIRST_TERM, LedgerMetadata
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.ledger.settings import DigestSpec
@@ -66,6 +67,7 @@ def private_target(
         custom_metadata=of_log(request.log_name, operation),
         guarantees_write_quorum=bool(log and log.settings.guarantees_write_quorum),
         goes_on=goes_on,
+        is_strict=settings.is_strict,
     )
     return target_of(request, created.seen.value, created.ensemble, created.spares)
 
@@ -83,6 +85,7 @@ def target_of(
         term=ledger.term,
         token=ledger.token,
         quorum=ledger.quorum,
+        wanted=sizes.wanted(ledger),
         schema=ledger.settings.schema,
         digest=ledger.settings.digest,
         ensemble=tuple(ensemble),
@@ -103,6 +106,7 @@ class ResolvedSettings:
     quorum: Quorum
     digest: DigestSpec
     schema: bytes
+    is_strict: bool
 
 
 def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSettings:
@@ -118,15 +122,17 @@ def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSetting
     if seen is not None:
         cluster.logs.require_room(seen, arrow_schema.encode(request.schema))
     log = None if seen is None or seen.value.is_tombstone else seen.value
+    is_strict = bool(request.is_strict)
     quorum = _quorum_of(request, log)
     spec = _digest_of(request, log)
     make_digester(spec, request.password)
     rows = request.schema
     if log is not None:
         log.settings.require_unbounded(log.name, request.is_unbounded)
+        is_strict = log.settings.strictness(log.name, request.is_strict)
         after = schema_after(rows, log, request.merges_schema, request.is_overwrite)
         rows = arrow_schema.as_stored(arrow_schema.decode(after), rows)
-    return ResolvedSettings(log, quorum, spec, arrow_schema.encode(rows))
+    return ResolvedSettings(log, quorum, spec, arrow_schema.encode(rows), is_strict)
 
 
 def _quorum_of(request: WriteRequest, log: LogRecord | None) -> Quorum:
@@ -169,6 +175,7 @@ def done_target(request: WriteRequest, settings: ResolvedSettings) -> BatchTarge
         term=FIRST_TERM,
         token="0" * 32,
         quorum=settings.quorum,
+        wanted=settings.quorum,
         schema=arrow_schema.encode(request.schema),
         digest=settings.digest,
         ensemble=(),

@@ -32,6 +32,21 @@ class BlockSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteChecks:
+    """What a write refuses to do.
+
+    Attributes:
+        compares_repeats: whether a micro-batch that is committed, and comes again, has to have the
+            same rows.
+        is_strict: whether no ledger may be made for it on fewer bookies than wanted; a log that it
+            makes stays so. None where nothing was said.
+    """
+
+    compares_repeats: bool = True
+    is_strict: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WriteRequest:
     """What the user asked for; None where nothing was said.
 
@@ -39,8 +54,7 @@ class WriteRequest:
         log_name: the log to append to.
         schema: of the rows.
         quorum, is_unbounded: for a new log; for an existing one it must agree if given.
-        compares_repeats: whether a micro-batch that is committed, and comes again, has to have the
-            same rows.
+        checks: what it refuses to do.
     """
 
     metadata_uri: str
@@ -54,7 +68,15 @@ class WriteRequest:
     is_overwrite: bool = False
     merges_schema: bool = False
     is_unbounded: bool | None = None
-    compares_repeats: bool = True
+    checks: WriteChecks = WriteChecks()
+
+    @property
+    def compares_repeats(self) -> bool:
+        return self.checks.compares_repeats
+
+    @property
+    def is_strict(self) -> bool | None:
+        return self.checks.is_strict
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +84,7 @@ class BatchTarget:
     """A private ledger that one DataFrame write fills, and the log it then joins.
 
     Attributes:
+        wanted: the sizes that the log wants; ``quorum`` is what the ledger has.
         schema: under which the ledger stores its rows, as an IPC schema message.
         token: of the writer; only the one commit process writes records with it (R2).
         ensemble: E bookies in stripe order.
@@ -74,6 +97,7 @@ class BatchTarget:
     term: int
     token: str
     quorum: Quorum
+    wanted: Quorum
     schema: bytes
     digest: DigestSpec
     ensemble: tuple[BookieAddress, ...]

@@ -22,6 +22,7 @@ from bkspark.ledger.journals.journal_folder import (
     journals_of,
 )
 from bkspark.ledger.journals.member_end import MemberEnd, member_end
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, Member
 from bkspark.protocol.ledger.ownership import counts
 from bkspark.protocol.ledger.record import AddRecord, EntryLog, first_entry_of
@@ -274,7 +275,9 @@ def keep_owned(found: dict[int, AddRecord], record: AddRecord, ledger: LedgerMet
 def is_owned(record: AddRecord, ledger: LedgerMetadata) -> bool:
     """Whether ``record`` is the one that counts of its entries."""
     is_by_a_writer = record.term != ledger.term or record.token == ledger.token
-    is_one = is_by_a_writer and record.quorum == ledger.quorum and not record.is_confirmation
+    is_one = (
+        is_by_a_writer and record.quorum == sizes.of_records(ledger) and not record.is_confirmation
+    )
     return is_one and counts(ledger.fragments, record)
 
 

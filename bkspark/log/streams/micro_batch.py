@@ -21,12 +21,14 @@ class StagingLedger:
     Attributes:
         private_token: of a ledger that the planning made for this batch alone, which the commit may
             take for the log's tail (R2); empty if it was the tail already.
+        wanted: the sizes that the log wants; ``quorum`` is what the ledger has.
         bookies: all that the tasks may have written to.
     """
 
     ledger_id: int
     private_token: str
     quorum: Quorum
+    wanted: Quorum
     schema: bytes
     digest: DigestSpec
     bookies: tuple[BookieAddress, ...]
@@ -37,6 +39,7 @@ class StagingLedger:
             target.ledger_id,
             target.token if is_private else "",
             target.quorum,
+            target.wanted,
             target.schema,
             target.digest,
             (*target.ensemble, *target.spares),

@@ -3,16 +3,19 @@
 Between planning and commit a log's tail may change: a batch append closed it, or the process that
 wrote to it has ended. Records never name another ledger's entry logs, and the digests of an entry
 log bind its ledger, so its rows are decoded, with every check, and written anew.
+
+One of the two ledgers may have been made on fewer bookies than the log wants, and so have other
+stripes. Then the rows are put in order, and striped anew.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import InvalidRequestError, NotEnoughBookiesError
-from bkspark.format import arrow_schema
+from bkspark.format import arrow_schema, plain_arrays
 from bkspark.ledger.entry_log_reader import EntryLogFile, EntryLogReader, NoGoodSourceError
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.batch.target import BatchTarget
@@ -26,21 +29,52 @@ def rewrite_into(
     """The rows of ``report`` written once more, into the ledger of ``target``.
 
     Raises:
-        InvalidRequestError: that ledger has other quorum sizes, so its stripes are others.
+        InvalidRequestError: that ledger is of a log with other quorum sizes.
         NotEnoughBookiesError: no bookie gives a good copy of an entry log, or too few take one.
     """
-    if target.quorum.stripe_count != staging.quorum.stripe_count:
+    if target.wanted != staging.wanted:
         raise InvalidRequestError(
             f"log {target.request.log_name!r} was created with other quorum sizes",
             hint="nothing of this micro-batch is in it; restart the query",
         )
     writer = AttemptWriter(target, report.partition_id)
+    if target.quorum.stripe_count != staging.quorum.stripe_count:
+        stripes = [blocks_of(log, staging, target.request.password) for log in report.logs]
+        return writer.write(in_order(stripes))
     blocks = (
         (log.entry_log.stripe, block)
         for log in report.logs
         for block in blocks_of(log, staging, target.request.password)
     )
     return writer.rewrite(blocks, report)
+
+
+def in_order(stripes: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """The rows of an attempt in order, made of the blocks of its stripes.
+
+    Row ``k`` of stripe ``s`` is row ``s + k * len(stripes)``, so no stripe has two rows more than
+    another.
+    """
+    waiting: list[pa.Table | None] = [None] * len(stripes)
+    is_over = False
+    while not is_over:
+        for number, blocks in enumerate(stripes):
+            kept = waiting[number]
+            if (kept is None or not kept.num_rows) and (block := next(blocks, None)) is not None:
+                waiting[number] = pa.Table.from_batches([block])
+        tables = [table for table in waiting if table is not None]
+        counts = [table.num_rows for table in tables]
+        count = min(counts, default=0)
+        is_over = count == 0
+        if is_over:  # the last round is one of fewer stripes than there are
+            tables = [table for table in tables if table.num_rows]
+            count = 1 if tables else 0
+        if count:
+            rounds = pa.concat_tables([table.slice(0, count) for table in tables])
+            order = (s * count + k for k in range(count) for s in range(len(tables)))
+            rows = rounds.take(plain_arrays.of_integers(order))
+            yield from rows.combine_chunks().to_batches()
+        waiting = [table if table is None else table.slice(count) for table in waiting]
 
 
 def blocks_of(

@@ -114,6 +114,7 @@ class TailWriter:
             run=batch.run,
             schema=staging.schema,
             merges_schema=request.merges_schema,
+            is_strict=bool(request.is_strict),
         )
         self._rolled = opened.log.value
         term, token = opened.ledger.value.term, opened.ledger.value.token
@@ -294,7 +295,10 @@ def _create_log(cluster: Cluster, request: WriteRequest, batch: Staged) -> None:
         with suppress(LedgerExistsError):
             schema = arrow_schema.decode(staging.schema)
             settings = LogSettings(
-                staging.quorum, staging.digest, is_unbounded=bool(request.is_unbounded)
+                staging.wanted,
+                staging.digest,
+                is_unbounded=bool(request.is_unbounded),
+                is_strict=bool(request.is_strict),
             )
             create_log(cluster, name, settings, schema, run=batch.run)
 

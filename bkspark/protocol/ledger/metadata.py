@@ -27,6 +27,9 @@ term (``reopening_steps``); and no version that knows of no owners ever writes t
 
 Rule 8. Such a ledger may have let go of its beginning (``truncating``): it begins with the first
 fragment that is left.
+
+Rule 9. A ledger that was made on fewer bookies than were wanted (``sizes``) gets further members
+only when it is closed, and only where each member has each entry.
 """
 
 from bisect import bisect_right
@@ -155,6 +158,9 @@ class LedgerMetadata:
         if self.last_entry_id is not None and self.last_entry_id < INVALID_ENTRY_ID:
             raise self.refused("last entry below -1")
         self._check_fragments()
+        smaller, is_over = self.settings.smaller, is_closed or self.state is LedgerState.DELETING
+        if smaller is not None and not smaller.may_be(self.quorum, is_closed=is_over):
+            raise self.refused("it has other sizes than it was made with")
         if (down := self.laid_down) is not None and (
             self.state is not LedgerState.OPEN or down.last_entry_id < self.last_confirmed
         ):

@@ -9,6 +9,10 @@ the ensemble count for nothing ("Ack quorums"; any Qa of E loses entries, H7).
 
 Rule 3. A set of silent members is harmless while no write set has Qa members among them, which is
 the same as (Qw - Qa) + 1 answers from every write set ("Recovery"; RB-37).
+
+Rule 4. Where fewer bookies than E can be used, a ledger may be made with fewer, down to Qa. Qa
+stays as it is wanted, so an acknowledged entry survives as many losses as in a ledger of full size.
+Qw stays too where there are so many bookies; else E and Qw are the number of bookies.
 """
 
 from collections.abc import Collection
@@ -59,6 +63,15 @@ class Quorum:
     def losses_max(self) -> int:
         """Members of a write set that may be lost for ever without losing an acknowledged entry."""
         return self.ack_quorum_size - 1
+
+    def on_fewer(self, bookie_count: int) -> "Quorum":
+        """The sizes of a ledger that is made on ``bookie_count`` bookies at most (rule 4).
+
+        Raises:
+            InvalidRequestError: that are fewer than Qa.
+        """
+        size = min(bookie_count, self.ensemble_size)
+        return Quorum(size, min(size, self.write_quorum_size), self.ack_quorum_size)
 
     def is_ack_quorum(self, write_set: Collection[int], acked: Collection[int]) -> bool:
         """Whether Qa members of ``write_set`` are in ``acked`` (ensemble indexes)."""

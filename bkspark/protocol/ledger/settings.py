@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bkspark.errors import InvalidRequestError
+from bkspark.protocol.ledger.quorum import Quorum
+
 
 @dataclass(frozen=True, slots=True)
 class DigestSpec:
@@ -20,6 +23,37 @@ class DigestSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeSmaller:
+    """A ledger that was made on fewer bookies than were wanted ("quorum", rule 4).
+
+    Attributes:
+        made: the sizes that it was made with; its records name these for ever.
+        wanted: the sizes that it was to have.
+    """
+
+    made: Quorum
+    wanted: Quorum
+
+    def __post_init__(self) -> None:
+        wanted, size = self.wanted, self.made.ensemble_size
+        if size >= wanted.ensemble_size or self.made != wanted.on_fewer(size):
+            raise InvalidRequestError("a smaller ledger keeps what it can of the sizes wanted")
+
+    def may_be(self, now: Quorum, *, is_closed: bool) -> bool:
+        """Whether the ledger may have the sizes ``now``.
+
+        It has those that it was made with. A closed one with all entries on all members may have
+        got further members, up to the write quorum wanted.
+        """
+        made, size = self.made, now.ensemble_size
+        if now == made:
+            return True
+        grown = Quorum(size, size, made.ack_quorum_size)
+        is_between = made.ensemble_size < size <= self.wanted.write_quorum_size
+        return is_closed and made.stripe_count == 1 and is_between and now == grown
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerSettings:
     """What a ledger was made with: it never changes.
 
@@ -28,6 +62,8 @@ class LedgerSettings:
         custom_metadata: what its maker notes of it.
         created_ms: when that was, for people.
         guarantees_write_quorum: whether each entry of it is to have Qw copies ("metadata", rule 6).
+        smaller: its sizes, if it was made on fewer bookies than were wanted; else None.
+        is_strict: whether its maker refused that.
     """
 
     schema: bytes = b""
@@ -35,3 +71,5 @@ class LedgerSettings:
     custom_metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
     created_ms: int = 0
     guarantees_write_quorum: bool = False
+    smaller: MadeSmaller | None = None
+    is_strict: bool = False

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.log import ledger_list
 from bkspark.protocol.log.ledger_list import (
@@ -128,7 +129,8 @@ def _require_same(log: LogRecord, ledger: LedgerMetadata, entry_count: int) -> N
             f"ledger {ledger.ledger_id} is {ledger.state.value}, and only a CLOSED one can take "
             f"the place of others in log {log.name}"
         )
-    if (ledger.quorum, ledger.settings.digest.digest_type) != (log.quorum, log.digest.digest_type):
+    of_ledger = (sizes.wanted(ledger), ledger.settings.digest.digest_type)
+    if of_ledger != (log.quorum, log.digest.digest_type):
         raise InvalidRequestError(
             f"ledger {ledger.ledger_id} has other settings than log {log.name}"
         )

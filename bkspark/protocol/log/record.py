@@ -34,6 +34,7 @@ from bkspark.errors import (
     MetadataVersionError,
     OutcomeUnknownError,
 )
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import INVALID_ENTRY_ID, LedgerMetadata, LedgerState
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
@@ -338,7 +339,7 @@ class LogRecord(LogContents):
         own, given = self.settings, ledger.settings
         settings = (
             ("digestType", own.digest.digest_type, given.digest.digest_type),
-            ("quorum sizes", astuple(own.quorum), astuple(ledger.quorum)),
+            ("quorum sizes", astuple(own.quorum), astuple(sizes.wanted(ledger))),
             ("guaranteed copies", own.guarantees_write_quorum, given.guarantees_write_quorum),
         )
         for what, ours, theirs in settings:
@@ -353,9 +354,8 @@ class LogRecord(LogContents):
         self, ledger: LedgerMetadata, *, overwrite: bool, is_unbounded: bool | None
     ) -> "LogRecord":
         if self.is_tombstone:
-            given = ledger.settings
-            like = (ledger.quorum, given.digest, given.guarantees_write_quorum)
-            return self.created(LogSettings(*like, bool(is_unbounded)), self.schema)
+            settings = LogSettings.of(ledger, is_unbounded=bool(is_unbounded))
+            return self.created(settings, self.schema)
         self._require_settings_of(ledger)
         self.settings.require_unbounded(self.name, is_unbounded)
         if overwrite:

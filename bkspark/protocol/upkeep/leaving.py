@@ -13,7 +13,8 @@ years later removes what the record still says has left.
 
 Rule 3. Who has left never gets a place in the ledger again: some collection may still be at work
 there. The bookie, set up anew, is another member. Where nobody else is free, the place waits for
-another bookie. So the last one that is free for a place does not leave, and keeps what it has.
+another bookie. So the last one that is free for a place does not leave, and keeps what it has; nor
+do as many more as the ledger is short of ("repairing", rule 5).
 
 Rule 4. An entry log on a member goes if no record of the ledger names it. All records of a CLOSED
 ledger are written, so a name that none of them has is named by none, ever; and whoever makes such
@@ -26,6 +27,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from bkspark.errors import InvalidRequestError
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.deletion import members_of
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 
@@ -60,9 +62,10 @@ def leavers(
     """
     able = sorted((m for m in holders if may_leave(ledger, m)), key=lambda m: m.bookie_id)
     others = set(free) - members_of(ledger) - ledger.left
+    kept = 1 + sizes.wanted(ledger).write_quorum_size - ledger.quorum.write_quorum_size
     found = set(able) & ledger.left
     for member in able:
-        if member not in ledger.left and (member not in others or len(others) > 1):
+        if member not in ledger.left and (member not in others or len(others) > kept):
             found.add(member)
             others.discard(member)
     return found

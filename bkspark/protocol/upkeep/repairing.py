@@ -17,13 +17,23 @@ repair removes it, because another one may have counted it; who has left the led
 
 Rule 4. The worst comes first: entries with one copy left, then those with two, and so on. Those
 with none come last: others need not wait for what may be in vain.
+
+Rule 5. A CLOSED ledger that was made on fewer bookies than wanted (``sizes``) may get a further
+member in each fragment, where every member has every entry (E = Qw). E and Qw grow by one, and the
+new members stand at the end of the ensembles, so no entry changes its bookies. Each new member
+first has all entries of its fragment, durable and looked at. Then one compare-and-set, on the very
+record that was read before anything was copied, names them all. What readers know of an older
+record stays true: the members that it names keep what they have. Where write sets are parts of the
+ensemble (E > Qw), one more member would move entries to other bookies, so such a ledger stays as it
+is, and so does one that is not closed (rule 1).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from bkspark.errors import InvalidRequestError
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
 
@@ -135,3 +145,31 @@ def replaced(ledger: LedgerMetadata, place: Place, successor: Member) -> LedgerM
     after = replace(fragment, ensemble=tuple(ensemble))
     fragments = tuple(after if f is fragment else f for f in ledger.fragments)
     return replace(ledger, fragments=fragments)
+
+
+def may_widen(ledger: LedgerMetadata) -> bool:
+    """Whether ``ledger`` may get a further member in each fragment, and lacks one (rule 5)."""
+    is_closed = ledger.state is LedgerState.CLOSED
+    return is_closed and ledger.quorum.stripe_count == 1 and sizes.is_short(ledger)
+
+
+def widened(ledger: LedgerMetadata, joining: Sequence[Member]) -> LedgerMetadata:
+    """``ledger`` with one of ``joining`` more at the end of each fragment's ensemble (rule 5).
+
+    Args:
+        joining: for each fragment the member that has all of its entries.
+
+    Raises:
+        InvalidRequestError: the ledger may not be widened, or one of them has a place in the
+            fragment, or has left the ledger ("leaving").
+    """
+    if not may_widen(ledger) or len(joining) != len(ledger.fragments):
+        raise InvalidRequestError(f"ledger {ledger.ledger_id} gets no further members")
+    size = ledger.quorum.ensemble_size + 1
+    fragments = tuple(
+        replace(fragment, ensemble=(*fragment.ensemble, member))
+        for fragment, member in zip(ledger.fragments, joining)
+    )
+    return replace(
+        ledger, quorum=Quorum(size, size, ledger.quorum.ack_quorum_size), fragments=fragments
+    )

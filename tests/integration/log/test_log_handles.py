@@ -247,7 +247,7 @@ def test_a_ledger_that_is_full_when_a_roll_ends_is_rolled_before_more_is_added(
 def test_a_roll_that_finds_no_place_leaves_the_ledger_as_it_is(rig: Rig) -> None:
     """The old one goes on, and the next roll is tried after as much again."""
     with BookKeeper(rig.uri) as keeper, rig.faults.installed():
-        faulty = BookKeeper(rig.uri).create_log("wal", ensemble_size=5)
+        faulty = BookKeeper(rig.uri).create_log("wal", ensemble_size=5, strict=True)
         with faulty.writer(roll_entries=2) as writer:
             assert writer.append(b"a") == 0
             rig.faults.down = {"bookie-1"}

@@ -164,7 +164,7 @@ def test_a_fragment_that_finds_no_bookies_leaves_the_writer_at_work(
 ) -> None:
     rig = make_rig(bookie_count=3)
     with rig.faults.installed(), BookKeeper(rig.uri) as keeper:
-        log = unbounded(keeper)
+        log = unbounded(keeper, strict=True)
         with log.writer(settings=WriterSettings(is_change_delayed=True)) as writer:
             writer.append(b"a")
             rig.faults.down = {"bookie-3"}

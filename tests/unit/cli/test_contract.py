@@ -4,6 +4,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -123,6 +124,20 @@ def test_init_prints_the_line_to_export_and_nothing_else(run, tmp_path):
     assert run("bookies", "--metadata", uri)[0] == 0
     status, out, _ = run("init", uri, *bookies)
     assert (status, out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (1, "1 bookie: with the default sizes 3/3/2 .* writes need at least 2$"),
+        (2, "2 bookies: .* writes need them all, and any 1 may be lost .*; with 3 each entry gets"),
+        (3, "3 bookies: .* writes go on while 1 of them is away, and any 1 may be lost"),
+    ],
+)
+def test_init_says_how_many_bookies_may_be_away_and_lost(run, tmp_path, count, told):
+    bookies = [f"--bookie={(tmp_path / f'b{n}').as_uri()}" for n in range(count)]
+    _, _, err = run("init", (tmp_path / "m").as_uri(), *bookies)
+    assert re.search(told, err, re.MULTILINE)
 
 
 def test_h39_two_names_of_one_directory_are_one_bookie_and_nothing_is_made(run, tmp_path):

@@ -156,14 +156,36 @@ def test_a_log_that_needs_more_bookies_than_there_are_cannot_be_written_to(
     with BookKeeper(small_cluster.uri) as keeper:
         keeper.create_log("b")
         keeper.create_log("sealed", ensemble_size=5, write_quorum_size=3).seal()
+        for name in ("c", "d", "e", "f", "g", "h"):
+            keeper.create_log(name, ensemble_size=5, strict=True)
+        keeper.create_log("i", ensemble_size=5, guarantees_write_quorum=True)
+        keeper.create_log("j", ensemble_size=5, write_quorum_size=5, ack_quorum_size=5)
     assert look()[0] == 0
     for name in ("bookie-1", "bookie-2"):
         small_cluster.bookie(name).rename(small_cluster.folder / f"{name}.away")
     status, found = look()
-    needs = ("fail", "new ledgers of it need 5 bookies, and 4 can be written to")
-    assert (status, messages(found, "log a")) == (1, [needs])
-    assert "log b" not in found
-    assert "log sealed" not in found
+    stopped = "8 logs (c, d, e, f, g …) cannot be written to: new ledgers need more, and 4 bookies "
+    smaller = "4 bookies can be written to, so new ledgers of 1 log (a) are smaller than wanted"
+    assert status == 1
+    assert messages(found, "logs") == [("fail", stopped + "can be written to"), ("warn", smaller)]
+
+
+def test_ledgers_that_were_made_on_too_few_bookies_are_told_in_one_line(look, small_cluster, run):
+    away = [small_cluster.bookie(f"bookie-{n}") for n in (3, 4, 5, 6)]
+    for folder in away:
+        folder.rename(f"{folder}.away")
+    with BookKeeper(small_cluster.uri) as keeper:
+        for _ in range(3):
+            with keeper.create_ledger() as handle:
+                handle.append(b"one")
+    for folder in away:
+        folder.with_name(f"{folder.name}.away").rename(folder)
+    said = "3 ledgers made with fewer copies than wanted, while too few bookies could be used"
+    status, found = look()
+    assert (status, messages(found, "copies")[0]) == (0, ("warn", said))
+    assert run("audit")[0] == 1
+    assert run("repair")[0] == 0
+    assert messages(look()[1], "copies")[0][0] == "ok"
 
 
 def test_the_worst_is_told_however_much_is_not_closed(look, small_cluster):

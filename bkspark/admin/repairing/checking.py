@@ -1,0 +1,26 @@
+"""What came of copies: whether their bookie shows them, and what no bookie gives."""
+
+from bkspark.admin.auditing.look import Look, Looked
+from bkspark.admin.repairing.fill import Fill, Filled, unexplained
+from bkspark.ledger.recovery.running import Runner
+
+
+def problem_of(run: Runner, fill: Fill, result: Filled) -> str:
+    """What is wrong with what the bookie shows now, in one line."""
+    marks = {} if fill.mark is None else {fill.ledger.ledger_id: fill.mark}
+    [looked] = run([Look(fill.address, (), (fill.planned,), marks)])
+    if not isinstance(looked, Looked):
+        return str(looked.reason)
+    holding = looked.holdings.get(fill.ledger.ledger_id)
+    role = fill.role
+    if holding is None or role is None or result.holes:
+        return ""
+    return unexplained(holding, role, result.others, ())
+
+
+def in_vain(filled: Filled) -> str:
+    """What no bookie gave, and why: one that is silent may give it another time."""
+    holes, reasons = filled.holes, [f"{who}: {why}" for who, why in sorted(filled.faults.items())]
+    more = f" and {len(holes) - 3} more" if len(holes) > 3 else ""
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    return f"no bookie gives a good copy of {', '.join(holes[:3])}{more}{why}"

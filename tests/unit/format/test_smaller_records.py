@@ -1,0 +1,79 @@
+"""Records of ledgers that were made on fewer bookies than wanted, and of strict ones."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bkspark.errors import CorruptDataError
+from bkspark.format import envelope, layout, ledger_metadata, log_record
+from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
+from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import LedgerSettings, MadeSmaller
+
+from .material import log
+
+MEMBERS = tuple(Member(f"bookie-{n}", f"{n:032x}") for n in range(1, 4))
+SMALLER = LedgerMetadata(
+    ledger_id=7,
+    quorum=Quorum(2, 2, 2),
+    state=LedgerState.CLOSED,
+    term=1,
+    token="a" * 32,
+    fragments=(Fragment(0, 1, MEMBERS[:2], "a" * 32, has_headers=True),),
+    settings=LedgerSettings(smaller=MadeSmaller(Quorum(2, 2, 2), Quorum(3, 3, 2))),
+    last_entry_id=9,
+    length_bytes=90,
+)
+GROWN = replace(
+    SMALLER,
+    quorum=Quorum(3, 3, 2),
+    fragments=(replace(SMALLER.fragments[0], ensemble=MEMBERS),),
+)
+STRICT = replace(SMALLER, settings=LedgerSettings(is_strict=True))
+
+
+@pytest.mark.parametrize("ledger", [SMALLER, GROWN, STRICT], ids=["smaller", "grown", "strict"])
+def test_ledgers_come_back_as_they_went(ledger: LedgerMetadata) -> None:
+    assert ledger_metadata.decode(7, ledger_metadata.encode(ledger, "nonce")) == ledger
+
+
+def test_a_strict_log_comes_back_as_it_went() -> None:
+    strict = replace(log(), settings=replace(log().settings, is_strict=True))
+    assert log_record.decode("events", log_record.encode(strict, "nonce")) == strict
+
+
+def test_they_are_refused_by_who_does_not_know_them() -> None:
+    """It would take records of the grown ledger for another's, and make smaller ones of a log."""
+    strict = replace(log(), settings=replace(log().settings, is_strict=True))
+    data = {
+        layout.ledger_key(7): ("ledger", ledger_metadata.encode(GROWN, "n")),
+        layout.log_key("events"): ("log", log_record.encode(strict, "n")),
+    }
+    for key, (kind, stored) in data.items():
+        with pytest.raises(CorruptDataError, match="newer bkspark"):
+            envelope.decode(kind, key, stored, newest=5)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"made": None},
+        {"wanted": None},
+        {"made": [2, 2]},
+        {"made": [2, 2, True]},
+        {"made": [3, 3, 2]},
+        {"wanted": [2, 2, 2]},
+        {"wanted": [5, 2, 1]},
+        {"made": [1, 1, 1]},
+        {"quorum": [3, 3, 2]},
+        {"made": "2/2/2"},
+    ],
+)
+def test_hostile_sizes_are_refused(changed: dict[str, Any]) -> None:
+    value = json.loads(ledger_metadata.encode(SMALLER, "nonce").partition(b"\n")[2]) | changed
+    version = ledger_metadata.LAST_VERSION
+    data = envelope.encode("ledger", layout.ledger_key(7), value, version=version)
+    with pytest.raises(CorruptDataError):
+        ledger_metadata.decode(7, data)
