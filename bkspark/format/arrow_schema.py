@@ -291,14 +291,29 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     Raises:
         InvalidRequestError: a value, or all, cannot be had in it; says why.
     """
+    if _bare_type(column.type) == _bare_type(field.type):
+        batch = relabelled(
+            pa.RecordBatch.from_arrays([column], ["c"]), pa.schema([("c", field.type)])
+        )
+        return batch.column(0)
     try:
+        if _has_list_of_void(
+            field.type
+        ):  # Arrow 26 casts such a list to itself with a wrong length
+            return pa.array(column.to_pylist(), field.type)
         return column.cast(field.type)
-    except (pa.ArrowException, ValueError) as error:
+    except (pa.ArrowException, ValueError, OverflowError) as error:
         raise InvalidRequestError(
             f"column {field.name!r} is {column.type} in place of {field.type}, and cannot be cast: "
             f"{str(error).splitlines()[0]}",
             hint="cast it before it is appended",
         ) from error
+
+
+def _has_list_of_void(kind: pa.DataType) -> bool:
+    parts = [kind.field(number).type for number in range(kind.num_fields)]
+    is_void = spark_types.is_list(kind) and pa.types.is_null(kind.value_type)
+    return is_void or any(map(_has_list_of_void, parts))
 
 
 def _bare(schema: pa.Schema) -> pa.Schema:

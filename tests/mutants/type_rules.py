@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant(
         "a log is made of types that Spark cannot read",
         "arrow_schema.require_storable",
-        "        _require_spark_type(field)\n",
+        "            _require_spark_type(field)\n",
         "",
         (f"{LEDGERS}::test_a_type_that_spark_cannot_read_makes_neither_ledger_nor_log[uint8]",),
     ),
@@ -99,6 +99,13 @@ MUTANTS = (
         'if tags.get(name.encode()) == b"true" and kind',
         "if False and kind",
         (f"{TYPES}::test_types_that_arrow_cannot_tell_do_not_fit[a variant into a struct]",),
+    ),
+    Mutant(
+        "lists of void are cast by Arrow alone",
+        "arrow_schema._cast",
+        "if _has_list_of_void(field.type):",
+        "if False:",
+        (f"{VALUES}::test_lists_of_void_beside_what_is_cast_stay_as_they_are[list]",),
     ),
     # --- groups ----------------------------------------------------------------------------------
     Mutant(

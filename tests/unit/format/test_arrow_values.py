@@ -2,6 +2,7 @@
 
 import json
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -168,3 +169,24 @@ def test_only_a_table_that_says_so_is_of_a_type_that_arrow_cannot_tell() -> None
         with pytest.raises(InvalidRequestError):
             require_convertible(stored, pa.schema([("c", pa.duration(kind))]))
     require_convertible(of_length("char(3)"), pa.schema([("v", pa.string())]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (lambda part: [("a", pa.list_(pa.null())), ("b", part)], {"a": [None] * 3, "b": None}),
+        (lambda part: [("l", pa.list_(pa.list_(pa.null()))), ("b", part)], {"l": [[None] * 3]}),
+    ],
+    ids=["list", "list of lists"],
+)
+def test_lists_of_void_beside_what_is_cast_stay_as_they_are(kind: Any, value: Any) -> None:
+    """Arrow 26 gives them the length of the list around them."""
+    before, after = (pa.struct(kind(part)) for part in (pa.null(), pa.int8()))
+    rows = pa.record_batch([pa.array([value], before), pa.nulls(1)], names=["s", "n"])
+    wanted = pa.schema([("s", after), ("n", pa.string())])
+    found = arrow_schema.relabel(rows, wanted)
+    found.validate(full=True)
+    assert found.to_pylist() == rows.to_pylist()
+    alone = pa.record_batch([pa.array([[None] * 3], pa.list_(pa.null())), pa.nulls(1)], ["l", "n"])
+    found = arrow_schema.relabel(alone, pa.schema([("l", pa.list_(pa.null())), ("n", pa.int8())]))
+    assert found.to_pylist() == alone.to_pylist()
