@@ -17,7 +17,7 @@ _INT64 = struct.Struct("<q")
 
 
 def decode_batch(
-    data: bytes,
+    data: bytes | memoryview,
     schema: pa.Schema,
     *,
     row_count: int,
@@ -53,7 +53,7 @@ def decode_batch(
 
 
 def _decode_columns(
-    data: bytes, schema: pa.Schema, columns: Sequence[int] | None
+    data: bytes | memoryview, schema: pa.Schema, columns: Sequence[int] | None
 ) -> pa.RecordBatch:
     """Through a stream reader, the only one that can leave columns packed."""
     options = pa.ipc.IpcReadOptions(included_fields=None if columns is None else sorted(columns))

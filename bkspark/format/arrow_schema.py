@@ -70,12 +70,14 @@ def require_storable(schema: pa.Schema) -> None:
             )
 
 
-def _why_unreadable(schema: pa.Schema) -> str:
-    """Encode no rows, and decode them as readers do; why that fails, for one by deep nesting."""
+def _why_unreadable(columns: pa.Schema) -> str:
+    """Encode no rows, and decode them as readers do; why that fails, for one by deep nesting.
+
+    The columns are parts of a struct, because that is how Spark hands them to a task.
+    """
+    schema = pa.schema([("row", pa.struct(list(columns)))])
     try:
-        rows = pa.RecordBatch.from_arrays(
-            [pa.nulls(0, kind) for kind in schema.types], schema=schema
-        )
+        rows = pa.RecordBatch.from_arrays([pa.nulls(0, schema.types[0])], schema=schema)
         decode_batch(rows.serialize(), decode(encode(schema)), row_count=0, unpacked_bytes_max=0)
     except (*MALFORMED, CorruptDataError) as error:
         return str(error.__cause__ or error).splitlines()[0]
@@ -297,9 +299,8 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         )
         return batch.column(0)
     try:
-        if _has_list_of_void(
-            field.type
-        ):  # Arrow 26 casts such a list to itself with a wrong length
+        if _has_list_of_void(field.type):
+            # Arrow 26 gives such a list the length of what it is in, if it stays as it is.
             return pa.array(column.to_pylist(), field.type)
         return column.cast(field.type)
     except (pa.ArrowException, ValueError, OverflowError) as error:

@@ -107,6 +107,13 @@ MUTANTS = (
         "if False:",
         (f"{VALUES}::test_lists_of_void_beside_what_is_cast_stay_as_they_are[list]",),
     ),
+    Mutant(
+        "rows are appended without having been decoded",
+        "encode_parts",
+        "        if is_of_any_type:\n",
+        "        if False:\n",
+        (f"{GROUPS}::test_rows_that_a_reader_would_refuse_are_not_encoded",),
+    ),
     # --- groups ----------------------------------------------------------------------------------
     Mutant(
         "a group of bytes has no bound",

@@ -45,6 +45,7 @@ class RecordEncoder:
             ledger_id=self._ledger.ledger_id,
             first_entry_id=add.first_entry_id,
             quorum=self._ledger.quorum,
+            is_of_any_type=isinstance(taken[0].rows, pa.RecordBatch),
         )
         record = self._record(add, parts, self._transactions)
         return journal.encode(record, self._digester, messages)

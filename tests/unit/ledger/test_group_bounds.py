@@ -10,6 +10,8 @@ from bkspark import BookKeeper
 from bkspark.errors import InvalidRequestError
 from bkspark.format import entry_log
 from bkspark.ledger.handles import group_bounds
+from bkspark.ledger.handles.entries import encode_parts
+from bkspark.protocol.ledger.quorum import Quorum
 from tests.unit.format.material import digester
 
 NUMBERS = pa.schema([("n", pa.int64()), ("s", pa.string())])
@@ -160,3 +162,11 @@ def test_a_block_is_bounded_before_it_is_packed(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(InvalidRequestError, match="a block of"):
             encoder.encode(pa.record_batch([values], schema=schema))
     encoder.encode(pa.record_batch([["x" * 500]], schema=schema))
+
+
+def test_rows_that_a_reader_would_refuse_are_not_encoded() -> None:
+    values = pa.array([b"ok", b"\xc9"])
+    texts = pa.Array.from_buffers(pa.string(), 2, values.buffers())
+    rows = pa.RecordBatch.from_arrays([texts], ["s"])
+    with pytest.raises(InvalidRequestError, match="2 rows could not be read back: "):
+        encode_parts(rows, digester(), ledger_id=1, first_entry_id=0, quorum=Quorum(3, 3, 2))
