@@ -93,7 +93,10 @@ def _how_to_mend(key: str) -> str:
     verb = key.removeprefix(f"{layout.REPORTS_PREFIX}/")
     if verb != key:
         return f"`bkspark {verb}` writes it anew"
-    return "bring it back from a copy of the metadata store; until then what needs it fails"
+    return (
+        "bring it back from a copy of the metadata store; until then what needs it fails; "
+        "`bkspark metadata damaged` names other ways"
+    )
 
 
 def _last_audit(cluster: Cluster) -> Iterator[Finding]:

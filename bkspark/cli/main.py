@@ -25,6 +25,7 @@ from bkspark.cli import (
     maintenance,
     metrics,
     moving,
+    records,
     repairs,
 )
 from bkspark.cli.output import note, outputs_for_people
@@ -159,3 +160,4 @@ maintenance.add_to(app)
 repairs.add_to(app)
 moving.add_to(app)
 metrics.add_to(app)
+records.add_to(app)

@@ -126,6 +126,7 @@ def _decode_committed(fields: Fields) -> Committed:
         transactions.decode(fields),
         _decode_streams(fields),
         tuple(_texts(fields.take_or_none("bereft", list) or [])),
+        fields.take_or_none("strays_below", int) or 0,
     )
 
 
@@ -160,6 +161,7 @@ def _optional(record: LogRecord) -> dict[str, Any]:
         "to_delete": list(dropped.to_delete) or None,
         "dropped_of_tail": dropped.of_tail or None,
         "bereft": list(committed.orphaned_queries) or None,
+        "strays_below": committed.strays_below or None,
         "first_version": record.listed.first_version or None,
         "truncated_ms": record.times.truncated_ms,
         "older": [log_page.encode_stretch(one) for one in record.older] or None,

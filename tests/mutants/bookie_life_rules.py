@@ -252,7 +252,7 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is removed that ledgers name",
-        "removing._in_the_way",
+        "removing._named",
         "    if named:\n        hint",
         "    if named and recovering:\n        hint",
         (
@@ -263,14 +263,14 @@ MUTANTS = (
     ),
     Mutant(
         "a bookie is removed that a recovery may be about to name",
-        "removing._in_the_way",
+        "removing._named",
         "    if recovering:\n        hint",
         "    if named and recovering:\n        hint",
         (f"{REMOVED}::test_nothing_is_removed_while_a_recovery_may_be_about_to_name_it",),
     ),
     Mutant(
         "a bookie is removed that may get a place back from one that is being removed",
-        "removing._in_the_way",
+        "removing._named",
         "    for other, ledger_id in _may_give_back(cluster, bookie_id):\n",
         "    for other, ledger_id in _may_give_back(cluster, bookie_id)[:0]:\n",
         (f"{BUGS}::test_a_removal_on_either_side_of_a_move_does_not_take_both_copies[remove]",),

@@ -22,7 +22,7 @@ go in between. Whoever removes it looks behind the compare-and-set that gave the
 other was leaving before that. So while a closed ledger names a bookie that is going, no other is
 removed but by force: what is named and gone is repaired first.
 
-A record that cannot be read may name anything, and stops this with an error. A bookie whose record
+A record that cannot be read may name anything, and stops this, and is named. A bookie whose record
 was changed by anybody between the first step and the last is not removed.
 """
 
@@ -35,7 +35,7 @@ from bkspark.admin.maintenance import Left, Report
 from bkspark.admin.views.sharing import all_ledgers
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.records import Versioned
-from bkspark.errors import InvalidRequestError, MetadataVersionError
+from bkspark.errors import CorruptDataError, InvalidRequestError, MetadataVersionError
 from bkspark.format.cluster import BookieRecord
 from bkspark.protocol.ledger.deletion import members_of
 from bkspark.protocol.ledger.metadata import LedgerState, Member
@@ -56,7 +56,7 @@ def remove(
 
     Raises:
         InvalidRequestError: there is no such bookie, or ``force`` is not for this one.
-        CorruptDataError: a ledger's record cannot be read, so it may name the bookie.
+        CorruptDataError: the bookie's record cannot be read.
     """
     before = cluster.bookie(bookie_id)
     if force:
@@ -103,7 +103,15 @@ def _taken_out(cluster: Cluster, before: BookieRecord, *, force: bool) -> tuple[
 
 
 def _in_the_way(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
-    """What the bookie is needed for, or may be."""
+    """What the bookie is needed for, or may be; an unreadable record may name it."""
+    try:
+        return _named(cluster, bookie_id)
+    except CorruptDataError as error:
+        hint = "`bkspark metadata damaged` says what to do"
+        return (Left("metadata", f"it may name {bookie_id}: {error.args[0]}", hint),)
+
+
+def _named(cluster: Cluster, bookie_id: str) -> tuple[Left, ...]:
     named = [str(ledger.ledger_id) for ledger in naming(cluster, bookie_id)]
     recovering = [
         str(ledger.ledger_id)

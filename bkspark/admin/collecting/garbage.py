@@ -93,6 +93,9 @@ class Metadata:
             return Garbage(ledger_id, Kind.DELETED, name)
         if log is not None and log.has_dropped(ledger_id):
             return Garbage(ledger_id, Kind.DROPPED, name)
+        if log is not None and ledger_id < log.committed.strays_below:
+            self.doubts[f"ledger {ledger_id}"] = f"the record of log {name} was set aside"
+            return None
         if name and ledger.settings.created_ms < self._made_before_ms:
             return Garbage(ledger_id, Kind.UNNAMED, name)
         return None

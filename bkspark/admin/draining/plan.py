@@ -113,7 +113,7 @@ def _step(need: Need) -> Step:
 def unreadable(records: Records) -> Iterator[Left]:
     """Records of which nobody knows whom they name."""
     for key, reason in sorted(records.unreadable.items()):
-        hint = "`bkspark doctor` says what is wrong with the metadata store"
+        hint = "`bkspark metadata damaged` says what to do"
         yield Left(f"metadata record {key}", f"it may name them: {reason}", hint)
 
 

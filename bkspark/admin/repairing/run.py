@@ -120,7 +120,7 @@ def _require_readable(survey: Survey) -> None:
             if key.startswith(f"{prefix}/"):
                 raise CorruptDataError(
                     f"nothing is repaired: metadata record {key} cannot be read: {reason}",
-                    hint="`bkspark doctor` says what is wrong with the metadata store",
+                    hint="`bkspark metadata damaged` says what to do",
                 )
 
 

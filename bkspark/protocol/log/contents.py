@@ -55,12 +55,15 @@ class Committed:
     Attributes:
         transactions: last committed version per application, as much as is remembered.
         streams: per streaming query the runs that have written, the current one last.
+        strays_below: a ledger with a lower id that says it was made for the log may have been in
+            it, though nothing names it: the log's record was unreadable once, and set aside.
         orphaned_queries: whose rows went with a deleted log of this name ("stream_run", rule 3).
     """
 
     transactions: Mapping[str, int] = field(default_factory=dict)
     streams: Streams = field(default_factory=dict)
     orphaned_queries: tuple[str, ...] = ()
+    strays_below: int = 0
 
 
 @dataclass(frozen=True, slots=True)

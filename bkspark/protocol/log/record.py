@@ -294,12 +294,13 @@ class LogRecord(LogContents):
     def vacated(self) -> "LogRecord":
         """Return the record of a deleted log: it knows its ledgers, to be deleted, and queries."""
         emptied, before = self._emptied(), self.committed
-        queries = queries_of(before.streams, before.transactions)
+        known = before.transactions
+        queries = queries_of(before.streams, known)
         orphaned = tuple(dict.fromkeys((*before.orphaned_queries, *queries)))
         return replace(
             emptied,
             dropped=emptied.dropped.all_to_delete(),
-            committed=Committed(forgotten_queries(before.transactions), orphaned_queries=orphaned),
+            committed=Committed(forgotten_queries(known), {}, orphaned, before.strays_below),
             is_tombstone=True,
             schema=b"",
             is_sealed=False,

@@ -1,0 +1,242 @@
+"""Metadata records that no client can read: which there are, what rests on each, and the way out.
+
+Rule 1. An unreadable record is unknown, never absent. Only the operator's word makes it absent.
+
+Rule 2. Nothing is deleted by that word. The bytes of the record are stored under another key first,
+durably. Copies of rows on bookies stay: a collection frees nothing for want of that record.
+
+Rule 3. The record is changed by compare-and-set from the bytes that were unreadable. A record that
+another client has stored meanwhile stays.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+from bkspark import environment
+from bkspark.admin.restored_records import IN_PLACE, restored_bookie, restored_counter, restored_log
+from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.decisions import tell
+from bkspark.errors import (
+    BookKeeperError,
+    CorruptDataError,
+    InvalidRequestError,
+    MetadataVersionError,
+    OutcomeUnknownError,
+)
+from bkspark.format import cluster as cluster_format
+from bkspark.format import (
+    cursor_record,
+    damage_record,
+    gone_record,
+    layout,
+    lease_record,
+    ledger_metadata,
+    log_page,
+    log_record,
+    open_ledgers,
+    report_record,
+)
+from bkspark.format import recovery as recovery_format
+
+logger = logging.getLogger(__name__)
+
+ASIDE_PREFIX = "aside"
+
+_WRITTEN_OVER = "nothing: the next run that notes something there writes it over"
+_RESTS = {
+    "bookies": "each ledger that has copies on the bookie, and all that places or moves copies",
+    "counters": "each new ledger",
+    "cursors": "where a reader of the log goes on, and what retention keeps for it",
+    "damaged": "which copies on the bookie count as missing; the next scrub finds them again",
+    "gone": "whether left-over files of deleted ledgers are freed",
+    "ledgers": "the rows of the ledger, and whether a bookie may leave that it may name",
+    "logs": "which ledgers the log has, in which order",
+    "lost": "whether recoveries wait for the bookie",
+    "pages": "the older ledgers of the log",
+    "recoveries": "nothing: it says why a recovery could not close the ledger",
+}
+_NOTES = ("away", "leases", "open", "reports")
+_TWO_LEVELS = ("cursors", "pages")
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRecord:
+    """A record that cannot be read.
+
+    Attributes:
+        key: its name in the metadata store.
+        reason: why, in one line.
+        rests: what needs it.
+        way_out: what to do.
+    """
+
+    key: str
+    reason: str
+    rests: str
+    way_out: str
+    can_be_set_aside: bool = field(default=True)
+
+
+def find_damaged(cluster: Cluster) -> Iterator[DamagedRecord]:
+    """Each record that cannot be read; costs a look at all records.
+
+    Raises:
+        OutcomeUnknownError: the metadata store does not list its records.
+    """
+    for key in _all_keys(cluster):
+        reason = _reason(cluster, key)
+        if reason:
+            yield _described(key, reason)
+
+
+def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
+    """Keep the bytes of an unreadable record under another key, and go on without the record.
+
+    Args:
+        url: where the bookie is, for the record of a bookie: it is made anew from the cookie there.
+
+    Returns:
+        Under what key its bytes are kept.
+
+    Raises:
+        InvalidRequestError: it can be read, there is none, or nothing can stand in its place.
+        MetadataVersionError: another client has changed it meanwhile.
+        OutcomeUnknownError: the store does not give its bytes, or no sure answer.
+    """
+    stored = cluster.store.get(key)
+    if stored is None:
+        raise InvalidRequestError(
+            f"there is no metadata record {key!r}",
+            hint="`bkspark metadata damaged` lists those that cannot be read",
+        )
+    reason = _reason(cluster, key)
+    if not reason:
+        raise InvalidRequestError(
+            f"metadata record {key!r} can be read, so it is not set aside",
+            hint="`bkspark metadata damaged` lists those that cannot be read",
+        )
+    found = _described(key, reason)
+    if not found.can_be_set_aside:
+        raise InvalidRequestError(f"metadata record {key!r} stays", hint=found.way_out)
+    instead = _replacement(cluster, key, url)
+    kept = f"{ASIDE_PREFIX}/{key}/{environment.token(8)}"
+    cluster.store.put(kept, stored.value, None)  # rule 2
+    try:
+        cluster.store.put(key, instead, stored.version)  # rule 3
+    except MetadataVersionError as error:
+        raise MetadataVersionError(
+            f"metadata record {key!r} was changed meanwhile, and stays as it is now",
+            hint="look at it again: `bkspark metadata damaged`",
+        ) from error
+    if _kind(key) == layout.LEDGERS_PREFIX:
+        cluster.store.delete(key)  # no other ledger ever gets the number
+    tell(logger, "metadata record %s was set aside; its bytes are %s", key, kept)
+    return kept
+
+
+def _kind(key: str) -> str:
+    return key.partition("/")[0]
+
+
+def _described(key: str, reason: str) -> DamagedRecord:
+    kind = _kind(key)
+    back = "bring it back from a copy of the metadata store"
+    aside = f"or `bkspark metadata set-aside {key}`"
+    if kind in _NOTES:
+        return DamagedRecord(key, reason, _WRITTEN_OVER, "nothing needs to be done", False)
+    if kind == layout.LOG_PAGES_PREFIX:
+        log = key.split("/")[1]
+        way = f"{back}, or truncate log {log} behind it: `bkspark log truncate {log} --before N`"
+        return DamagedRecord(key, reason, _RESTS[kind], way, False)
+    if kind == layout.BOOKIES_PREFIX:
+        aside += " --url URL, which makes it anew from the bookie's cookie"
+    rests = _RESTS.get(kind, "all that needs it")
+    return DamagedRecord(key, reason, rests, f"{back}, {aside}")
+
+
+def _all_keys(cluster: Cluster) -> Iterator[str]:
+    for kind in sorted({*_RESTS, *_NOTES}):
+        names = cluster.log_names() if kind in _TWO_LEVELS else [""]
+        for prefix in (f"{kind}/{name}".rstrip("/") for name in names):
+            yield from (f"{prefix}/{name}" for name in cluster.store.list(prefix))
+
+
+def _reason(cluster: Cluster, key: str) -> str:
+    """Why the record cannot be read, in one line; empty if it can, or if there is none."""
+    try:
+        stored = cluster.store.get(key)
+        if stored is not None:
+            _decoder(key)(stored.value)
+    except (CorruptDataError, InvalidRequestError, OutcomeUnknownError) as error:
+        return str(error.args[0])
+    return ""
+
+
+def _decoder(key: str) -> Callable[[bytes], object]:
+    """What reads the record.
+
+    Raises:
+        InvalidRequestError: no record has such a key.
+    """
+    kind, _, name = key.partition("/")
+    by_name: dict[str, Callable[[str, bytes], object]] = {
+        "away": recovery_format.decode_away,
+        "bookies": cluster_format.decode_bookie,
+        "damaged": damage_record.decode,
+        "leases": lease_record.decode,
+        "logs": log_record.decode,
+        "lost": recovery_format.decode_lost,
+        "reports": report_record.decode,
+    }
+    by_number: dict[str, Callable[[int, bytes], object]] = {
+        "gone": gone_record.decode,
+        "ledgers": ledger_metadata.decode,
+        "recoveries": recovery_format.decode_stuck,
+    }
+    by_key: dict[str, Callable[[str, bytes], object]] = {
+        "counters": cluster_format.decode_counter,
+        "open": open_ledgers.decode,
+    }
+    of_log: dict[str, Callable[[str, str, bytes], object]] = {
+        "cursors": cursor_record.decode,
+        "pages": log_page.decode,
+    }
+    if kind in by_name:
+        return partial(by_name[kind], name)
+    if kind in by_number:
+        return partial(by_number[kind], layout.parse_ledger_key(name))
+    if kind in by_key:
+        return partial(by_key[kind], key)
+    log, slash, own = name.partition("/")
+    if kind in of_log and slash:
+        return partial(of_log[kind], log, own)
+    raise InvalidRequestError(
+        f"{key[:80]!r} is no key of a metadata record",
+        hint="`bkspark metadata damaged` lists records that cannot be read, such as logs/NAME",
+    )
+
+
+def _replacement(cluster: Cluster, key: str, url: str) -> bytes:
+    """What stands in the place of the record from now on."""
+    kind, _, name = key.partition("/")
+    if url and kind != layout.BOOKIES_PREFIX:
+        raise InvalidRequestError(
+            f"metadata record {key!r} is not of a bookie", hint="leave --url out"
+        )
+    nonce = environment.token(8)
+    if kind == layout.BOOKIES_PREFIX:
+        data = cluster_format.encode_bookie(restored_bookie(cluster, name, url), nonce)
+    elif kind == layout.LOGS_PREFIX:
+        data = log_record.encode(restored_log(cluster, name), nonce)
+    elif kind == "counters":
+        data = cluster_format.encode_counter(key, restored_counter(cluster), nonce)
+    else:
+        data = IN_PLACE[kind](name, nonce)
+    try:
+        if kind != layout.LEDGERS_PREFIX:  # of a ledger nothing stays
+            _decoder(key)(data)
+    except BookKeeperError as error:
+        raise InvalidRequestError(f"{key} was not changed: {error.args[0]}") from error
+    return data

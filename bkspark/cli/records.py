@@ -1,0 +1,66 @@
+"""Commands about metadata records that cannot be read."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from bkspark.admin import damaged_records
+from bkspark.cli.output import Column, print_done, print_rows
+from bkspark.cli.session import COMMON, require_consent, session_of
+
+_COLUMNS = (
+    Column("record", "key"),
+    Column("reason", "reason"),
+    Column("what needs it", "rests"),
+    Column("way out", "way_out"),
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Declare the commands."""
+    one = typer.Typer(name="metadata", help="Records of the metadata store.", rich_markup_mode=None)
+    one.command("damaged", epilog=COMMON)(damaged)
+    one.command("set-aside", epilog=COMMON)(set_aside)
+    app.add_typer(one)
+
+
+def damaged(context: typer.Context) -> None:
+    """List the metadata records that cannot be read, and what needs each.
+
+    Exit status 1 if there are any. Looks at all records.
+    """
+    session = session_of(context)
+    with session.cluster() as cluster:
+        rows = [asdict(one) for one in damaged_records.find_damaged(cluster)]
+    print_rows(rows, _COLUMNS, as_json=session.as_json)
+    raise typer.Exit(1 if rows else 0)
+
+
+def set_aside(
+    context: typer.Context,
+    record: Annotated[
+        str, typer.Argument(metavar="RECORD", help="As `bkspark metadata damaged` names it.")
+    ],
+    url: Annotated[
+        str, typer.Option(metavar="URL", help="Where the bookie is, for the record of a bookie.")
+    ] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Go on without a metadata record that cannot be read.
+
+    Its bytes are kept under another key. No rows are deleted on bookies. A ledger or a log whose
+    record is set aside is as one that is not there. The record of a bookie is made anew from the
+    cookie at --url; nothing new is placed there until `bkspark bookie readonly ID --off`.
+    """
+    session = session_of(context)
+    with session.cluster() as cluster:
+        found = {one.key: one for one in damaged_records.find_damaged(cluster)}.get(record)
+        if found is not None:
+            require_consent(f"On {record} rests: {found.rests}. Set it aside?", yes=yes)
+        kept = damaged_records.set_aside(cluster, record, url=url)
+    print_done(
+        {"record": record, "kept": kept},
+        f"set {record} aside; its bytes are {kept} in the metadata store",
+        as_json=session.as_json,
+    )

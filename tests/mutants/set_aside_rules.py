@@ -1,0 +1,87 @@
+"""Mutants of what sets an unreadable metadata record aside."""
+
+from .mutant import Mutant
+
+ASIDE = "tests/unit/cli/test_set_aside.py"
+EACH = f"{ASIDE}::test_a_record_is_named_and_set_aside_and_its_bytes_stay"
+STRAYS = f"{ASIDE}::test_ledgers_of_a_log_that_was_set_aside_are_never_garbage"
+
+MUTANTS = (
+    Mutant(
+        "the bytes of a record that is set aside are not kept",
+        "damaged_records.set_aside",
+        "    cluster.store.put(kept, stored.value, None)  # rule 2\n",
+        "",
+        (f"{EACH}[logs/one]", f"{ASIDE}::test_nothing_changes_where_the_bytes_cannot_be_kept"),
+    ),
+    Mutant(
+        "what another client has stored meanwhile is set aside",
+        "damaged_records.set_aside",
+        "cluster.store.put(key, instead, stored.version)  # rule 3",
+        "cluster.store.put(key, instead, getattr(cluster.store.get(key), 'version', 0) + 1)",
+        (f"{ASIDE}::test_a_record_that_was_changed_meanwhile_stays",),
+    ),
+    Mutant(
+        "a record that can be read is set aside",
+        "damaged_records.set_aside",
+        "    if not reason:\n",
+        "    if False:\n",
+        (f"{ASIDE}::test_what_can_be_read_is_not_set_aside",),
+    ),
+    Mutant(
+        "a note is set aside",
+        "damaged_records.set_aside",
+        "    if not found.can_be_set_aside:\n",
+        "    if False:\n",
+        (f"{ASIDE}::test_notes_are_written_over_and_not_set_aside",),
+    ),
+    Mutant(
+        "the record of a ledger stays unreadable",
+        "damaged_records.set_aside",
+        "        cluster.store.delete(key)  # no other",
+        "        pass  # no other",
+        (f"{EACH}[ledgers/0000000000000001]",),
+    ),
+    Mutant(
+        "ledgers of a log that was set aside are garbage",
+        "Metadata._judged",
+        "ledger_id < log.committed.strays_below",
+        "False",
+        (STRAYS,),
+    ),
+    Mutant(
+        "a log that is deleted again forgets that its record was set aside",
+        "LogRecord.vacated",
+        "orphaned, before.strays_below)",
+        "orphaned)",
+        (STRAYS,),
+    ),
+    Mutant(
+        "ids of ledgers are given again after the counter was set aside",
+        "restored_counter",
+        "max(ids, default=0) + UNSEEN_IDS",
+        "max(ids, default=0)",
+        (f"{ASIDE}::test_no_number_of_a_ledger_is_given_again_after_the_counter_was_set_aside",),
+    ),
+    Mutant(
+        "any bookie's cookie gives a record",
+        "restored_bookie",
+        "if cookie is None or (cookie.cluster_id, cookie.bookie_id) != whose:",
+        "if cookie is None:",
+        (f"{ASIDE}::test_the_record_of_a_bookie_is_made_anew_from_its_cookie",),
+    ),
+    Mutant(
+        "a record is set aside without a question",
+        "cli.records.set_aside",
+        "        if found is not None:\n",
+        "        if False:\n",
+        (f"{EACH}[logs/one]",),
+    ),
+    Mutant(
+        "a bookie is removed that an unreadable record may name",
+        "removing._in_the_way",
+        'return (Left("metadata", f"it may name {bookie_id}: {error.args[0]}", hint),)',
+        "return ()",
+        (f"{ASIDE}::test_a_bookie_that_an_unreadable_record_may_name_stays",),
+    ),
+)

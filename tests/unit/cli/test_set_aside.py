@@ -1,0 +1,191 @@
+"""A metadata record that cannot be read is named, and can be set aside; its bytes and rows stay."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bkspark import BookKeeper
+from bkspark.admin.damaged_records import find_damaged, set_aside
+from bkspark.admin.lost_bookies import declare_lost
+from bkspark.cluster.cluster import Cluster
+from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
+from bkspark.format.recovery import StuckRecovery
+
+Run = Callable[..., tuple[int, str, str]]
+
+LEDGER = "ledgers/0000000000000001"
+SET_ASIDE = [
+    LEDGER,
+    "logs/one",
+    "cursors/two/reader",
+    "lost/bookie-6",
+    "recoveries/0000000000000001",
+    "counters/ledger",
+]
+
+
+@pytest.fixture
+def used(small_cluster: Any, numbers: Callable[[int, int], pa.Table]) -> Any:
+    """Two logs of two ledgers each, a cursor, a lost bookie and a recovery that is stuck."""
+    for name in ("one", "two", "one", "two"):
+        small_cluster.append(name, [numbers(0, 30)])
+    with BookKeeper(small_cluster.uri) as keeper:
+        keeper.open_log("two").cursor("reader")
+    small_cluster.bookie("bookie-6").rename(small_cluster.folder / "away")
+    with Cluster(small_cluster.uri) as cluster:
+        declare_lost(cluster, "bookie-6")
+        cluster.upkeep.recoveries.create("1", StuckRecovery(1, 1, None, (), "why", "what", 1))
+    return small_cluster
+
+
+def damage(used: Any, key: str, data: bytes = b"\xff" * 100) -> None:
+    versions = [path for path in (used.folder / "metadata" / key).iterdir() if path.is_file()]
+    max(versions).write_bytes(data)
+
+
+def files_of(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+def test_nothing_is_damaged_in_a_whole_cluster(run: Run, used: Any) -> None:
+    status, out, _ = run("metadata", "damaged", "--json")
+    assert (status, json.loads(out)) == (0, [])
+
+
+@pytest.mark.parametrize("key", SET_ASIDE)
+def test_a_record_is_named_and_set_aside_and_its_bytes_stay(run: Run, used: Any, key: str) -> None:
+    rows = {f for number in range(1, 6) for f in files_of(used.bookie(f"bookie-{number}"))}
+    damage(used, key)
+    status, out, _ = run("metadata", "damaged", "--json")
+    [row] = json.loads(out)
+    assert status == 1
+    assert row["key"] == key
+    assert row["rests"]
+    assert f"set-aside {key}" in row["way_out"]
+    assert run("metadata", "set-aside", key)[0] == 2  # nobody is here to be asked
+    status, out, _ = run("metadata", "set-aside", key, "--yes", "--json")
+    assert status == 0
+    kept = json.loads(out)["kept"]
+    with Cluster(used.uri) as cluster:
+        assert cluster.store.get(kept).value == b"\xff" * 100
+        assert list(find_damaged(cluster)) == []
+    findings = json.loads(run("status", "--json")[1])["findings"]
+    assert [found for found in findings if found["subject"] == "metadata"] == []
+    status, out, _ = run("collect", "--open-grace", "0", "--json")
+    assert json.loads(out)["done"]["ledgers"] == 0
+    for verb in (("repair", "--open-grace", "0"), ("audit",), ("recover", "--all")):
+        assert key not in "".join(run(*verb)[1:])
+    assert rows <= {f for n in range(1, 6) for f in files_of(used.bookie(f"bookie-{n}"))}
+
+
+def test_ledgers_of_a_log_that_was_set_aside_are_never_garbage(run: Run, used: Any) -> None:
+    damage(used, "logs/one")
+    assert run("metadata", "set-aside", "logs/one", "--yes")[0] == 0
+    out = run("collect", "--open-grace", "0", "--json")[1]
+    assert {left["subject"] for left in json.loads(out)["left"]} == {"ledger 0", "ledger 2"}
+    with BookKeeper(used.uri) as keeper:
+        assert keeper.list_logs() == ["two"]
+        log = keeper.create_log("one")  # the name is free again
+        with log.writer() as writer:
+            writer.append(b"x")
+        keeper.delete_log("one")
+    run("collect", "--open-grace", "0")
+    for ledger_id in ("0", "2"):
+        assert run("ledger", "read", ledger_id)[1].count("\n") == 30
+
+
+def test_no_number_of_a_ledger_is_given_again_after_the_counter_was_set_aside(
+    run: Run, used: Any
+) -> None:
+    damage(used, "counters/ledger")
+    assert run("metadata", "set-aside", "counters/ledger", "--yes")[0] == 0
+    with BookKeeper(used.uri) as keeper, keeper.create_ledger() as ledger:
+        assert ledger.ledger_id > 2**32
+
+
+def test_the_record_of_a_bookie_is_made_anew_from_its_cookie(run: Run, used: Any) -> None:
+    with Cluster(used.uri) as cluster:
+        before = cluster.bookie("bookie-2").value
+    damage(used, "bookies/bookie-2")
+    for url in ("", used.bookie("bookie-3").as_uri(), (used.folder / "none").as_uri()):
+        words = ("--url", url) if url else ()
+        assert run("metadata", "set-aside", "bookies/bookie-2", "--yes", *words)[0] in (1, 2)
+    place = used.bookie("bookie-2").as_uri()
+    assert run("metadata", "set-aside", "bookies/bookie-2", "--yes", "--url", place)[0] == 0
+    with Cluster(used.uri) as cluster:
+        after = cluster.bookie("bookie-2").value
+    assert (after.incarnation, after.url) == (before.incarnation, before.url)
+    assert after.is_read_only
+    assert run("bookie", "readonly", "bookie-2", "--off")[0] == 0
+
+
+def test_what_can_be_read_is_not_set_aside(used: Any) -> None:
+    with Cluster(used.uri) as cluster:
+        for key in ("logs/one", LEDGER, "bookies/bookie-1"):
+            before = cluster.store.get(key)
+            with pytest.raises(InvalidRequestError, match="can be read"):
+                set_aside(cluster, key)
+            assert cluster.store.get(key) == before
+        with pytest.raises(InvalidRequestError, match="there is no metadata record"):
+            set_aside(cluster, "logs/none")
+
+
+def test_notes_are_written_over_and_not_set_aside(run: Run, used: Any) -> None:
+    run("audit")
+    damage(used, "reports/audit")
+    [row] = json.loads(run("metadata", "damaged", "--json")[1])
+    assert row["rests"].startswith("nothing")
+    assert run("metadata", "set-aside", "reports/audit", "--yes")[0] == 2
+    run("audit")
+    assert run("metadata", "damaged")[0] == 0
+
+
+def test_a_record_that_was_changed_meanwhile_stays(
+    used: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another client stores it between the look and the change."""
+    with Cluster(used.uri) as cluster:
+        good = cluster.store.get("logs/one").value
+        damage(used, "logs/one")
+        real = cluster.store.put
+
+        def put(key: str, value: bytes, expected: int | None) -> int:
+            if key == "logs/one":
+                real(key, good, expected)
+            return real(key, value, expected)
+
+        monkeypatch.setattr(cluster.store, "put", put)
+        with pytest.raises(MetadataVersionError, match="changed meanwhile"):
+            set_aside(cluster, "logs/one")
+        assert cluster.store.get("logs/one").value == good
+
+
+def test_nothing_changes_where_the_bytes_cannot_be_kept(
+    used: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cluster(used.uri) as cluster:
+        damage(used, LEDGER)
+        real = cluster.store.put
+
+        def put(key: str, value: bytes, expected: int | None) -> int:
+            if key.startswith("aside/"):
+                raise OutcomeUnknownError("no answer")
+            return real(key, value, expected)
+
+        monkeypatch.setattr(cluster.store, "put", put)
+        with pytest.raises(OutcomeUnknownError):
+            set_aside(cluster, LEDGER)
+        assert cluster.store.get(LEDGER).value == b"\xff" * 100
+
+
+def test_a_bookie_that_an_unreadable_record_may_name_stays(run: Run, used: Any) -> None:
+    damage(used, LEDGER)
+    status, _, err = run("bookie", "remove", "bookie-5", "--yes")
+    assert status == 1
+    assert "left: metadata: it may name bookie-5" in err
+    with Cluster(used.uri) as cluster:
+        assert not cluster.bookie("bookie-5").value.is_going
