@@ -92,7 +92,7 @@ MUTANTS = (
     Mutant(
         "what a reader would read as another value is stored",
         "Records._encoded",
-        "if found != value:",
+        "if found != value and self._encode(found, nonce) != data:",
         "if False:",
         (f"{RECORDS}::test_what_no_reader_would_read_as_it_is_is_not_stored[8]",),
     ),
