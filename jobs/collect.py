@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from bkspark import verbs
 from bkspark.admin.collecting.run import UNNAMED_GRACE_SECONDS
 from bkspark.cli.output import note
+from bkspark.cluster.quantities import seconds_of
 from bkspark.spark.job import NO_LEASE, parser_of, run_job
 
 
@@ -27,9 +28,9 @@ def _collect(argv: Sequence[str]) -> int:
     parser = parser_of(__doc__, NO_LEASE)
     parser.add_argument(
         "--open-grace",
-        type=float,
+        type=seconds_of("--open-grace"),
         default=UNNAMED_GRACE_SECONDS,
-        metavar="SECONDS",
+        metavar="TIME",
         help="leave what killed writes have made so long; a write that takes longer is refused",
     )
     arguments = parser.parse_args(argv)

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from bkspark import verbs
 from bkspark.cli.output import note
+from bkspark.cluster.quantities import size_of
 from bkspark.protocol.log.compaction import TARGET_BYTES
 from bkspark.spark.job import PASSWORD, RATE, parser_of, run_job
 
@@ -26,7 +27,9 @@ def main(argv: list[str]) -> int:
 def _compact(argv: Sequence[str]) -> int:
     parser = parser_of(__doc__, RATE, *PASSWORD)
     parser.add_argument("log", help="the log's name")
-    parser.add_argument("--target-bytes", type=int, default=TARGET_BYTES, help="of a ledger")
+    parser.add_argument(
+        "--target-bytes", type=size_of("--target-bytes"), default=TARGET_BYTES, help="of a ledger"
+    )
     arguments = parser.parse_args(argv)
 
     report = verbs.compact(

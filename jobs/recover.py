@@ -18,9 +18,8 @@ from pyspark.sql import SparkSession
 
 import bkspark
 from bkspark import verbs
-from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.cli.output import note
-from bkspark.spark.job import NO_LEASE, PASSWORD, parser_of, run_job
+from bkspark.spark.job import NO_LEASE, OPEN_GRACE, PASSWORD, parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -28,11 +27,10 @@ def main(argv: list[str]) -> int:
 
 
 def _recover(argv: Sequence[str]) -> int:
-    parser = parser_of(__doc__, *PASSWORD, NO_LEASE)
+    parser = parser_of(__doc__, *PASSWORD, NO_LEASE, OPEN_GRACE)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--ledger", type=int)
     which.add_argument("--all", action="store_true", help="every ledger whose writer is gone")
-    parser.add_argument("--open-grace", type=float, default=OPEN_GRACE_SECONDS, help="in seconds")
     loss = "close it though entries are lost, which are named, if nothing can bring them back"
     parser.add_argument("--accept-loss", action="store_true", help=loss)
     seal = "close also the one that an unbounded log goes on in"

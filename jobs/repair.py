@@ -16,10 +16,10 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from bkspark import verbs
-from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
 from bkspark.cli import watching
 from bkspark.cli.output import note
-from bkspark.spark.job import NO_LEASE, OF_SOME, PASSWORD, RATE, parser_of, run_job
+from bkspark.cluster.quantities import seconds_of
+from bkspark.spark.job import NO_LEASE, OF_SOME, OPEN_GRACE, PASSWORD, RATE, parser_of, run_job
 
 
 def main(argv: list[str]) -> int:
@@ -27,10 +27,11 @@ def main(argv: list[str]) -> int:
 
 
 def _repair(argv: Sequence[str]) -> int:
-    parser = parser_of(__doc__, *OF_SOME, RATE, *PASSWORD, NO_LEASE)
-    parser.add_argument("--watch", type=float, nargs="?", const=watching.SECONDS)
-    parser.add_argument("--open-grace", type=float, default=OPEN_GRACE_SECONDS, help="in seconds")
-    parser.add_argument("--lost-after", type=float, help="seconds; replace who is silent so long")
+    parser = parser_of(__doc__, *OF_SOME, RATE, *PASSWORD, NO_LEASE, OPEN_GRACE)
+    parser.add_argument("--watch", type=seconds_of("--watch"), nargs="?", const=watching.SECONDS)
+    parser.add_argument(
+        "--lost-after", type=seconds_of("--lost-after"), help="replace who is silent so long"
+    )
     given = parser.parse_args(argv)
 
     once = partial(

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from bkspark import verbs
 from bkspark.cli.output import note
+from bkspark.cluster.quantities import seconds_of, size_of
 from bkspark.spark.job import parser_of, run_job
 
 
@@ -24,8 +25,12 @@ def main(argv: list[str]) -> int:
 def _retain(argv: Sequence[str]) -> int:
     parser = parser_of(__doc__)
     parser.add_argument("log", help="the log's name")
-    parser.add_argument("--max-bytes", type=int, help="from now on keep at least as much")
-    parser.add_argument("--max-seconds", type=float, help="from now on keep ledgers so long")
+    parser.add_argument(
+        "--max-bytes", type=size_of("--max-bytes"), help="from now on keep at least as much"
+    )
+    parser.add_argument(
+        "--max-seconds", type=seconds_of("--max-seconds"), help="from now on keep ledgers so long"
+    )
     parser.add_argument("--forever", action="store_true", help="from now on keep all")
     parser.add_argument("--ignore-cursors", action="store_true", help="also what they are to read")
     given = parser.parse_args(argv)

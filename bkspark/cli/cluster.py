@@ -44,14 +44,14 @@ def init(
     uri: Annotated[
         str,
         typer.Argument(
-            metavar="URI", help="The metadata store: file:///directory, s3://… or zk://…."
+            metavar="URI", help="The metadata store: /directory (or file://…), s3://… or zk://…."
         ),
     ],
     bookie: Annotated[
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="A bookie: file:///directory or s3://bucket/prefix. Give it once per bookie.",
+            help="A bookie: /directory (or file://…), s3://bucket/prefix. Once per bookie.",
         ),
     ] = None,
     accept_storage_risk: AcceptStorageRiskOption = False,
@@ -62,6 +62,7 @@ def init(
     """
     init_cluster(uri, bookie or [], accepts_risk=accept_storage_risk)
     with Cluster(uri) as cluster:
+        uri = cluster.uri
         if session_of(context).as_json:
             rows = views.bookies(cluster, None)
             print_json({"metadata_uri": uri, "cluster_id": cluster.cluster_id, "bookies": rows})

@@ -31,7 +31,7 @@ def transactions(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """The last version (txnVersion) of each application, and the last batch of each query.
+    """The last transaction of each application and query.
 
     The last one to commit comes last. Of older ones only a digest of the name is remembered, of the
     oldest only how many there were.

@@ -10,6 +10,7 @@ from bkspark.admin.retaining import retain as retain_log
 from bkspark.cli.output import Column, note, plural, print_done, print_rows
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, Session, password_of, require_consent, session_of
+from bkspark.cluster.quantities import seconds_of, size_of
 from bkspark.errors import InvalidRequestError
 from bkspark.log import cursors as log_cursors
 from bkspark.log import truncation
@@ -119,14 +120,21 @@ def retain(
     context: typer.Context,
     name: Name,
     max_bytes: Annotated[
-        int | None, typer.Option(min=0, help="From now on keep at least as much.")
+        int | None,
+        typer.Option(
+            metavar="SIZE",
+            parser=size_of("--max-bytes"),
+            help="From now on keep at least as much, for example 10GB.",
+        ),
     ] = None,
     max_seconds: Annotated[
         float | None,
         typer.Option(
-            min=0,
-            help="From now on keep ledgers so long after they were closed, by the clocks of who "
-            "closed them and of who truncates: leave room for what these differ by.",
+            metavar="TIME",
+            parser=seconds_of("--max-seconds"),
+            help="From now on keep ledgers so long after they were closed, for example 7d. Two "
+            "clocks count, that of the closing and that of the truncating process: leave room "
+            "for what they differ by.",
         ),
     ] = None,
     forever: Annotated[bool, typer.Option("--forever", help="From now on keep all.")] = False,

@@ -22,6 +22,7 @@ from bkspark.cli.output import (
 )
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, session_of
+from bkspark.cluster.quantities import seconds_of, size_of
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.log.compaction import TARGET_BYTES
 
@@ -37,7 +38,12 @@ LedgersOption = Annotated[
 ]
 RateOption = Annotated[
     float | None,
-    typer.Option("--max-bytes-per-second", metavar="N", help="No more than that of each bookie."),
+    typer.Option(
+        "--max-bytes-per-second",
+        metavar="SIZE",
+        parser=size_of("--max-bytes-per-second"),
+        help="No more than that of each bookie, for example 50MB.",
+    ),
 ]
 NoLeaseOption = Annotated[
     bool, typer.Option("--no-lease", help="Run also beside another run of this command.")
@@ -49,7 +55,12 @@ YesOption = Annotated[
     ),
 ]
 OpenGraceOption = Annotated[
-    float, typer.Option(metavar="SECONDS", help="How long an open ledger must be seen unchanged.")
+    float,
+    typer.Option(
+        metavar="TIME",
+        parser=seconds_of("--open-grace"),
+        help="How long an open ledger must be seen unchanged, for example 1h.",
+    ),
 ]
 SparkOption = Annotated[
     bool, typer.Option("--spark", help="By tasks of a Spark session, not by threads.")
@@ -147,7 +158,8 @@ def collect(
     open_grace: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS",
+            metavar="TIME",
+            parser=seconds_of("--open-grace"),
             help="How long a write may take: what one has made that was killed is left so long. "
             "One that takes longer is refused at its end.",
         ),
@@ -186,7 +198,9 @@ def compact(
     target_bytes: Annotated[
         int,
         typer.Option(
-            metavar="N", min=1, help="A large ledger. Those of up to half of it are small."
+            metavar="SIZE",
+            parser=size_of("--target-bytes"),
+            help="A large ledger, for example 512MB. Those of up to half of it are small.",
         ),
     ] = TARGET_BYTES,
     dry_run: DryRunOption = False,

@@ -26,12 +26,25 @@ from bkspark.cli.maintenance import (
 from bkspark.cli.output import note, plural, print_table, progress_bar
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, Session, session_of
+from bkspark.cluster.quantities import seconds_of
 
 WATCH = "--watch"
 
 LostAfterOption = Annotated[
     float | None,
-    typer.Option(metavar="SECONDS", help="Replace also bookies that are silent for so long."),
+    typer.Option(
+        metavar="TIME",
+        parser=seconds_of("--lost-after"),
+        help="Replace also bookies that are silent for so long.",
+    ),
+]
+WatchOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="[TIME]",
+        parser=seconds_of("--watch"),
+        help="Repeat it, once in so long; 600 seconds if no time is given.",
+    ),
 ]
 
 
@@ -55,10 +68,7 @@ def repair(
     context: typer.Context,
     log: LogsOption = None,
     ledger: LedgersOption = None,
-    watch: Annotated[
-        float | None,
-        typer.Option(metavar="[SECONDS]", help="Go on with it, once in so long; 600 if not said."),
-    ] = None,
+    watch: WatchOption = None,
     dry_run: DryRunOption = False,
     open_grace: OpenGraceOption = OPEN_GRACE_SECONDS,
     lost_after: LostAfterOption = None,

@@ -22,6 +22,7 @@ from bkspark.format import cookie as cookie_format
 from bkspark.format import layout
 from bkspark.format.cluster import BookieRecord
 from bkspark.format.cookie import Cookie
+from bkspark.storage.address import canonical
 from bkspark.storage.file_systems import why_unsafe
 from bkspark.storage.place import parse
 from bkspark.storage.shown import require_fit, shown_url
@@ -140,6 +141,7 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     Raises:
         InvalidRequestError: the id or the place is taken, or unsuitable.
     """
+    url = canonical(url)
     require_fit(unquote(url))
     place = storage(url)
     found = place.read_cookie()

@@ -30,6 +30,7 @@ from bkspark.protocol.bookies.placement import Candidate
 from bkspark.protocol.bookies.quarantine import Quarantine
 from bkspark.protocol.ledger.metadata import LedgerMetadata, LedgerState, Member
 from bkspark.protocol.log.record import LogRecord
+from bkspark.storage.address import canonical
 from bkspark.storage.shown import shown_url
 
 
@@ -50,7 +51,7 @@ class Cluster(BoundToProcess):
     def __init__(self, metadata_uri: str) -> None:
         store = metadata_stores.open_store(metadata_uri)
         self.store = TimedStore(store)
-        self.uri = metadata_uri
+        self.uri = canonical(metadata_uri)
         self.unreadable: dict[str, str] = {}
         self.ledgers = _ledgers(self.store)
         self.untimed_ledgers = _ledgers(store)
@@ -315,6 +316,7 @@ def init_cluster(
     Raises:
         InvalidRequestError: a place is taken, missing or named twice, or unsuitable.
     """
+    metadata_uri, *bookie_urls = map(canonical, (metadata_uri, *bookie_urls))
     store_uri = metadata_stores.open_store(metadata_uri).uri
     admission.require_apart([store_uri, *bookie_urls])
     wanted = {f"bookie-{number}": url for number, url in enumerate(bookie_urls, start=1)}

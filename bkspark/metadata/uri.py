@@ -11,6 +11,7 @@ from bkspark.errors import InvalidRequestError
 from bkspark.metadata import names
 from bkspark.metadata.contract import MetadataStore
 from bkspark.metadata.files import FileMetadataStore
+from bkspark.storage.address import canonical
 from bkspark.storage.shown import shown_url
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def format_store(uri: str) -> MetadataStore:
 def _store(
     uri: str,
 ) -> "FileMetadataStore | MemoryMetadataStore | S3MetadataStore | ZooKeeperMetadataStore":
+    uri = canonical(uri)
     match names.split_uri(uri).scheme:
         case "file":
             return FileMetadataStore(uri)

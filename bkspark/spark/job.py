@@ -12,6 +12,8 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from bkspark import errors
+from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
+from bkspark.cluster import quantities
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.errors import USERS_MISTAKES, BookKeeperError
 
@@ -20,13 +22,19 @@ OF_SOME = ("--log", "--ledger")
 PASSWORD = ("--password-file", "--password-env")
 RATE = "--max-bytes-per-second"
 NO_LEASE = "--no-lease"
+OPEN_GRACE = "--open-grace"
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--log": {"action": "append", "default": [], "help": "only this log"},
     "--ledger": {"action": "append", "default": [], "type": int, "help": "only this ledger"},
     "--dry-run": {"action": "store_true", "help": "print the plan, change nothing"},
-    RATE: {"type": float, "help": "of each bookie"},
+    RATE: {"type": quantities.size_of(RATE), "help": "of each bookie, such as 50MB"},
     "--password-file": {"default": "", "help": "holds the ledger password"},
     "--password-env": {"default": "", "help": "environment variable that holds it"},
+    OPEN_GRACE: {
+        "type": quantities.seconds_of(OPEN_GRACE),
+        "default": OPEN_GRACE_SECONDS,
+        "help": "how long an open ledger must be seen unchanged, such as 1h",
+    },
     NO_LEASE: {"action": "store_true", "help": "also beside another run"},
     "--yes": {"action": "store_true", "help": "it never asks"},
 }

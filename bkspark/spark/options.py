@@ -11,6 +11,7 @@ from typing import TypeVar, overload
 
 import pyarrow as pa
 
+from bkspark.cluster import quantities
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError
@@ -205,7 +206,7 @@ class _Parser:
             digest_type=self._choice("digestType", ("CRC32C", "MAC"), None),
             blocks=BlockSettings(
                 self._number("rowsPerBlock", BLOCK_ROWS_DEFAULT, BLOCK_ROWS_MAX),
-                self._number("targetBlockBytes", BLOCK_BYTES_DEFAULT, bounds.BLOCK_BYTES_MAX),
+                self._size("targetBlockBytes", BLOCK_BYTES_DEFAULT, bounds.BLOCK_BYTES_MAX),
                 self._choice("compression", COMPRESSIONS, "none") or "none",
             ),
             transaction=self._transaction(),
@@ -223,8 +224,8 @@ class _Parser:
             ending_offset=self._offset("endingOffsets", "latest"),
             fails_on_loss=self._flag("failOnDataLoss", True),
             trigger_entries=self._number("maxEntriesPerTrigger", 0, bounds.TRIGGER_MAX) or None,
-            trigger_bytes=self._number("maxBytesPerTrigger", 0, bounds.TRIGGER_MAX) or None,
-            task_bytes=self._number("maxBytesPerPartition", 0, bounds.TASK_BYTES_MAX) or None,
+            trigger_bytes=self._size("maxBytesPerTrigger", 0, bounds.TRIGGER_MAX) or None,
+            task_bytes=self._size("maxBytesPerPartition", 0, bounds.TASK_BYTES_MAX) or None,
         )
 
     def _refuse_unknown(self) -> None:
@@ -324,6 +325,19 @@ class _Parser:
         else:
             wanted = "earliest, latest or an offset >= 0"
         return self._take(name, _id, wanted)
+
+    def _size(self, name: str, default: int, most: int) -> int:
+        text = self._get(name)
+        if text is None:
+            return default
+        try:
+            count = quantities.size(name, text)
+        except InvalidRequestError as error:
+            self._problems.append(str(error))
+            return default
+        if not 1 <= count <= most:
+            self._problems.append(f"{name} must be from 1 to {most} bytes, not {text!r}")
+        return count
 
     def _number(self, name: str, default: int, most: int) -> int:
         if self._get(name) is None:

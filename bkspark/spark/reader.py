@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from bkspark.cluster.cluster import Cluster
+from bkspark.cluster.password import make_digester
 from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema, layout
 from bkspark.log.reading.ledger_files import OpenBookies, readable
@@ -186,6 +187,8 @@ def _log_partitions(cluster: Cluster, record: LogRecord, options: Options) -> li
     if not options.read.fails_on_loss:
         offsets = _without_loss(offsets, view)
     tasks = plan_view(cluster, view, offsets, options.password, options.read.task_bytes)
+    if not tasks:  # those of tasks look at the password, each where it reads
+        make_digester(record.digest, options.password)
     return [TaskPartition(task, view.generation) for task in tasks]
 
 

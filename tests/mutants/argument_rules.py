@@ -7,6 +7,7 @@ LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
 S3_MESSAGES = "tests/conformance/test_s3_messages.py"
 START_UP = "tests/unit/spark/test_start_up.py"
 TABLES = "tests/unit/spark/test_tables.py"
+ADDRESS = "tests/unit/storage/test_address.py"
 
 MUTANTS = (
     Mutant(
@@ -213,5 +214,50 @@ MUTANTS = (
             "tests/unit/cluster/test_password.py"
             "::test_a_line_end_is_no_part_of_a_password_wherever_it_is_kept",
         ),
+    ),
+    Mutant(
+        "an empty log is read with any password",
+        "read_view_in_order",
+        "    make_digester(log.digest, password)\n",
+        "",
+        (
+            "tests/unit/cli/test_values.py"
+            "::test_the_password_of_a_log_is_checked_though_it_is_empty",
+        ),
+    ),
+    Mutant(
+        "a directory is named through its parent",
+        "address._directory",
+        'if ".." in path.split("/"):',
+        "if False:",
+        (f"{ADDRESS}::test_what_is_refused_is_refused_everywhere",),
+    ),
+    Mutant(
+        "an added bookie is registered as it was spelled",
+        "admission.admit",
+        "    url = canonical(url)\n",
+        "",
+        (f"{ADDRESS}::test_each_spelling_is_one_place_for_metadata_and_bookies",),
+    ),
+    Mutant(
+        "a moved bookie is registered as it was spelled",
+        "moving.move",
+        "    new_url = canonical(new_url)\n",
+        "",
+        (f"{ADDRESS}::test_each_spelling_is_one_place_for_metadata_and_bookies",),
+    ),
+    Mutant(
+        "a metadata store is opened as it was spelled",
+        "metadata.uri._store",
+        "    uri = canonical(uri)\n",
+        "",
+        (f"{ADDRESS}::test_each_spelling_is_one_place_for_metadata_and_bookies",),
+    ),
+    Mutant(
+        "a number without a unit is added to a time",
+        "quantities._sum",
+        "        if is_part and not found[2]:\n            break\n",
+        "",
+        ("tests/unit/cluster/test_quantities.py::test_what_is_neither_is_one_line",),
     ),
 )

@@ -27,6 +27,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.errors import BookieUnavailableError, CorruptDataError, InvalidRequestError
 from bkspark.format import cookie as cookie_format
 from bkspark.format.cluster import BookieRecord
+from bkspark.storage.address import canonical
 from bkspark.storage.shown import shown_url
 
 
@@ -56,6 +57,7 @@ def move(
             the cluster or unsuitable; the old one still is it as well; or its record was changed
             meanwhile.
     """
+    new_url = canonical(new_url)
     before = cluster.bookie(bookie_id).value
     if before.url == new_url:
         return report_of("move", before)

@@ -106,8 +106,10 @@ def read_view_in_order(
 
     Raises:
         NoSuchEntryError: ``begin`` is truncated, or past the end.
+        UnauthorizedError: the password is missing or wrong, also if there is nothing to read.
     """
     log = view.record
+    make_digester(log.digest, password)
     if begin is not None and begin < view.first_offset:
         raise truncated(log.name, view.first_offset, begin)
     return OrderedRead(

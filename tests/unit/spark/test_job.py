@@ -82,3 +82,9 @@ def test_every_job_takes_the_cluster_from_the_environment(
     with pytest.raises(SystemExit):
         found["main"](["--no-such-option"])
     assert "--metadata" not in capsys.readouterr().err.partition("error:")[2]
+
+
+def test_jobs_take_sizes_and_times_with_units() -> None:
+    parser = job.parser_of("x", job.RATE, job.OPEN_GRACE)
+    given = parser.parse_args(["--metadata", "x", job.RATE, "50MB", job.OPEN_GRACE, "1h"])
+    assert (given.max_bytes_per_second, given.open_grace) == (50 * 2**20, 3600)

@@ -116,3 +116,15 @@ def test_spark_asks_with_the_use_in_mind() -> None:
     ):
         with pytest.raises(InvalidRequestError, match="leave it out of"):
             action()
+
+
+def test_sizes_take_units() -> None:
+    read = parse({**LOG, "maxBytesPerPartition": "64MB"}, None, Use.BATCH_READ).read
+    assert read.task_bytes == 64 * 2**20
+    followed = parse({**LOG, "maxBytesPerTrigger": "1g"}, None, Use.STREAM_READ).read
+    assert followed.trigger_bytes == 2**30
+    written = parse({**LOG, "targetBlockBytes": "512k"}, None, Use.BATCH_WRITE).write
+    assert written.blocks.target_bytes == 512 * 1024
+    for bad in ("0", "-1", "1h", "64 MBit", "4GB"):
+        with pytest.raises(InvalidRequestError, match="targetBlockBytes must be"):
+            parse({**LOG, "targetBlockBytes": bad}, None, Use.BATCH_WRITE)

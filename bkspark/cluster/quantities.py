@@ -1,0 +1,93 @@
+"""Sizes and times as people write them: ``64MB``, ``1h30m``. The one parser for all of them.
+
+Units of bytes are Spark's: a kB is 1024 bytes, an MB 1024 of these. Times are in seconds where no
+unit is given.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from math import isfinite
+
+from bkspark.errors import InvalidRequestError
+
+_NUMBER = r"(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_ONE = re.compile(rf"\s*({_NUMBER})\s*([A-Za-z]*)\s*")
+_SHOWN_MAX = 40
+
+_BYTES: dict[str, float] = {"": 1, "b": 1, "byte": 1, "bytes": 1} | {
+    f"{prefix}{ending}": float(1024**power)
+    for power, prefix in enumerate("kmgtp", start=1)
+    for ending in ("", "b", "ib")
+}
+_SECONDS: dict[str, float] = {
+    name: seconds
+    for names, seconds in (
+        (("ms", "millisecond", "milliseconds"), 0.001),
+        (("", "s", "sec", "secs", "second", "seconds"), 1),
+        (("m", "min", "mins", "minute", "minutes"), 60),
+        (("h", "hr", "hour", "hours"), 3_600),
+        (("d", "day", "days"), 86_400),
+        (("w", "week", "weeks"), 604_800),
+    )
+    for name in names
+}
+
+
+def size(what: str, given: str | float) -> int:
+    """Bytes: ``1048576``, ``64MB``, ``1.5 g``.
+
+    Raises:
+        InvalidRequestError: it is no size, or below 0; names it as ``what``.
+    """
+    return int(_sum(what, given, _BYTES, "a size in bytes, such as 1048576 or 64MB"))
+
+
+def seconds(what: str, given: str | float) -> float:
+    """Seconds: ``90``, ``90s``, ``10min``, ``1h30m``, ``7d``.
+
+    Raises:
+        InvalidRequestError: it is no time, or below 0; names it as ``what``.
+    """
+    return _sum(what, given, _SECONDS, "a time, such as 90 (seconds), 10min, 1h or 7d")
+
+
+def size_of(what: str) -> Callable[[str | float], int]:
+    """``size`` for one option of a command line."""
+
+    def parse(given: str | float) -> int:
+        return size(what, given)
+
+    return parse
+
+
+def seconds_of(what: str) -> Callable[[str | float], float]:
+    """``seconds`` for one option of a command line."""
+
+    def parse(given: str | float) -> float:
+        return seconds(what, given)
+
+    return parse
+
+
+def _sum(what: str, given: str | float, units: Mapping[str, float], wanted: str) -> float:
+    text = given if isinstance(given, str) else repr(given)
+    total, position = 0.0, 0
+    exact = 0  # whole numbers stay whole: a float has 53 bits
+    while position < len(text):
+        found = _ONE.match(text, position)
+        unit = None if found is None else units.get(found[2].lower())
+        if found is None or unit is None:
+            break
+        is_part = position > 0 or found.end() < len(text)
+        if is_part and not found[2]:
+            break
+        number = found[1].replace("_", "")
+        if number.isdecimal() and unit == int(unit):
+            exact += int(number) * int(unit)
+        else:
+            total += float(number) * unit
+        position = found.end()
+    if not text.strip() or position < len(text) or not isfinite(total):
+        shown = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
+        raise InvalidRequestError(f"{what} must be {wanted}, not {shown!r}")
+    return exact + total if total else exact
