@@ -24,7 +24,8 @@ closes it then, and puts another one behind it, which goes on in turn.
 Rule 4. Only closed ledgers are repaired, or leave a bookie. So one that names a bookie which is
 gone for good, or which an operator has closed, is not gone on with either: it is closed at the next
 roll or takeover, and its copies can be made elsewhere while the log is written to. Unless there are
-too few bookies for another one: then it serves as long as it can.
+too few bookies for another one: then it serves as long as it can. Nor does a writer that a bookie
+has failed go on in it (``own_tail``).
 
 Rule 5. A fragment has as many members as the ledger was made with. So where fewer bookies than
 that can be used, the log does not go on in the ledger: it is closed, and a smaller one is put

@@ -312,15 +312,18 @@ class LogWriter(ClosedAtEnd):
 
     def _roll_if_due(self) -> None:
         is_rolling = self._roll_task is not None and self._roll_task.is_alive()
-        reason = "" if is_rolling else self._segment.filling.why_full()
+        reason = "" if is_rolling else self._segment.why_due()
         if reason:
-            due = self._segment.filling = self._segment.filling.anew()
+            if reason != rolling.SHORT:
+                self._segment.filling = self._segment.filling.anew()
+            due = self._segment.filling
             name = f"roll-{self.log_name}"
             self._roll_task = environment.start(lambda: self._roll_in_background(reason, due), name)
 
     def _roll_in_background(self, reason: str, due: rolling.Filling) -> None:
         try:
-            self._roll(reason, due)
+            if reason != rolling.SHORT or self._tail.may_move(self._segment):
+                self._roll(reason, due)
         except BookKeeperError as error:
             self.roll_error = roll_log.failed(self.log_name, error)
 
@@ -329,7 +332,7 @@ class LogWriter(ClosedAtEnd):
     def close(self) -> None:
         """Wait for what was added, then close the last ledger; the log can be opened again.
 
-        That of an unbounded log stays OPEN, and its readers are told what is acknowledged.
+        That of an unbounded log stays OPEN, and readers learn its end, unless entries lack copies.
 
         Raises:
             LedgerFencedError: another writer has opened the log; says which offsets are undecided.
@@ -340,7 +343,7 @@ class LogWriter(ClosedAtEnd):
             if not self._stop_taking():
                 return
             try:
-                if self._is_unbounded:
+                if self._is_unbounded and not self._segment.handle.is_short_of_bookies:
                     self._segment.handle.leave()
                     return
                 self._segment.handle.close()

@@ -26,6 +26,7 @@ from bkspark.log.continuing import may_be_smaller, may_go_on
 from bkspark.log.opening import drop_unlisted, next_ledger
 from bkspark.log.rolling import Filling, RollPolicy, Segment
 from bkspark.log.truncation import retain_after_roll
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerMetadata
 from bkspark.protocol.ledger.standing import FIRST, Standing
 from bkspark.protocol.log.record import LogRecord
@@ -72,7 +73,8 @@ class OwnTail:
             standing=standing,
             unjoined=unjoined,
         )
-        return Segment(handle, first_offset, Filling(self._policy))
+        is_small = sizes.wanted(seen.value) != seen.value.quorum
+        return Segment(handle, first_offset, Filling(self._policy), is_small=is_small)
 
     def begin_fragment(self, segment: Segment, reason: str, seconds: float) -> bool:
         """Begin a fragment, unless the log has to go on in another ledger.
@@ -88,7 +90,7 @@ class OwnTail:
             OutcomeUnknownError: there was no answer in time.
         """
         ledger, begun = segment.handle.metadata, environment.inbox()
-        if not may_go_on(self._cluster, ledger):
+        if self._is_left(segment) or not may_go_on(self._cluster, ledger):
             return False
         segment.handle.begin_fragment().add_done_callback(begun.put)
         try:
@@ -113,6 +115,25 @@ class OwnTail:
         size, log = ledger.quorum.ensemble_size, self._cluster.log(self.log_name).value
         count = len(self._cluster.candidates(enough=size, needed=size))
         return log.quorum.ack_quorum_size <= count < size and may_be_smaller(log)
+
+    def _is_left(self, segment: Segment) -> bool:
+        """Whether a roll leaves the ledger because a bookie has failed its writer.
+
+        A writer never asks a bookie that failed it again, and what it wrote without that bookie has
+        fewer copies until the ledger is closed. So it goes on in another ledger, on any bookies,
+        once there are enough of them.
+        """
+        return bool(segment.handle.faults) and self.may_move(segment)
+
+    def may_move(self, segment: Segment) -> bool:
+        """Whether there are bookies enough for another ledger of the size that is wanted.
+
+        Not from one that guarantees its write quorum: it is not closed before it has all copies.
+        """
+        if segment.handle.last_add_fully_replicated is not None:
+            return False
+        size = sizes.wanted(segment.handle.metadata).ensemble_size
+        return len(self._cluster.candidates(enough=size, needed=size)) >= size
 
     def make_next(self) -> CreatedLedger:
         """A ledger to go on in."""

@@ -16,6 +16,12 @@ from bkspark.ledger.handles.write_handle import WriteHandle
 CLOSING_WAITS = 3
 """For the entries of the ledger before, for its closing, and for one's own."""
 
+LOOK_SECONDS = 10.0
+"""A writer with too few bookies looks so often whether there are enough again."""
+
+SHORT = "bookies are back"
+"""Why a ledger is rolled whose entries get fewer copies."""
+
 ADD_BYTES = 100
 """What an add weighs by itself."""
 
@@ -124,16 +130,32 @@ class Segment:
     Attributes:
         first_offset: of its entry 0.
         faults_before: of the ledgers before it.
+        looked_at: when it was last seen whether the log can move on from it.
+        is_small: whether it was made on fewer bookies than were wanted.
     """
 
     handle: WriteHandle
     first_offset: int
     filling: Filling
     faults_before: Mapping[str, str] = field(default_factory=dict)
+    looked_at: float = field(default_factory=environment.monotonic)
+    is_small: bool = False
 
     @property
     def ledger_id(self) -> int:
         return self.handle.ledger_id
+
+    def why_due(self) -> str:
+        """Why it is time to roll, or to see if bookies are back; empty if it is not."""
+        return self.filling.why_full() or (SHORT if self._is_to_be_looked_at() else "")
+
+    def _is_to_be_looked_at(self) -> bool:
+        if not (self.is_small or self.handle.is_short_of_bookies):
+            return False
+        now = environment.monotonic()
+        is_time = now - self.looked_at >= LOOK_SECONDS
+        self.looked_at = now if is_time else self.looked_at
+        return is_time
 
 
 def size_of(entries: Entries) -> int:

@@ -146,7 +146,7 @@ MUTANTS = (
     Mutant(
         "an unbounded log goes on in another ledger when it is rolled",
         "OwnTail.begin_fragment",
-        "        if not may_go_on(self._cluster, ledger):\n",
+        "        if self._is_left(segment) or not may_go_on(self._cluster, ledger):\n",
         "        if segment:\n",
         (f"{LOGS}::test_limits_are_those_of_a_fragment_and_the_log_stays_one_ledger",),
     ),
@@ -259,7 +259,7 @@ MUTANTS = (
     Mutant(
         "a writer begins fragments for ever",
         "OwnTail.begin_fragment",
-        "        if not may_go_on(self._cluster, ledger):\n",
+        "        if self._is_left(segment) or not may_go_on(self._cluster, ledger):\n",
         "        if not ledger.goes_on:\n",
         (f"{CONTINUED}::test_a_writer_who_rolls_goes_on_in_another_ledger_then",),
     ),

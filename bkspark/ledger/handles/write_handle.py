@@ -141,6 +141,15 @@ class WriteHandle(ClosedAtEnd):
         """Bookies that this writer has given up so far, each with the reason in one line."""
         return self._writer.faults
 
+    @property
+    def is_short_of_bookies(self) -> bool:
+        """Whether a member failed and no bookie has its place, so that entries get fewer copies.
+
+        Never of a ledger that guarantees its write quorum: there the writer ends.
+        """
+        machine = self._writer.machine
+        return bool(machine.changes.failed) and machine.pending.lagging is None
+
     def append(self, value: bytes) -> int:
         """Add one entry and return its id once it is durable on an ack quorum.
 

@@ -130,12 +130,12 @@ def test_between_the_end_and_its_reason(log: LogHandle, monkeypatch: pytest.Monk
     assert isinstance(late.exception(SECONDS), InvalidTermError)
 
 
-def of_another_ledger(_self: OwnTail, _ledger: LedgerMetadata) -> bool:
+def of_another_ledger(*_: object) -> bool:
     return False
 
 
 def test_it_rolls_to_another_ledger(log: LogHandle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OwnTail, "may_go_on", of_another_ledger)
+    monkeypatch.setattr(OwnTail, "begin_fragment", of_another_ledger)
     first = log.writer(settings=SILENT)
     first.append(b"a")
     close_tail(log._cluster, NAME, Password())
@@ -148,7 +148,7 @@ def test_its_ledger_is_closed_amid_a_roll(
     keeper: BookKeeper, log: LogHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behind an entry that was not acknowledged, so not where this writer would close it."""
-    monkeypatch.setattr(OwnTail, "may_go_on", of_another_ledger)
+    monkeypatch.setattr(OwnTail, "begin_fragment", of_another_ledger)
     first = log.writer(settings=SILENT)
     first.append(b"a")
     real = OwnTail.list_next

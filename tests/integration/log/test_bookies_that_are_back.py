@@ -1,0 +1,146 @@
+"""A bookie that was away serves again at the next roll, and a healthy cluster becomes whole."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bkspark import admin
+from bkspark.bookkeeper import BookKeeper
+from bkspark.errors import NotEnoughBookiesError
+from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.log import rolling
+from bkspark.log.log_handle import LogHandle
+from bkspark.log.log_writer import LogWriter
+from bkspark.protocol.ledger.metadata import LedgerState
+from tests.integration.log_scenes import NAME, SILENT, one_ledger, unbounded, values
+from tests.integration.rig import Rig
+from tests.integration.waiting import wait_for_all_copies, wait_until
+
+DELAYED = WriterSettings(explicit_lac_ms=0, is_change_delayed=True)
+AWAY = "bookie-3"
+
+
+@pytest.fixture
+def rig(make_rig: Callable[..., Rig]) -> Iterator[Rig]:
+    rig = make_rig(bookie_count=3)
+    with rig.faults.installed():
+        yield rig
+
+
+@pytest.fixture
+def keeper(rig: Rig) -> Iterator[BookKeeper]:
+    with BookKeeper(rig.uri) as keeper:
+        yield keeper
+
+
+def shortened(rig: Rig, log: LogHandle, settings: WriterSettings = SILENT) -> LogWriter:
+    """A writer of which one bookie has missed an entry; it is back by now."""
+    writer = log.writer(settings=settings)
+    writer.append(b"a")
+    wait_for_all_copies(writer._segment.handle)
+    rig.faults.down = {AWAY}
+    writer.append(b"b")
+    wait_until(lambda: writer._segment.handle.is_short_of_bookies)
+    rig.faults.forget()
+    return writer
+
+
+def require_whole(keeper: BookKeeper, log: LogHandle) -> None:
+    """All ledgers but the last are closed, and a repair makes all their copies."""
+    *closed, last = [keeper._cluster.ledger(ledger.ledger_id).value for ledger in log.ledgers]
+    assert closed
+    assert {ledger.state for ledger in closed} == {LedgerState.CLOSED}
+    assert {member.bookie_id for member in last.last_fragment.ensemble} >= {AWAY}
+    uri = keeper._cluster.uri
+    admin.repair(uri)
+    assert not admin.audit(uri).left
+
+
+@pytest.mark.parametrize("is_unbounded", [True, False], ids=["unbounded", "chained"])
+@pytest.mark.parametrize("settings", [SILENT, DELAYED], ids=["at once", "delayed"])
+def test_it_serves_again_at_the_next_roll(
+    rig: Rig, keeper: BookKeeper, is_unbounded: bool, settings: WriterSettings
+) -> None:
+    log = keeper.create_log(NAME, unbounded=is_unbounded)
+    writer = shortened(rig, log, settings)
+    writer.roll()
+    writer.append(b"c")
+    wait_for_all_copies(writer._segment.handle)
+    require_whole(keeper, log)
+    writer.append(b"d")
+    assert not writer._segment.handle.is_short_of_bookies
+    writer.close()
+    assert values(log) == [b"a", b"b", b"c", b"d"]
+
+
+@pytest.mark.parametrize("is_unbounded", [True, False], ids=["unbounded", "chained"])
+def test_a_writer_that_is_short_moves_on_by_itself(
+    rig: Rig, keeper: BookKeeper, is_unbounded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While entries are added, without a limit that would have it roll."""
+    log = keeper.create_log(NAME, unbounded=is_unbounded)
+    writer = shortened(rig, log)
+    before = writer.ledger_id
+    writer.append(b"c")
+    assert writer._roll_task is None
+    monkeypatch.setattr(rolling, "LOOK_SECONDS", 0.0)
+    writer.append(b"d")
+    assert writer._roll_task is not None
+    writer._roll_task.join()
+    assert writer.ledger_id != before
+    writer.append(b"e")
+    wait_for_all_copies(writer._segment.handle)
+    require_whole(keeper, log)
+    writer.close()
+    assert values(log) == [b"a", b"b", b"c", b"d", b"e"]
+
+
+def test_while_it_is_away_the_writer_stays_where_it_is(
+    rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = keeper.create_log(NAME, unbounded=True, strict=True)
+    writer = shortened(rig, log)
+    rig.faults.down = {AWAY}
+    monkeypatch.setattr(rolling, "LOOK_SECONDS", 0.0)
+    writer.append(b"c")
+    assert writer._roll_task is not None
+    writer._roll_task.join()
+    assert writer.roll_error is None
+    assert len(one_ledger(log).fragments) == 1
+    with pytest.raises(NotEnoughBookiesError):
+        writer.roll()
+    writer.append(b"d")
+    writer.release()
+    rig.faults.forget()
+    assert values(log) == [b"a", b"b", b"c", b"d"]
+
+
+def test_one_that_ends_short_of_bookies_closes_its_ledger(rig: Rig, keeper: BookKeeper) -> None:
+    """Else it would stay open, and only closed ledgers are repaired."""
+    log = unbounded(keeper)
+    shortened(rig, log).close()
+    with log.writer(settings=SILENT) as writer:
+        writer.append(b"c")
+        wait_for_all_copies(writer._segment.handle)
+        require_whole(keeper, log)
+    assert values(log) == [b"a", b"b", b"c"]
+
+
+def test_a_log_moves_on_from_a_ledger_that_was_made_on_fewer_bookies(
+    rig: Rig, keeper: BookKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = unbounded(keeper)
+    rig.faults.down = {AWAY}
+    with log.writer(settings=SILENT) as writer:
+        writer.append(b"a")
+        rig.faults.forget()
+        writer.append(b"b")
+        assert writer._roll_task is None
+        monkeypatch.setattr(rolling, "LOOK_SECONDS", 0.0)
+        writer.append(b"c")
+        assert writer._roll_task is not None
+        writer._roll_task.join()
+        writer.append(b"d")
+        wait_for_all_copies(writer._segment.handle)
+        require_whole(keeper, log)
+    assert values(log) == [b"a", b"b", b"c", b"d"]
