@@ -13,7 +13,8 @@ from bkspark.cluster.bookie_status import BookieStatus, note_fullness
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.hang_memory import HangMemory
 from bkspark.cluster.log_records import LogRecords
-from bkspark.cluster.records import Records, Versioned
+from bkspark.cluster.records import Records, StepOver, Versioned
+from bkspark.cluster.stepping_over import leave_out
 from bkspark.cluster.timed_store import TimedStore
 from bkspark.cluster.upkeep_records import UpkeepRecords
 from bkspark.errors import (
@@ -127,12 +128,13 @@ class Cluster(BoundToProcess):
 
     # --- bookies ---------------------------------------------------------------------------
 
-    def bookies(self) -> dict[str, BookieRecord]:
-        """All registered bookies by id."""
-        return {name: one for name, one in self._registered().items() if not one.is_removed}
+    def bookies(self, step_over: StepOver | None = None) -> dict[str, BookieRecord]:
+        """All registered bookies by id; those whose records are unreadable go to ``step_over``."""
+        found = self._registered(step_over)
+        return {name: one for name, one in found.items() if not one.is_removed}
 
-    def _registered(self) -> dict[str, BookieRecord]:
-        return self.registrations.of_all(self.store.get_all("bookies"))
+    def _registered(self, step_over: StepOver | None = None) -> dict[str, BookieRecord]:
+        return self.registrations.of_all(self.store.get_all("bookies"), step_over)
 
     def bookie(self, bookie_id: str) -> Versioned[BookieRecord]:
         """The record of a registered bookie.
@@ -161,11 +163,15 @@ class Cluster(BoundToProcess):
             record.bookie_id, record.incarnation, self.cluster_id, record.url, record.domain
         )
 
-    def addresses(self) -> dict[Member, BookieAddress]:
-        """Where each registered member is; members of older incarnations are not there any more."""
+    def addresses(self, step_over: StepOver | None = None) -> dict[Member, BookieAddress]:
+        """Where each registered member is; members of older incarnations are not there any more.
+
+        Args:
+            step_over: as for ``bookies``; only if one that is missing counts as silent.
+        """
         return {
             Member(record.bookie_id, record.incarnation): self.address(record)
-            for record in self.bookies().values()
+            for record in self.bookies(step_over).values()
         }
 
     def lost_members(self) -> frozenset[Member]:
@@ -189,6 +195,7 @@ class Cluster(BoundToProcess):
         exclude: Collection[str] = (),
         enough: int | None = None,
         needed: int = 0,
+        step_over: StepOver | None = None,
     ) -> list[BookieStatus]:
         """Look at every bookie, all at once: its cookie and its free space.
 
@@ -200,7 +207,8 @@ class Cluster(BoundToProcess):
             enough: if so many can be used, the others are waited for only shortly.
             needed: if fewer can be used in time, those that are silent get more of it.
         """
-        records = [r for r in self.bookies().values() if r.bookie_id not in exclude]
+        known = self.bookies(step_over).values()
+        records = [record for record in known if record.bookie_id not in exclude]
         answers = fan_out.ask_all(
             {BookieClient(self.address(r)): self._look_at(r) for r in records},
             fan_out.Timeouts(bookie_client.ANSWER_SECONDS, grace_seconds=fan_out.GRACE_SECONDS),
@@ -230,7 +238,7 @@ class Cluster(BoundToProcess):
             exclude, enough, needed: see ``probe``.
         """
         lost = self.lost_members()
-        statuses = self.probe(exclude=exclude, enough=enough, needed=needed)
+        statuses = self.probe(exclude=exclude, enough=enough, needed=needed, step_over=leave_out)
         for status in statuses:
             note_fullness(self.registrations, status)
         return [

@@ -22,6 +22,7 @@ from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster import ensemble_log
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, enlist
+from bkspark.cluster.stepping_over import leave_out
 from bkspark.errors import NotEnoughBookiesError
 from bkspark.format.digest import Digester
 from bkspark.protocol.bookies import placement
@@ -326,7 +327,7 @@ class _Pool:
         among: Sequence[Candidate] | None = None,
         last: frozenset[str] = frozenset(),
     ) -> None:
-        self.addresses = cluster.addresses()
+        self.addresses = cluster.addresses(leave_out)
         if among is None:
             among = cluster.candidates(exclude=exclude, enough=enough, needed=needed)
         self._candidates = [c for c in among if c.member in self.addresses]

@@ -22,6 +22,9 @@ from bkspark.metadata.contract import MetadataStore, VersionedBytes
 
 T = TypeVar("T")
 
+StepOver = Callable[[str, BookKeeperError], None]
+"""Told of the key of a record that cannot be read, and why."""
+
 UPDATE_TRIES_MAX = 200
 _BACKOFF_SECONDS_MAX = 0.05
 
@@ -63,31 +66,45 @@ class Records(Generic[T]):
         self._key = key
         self._encode = encode
         self._decode = decode
-        self.step_over: Callable[[str, BookKeeperError], None] | None = None
+        self.step_over: StepOver | None = None
         """Told of a record that cannot be read, which is then as absent: only for showing."""
 
     def get(self, name: str) -> Versioned[T] | None:
         """The newest version, or None if there surely is none."""
         return self._read(name, lambda: self._store.get(self._key(name)))
 
-    def of_all(self, answers: Mapping[str, Callable[[], VersionedBytes | None]]) -> dict[str, T]:
-        """The values of all that were asked for together (``TimedStore.get_all``), by name."""
+    def of_all(
+        self,
+        answers: Mapping[str, Callable[[], VersionedBytes | None]],
+        step_over: StepOver | None = None,
+    ) -> dict[str, T]:
+        """The values of all that were asked for together (``TimedStore.get_all``), by name.
+
+        Args:
+            step_over: what is told of one that cannot be read, unless the attribute says.
+        """
 
         def answer(name: str) -> VersionedBytes | None:
             self._key(name)  # what can be no name is refused as such
             return answers[name]()
 
-        found = {name: self._read(name, partial(answer, name)) for name in answers}
+        found = {name: self._read(name, partial(answer, name), step_over) for name in answers}
         return {name: seen.value for name, seen in found.items() if seen is not None}
 
-    def _read(self, name: str, ask: Callable[[], VersionedBytes | None]) -> Versioned[T] | None:
+    def _read(
+        self,
+        name: str,
+        ask: Callable[[], VersionedBytes | None],
+        step_over: StepOver | None = None,
+    ) -> Versioned[T] | None:
         try:
             stored = ask()
             return None if stored is None else Versioned(self._decode(name, stored.value), stored)
         except (CorruptDataError, InvalidRequestError, OutcomeUnknownError) as error:
-            if self.step_over is None:
+            step_over = self.step_over or step_over
+            if step_over is None:
                 raise
-            self.step_over(self._shown_key(name), error)
+            step_over(self._shown_key(name), error)
             return None
 
     def key(self, name: str) -> str:

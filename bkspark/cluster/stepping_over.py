@@ -11,6 +11,9 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from bkspark import environment
+from bkspark.errors import BookKeeperError, CorruptDataError
+
+logger = logging.getLogger(__name__)
 
 TELL_AGAIN_SECONDS = 3_600.0
 """A process may run for months, and a copy be made good and turn bad again."""
@@ -39,6 +42,16 @@ def step_over(logger: logging.Logger, copy: BadCopy, reason: str) -> None:
     """Log that ``copy`` was stepped over, unless that was told of lately."""
     if environment.the_one(_Told).is_news(copy):
         logger.warning("stepped over %s: %s", copy, reason)
+
+
+def leave_out(key: str, error: BookKeeperError) -> None:
+    """Go on without a metadata record that is damaged; whatever else is wrong stays an error.
+
+    For readers and placement: they take a bookie that is missing for one that does not answer.
+    """
+    if not isinstance(error, CorruptDataError):
+        raise error
+    step_over(logger, BadCopy("", key.rpartition("/")[2]), str(error.args[0]))
 
 
 class _Told:

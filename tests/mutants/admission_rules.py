@@ -290,8 +290,8 @@ MUTANTS = (
     Mutant(
         "who decides steps over damaged records",
         "Records._read",
-        "            if self.step_over is None:\n                raise\n",
-        "            if self.step_over is None:\n                return None\n",
+        "            if step_over is None:\n                raise\n",
+        "            if step_over is None:\n                return None\n",
         (f"{DAMAGED}::test_nothing_is_decided_by_what_could_not_be_read",),
     ),
     Mutant(

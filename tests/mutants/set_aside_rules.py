@@ -5,6 +5,7 @@ from .mutant import Mutant
 ASIDE = "tests/unit/cli/test_set_aside.py"
 EACH = f"{ASIDE}::test_a_record_is_named_and_set_aside_and_its_bytes_stay"
 STRAYS = f"{ASIDE}::test_ledgers_of_a_log_that_was_set_aside_are_never_garbage"
+GO_ON = f"{ASIDE}::test_readers_and_writers_go_on_without_a_bookie_whose_record_is_unreadable"
 
 MUTANTS = (
     Mutant(
@@ -76,6 +77,20 @@ MUTANTS = (
         "        if found is not None:\n",
         "        if False:\n",
         (f"{EACH}[logs/one]",),
+    ),
+    Mutant(
+        "a reader fails where the record of a bookie is unreadable",
+        "OpenBookies.__init__",
+        "cluster.addresses(leave_out)",
+        "cluster.addresses()",
+        (GO_ON,),
+    ),
+    Mutant(
+        "nothing is placed anywhere while the record of a bookie is unreadable",
+        "Cluster.candidates",
+        ", step_over=leave_out)",
+        ")",
+        (GO_ON,),
     ),
     Mutant(
         "a bookie is removed that an unreadable record may name",

@@ -34,6 +34,7 @@ from bkspark.bookie.contract import BookieAddress, BookieRoot, Journal
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.password import Password, make_digester
+from bkspark.cluster.records import StepOver
 from bkspark.errors import BookKeeperError
 from bkspark.format import journal, layout
 from bkspark.format.damage_record import Mark
@@ -89,7 +90,7 @@ class Sources:
     cluster_id: str
     known: Mapping[Member, BookieAddress]
 
-    def addresses(self) -> Mapping[Member, BookieAddress]:
+    def addresses(self, _step_over: StepOver | None = None) -> Mapping[Member, BookieAddress]:
         return self.known
 
 

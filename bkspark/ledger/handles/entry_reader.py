@@ -14,7 +14,8 @@ from typing import Protocol
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.fan_out import FanOut
-from bkspark.cluster.stepping_over import BadCopy, step_over
+from bkspark.cluster.records import StepOver
+from bkspark.cluster.stepping_over import BadCopy, leave_out, step_over
 from bkspark.errors import BookieUnavailableError
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles.how_far import Answers, IsEnough
@@ -71,7 +72,7 @@ class Places(Protocol):
     @property
     def cluster_id(self) -> str: ...
 
-    def addresses(self) -> Mapping[Member, BookieAddress]: ...
+    def addresses(self, step_over: StepOver | None = None, /) -> Mapping[Member, BookieAddress]: ...
 
 
 class EntryReader:
@@ -107,7 +108,7 @@ class EntryReader:
             lambda member: BookieClient(self._address(member)), self._progress
         )
         self._turn = turn
-        self._addresses = cluster.addresses()
+        self._addresses = cluster.addresses(leave_out)
         self._journals: dict[Member, MemberJournals] = {}
         self._journals_of = journals_of
         self._pages: deque[tuple[Member, Page]] = deque()
@@ -116,7 +117,7 @@ class EntryReader:
 
     def refresh_addresses(self) -> None:
         """Look up where the bookies are now."""
-        self._addresses = self._cluster.addresses()
+        self._addresses = self._cluster.addresses(leave_out)
 
     def ends(
         self, ledger: LedgerMetadata, is_enough: IsEnough, timeout: float | None = None
@@ -253,7 +254,8 @@ class EntryReader:
         address = self._addresses.get(member)
         if address is None:
             raise BookieUnavailableError(
-                f"bookie {member.bookie_id} was initialised anew since and has lost its data"
+                f"bookie {member.bookie_id} was initialised anew since and has lost its data, or "
+                "its record cannot be read"
             )
         return address
 

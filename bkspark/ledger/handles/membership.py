@@ -15,6 +15,7 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Begun, Joining, journal_on
 from bkspark.cluster.ensembles import Regrouping, Vacancy
 from bkspark.cluster.records import Versioned
+from bkspark.cluster.stepping_over import leave_out
 from bkspark.errors import (
     BookieUnavailableError,
     BookKeeperError,
@@ -79,7 +80,7 @@ class Membership:
         self._digester = digester
         self._begun = begun
         self._checked = cluster.ledgers if is_timed else cluster.untimed_ledgers
-        known = cluster.addresses().values() if addresses is None else addresses
+        known = cluster.addresses(leave_out).values() if addresses is None else addresses
         self._addresses = {address.member: address for address in known}
         for member in seen.value.last_fragment.ensemble:
             if member not in self._addresses:

@@ -11,7 +11,7 @@ from bkspark.cluster.bookie_client import READ_SECONDS, BookieClient
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.fan_out import FanOut, Timeouts
 from bkspark.cluster.password import Password, make_digester
-from bkspark.cluster.stepping_over import BadCopy, step_over
+from bkspark.cluster.stepping_over import BadCopy, leave_out, step_over
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.format import layout
 from bkspark.ledger.handles.how_far import Answers, IsEnough, Readable, look
@@ -42,7 +42,7 @@ class OpenBookies:
 
     def __init__(self, cluster: Cluster, away: Mapping[Member, str] | None = None) -> None:
         self._cluster_id = cluster.cluster_id
-        self._addresses = cluster.addresses()
+        self._addresses = cluster.addresses(leave_out)
         self._cleanup = ExitStack()
         self._channels: dict[Member, BookieClient] = {}
         self._away = dict(away or {})
@@ -101,7 +101,8 @@ class OpenBookies:
         address = self._addresses.get(member)
         if address is None:
             raise BookieUnavailableError(
-                f"bookie {member.bookie_id} was initialised anew since and has lost its data"
+                f"bookie {member.bookie_id} was initialised anew since and has lost its data, or "
+                "its record cannot be read"
             )
         return address
 

@@ -12,7 +12,12 @@ from bkspark import BookKeeper
 from bkspark.admin.damaged_records import find_damaged, set_aside
 from bkspark.admin.lost_bookies import declare_lost
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
+from bkspark.errors import (
+    CorruptDataError,
+    InvalidRequestError,
+    MetadataVersionError,
+    OutcomeUnknownError,
+)
 from bkspark.format.recovery import StuckRecovery
 
 Run = Callable[..., tuple[int, str, str]]
@@ -189,3 +194,22 @@ def test_a_bookie_that_an_unreadable_record_may_name_stays(run: Run, used: Any) 
     assert "left: metadata: it may name bookie-5" in err
     with Cluster(used.uri) as cluster:
         assert not cluster.bookie("bookie-5").value.is_going
+
+
+def test_readers_and_writers_go_on_without_a_bookie_whose_record_is_unreadable(
+    used: Any, numbers: Callable[[int, int], pa.Table], run: Run
+) -> None:
+    damage(used, "bookies/bookie-2")
+    used.append("two", [numbers(60, 90)])
+    assert run("log", "read", "two")[1].count("\n") == 90
+    with BookKeeper(used.uri) as keeper:
+        log = keeper.create_log("three")
+        with log.writer() as writer:
+            writer.append(b"x")
+        assert [entry.value for entry in log.read()] == [b"x"]
+        last = max(keeper.list_ledgers())
+    with Cluster(used.uri) as cluster:
+        [fragment] = cluster.ledger(last).value.fragments
+        assert "bookie-2" not in {member.bookie_id for member in fragment.ensemble}
+        with pytest.raises(CorruptDataError):
+            cluster.addresses()  # for whom a bookie that is missing is gone
