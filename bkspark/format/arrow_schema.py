@@ -7,7 +7,7 @@ from contextlib import suppress
 import pyarrow as pa
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import spark_types
+from bkspark.format import column_names, spark_types
 from bkspark.format.arrow_message import MALFORMED, decode_batch
 
 OFFSET_COLUMN = "_offset"
@@ -161,8 +161,9 @@ class _Relabelled:
 
 
 def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """``batch`` as ``schema``, which differs at most in time zones, nullability and metadata.
+    """``batch`` as ``schema``, whose columns it has by name; those that it lacks are null.
 
+    Types may differ in time zones, nullability and metadata, and where a cast keeps the value.
     Spark puts the session's time zone into the type and the instants are the same in any zone; a
     cast of deeply nested columns would copy them for nothing.
 
@@ -173,10 +174,13 @@ def relabel(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         return batch
     if _bare(batch.schema) == _bare(schema):
         return relabelled(batch, schema)
-    if batch.schema.names != schema.names:
+    if column_names.unplaced(schema.names, batch.schema.names):
         raise InvalidRequestError(
             f"a batch does not have the ledger's schema: {difference(schema, batch.schema)}"
         )
+    batch = column_names.arranged(batch, schema)
+    if _bare(batch.schema) == _bare(schema):
+        return relabelled(batch, schema)
     columns = [_cast(column, field) for column, field in zip(batch.columns, schema)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -186,54 +190,83 @@ def relabelled(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(_Relabelled(batch, schema))
 
 
+def by_name(base: pa.Schema, given: pa.Schema) -> pa.Schema:
+    """``given`` with the columns of ``base`` first, in its order and under its names.
+
+    Nullable columns that only ``base`` has are there too: rows of ``given`` are null there. Columns
+    that only ``given`` has come last.
+
+    Raises:
+        InvalidRequestError: a column is missing that may not be null.
+    """
+    places = column_names.places(base.names, given.names)
+    pairs = list(zip(base, places, strict=True))
+    if any(place is None and not field.nullable for field, place in pairs):
+        raise InvalidRequestError(
+            f"columns that may not be null are missing: {difference(base, given)}",
+            hint="give each row a value for them",
+        )
+    known = [
+        field if place is None else spark_types.renamed(given.field(place), field.name)
+        for field, place in pairs
+    ]
+    new = column_names.unplaced(base.names, given.names)
+    return pa.schema([*known, *map(given.field, new)], metadata=given.metadata)
+
+
 def fits(stored: pa.Schema, given: pa.Schema) -> bool:
-    """Whether rows of ``given`` can be stored as ``stored``: same names, order and Spark types.
+    """Whether rows of ``given`` can be stored as ``stored``, matched by name: same Spark types.
 
     Nullability and other metadata may differ.
     """
-    return stored.names == given.names and all(
-        _column_of_both(old, new) is old for old, new in zip(stored, given)
+    places = column_names.places(stored.names, given.names)
+    pairs = zip(stored, places, strict=True)
+    return not column_names.unplaced(stored.names, given.names) and all(
+        stored_field.nullable
+        if place is None
+        else _column_of_both(stored_field, given.field(place)) is stored_field
+        for stored_field, place in pairs
     )
 
 
 def difference(expected: pa.Schema, given: pa.Schema) -> str:
-    """In one line, what must change in ``given`` to be ``expected``."""
-    wanted = {field.name: field for field in expected}
-    got = {field.name: field for field in given}
-    notes = [f"missing column {name} {wanted[name].type}" for name in wanted if name not in got]
-    notes += [f"unexpected column {name} {got[name].type}" for name in got if name not in wanted]
-    notes += [
-        _difference_of(wanted[name], got[name])
-        for name in wanted
-        if name in got and _column_of_both(wanted[name], got[name]) is None
-    ]
-    if not notes and list(wanted) != list(got):
-        notes = [f"column order is {', '.join(got)} in place of {', '.join(wanted)}"]
-    return "; ".join(notes) or "no difference"
+    """In one line, what must change in ``given`` to be ``expected``, where columns may be null."""
+    notes, changed = list[str](), list[str]()
+    for field, place in zip(
+        expected, column_names.places(expected.names, given.names), strict=True
+    ):
+        if place is not None and _column_of_both(field, given.field(place)) is None:
+            changed.append(_difference_of(field, given.field(place)))
+        elif place is None and not field.nullable:
+            notes.append(f"missing column {field.name} {field.type}")
+    for place in column_names.unplaced(expected.names, given.names):
+        notes.append(f"unexpected column {given.field(place).name} {given.field(place).type}")
+    return "; ".join([*notes, *changed]) or "no difference"
 
 
 def merged(base: pa.Schema, added: pa.Schema) -> pa.Schema:
     """``base`` and behind it the nullable columns that only ``added`` has.
 
     Raises:
-        InvalidRequestError: a column of ``base`` is missing or of another type in ``added``, or a
-            new column is not nullable.
+        InvalidRequestError: a column of ``base`` is of another type in ``added``, or is missing and
+            may not be null, or a new column is not nullable.
     """
-    names = set(base.names)
-    new = [field for field in added if field.name not in names]
+    both = by_name(base, added)
+    count = len(base.names)
+    new = list(both)[count:]
     strict = [field.name for field in new if not field.nullable]
     if strict:
         raise InvalidRequestError(
             f"new columns must be nullable, but {', '.join(strict)} is not",
             hint="rows already in the log have no value for them",
         )
-    known = pa.schema([field for field in added if field.name in names])
-    both = filled(_sorted(base), _sorted(known))
-    if both is None:
+    known = pa.schema(list(both)[:count])
+    common = filled(base, known)
+    if common is None:
         raise InvalidRequestError(
             f"mergeSchema can only add columns: {difference(base, known)}",
         )
-    return pa.schema([*(both.field(name) for name in base.names), *new], metadata=added.metadata)
+    return pa.schema([*common, *new], metadata=added.metadata)
 
 
 def filled(base: pa.Schema, given: pa.Schema) -> pa.Schema | None:
@@ -241,23 +274,12 @@ def filled(base: pa.Schema, given: pa.Schema) -> pa.Schema | None:
 
     A void column has had no values but null, so any type may follow.
     """
-    if base.names != given.names:
+    if column_names.unplaced(base.names, given.names):
         return None
-    both = [_column_of_both(old, new) for old, new in zip(base, given)]
+    both = [_column_of_both(old, new) for old, new in zip(base, by_name(base, given))]
     if any(column is None for column in both):
         return None
     return pa.schema(both, metadata=base.metadata)
-
-
-def as_stored(log: pa.Schema, given: pa.Schema) -> pa.Schema:
-    """``given`` with each column as ``log`` has it, for a ledger that stores such rows.
-
-    Args:
-        log: of the log once it has them.
-    """
-    there = set(log.names)
-    columns = [log.field(field.name) if field.name in there else field for field in given]
-    return pa.schema(columns, metadata=given.metadata)
 
 
 def _column_of_both(stored: pa.Field, given: pa.Field) -> pa.Field | None:
@@ -269,10 +291,12 @@ def _column_of_both(stored: pa.Field, given: pa.Field) -> pa.Field | None:
         old, new = spark_types.spark_type(stored), spark_types.spark_type(given)
     except ValueError:
         return None
-    both = spark_types.filled(old, new, is_exact=spark_types.is_declared(given))
+    arranged = spark_types.by_name(old, new)
+    both = spark_types.filled(old, arranged, is_exact=spark_types.is_declared(given))
     if both == old:
         return stored
-    return given.with_nullable(True) if both is not None and both == new else None
+    takes_given = both is not None and both == arranged == new
+    return given.with_nullable(True) if takes_given else None
 
 
 def _difference_of(wanted: pa.Field, got: pa.Field) -> str:
@@ -281,10 +305,6 @@ def _difference_of(wanted: pa.Field, got: pa.Field) -> str:
     if _bare_type(got.type) == _bare_type(wanted.type):
         kinds = [spark_types.shown(spark_types.spark_type(field)) for field in (got, wanted)]
     return f"column {wanted.name} is {kinds[0]} in place of {kinds[1]}"
-
-
-def _sorted(schema: pa.Schema) -> pa.Schema:
-    return pa.schema(sorted(schema, key=lambda field: field.name))
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:

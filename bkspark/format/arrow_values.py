@@ -45,12 +45,13 @@ class ValueRules:
 def require_convertible(stored: pa.Schema, given: pa.Schema) -> None:
     """Refuse a table with ``given`` where a ledger stores ``stored``.
 
-    Arrow types may differ where a cast keeps each value or fails; a Spark type that the Arrow type
-    does not tell must be said by the table too.
+    Columns are matched by name. Arrow types may differ where a cast keeps each value or fails; a
+    Spark type that the Arrow type does not tell must be said by the table too.
 
     Raises:
         InvalidRequestError: it shows the difference.
     """
+    given = arrow_schema.by_name(stored, given)
     pairs = zip(stored, given) if stored.names == given.names else None
     if pairs is None or not all(_is_convertible(old, new) for old, new in pairs):
         raise InvalidRequestError(

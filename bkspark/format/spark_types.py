@@ -7,10 +7,12 @@ without nullability, and with lengths, collations and spatial references in the 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+
+from bkspark.format import column_names
 
 SPARK_TYPE_KEY = b"spark.field"
 """Field metadata: Spark's JSON of the column."""
@@ -69,6 +71,21 @@ def spark_type(field: pa.Field) -> SparkType:
     natural = natural_type(field.type)
     text = (field.metadata or {}).get(SPARK_TYPE_KEY)
     return natural if text is None else _agreed(_declared(field.name, text), natural)
+
+
+def renamed(field: pa.Field, name: str) -> pa.Field:
+    """The column under another ``name``, which its own words of its Spark type say too."""
+    text = (field.metadata or {}).get(SPARK_TYPE_KEY)
+    if field.name == name:
+        return field
+    if text is None:
+        return field.with_name(name)
+    try:
+        said = {**json.loads(text), "name": name}
+    except (ValueError, TypeError):
+        return field.with_name(name)
+    value = json.dumps(said, sort_keys=True).encode()
+    return field.with_name(name).with_metadata({**field.metadata, SPARK_TYPE_KEY: value})
 
 
 def is_declared(field: pa.Field) -> bool:
@@ -164,6 +181,35 @@ def filled(stored: SparkType, given: SparkType, *, is_exact: bool = True) -> Spa
         if parts[key] is None:
             return None
     return parts
+
+
+def by_name(stored: SparkType, given: SparkType) -> SparkType:
+    """``given`` with the fields of its structs named and ordered as in ``stored``.
+
+    Fields that only ``stored`` has are there too: they are null. New fields stay behind them.
+    """
+    if isinstance(stored, str) or isinstance(given, str) or stored["type"] != given["type"]:
+        return given
+    parts = dict(given)
+    for key in given:
+        if key.endswith("Type"):
+            parts[key] = by_name(stored[key], given[key])
+        elif key == "fields":
+            parts[key] = _fields_by_name(stored[key], given[key])
+    return parts
+
+
+def _fields_by_name(
+    stored: Sequence[dict[str, Any]], given: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    names = [[part["name"] for part in parts] for parts in (stored, given)]
+    known = [
+        one
+        if place is None
+        else {"name": one["name"], "type": by_name(one["type"], given[place]["type"])}
+        for one, place in zip(stored, column_names.places(*names), strict=True)
+    ]
+    return [*known, *(given[place] for place in column_names.unplaced(*names))]
 
 
 def shown(kind: SparkType) -> str:

@@ -226,7 +226,7 @@ class _Opening:
                 self._cluster,
                 log,
                 self._password,
-                self._rows.schema,
+                self._log_schema(log),
                 STREAM if is_stream else WRITER if self._rows.schema is None else APPEND,
                 goes_on=is_stream or log.is_unbounded,
                 is_strict=self._rows.is_strict,

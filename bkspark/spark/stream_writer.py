@@ -23,6 +23,7 @@ from bkspark.log.streams import plan as stream_plan
 from bkspark.log.streams.commit import TAIL_WRITERS, abort
 from bkspark.log.streams.micro_batch import StagingLedger, StreamPart, gathered
 from bkspark.protocol.log.stream_run import StreamRun
+from bkspark.spark.columns import require_same_case
 from bkspark.spark.options import Options
 from bkspark.spark.schema import to_stored
 
@@ -65,6 +66,7 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
         target, staging = self._plan
         context = TaskContext.get()
         run = StreamRun(_property(context, QUERY_ID), _property(context, RUN_ID))
+        require_same_case(context, target.request.schema.names, target.column_names)
         partition_id = 0 if context is None else context.partitionId()
         report = AttemptWriter(target, partition_id).write(iterator)
         return StreamMessage(StreamPart(run, int(_property(context, BATCH_ID)), staging, report))

@@ -18,6 +18,11 @@ from bkspark.errors import InvalidRequestError
 from bkspark.log.batch.attempt_writer import AttemptWriter
 from bkspark.log.streams import appending
 from bkspark.protocol.log.batch import AttemptReport
+from bkspark.spark.columns import (
+    require_same_case,
+    without_metadata,
+    without_metadata_columns,
+)
 from bkspark.spark.options import Options
 from bkspark.spark.schema import to_stored
 from bkspark.spark.tables import require_no_new_table
@@ -35,7 +40,9 @@ class BookKeeperWriter(DataSourceArrowWriter):
 
     def __init__(self, options: Options, schema: StructType, overwrite: bool) -> None:
         _require_writable(options, overwrite)
-        request = options.write_request(to_stored(schema), is_overwrite=overwrite)
+        self._drops_metadata = options.read.includes_metadata
+        rows = without_metadata_columns(schema) if self._drops_metadata else schema
+        request = options.write_request(to_stored(rows), is_overwrite=overwrite)
         self._target, self._staging = appending.prepare(request)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -45,7 +52,9 @@ class BookKeeperWriter(DataSourceArrowWriter):
         partition_id = 0 if context is None else context.partitionId()
         if self._target.is_done:
             return AttemptMessage(AttemptReport(partition_id, 0, 0, ()))
-        return AttemptMessage(AttemptWriter(self._target, partition_id).write(iterator))
+        require_same_case(context, self._target.request.schema.names, self._target.column_names)
+        rows = without_metadata(iterator) if self._drops_metadata else iterator
+        return AttemptMessage(AttemptWriter(self._target, partition_id).write(rows))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Runs on: driver, in a process of its own."""

@@ -61,8 +61,10 @@ MUTANTS = (
     Mutant(
         "rows are held to what the DataFrame says of its columns, not to what the log says",
         "resolve_settings",
-        "        rows = arrow_schema.as_stored(arrow_schema.decode(after), rows)\n",
-        "",
+        "return ResolvedSettings(log, quorum, spec, schema, is_strict)",
+        "return ResolvedSettings(\n"
+        "        log, quorum, spec, arrow_schema.encode(request.schema), is_strict\n"
+        "    )",
         (f"{TASKS}::test_rows_are_held_to_what_the_log_says_of_its_columns",),
     ),
     Mutant(

@@ -99,7 +99,7 @@ class ResolvedSettings:
 
     Attributes:
         log: None if there is none yet.
-        schema: of a ledger that stores the rows, with each column as the log has it.
+        schema: of a ledger that stores the rows: the log's, once it has them.
     """
 
     log: LogRecord | None
@@ -126,13 +126,12 @@ def resolve_settings(cluster: Cluster, request: WriteRequest) -> ResolvedSetting
     quorum = _quorum_of(request, log)
     spec = _digest_of(request, log)
     make_digester(spec, request.password)
-    rows = request.schema
+    schema = arrow_schema.encode(request.schema)
     if log is not None:
         log.settings.require_unbounded(log.name, request.is_unbounded)
         is_strict = log.settings.strictness(log.name, request.is_strict)
-        after = schema_after(rows, log, request.merges_schema, request.is_overwrite)
-        rows = arrow_schema.as_stored(arrow_schema.decode(after), rows)
-    return ResolvedSettings(log, quorum, spec, arrow_schema.encode(rows), is_strict)
+        schema = schema_after(request.schema, log, request.merges_schema, request.is_overwrite)
+    return ResolvedSettings(log, quorum, spec, schema, is_strict)
 
 
 def _quorum_of(request: WriteRequest, log: LogRecord | None) -> Quorum:

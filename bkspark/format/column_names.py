@@ -1,0 +1,94 @@
+"""Columns, and fields of structs, are matched by name.
+
+The order of columns does not matter. A name is matched as it is written, or, if no other column has
+it, by letters in another case. A column that is missing is null.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def places(stored: Sequence[str], given: Sequence[str]) -> list[int | None]:
+    """For each name of ``stored`` its place among ``given``; None if it is not there."""
+    exact = {name: place for place, name in enumerate(given)}
+    there = set(stored)
+    folded = {name.lower(): place for place, name in enumerate(given) if name not in there}
+    given_as = Counter(name.lower() for name in given if name not in there)
+    stored_as = Counter(name.lower() for name in stored if name not in exact)
+
+    def place_of(name: str) -> int | None:
+        low = name.lower()
+        is_only = stored_as[low] == given_as[low] == 1
+        return exact[name] if name in exact else folded[low] if is_only else None
+
+    return [place_of(name) for name in stored]
+
+
+def unplaced(stored: Sequence[str], given: Sequence[str]) -> list[int]:
+    """The places of those of ``given`` that ``stored`` does not have."""
+    placed = set(places(stored, given))
+    return [place for place in range(len(given)) if place not in placed]
+
+
+def arranged(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """``batch`` with the names of ``schema`` in its order, at any depth; types stay as they are.
+
+    What ``batch`` lacks is null. It has nothing that ``schema`` lacks.
+    """
+    found = places(schema.names, batch.schema.names)
+    columns = [
+        pa.nulls(batch.num_rows, field.type)
+        if place is None
+        else _arranged_array(batch.column(place), field.type)
+        for field, place in zip(schema, found, strict=True)
+    ]
+    fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _arranged_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    given = array.type
+    if given == kind:
+        return array
+    if pa.types.is_struct(given) and pa.types.is_struct(kind):
+        return _arranged_struct(array, kind)
+    if pa.types.is_map(given) and pa.types.is_map(kind):
+        parts = (
+            _arranged_array(*x)
+            for x in ((array.keys, kind.key_type), (array.items, kind.item_type))
+        )
+        return pa.MapArray.from_arrays(_offsets(array), *parts, mask=_nulls(array))
+    for is_list, lists in (
+        (pa.types.is_list, pa.ListArray),
+        (pa.types.is_large_list, pa.LargeListArray),
+    ):
+        if is_list(given) and is_list(kind):
+            values = _arranged_array(array.values, kind.value_type)
+            return lists.from_arrays(_offsets(array), values, mask=_nulls(array))
+    return array
+
+
+def _arranged_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    names = [[field.name for field in one] for one in (kind, array.type)]
+    if not names[0] or unplaced(*names):
+        return array
+    children = [
+        pa.nulls(len(array), field.type)
+        if place is None
+        else _arranged_array(array.field(place), field.type)
+        for field, place in zip(kind, places(*names), strict=True)
+    ]
+    fields = [field.with_type(child.type) for field, child in zip(kind, children, strict=True)]
+    return pa.StructArray.from_arrays(children, fields=fields, mask=_nulls(array))
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """The offsets of a list in an array of their own, which Arrow wants beside a mask."""
+    return pc.add(array.offsets, pa.scalar(0, array.offsets.type))
+
+
+def _nulls(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
