@@ -126,8 +126,9 @@ def show(
     """What is known about a log, and the ledgers in it."""
     session = session_of(context)
     with session.cluster() as cluster:
-        [log] = views.logs(cluster, name, password_of(password_file, password_env))
-        history = views.history(cluster, name)
+        password = password_of(password_file, password_env)
+        [log] = views.logs(cluster, name, password)
+        history = views.history(cluster, name, password)
         record = cluster.log(name).value
         dropped = {
             "dropped": list(record.every_dropped_id()),
@@ -235,7 +236,7 @@ _UNTOLD = (
 
 
 def _place(row: views.Row, confirmed: int | None) -> str:
-    if row["entries"] is None:
+    if row["version"] is None:
         return _UNTOLD if confirmed is None else f"at the end, {confirmed:,} entries can be read"
     last = row["first_offset"] + row["entries"] - 1
     return f"offsets {row['first_offset']} to {last}, {decimal(row['bytes'])}"

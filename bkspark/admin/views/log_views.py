@@ -111,17 +111,18 @@ def _confirmed(view: LogView, ledger_id: int) -> int | None:
     return counts.get(ledger_id, 0) if ledger_id in view.metadata else None
 
 
-def history(cluster: Cluster, log_name: str | None) -> list[Row]:
+def history(cluster: Cluster, log_name: str | None, password: Password | None = None) -> list[Row]:
     """What made each log what it is now: its newest truncation, then each ledger on its list.
 
-    A closed ledger has its version for ever; an open one has no version, entries and bytes yet. One
-    that a compaction has made has the version of the last that it replaced.
+    A closed ledger has its version for ever. An open one has no version yet, and the entries and
+    bytes that can be read now, unless that cannot be told. One that a compaction has made has the
+    version of the last that it replaced.
     """
-    return [
-        row
-        for log in all_logs(cluster, log_name)
-        for row in (*_truncation(log), *_writes(cluster, log))
-    ]
+    records = list(all_logs(cluster, log_name))
+    open_ended = [log for log in records if log.tail]
+    seen = views_of(cluster, open_ended, password or Password())
+    views = [seen.get(log.name) or LogView(log) for log in records]
+    return [row for view in views for row in (*_truncation(view.record), *_writes(cluster, view))]
 
 
 def _truncation(log: LogRecord) -> Iterator[Row]:
@@ -137,13 +138,15 @@ def _truncation(log: LogRecord) -> Iterator[Row]:
         }
 
 
-def _writes(cluster: Cluster, log: LogRecord) -> Iterator[Row]:
+def _writes(cluster: Cluster, view: LogView) -> Iterator[Row]:
+    log = view.record
     behind = log.listed.first_version
     for place in log.every_ledger():
         behind += versions_of([place])
         yield _write(cluster, log, place.ledger_id, behind - 1, place)
+    places = {place.ledger_id: place for place in view.tail}
     for ledger_id in log.tail:
-        yield _write(cluster, log, ledger_id, None, None)
+        yield _write(cluster, log, ledger_id, None, places.get(ledger_id))
 
 
 def _write(

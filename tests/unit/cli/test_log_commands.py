@@ -72,7 +72,7 @@ def test_an_open_log_is_shown(run, log):
         assert row[title.index("open tail")] == str(writer.ledger_id)
         shown = json.loads(run("log", "show", "wal", "--json")[1])
         assert (shown["tail"], shown["ledgers"]) == ([writer.ledger_id], 4)
-        assert shown["history"][-1]["entries"] is None
+        assert shown["history"][-1]["version"] is None
         assert run("logs")[0] == 0
         assert f"{writer.ledger_id}\twal\tlisted\tOPEN" in run("ledgers")[1]
         assert run("ledger", "delete", writer.ledger_id, "--yes")[0] == 2
