@@ -4,7 +4,7 @@ Readers validate each batch in full and take a copy that fails for damaged. So t
 runs here, before the rows are encoded, and names the column and the row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ class ValueRules:
     def __init__(self, schema: pa.Schema) -> None:
         lengths = ((index, spark_types.length_max(field)) for index, field in enumerate(schema))
         self._lengths = [(index, most) for index, most in lengths if most is not None]
+        self._tagged = [index for index, field in enumerate(schema) if _has_tag(field.type)]
 
     def require(self, rows: pa.RecordBatch, *, first_row: int = 0, of: str = "the table") -> None:
         """Refuse rows that could not be read back.
@@ -40,6 +41,8 @@ class ValueRules:
             raise _refusal(rows, first_row, of, str(error)) from None
         for index, most in self._lengths:
             _require_length(rows, index, most, first_row, of)
+        for index in self._tagged:
+            _require_spark_values(rows, index, of)
 
 
 def require_convertible(stored: pa.Schema, given: pa.Schema) -> None:
@@ -147,6 +150,47 @@ def _require_length(rows: pa.RecordBatch, index: int, most: int, first_row: int,
             f"{row} of {of} has {longest} characters",
             hint="cut the value, or store it in a column of another type",
         )
+
+
+def _require_spark_values(rows: pa.RecordBatch, index: int, of: str) -> None:
+    """Refuse variants and places without their parts, and places of another SRID than their type's.
+
+    Spark stops reading at such a value, whatever else is read.
+    """
+    for part in _tagged_parts(rows.column(index)):
+        values = part.drop_null().flatten()
+        wanted = spark_types.srid_of(part.type)
+        is_of_another = wanted is not None and wanted >= 0 and not _are_all(values, part, wanted)
+        if is_of_another or any(column.null_count for column in values):
+            name = rows.schema.names[index]
+            raise InvalidRequestError(
+                f"column {name!r} of {of} has values that a "
+                f"{spark_types.shown(spark_types.natural_type(part.type))} cannot have",
+                hint="give each value all of its parts, and the SRID of its column",
+            )
+
+
+def _are_all(values: list[pa.Array], part: pa.Array, srid: int) -> bool:
+    found = values[part.type.get_field_index("srid")]
+    return bool(pc.all(pc.equal(found, srid)).as_py() is not False)
+
+
+def _tagged_parts(column: pa.Array) -> Iterator[pa.StructArray]:
+    """The values of Spark's own types in a column, at any depth."""
+    kind = column.type
+    if not _has_tag(kind):
+        return
+    if pa.types.is_map(kind):
+        maps = column.take(pa.arange(0, len(column))).drop_null()  # which leaves no other items
+        yield from _tagged_parts(maps.keys)
+        yield from _tagged_parts(maps.items)
+    elif spark_types.is_list(kind):
+        yield from _tagged_parts(column.flatten())
+    elif isinstance(spark_types.natural_type(kind), str):
+        yield column
+    else:
+        for child in column.flatten():
+            yield from _tagged_parts(child)
 
 
 def _refusal(rows: pa.RecordBatch, first_row: int, of: str, reason: str) -> InvalidRequestError:

@@ -228,6 +228,12 @@ def shown(kind: SparkType) -> str:
             return f"struct<{inner}>"
 
 
+def srid_of(kind: pa.DataType) -> int | None:
+    """The SRID of a struct that is tagged as a place; below 0 if it may be any; None of others."""
+    found = re.fullmatch(r"\w+\(SRID (-?\d{1,9})\)", shown(natural_type(kind)))
+    return int(found[1]) if found else None
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Whether an Arrow type is one of the lists that Spark reads as an array."""
     kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)

@@ -116,6 +116,13 @@ MUTANTS = (
         "        if False:\n",
         (f"{GROUPS}::test_rows_that_a_reader_would_refuse_are_not_encoded",),
     ),
+    Mutant(
+        "a place may have another SRID than its column",
+        "ValueRules.require",
+        "            _require_spark_values(rows, index, of)\n",
+        "            pass\n",
+        (f"{VALUES}::test_a_place_has_the_srid_of_its_column[geometry-top level]",),
+    ),
     # --- groups ----------------------------------------------------------------------------------
     Mutant(
         "a group of bytes has no bound",

@@ -190,3 +190,48 @@ def test_lists_of_void_beside_what_is_cast_stay_as_they_are(kind: Any, value: An
     alone = pa.record_batch([pa.array([[None] * 3], pa.list_(pa.null())), pa.nulls(1)], ["l", "n"])
     found = arrow_schema.relabel(alone, pa.schema([("l", pa.list_(pa.null())), ("n", pa.int8())]))
     assert found.to_pylist() == alone.to_pylist()
+
+
+def place_type(kind: str, srid: int) -> pa.DataType:
+    tags = {kind: "true", "srid": str(srid)}
+    return pa.struct([("srid", pa.int32()), pa.field("wkb", pa.binary(), metadata=tags)])
+
+
+GOOD = {"srid": 4326, "wkb": b"point"}
+ELSEWHERE = {"srid": 3857, "wkb": b"point"}
+SHAPES: dict[str, tuple[Any, Any]] = {
+    "top level": (lambda kind: kind, lambda value: value),
+    "list": (pa.list_, lambda value: [value, None]),
+    "struct": (lambda kind: pa.struct([("x", kind)]), lambda value: {"x": value}),
+    "map": (lambda kind: pa.map_(pa.string(), kind), lambda value: [("k", value)]),
+    "deep": (lambda kind: pa.list_(pa.struct([("x", kind)])), lambda value: [None, {"x": value}]),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", ["geometry", "geography"])
+def test_a_place_has_the_srid_of_its_column(kind: str, shape: str) -> None:
+    make, wrapped = SHAPES[shape]
+    fixed, any_srid = (make(place_type(kind, srid)) for srid in (4326, -1))
+
+    def rows(arrow: pa.DataType, *values: Any) -> pa.RecordBatch:
+        return pa.record_batch([pa.array([None, *map(wrapped, values)], arrow)], names=["c"])
+
+    good, bad = rows(fixed, GOOD, GOOD), rows(fixed, GOOD, ELSEWHERE)
+    ValueRules(good.schema).require(good)
+    ValueRules(good.schema).require(bad.slice(0, 2))
+    mixed = rows(any_srid, GOOD, ELSEWHERE)
+    ValueRules(mixed.schema).require(mixed)
+    for wrong in (bad, rows(fixed, {"srid": 4326}), rows(fixed, {"wkb": b"point"})):
+        with pytest.raises(InvalidRequestError, match=rf"'c' .* a {kind}\(SRID 4326\) cannot have"):
+            ValueRules(wrong.schema).require(wrong)
+
+
+def test_a_variant_has_both_of_its_parts() -> None:
+    tagged = pa.field("metadata", pa.binary(), metadata={"variant": "true"})
+    kind = pa.struct([("value", pa.binary()), tagged])
+    good = pa.record_batch([pa.array([None, {"value": b"", "metadata": b""}], kind)], names=["c"])
+    ValueRules(good.schema).require(good)
+    bad = pa.record_batch([pa.array([{"value": b""}], kind)], names=["c"])
+    with pytest.raises(InvalidRequestError, match="that a variant cannot have"):
+        ValueRules(bad.schema).require(bad)
