@@ -6,10 +6,13 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from bkspark.cluster.cluster import Cluster
 from bkspark.errors import InvalidRequestError
+from bkspark.format import arrow_schema
 from bkspark.format.spark_types import SPARK_TYPE_KEY
 from bkspark.log.batch import plan
 from tests.integration.rig import Rig
+from tests.integration.stream_driver import Driver, settled_rows, the_log
 
 TEXT = pa.schema([("s", pa.string())])
 NOT_UTF_8 = pa.RecordBatch.from_arrays(
@@ -57,3 +60,32 @@ def test_a_column_of_another_spark_type_is_refused_before_a_task_runs(
     rig.write([[pa.record_batch([pa.array([0], pa.duration("us"))], schema=days)]], schema=days)
     with pytest.raises(InvalidRequestError, match="column s is interval day to second in place of"):
         plan.prepare(rig.request(schema=seconds))
+
+
+VOID = pa.schema([("s", pa.null())])
+NOTHING = pa.record_batch([pa.nulls(2)], schema=VOID)
+WORDS = pa.record_batch([["a", "b"]], schema=TEXT)
+
+
+@pytest.mark.parametrize("is_displaced", [False, True])
+def test_a_stream_of_voids_goes_into_a_log_of_texts(
+    make_rig: Callable[..., Rig], is_displaced: bool
+) -> None:
+    """Its rows are stored as the log's are, also where they are written anew into another tail."""
+    rig = make_rig(bookie_count=3)
+    rig.write([[WORDS]], schema=TEXT)
+    driver = Driver(rig, options={"schema": VOID})
+    driver.commit(driver.planned(0, [[NOTHING]]))
+    batch = driver.planned(1, [[NOTHING]])  # into the tail
+    if is_displaced:
+        rig.write([[WORDS]], schema=TEXT)  # which is closed now
+    driver.commit(batch)
+    rows = [value for (value,) in settled_rows(rig)]
+    assert rows.count(None) == 4
+    assert sorted(filter(None, rows)) == sorted(["a", "b"] * (1 + is_displaced))
+    with Cluster(rig.uri) as cluster:
+        kinds = {
+            arrow_schema.decode(cluster.ledger(place.ledger_id).value.settings.schema).types[0]
+            for place in the_log(rig).ledgers
+        }
+    assert kinds == {pa.string()}
