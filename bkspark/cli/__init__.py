@@ -1,5 +1,24 @@
 """The command ``bkspark``. Data goes to stdout, everything else to stderr."""
 
-from bkspark.cli.main import main
+import sys
+from collections.abc import Sequence
 
-__all__ = ["main"]
+INTERRUPTED = 130
+"""Exit status of a command that Ctrl-C has ended."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status.
+
+    Loading the commands takes as long as most of them run, so Ctrl-C may come then.
+    """
+    try:
+        from bkspark.cli.main import main as run
+    except KeyboardInterrupt:
+        print("bkspark: stopped", file=sys.stderr)
+        return INTERRUPTED
+    globals()["main"] = run  # the module of this name has taken its place
+    return run(arguments)
+
+
+__all__ = ["INTERRUPTED", "main"]

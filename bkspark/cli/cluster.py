@@ -78,7 +78,11 @@ def init(
         )
     note(_tolerance(len(candidates)))
     if not bookie:
-        note(f"add bookies: `bkspark bookie add URL --metadata {shlex.quote(uri)}`")
+        count = DEFAULT_QUORUM.ensemble_size
+        note(
+            f"next: add {count} bookies or more, each an empty directory on a disk of its own: "
+            f"`bkspark bookie add URL --metadata {shlex.quote(uri)}`"
+        )
 
 
 def _tolerance(count: int) -> str:

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from bkspark._version import VERSION
 from bkspark.cli import (
+    INTERRUPTED,
     bookies,
     cluster,
     failures,
@@ -43,7 +44,6 @@ app = typer.Typer(
 
 _COMMON = ("metadata", "json", "debug")
 _FLAGS = ("--json", "--debug")
-_INTERRUPTED = 130
 _COMPLETION_VARIABLE = "_BKSPARK_COMPLETE"
 
 
@@ -69,7 +69,7 @@ def _main(given: list[str]) -> int:
         return 0
     except KeyboardInterrupt:
         note("bkspark: stopped")
-        return _INTERRUPTED
+        return INTERRUPTED
     except Exception as error:
         if is_debug:
             traceback.print_exc()

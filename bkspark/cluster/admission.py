@@ -146,6 +146,8 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
     place = storage(url)
     found = place.read_cookie()
     begun = None if found is None else _begun(site, url, found, bookie_id)
+    if begun is None:
+        _require_new_place(site, url)
     if (begun.bookie_id if begun else bookie_id) in site.removed:
         raise InvalidRequestError(
             f"{begun.bookie_id if begun else bookie_id} was a bookie that was removed",
@@ -168,6 +170,21 @@ def admit(site: Site, url: str, bookie_id: str, *, accepts_risk: bool = False) -
         storage_risk=risk,
     )
     return NewBookie(place, found or cookie_format.encode(cookie), record)
+
+
+def _require_new_place(site: Site, url: str) -> None:
+    """Refuse the place of a bookie that has no cookie there: it was emptied, or is another disk.
+
+    Raises:
+        InvalidRequestError: a bookie is registered there; names the command that begins it anew.
+    """
+    for bookie_id, record in site.bookies.items():
+        if _parts(url) == _parts(record.url):
+            raise InvalidRequestError(
+                f"{shown_url(url)} is the place of {bookie_id}, and has no cookie any more",
+                hint="if the disk is mounted, and was emptied or replaced, begin the bookie anew: "
+                f"`bkspark bookie reinit {bookie_id}`",
+            )
 
 
 def _free_id(known: Collection[str]) -> str:

@@ -260,4 +260,14 @@ MUTANTS = (
         "",
         ("tests/unit/cluster/test_quantities.py::test_what_is_neither_is_one_line",),
     ),
+    Mutant(
+        "a bookie is added at the emptied place of another",
+        "admission.admit",
+        "        _require_new_place(site, url)\n",
+        "        pass\n",
+        (
+            "tests/unit/cli/test_next_steps.py"
+            "::test_an_emptied_place_of_a_bookie_is_begun_anew_by_reinit",
+        ),
+    ),
 )
