@@ -17,12 +17,10 @@ BASE = pa.schema([("id", pa.int64()), ("text", pa.string())])
     ("rows", "merges"),
     [
         (pa.schema([*BASE, ("more", pa.int64())]), True),
-        (pa.schema([BASE.field("text"), BASE.field("id")]), True),
         (pa.schema([("id", pa.int32()), ("text", pa.string())]), False),
-        (pa.schema([("id", pa.int64())]), False),
         (pa.schema([*BASE, pa.field("more", pa.int64(), nullable=False)]), False),
     ],
-    ids=["more", "order", "type", "missing", "more without nulls"],
+    ids=["more", "type", "more without nulls"],
 )
 def test_merge_schema_is_named_only_where_it_would_take_the_rows(
     rows: pa.Schema, merges: bool
@@ -33,3 +31,13 @@ def test_merge_schema_is_named_only_where_it_would_take_the_rows(
     assert ("mergeSchema" in str(caught.value)) == merges
     if merges:
         schema_after(rows, log, merges_schema=True, is_overwrite=False)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [pa.schema([BASE.field("text"), BASE.field("id")]), pa.schema([BASE.field("id")])],
+    ids=["order", "missing"],
+)
+def test_rows_of_another_order_or_without_a_column_leave_the_schema(rows: pa.Schema) -> None:
+    log = LogRecord("a", LogSettings(Quorum(3, 3, 2)), arrow_schema.encode(BASE))
+    assert schema_after(rows, log, merges_schema=False, is_overwrite=False) == log.schema
