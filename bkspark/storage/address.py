@@ -25,6 +25,8 @@ def canonical(given: str) -> str:
         InvalidRequestError: it has a control character, or it names a directory by "..".
     """
     url = require_fit(given.strip(" \t\r\n"))
+    if url.startswith("//"):  # a host, and may be a password, as in an address without its scheme
+        return url
     if url.startswith("/"):
         return _directory(given, url)
     found = _SCHEME.match(url)

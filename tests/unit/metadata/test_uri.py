@@ -42,9 +42,9 @@ def test_other_schemes_are_refused_by_name(uri: str) -> None:
 
 @pytest.mark.parametrize(
     ("path", "example"),
-    [("/data/meta", "file:///data/meta"), ("meta", "file:///absolute"), ("", "file:///absolute")],
+    [("data/meta", "file:///absolute"), ("meta", "file:///absolute"), ("", "file:///absolute")],
 )
-def test_bare_path_is_answered_with_the_uri(path: str, example: str) -> None:
+def test_what_is_no_absolute_path_is_answered_with_the_uri(path: str, example: str) -> None:
     for call in (open_store, format_store):
         with pytest.raises(InvalidRequestError, match="has no scheme") as caught:
             call(path)
