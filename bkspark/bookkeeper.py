@@ -28,6 +28,7 @@ from bkspark.ledger.recovery.recover import RecoveryReport
 from bkspark.log.creating import create_log
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.recovering import recover_ledger
+from bkspark.metadata import patience
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM, Quorum
 from bkspark.protocol.log.settings import LogSettings
@@ -40,13 +41,21 @@ class BookKeeper(BoundToProcess):
     Args:
         metadata_uri: for example ``file:///data/meta``; None for what the environment variable
             ``BKSPARK_METADATA_URI`` says.
+        metadata_timeout: seconds for which a call waits for the metadata store, for example while
+            ZooKeeper has no quorum; None for what ``BKSPARK_METADATA_TIMEOUT`` says, or 30.
 
     Raises:
-        InvalidRequestError: no cluster is named, the URI is malformed, or there is none at it.
+        InvalidRequestError: no cluster is named, the URI or the timeout is not possible, or there
+            is no cluster at the URI.
     """
 
-    def __init__(self, metadata_uri: str | None = None) -> None:
-        self._connected = Cluster(arguments.metadata_uri(metadata_uri))
+    def __init__(
+        self, metadata_uri: str | None = None, *, metadata_timeout: float | None = None
+    ) -> None:
+        seconds = metadata_timeout
+        if seconds is not None:
+            seconds = patience.possible("metadata_timeout", seconds)
+        self._connected = Cluster(arguments.metadata_uri(metadata_uri), seconds)
         client_metrics.register_if_imported()
         self._is_closed = False
 

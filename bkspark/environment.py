@@ -8,6 +8,7 @@ Rule 2. An environment holds for the thread that uses it and for the tasks that 
 and theirs. So a simulation meets no thread that is not its own.
 """
 
+import contextvars
 import os
 import queue
 import random
@@ -182,7 +183,12 @@ def for_each(work: Callable[[S], T], items: Iterable[S], *, at_once: int, name: 
                 errors.append(error)
                 left.clear()
 
-    for task in [start(share, name) for _ in range(min(at_once, len(left)))]:
+    def start_share() -> Task:
+        # So what the tasks report is reported for the caller.
+        context = contextvars.copy_context()
+        return start(lambda: context.run(share), name)
+
+    for task in [start_share() for _ in range(min(at_once, len(left)))]:
         task.join()
     if errors:
         raise errors[0]

@@ -11,6 +11,7 @@
     ├── MetadataVersionError               compare-and-set lost; read again and retry
     ├── UnauthorizedError                  wrong or missing ledger password
     ├── OutcomeUnknownError                it may or may not have happened; recover, then decide
+    │   ├── NothingSentError                 it did not happen: this process could not even ask
     │   └── LedgerFencedError              another client took over
     │       └── InvalidTermError             and it is known in which term
     └── CorruptDataError                   digest or format mismatch; names the file
@@ -83,6 +84,13 @@ class UnauthorizedError(BookKeeperError):
 
 class OutcomeUnknownError(BookKeeperError):
     """The request may or may not have taken effect; only recovery or a read-back decides."""
+
+
+class NothingSentError(OutcomeUnknownError):
+    """The storage was not asked: no permission, no file descriptor left. Nothing was changed.
+
+    What is stored stays as unknown as after any other failure, hence the base.
+    """
 
 
 class LedgerFencedError(OutcomeUnknownError):

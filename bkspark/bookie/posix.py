@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+from bkspark import progress
 from bkspark.bookie.checks import check_cookie, check_range, post_check, split_name
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal, Usage
 from bkspark.bookie.os_errors import UnavailableOnOSError
@@ -19,7 +20,7 @@ from bkspark.bookie.posix_place import path_of, read_cookie
 from bkspark.bookie.posix_post_check import surely_passes
 from bkspark.errors import BookieUnavailableError
 from bkspark.format.layout import COOKIE
-from bkspark.storage import posix_calls
+from bkspark.storage import devices, posix_calls
 
 FREE_BYTES_MIN = 2**20
 """A disk with less counts as full: what is written at once is longer."""
@@ -62,6 +63,9 @@ class PosixRoot:
         try:
             with UnavailableOnOSError(self._who, "read", f"{path}/{COOKIE}"):
                 found = read_cookie(self._fd)
+                device = os.fstat(self._fd).st_dev
+            devices.note(address.url, device)
+            progress.work_on(device)
             check_cookie(address, found)
         except BaseException:
             self.close()

@@ -6,16 +6,17 @@ said in ``posix_calls``.
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from bkspark import progress
 from bkspark.bookie.contract import Buffer, Journal
 from bkspark.bookie.growing_journal import GrowingJournal
 from bkspark.bookie.os_errors import UnavailableOnOSError
 from bkspark.bookie.posix_pinned import PinnedDirectory
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
-from bkspark.storage import posix_calls
+from bkspark.storage import posix_calls, slices
 
 # The most parts that one writev takes: IOV_MAX of Linux and the BSDs.
 _PARTS_MAX = 1024
@@ -42,6 +43,7 @@ class PosixEntryFile:
         self._name = name
         self._temp: Temp | None = temp
         self._length = 0
+        self._written_back = 0
 
     def write(self, data: Buffer) -> None:
         temp = self._require()
@@ -51,6 +53,7 @@ class PosixEntryFile:
                 length = memoryview(data).nbytes
                 posix_calls.start_writeback(temp.descriptor, self._length, length)
                 self._length += length
+                self._write_back(temp, self._length - slices.WINDOW_BYTES)
             except BaseException:
                 self.discard()
                 raise
@@ -59,6 +62,7 @@ class PosixEntryFile:
         temp = self._require()
         with UnavailableOnOSError(self._who, "finish", self._name):
             try:
+                self._write_back(temp, self._length)
                 os.fsync(temp.descriptor)
                 posix_calls.link(temp.folder, temp.temp, temp.last)
                 os.unlink(temp.temp, dir_fd=temp.folder)
@@ -73,6 +77,12 @@ class PosixEntryFile:
         if temp is not None:
             posix_calls.remove_quietly(temp.folder, temp.temp)
             self._close(temp)
+
+    def _write_back(self, temp: Temp, end: int) -> None:
+        """Wait until the disk has taken what lies in front of ``end``."""
+        if end > self._written_back:
+            slices.write_back(temp.descriptor, self._written_back, end)
+            self._written_back = end
 
     def _require(self) -> Temp:
         if self._temp is None:
@@ -113,11 +123,17 @@ class PosixJournal(GrowingJournal):
 
     def _store(self, parts: Sequence[Buffer]) -> int:
         views = [memoryview(part).cast("B") for part in parts]
+        length = sum(len(view) for view in views)
+        progress.work_on(self._identity[0])
         with UnavailableOnOSError(self._who, "append to", self._name):
-            for first in range(0, len(views), _PARTS_MAX):
-                self._write(views[first : first + _PARTS_MAX])
+            for pieces in _cut(views):
+                self._write(pieces)
+                progress.made()
+            if length > slices.SLICE_BYTES:
+                slices.write_back(self._fd, self.end, self.end + length)
             os.fdatasync(self._fd)
-        return sum(len(view) for view in views)
+        progress.made()
+        return length
 
     def close(self) -> None:
         super().close()
@@ -145,6 +161,22 @@ class PosixJournal(GrowingJournal):
             raise OSError(
                 errno.ENOSPC, f"only {written} of {length} bytes were written: is it full?"
             )
+
+
+def _cut(views: Sequence[memoryview]) -> Iterator[list[memoryview]]:
+    """``views`` in groups that one call writes, of a slice each at most."""
+    group: list[memoryview] = []
+    room = slices.SLICE_BYTES
+    for view in views:
+        for first in range(0, len(view), slices.SLICE_BYTES):
+            piece = view[first : first + slices.SLICE_BYTES]
+            if len(piece) > room or len(group) == _PARTS_MAX:
+                yield group
+                group, room = [], slices.SLICE_BYTES
+            group.append(piece)
+            room -= len(piece)
+    if group:
+        yield group
 
 
 def own_journal(journal: Journal) -> PosixJournal:

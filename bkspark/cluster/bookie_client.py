@@ -23,6 +23,8 @@ from bkspark.bookie.contract import BookieAddress, BookieRoot
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.hang_memory import Answer, HangMemory
 from bkspark.errors import BookieUnavailableError
+from bkspark.progress import Progress
+from bkspark.storage import devices
 
 T = TypeVar("T")
 
@@ -82,18 +84,21 @@ class BookieClient:
         memory = environment.the_one(HangMemory)
         if is_busy or memory.hangs(self.address, is_patient=self._is_patient):
             raise NoAnswerError(f"bookie {self.address.bookie_id} still does not answer")
-        asked = Answer(question, self._name)
+        asked = Answer(question, self._name, device=devices.device_of(self.address.url))
         self._last = asked
         return asked
 
     def answer(self, seconds: float) -> Any:
-        """What came of the last question, within ``seconds``; raises what it raised.
+        """What came of the last question; raises what it raised.
+
+        Args:
+            seconds: so long it is waited for, and anew with each sign that it gets on.
 
         Raises:
             NoAnswerError: nothing came.
         """
         assert self._last is not None
-        if not self._last.is_there_within(seconds):
+        if not self._last.comes_within(seconds):
             raise self.silent(seconds)
         return self._last.result()
 
@@ -109,6 +114,11 @@ class BookieClient:
             self.give_up()
             logger.warning("%s: it is given up, and not asked again for a while", problem)
         return NoAnswerError(problem)
+
+    @property
+    def progress(self) -> Progress | None:
+        """What is seen of the last question; None before the first."""
+        return None if self._last is None else self._last.progress
 
     def has_answered_within(self, seconds: float) -> bool:
         """Wait so long at most for the last answer; whether none is owed."""

@@ -15,7 +15,7 @@ from bkspark.cluster.hang_memory import HangMemory
 from bkspark.cluster.log_records import LogRecords
 from bkspark.cluster.records import Records, StepOver, Versioned
 from bkspark.cluster.stepping_over import leave_out
-from bkspark.cluster.timed_store import TimedStore
+from bkspark.cluster.timed_store import PatientStore, TimedStore
 from bkspark.cluster.upkeep_records import UpkeepRecords
 from bkspark.errors import (
     BookieUnavailableError,
@@ -25,6 +25,7 @@ from bkspark.errors import (
 from bkspark.format import cluster as cluster_format
 from bkspark.format import layout, ledger_metadata
 from bkspark.format.cluster import BookieRecord, ClusterRecord
+from bkspark.metadata import patience
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.bookies.placement import Candidate
@@ -49,9 +50,12 @@ class Cluster(BoundToProcess):
         InvalidRequestError: the URI is malformed, or there is no cluster at it.
     """
 
-    def __init__(self, metadata_uri: str) -> None:
-        store = metadata_stores.open_store(metadata_uri)
-        self.store = TimedStore(store)
+    def __init__(self, metadata_uri: str, metadata_timeout: float | None = None) -> None:
+        store: MetadataStore = metadata_stores.open_store(metadata_uri)
+        seconds = patience.chosen() if metadata_timeout is None else metadata_timeout
+        if seconds is not None:
+            store = PatientStore(store, seconds)
+        self.store = TimedStore(store, seconds)
         self.uri = canonical(metadata_uri)
         self.unreadable: dict[str, str] = {}
         self.ledgers = _ledgers(self.store)

@@ -26,7 +26,9 @@ from bkspark import environment
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.client_counts import ClientCounts
 from bkspark.cluster.hang_memory import Answer
+from bkspark.cluster.patience import Patience
 from bkspark.errors import BookieUnavailableError
+from bkspark.progress import overslept
 
 M = TypeVar("M", bound=Hashable)
 T = TypeVar("T")
@@ -130,7 +132,7 @@ class FanOut(Generic[M]):
                 if event is not None:
                     asked.take(*event)
                     continue
-                if on_late is not None:
+                if on_late is not None and asked.is_late(until):
                     on_late([*asked.waited])
                 asked.time_out(until)
             return asked.end()
@@ -175,9 +177,11 @@ class _Waited:
 
     Attributes:
         until: when its time is over.
+        looks_at: when to look at its disk before; infinite if that is not needed.
         heartbeat: the last that was heard of it.
         late: how many times its time was over since.
         own: its answer; None while it works on an older question.
+        patience: looks at what it works on; None where nothing shows.
     """
 
     since: float
@@ -185,6 +189,26 @@ class _Waited:
     heartbeat: int
     late: int = 0
     own: Future[Any] | None = None
+    patience: Patience | None = None
+    looks_at: float = math.inf
+
+    def begin_anew(self, now: float, timeouts: Timeouts) -> None:
+        """Give it all its time from ``now`` on."""
+        self.until = now + timeouts.seconds
+        if self.patience is not None and self.patience.looks_at_half_time:
+            self.looks_at = now + timeouts.seconds / 2
+
+    def look(self) -> None:
+        """Note how far its disk is at half time."""
+        self.looks_at = math.inf
+        if self.patience is not None:
+            self.patience.look()
+
+    def gets_on(self, heartbeat: int) -> bool:
+        """Whether there was a sign of progress since this was asked last."""
+        before, self.heartbeat = self.heartbeat, heartbeat
+        is_moving = self.patience is not None and self.patience.gets_on()
+        return before != heartbeat or is_moving
 
 
 class _Asked(Generic[M, T]):
@@ -230,7 +254,7 @@ class _Asked(Generic[M, T]):
             self._next_at = now + (later or 0.0)
             if member not in self._fan_out.under_way:
                 self._ask(member)
-        ends = [waited.until for waited in self.waited.values()]
+        ends = [min(waited.until, waited.looks_at) for waited in self.waited.values()]
         return min([*ends, self._next_at] if self._turn else ends)
 
     def sleep(self, until: float) -> None:
@@ -251,15 +275,22 @@ class _Asked(Generic[M, T]):
             self._ended[member] = answer
             self._count(member, answer)
 
+    def is_late(self, now: float) -> bool:
+        """Whether the time of a bookie is over."""
+        return any(waited.until <= now for waited in self.waited.values())
+
     def time_out(self, now: float) -> None:
         """Those whose time is over ``now`` have more of it if they get on, or are needed."""
         self._next_at = min(self._next_at, now)
         factor = self._timeouts.slow_factor if self._usable < self._quota.needed else 1
+        was_stopped = overslept(now)
         for member, waited in list(self.waited.items()):
-            if waited.until <= now:
-                heard, waited.heartbeat = waited.heartbeat, self._fan_out.heartbeat(member)
-                waited.late = waited.late + 1 if heard == waited.heartbeat else 0
-                waited.until = now + self._timeouts.seconds
+            if waited.looks_at <= now < waited.until:
+                waited.look()
+            elif waited.until <= now:
+                is_alive = waited.gets_on(self._fan_out.heartbeat(member)) or was_stopped
+                waited.late = 0 if is_alive else waited.late + 1
+                waited.begin_anew(environment.monotonic() if was_stopped else now, self._timeouts)
                 if self._is_enough or waited.late >= factor:
                     self._stop_waiting(member, now)
 
@@ -274,7 +305,12 @@ class _Asked(Generic[M, T]):
         return found
 
     def _ask(self, member: M) -> None:
-        self.waited[member].own = self._fan_out.begin(member, partial(self._question, member))
+        waited = self.waited[member]
+        waited.own = self._fan_out.begin(member, partial(self._question, member))
+        if isinstance(waited.own, Answer) and not self._timeouts.is_cut:
+            waited.patience = Patience(waited.own.progress)
+            if waited.patience.looks_at_half_time:
+                waited.looks_at = environment.monotonic() + self._timeouts.seconds / 2
 
     def _count(self, member: M, answer: Future[T]) -> None:
         error = answer.exception()

@@ -21,6 +21,8 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from bkspark import environment
+from bkspark.cluster.patience import Patience
+from bkspark.progress import Progress, overslept, reported_to
 from bkspark.protocol.bookies.quarantine import Quarantine
 
 T = TypeVar("T")
@@ -36,14 +38,24 @@ class Answer(Future[T]):
 
     Questions may run on when nobody waits any more. So they change nothing that their asker uses;
     what comes of them is their answer.
+
+    Args:
+        device: of what is asked, as far as it is known.
+
+    Attributes:
+        progress: what is seen of the question while it is worked on.
     """
 
-    def __init__(self, question: Callable[[], T], name: str) -> None:
+    def __init__(self, question: Callable[[], T], name: str, *, device: int | None = None) -> None:
         super().__init__()
+        self.progress = progress = Progress()
+        progress.device = device
 
         def work() -> None:
             try:
-                self.set_result(question())
+                with reported_to(progress):
+                    found = question()
+                self.set_result(found)
             except BaseException as error:
                 self.set_exception(error)
 
@@ -53,6 +65,20 @@ class Answer(Future[T]):
         """Wait for it so long at most; whether it has come."""
         self._task.join(seconds)
         return self.done()
+
+    def comes_within(self, seconds: float) -> bool:
+        """Wait for it as long as it gets on at least every ``seconds``; whether it has come."""
+        patience = Patience(self.progress)
+        while True:
+            until = environment.monotonic() + seconds
+            if patience.looks_at_half_time and not self.is_there_within(seconds / 2):
+                patience.look()
+            if self.is_there_within(max(0.0, until - environment.monotonic())):
+                return True
+            if overslept(until):
+                continue  # the process was stopped, so the time begins anew
+            if not patience.gets_on():
+                return False
 
 
 class HangMemory:

@@ -26,6 +26,10 @@ StepOver = Callable[[str, BookKeeperError], None]
 """Told of the key of a record that cannot be read, and why."""
 
 UPDATE_TRIES_MAX = 200
+
+SENT_AGAIN_MAX = 5
+"""Each try waits for the store as long as any call does; a store that loses so many answers in a
+row, and gives others, is not one to go on with."""
 _BACKOFF_SECONDS_MAX = 0.05
 
 
@@ -139,20 +143,30 @@ class Records(Generic[T]):
         return self._put(name, value, seen.stored.version)
 
     def update(
-        self, name: str, transform: Callable[[T | None], T], *, seen: Versioned[T] | None = None
+        self,
+        name: str,
+        transform: Callable[[T | None], T],
+        *,
+        seen: Versioned[T] | None = None,
+        is_sent_again: bool = False,
     ) -> Versioned[T]:
         """Apply ``transform`` to the newest value until it is stored (BookKeeper's update loop).
 
         ``transform`` is pure, gets None if there is no record, and may be called again on a newer
         value (RB-18, RB-27e); returning its argument means that there is nothing to do.
+
+        Args:
+            is_sent_again: whether a change that surely is not there, though its outcome was
+                unknown, is sent again; its caller would end otherwise.
         """
+        put = self._put_again if is_sent_again else self._put
         for attempt in range(UPDATE_TRIES_MAX):
             seen = seen if seen is not None and attempt == 0 else self.get(name)
             changed = transform(None if seen is None else seen.value)
             if seen is not None and changed == seen.value:
                 return seen
             try:
-                return self._put(name, changed, None if seen is None else seen.stored.version)
+                return put(name, changed, None if seen is None else seen.stored.version)
             except MetadataVersionError:
                 back_off(attempt)
         raise MetadataVersionError(
@@ -168,8 +182,32 @@ class Records(Generic[T]):
         """The metadata check: whether ``seen`` is still the newest version (R4)."""
         return self._store.is_current(self._key(name), seen.stored)
 
-    def _put(self, name: str, value: T, expected: int | None) -> Versioned[T]:
+    def _put_again(self, name: str, value: T, expected: int | None) -> Versioned[T]:
+        """As ``_put``; what may have been stored is looked for, and sent again if it was not.
+
+        The same bytes are sent again for the same version, so they are stored once at most: if the
+        first request is late, the second one is refused, and finds its own bytes there.
+
+        Raises:
+            OutcomeUnknownError: another change came on top of what may have been stored, or the
+                store gives no answer.
+        """
         data = self._encoded(name, value)
+        for attempt in range(SENT_AGAIN_MAX):
+            try:
+                return self._put_bytes(name, value, data, expected)
+            except OutcomeUnknownError:
+                found = self._store.get(self._key(name))
+                version = None if found is None else found.version
+                if version != expected:
+                    raise
+            back_off(attempt)
+        return self._put_bytes(name, value, data, expected)
+
+    def _put(self, name: str, value: T, expected: int | None) -> Versioned[T]:
+        return self._put_bytes(name, value, self._encoded(name, value), expected)
+
+    def _put_bytes(self, name: str, value: T, data: bytes, expected: int | None) -> Versioned[T]:
         try:
             version = self._store.put(self._key(name), data, expected)
         except (MetadataVersionError, OutcomeUnknownError):

@@ -1,5 +1,5 @@
-"""A metadata store that may hang: no call to it is waited for longer than ``STORE_SECONDS``, and of
-those that are made together none.
+"""A metadata store that may hang: no call to it is waited for longer than ``STORE_SECONDS``, or as
+long as was chosen, and of those that are made together none.
 
 A call that hangs cannot be called off. It goes on behind the back of who made it, and what it
 changes is changed by compare-and-set: so its outcome is unknown, and nothing else. A store that
@@ -11,26 +11,67 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
 
-from bkspark import environment
+from bkspark import environment, progress
 from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.hang_memory import Answer, HangMemory
 from bkspark.errors import BookKeeperError, OutcomeUnknownError
+from bkspark.metadata import patience
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.storage.shown import shown_url
 
 T = TypeVar("T")
 
-STORE_SECONDS = 30.0
-"""Longer than a ZooKeeper session takes to connect anew and to answer."""
+STORE_SECONDS = patience.DEFAULT_SECONDS
+"""If nothing else was chosen (``bkspark.metadata.patience``)."""
+
+
+class PatientStore:
+    """``inner``, whose calls wait as long as a client has chosen."""
+
+    def __init__(self, inner: MetadataStore, seconds: float) -> None:
+        self._inner = inner
+        self._seconds = seconds
+
+    @property
+    def uri(self) -> str:
+        return self._inner.uri
+
+    def get(self, key: str) -> VersionedBytes | None:
+        with patience.seconds(self._seconds):
+            return self._inner.get(key)
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        with patience.seconds(self._seconds):
+            return self._inner.put(key, value, expected)
+
+    def is_current(self, key: str, seen: VersionedBytes) -> bool:
+        with patience.seconds(self._seconds):
+            return self._inner.is_current(key, seen)
+
+    def list(self, prefix: str) -> list[str]:
+        with patience.seconds(self._seconds):
+            return self._inner.list(prefix)
+
+    def delete(self, key: str) -> None:
+        with patience.seconds(self._seconds):
+            self._inner.delete(key)
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 class TimedStore(BoundToProcess):
-    """``inner``, with an ``OutcomeUnknownError`` for what it does not answer in time."""
+    """``inner``, with an ``OutcomeUnknownError`` for what it does not answer in time.
+
+    Args:
+        seconds: how long a call is waited for; None for ``STORE_SECONDS``.
+    """
 
     _shown_as = "connection"
 
-    def __init__(self, inner: MetadataStore) -> None:
+    def __init__(self, inner: MetadataStore, seconds: float | None = None) -> None:
         self._inner = inner
+        self._seconds = seconds
         self._is_closed = False
 
     def __del__(self) -> None:
@@ -42,6 +83,11 @@ class TimedStore(BoundToProcess):
     @property
     def uri(self) -> str:
         return self._inner.uri
+
+    @property
+    def seconds(self) -> float:
+        """How long a call is waited for."""
+        return STORE_SECONDS if self._seconds is None else self._seconds
 
     def get(self, key: str) -> VersionedBytes | None:
         return self._ask(lambda: self._inner.get(key))
@@ -66,8 +112,9 @@ class TimedStore(BoundToProcess):
         def ask() -> None:
             for name in inner.list(prefix):
                 found[name] = _answered(partial(inner.get, f"{prefix}/{name}"))
+                progress.made()
 
-        self._ask(ask, lambda: len(found))
+        self._ask(ask)
         return {name: answer.result for name, answer in found.items()}
 
     def delete(self, key: str) -> None:
@@ -77,18 +124,16 @@ class TimedStore(BoundToProcess):
         self._is_closed = True
         self._inner.close()
 
-    def _ask(self, question: Callable[[], T], progress: Callable[[], int] = lambda: 0) -> T:
-        """What comes of ``question``, which has its time anew whenever it makes ``progress``."""
+    def _ask(self, question: Callable[[], T]) -> T:
+        """What comes of ``question``, which has its time anew whenever it gets on."""
         self.require_own_process()
         memory, place = environment.the_one(HangMemory), self._inner.uri
         if memory.hangs(place):
             raise self._silence("still does not answer")
-        answer, before = Answer(question, "ask-metadata-store"), progress()
-        while not answer.is_there_within(STORE_SECONDS):
-            before, last = progress(), before
-            if before == last:
-                memory.gave_up(place, answer)
-                raise self._silence(f"gave no answer within {STORE_SECONDS:g} s")
+        answer = Answer(question, "ask-metadata-store")
+        if not answer.comes_within(self.seconds):
+            memory.gave_up(place, answer)
+            raise self._silence(f"gave no answer within {self.seconds:g} s")
         return answer.result()
 
     def _silence(self, what: str) -> OutcomeUnknownError:

@@ -60,7 +60,8 @@ class LogWriter(ClosedAtEnd):
         settings: WriterSettings = USUAL,
     ) -> None:
         self.roll_error: BookKeeperError | None = None
-        self._wait_seconds_max = settings.wait_seconds_max
+        timed = settings.with_metadata_timeout(cluster.store.seconds)
+        self._wait_seconds_max = timed.wait_seconds_max
         tail = open_tail(cluster, log_name, password)
         self._tail = OwnTail(cluster, log_name, password, policy, settings)
         self._lock = threading.Condition()  # re-entered by callbacks that append
@@ -151,7 +152,7 @@ class LogWriter(ClosedAtEnd):
         """The offset; what waits for a ledger to close has the time for that as well."""
         seconds = self._wait_seconds_max * (1 if self._waiting is None else rolling.CLOSING_WAITS)
         try:
-            return future.result(seconds)
+            return self._segment.handle.result_within(future, seconds)
         except TimeoutError:
             raise self._with_outcome(
                 OutcomeUnknownError(f"log {self.log_name}: no answer within {seconds:g} s")

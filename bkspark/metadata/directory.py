@@ -26,7 +26,13 @@ TEMPORARY_PREFIX = posix_calls.TEMP_PREFIX
 
 
 class Directory(Protocol):
-    """A tree of write-once files. Paths are ``/``-separated, "" is the root itself."""
+    """A tree of write-once files. Paths are ``/``-separated, "" is the root itself.
+
+    Attributes:
+        may_have_changed: whether a name was made or removed through it, or may have been.
+    """
+
+    may_have_changed: bool
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create ``path`` unless it exists, in a folder that must exist.
@@ -86,6 +92,7 @@ class PosixDirectory:
     def __init__(self, root_fd: int, root: str) -> None:
         self._root_fd = root_fd
         self._root = root
+        self.may_have_changed = False
         self._private = {""}
 
     def __enter__(self) -> Self:
@@ -97,7 +104,7 @@ class PosixDirectory:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         folder, _, name = path.rpartition("/")
         with self._folder(folder) as folder_fd:
-            is_created = _write_and_link(folder_fd, name, data)
+            is_created = self._write_and_link(folder_fd, name, data)
             os.fsync(folder_fd)
         return is_created
 
@@ -131,6 +138,7 @@ class PosixDirectory:
         for part in path.split("/"):
             with self._folder(parent) as parent_fd:
                 with contextlib.suppress(FileExistsError):
+                    # A folder without a record says nothing, so this alone changes nothing.
                     os.mkdir(part, posix_calls.FOLDER_MODE, dir_fd=parent_fd)
                 # Also if it was there: its maker may have died before making it durable.
                 os.fsync(parent_fd)
@@ -141,13 +149,28 @@ class PosixDirectory:
             os.fsync(folder_fd)
 
     def unlink(self, path: str) -> None:
+        self.may_have_changed = True
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path, dir_fd=self._root_fd)
 
     def remove_folder(self, path: str) -> None:
+        self.may_have_changed = True
         # Not empty (two errno's on POSIX), or gone: either is left alone.
         with contextlib.suppress(OSError):
             os.rmdir(path, dir_fd=self._root_fd)
+
+    def _write_and_link(self, folder_fd: int, name: str, data: bytes) -> bool:
+        temporary, fd = posix_calls.new_temp(folder_fd)
+        try:
+            posix_calls.write_all(fd, data)
+            os.fsync(fd)
+            self.may_have_changed = True
+            return _link(folder_fd, fd, temporary, name)
+        finally:
+            # What is left of a temporary file is only space: no look-up ever asks for it.
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=folder_fd)
+            os.close(fd)
 
     def _require_private(self, folder: str) -> None:
         """Of each folder down to this one, if it is there; once, as a root is opened for one call.
@@ -192,19 +215,6 @@ def open_directory(root: str) -> PosixDirectory:
         os.close(fd)
         raise
     return PosixDirectory(fd, root)
-
-
-def _write_and_link(folder_fd: int, name: str, data: bytes) -> bool:
-    temporary, fd = posix_calls.new_temp(folder_fd)
-    try:
-        posix_calls.write_all(fd, data)
-        os.fsync(fd)
-        return _link(folder_fd, fd, temporary, name)
-    finally:
-        # What is left of a temporary file is only space: no look-up ever asks for it.
-        with contextlib.suppress(OSError):
-            os.unlink(temporary, dir_fd=folder_fd)
-        os.close(fd)
 
 
 def _link(folder_fd: int, fd: int, temporary: str, name: str) -> bool:

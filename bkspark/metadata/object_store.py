@@ -19,6 +19,8 @@ from bkspark.storage.probe import require_conditional_creates
 class S3Directory:
     """``Directory`` over the objects of a place; an ``OSError`` means that nothing is sure."""
 
+    may_have_changed = True
+
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 

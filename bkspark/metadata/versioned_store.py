@@ -10,12 +10,13 @@ check, for which each append waits, does without while all is well: a record wit
 of its last change lies in one store alone.
 """
 
+import errno
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Self
 
-from bkspark.errors import InvalidRequestError, OutcomeUnknownError
+from bkspark.errors import InvalidRequestError, NothingSentError, OutcomeUnknownError
 from bkspark.metadata import names
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.directory import Directory
@@ -25,6 +26,13 @@ from bkspark.storage.shown import shown_url
 MARKER = "METADATA_STORE"
 _MARKER_TEXT = b"bkspark metadata store, format 1\n"
 _CHANGES = ("put", "delete")
+_NOT_ASKED = {
+    errno.EACCES: "run as a user who may read and write there, or change who may",
+    errno.EPERM: "run as a user who may read and write there, or change who may",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), or keep fewer handles open",
+    errno.ENFILE: "raise the system's limit of open files (sysctl fs.file-max)",
+}
+_Opened = list[Directory]
 _READ_BACK = "read back what is there before trying again"
 
 
@@ -78,7 +86,8 @@ class VersionedStore(ABC):
             return records.put(key, value, expected)
 
     def is_current(self, key: str, seen: VersionedBytes) -> bool:
-        with self._known_errors(f"check {names.key(key)!r}"), self._found() as directory:
+        with self._known_errors(f"check {names.key(key)!r}") as opened, self._found() as directory:
+            opened.append(directory)
             is_current = VersionedRecords(directory).is_current(key, seen)
             if not is_current:  # what was seen is found in no other place, but missed in many
                 self._require_marker(directory)
@@ -115,7 +124,8 @@ class VersionedStore(ABC):
 
     @contextmanager
     def _records(self, doing: str) -> Iterator[VersionedRecords]:
-        with self._known_errors(doing), self._found() as directory:
+        with self._known_errors(doing) as opened, self._found() as directory:
+            opened.append(directory)
             self._require_marker(directory)
             yield VersionedRecords(directory)
 
@@ -145,12 +155,20 @@ class VersionedStore(ABC):
         )
 
     @contextmanager
-    def _known_errors(self, doing: str) -> Iterator[None]:
+    def _known_errors(self, doing: str) -> Iterator[_Opened]:
+        """What is opened inside goes into the list that is given."""
+        opened: _Opened = []
         try:
-            yield
+            yield opened
         except OSError as error:
             reason = error.strerror or type(error).__name__
             hint = getattr(error, "hint", "")
+            is_sure = not any(directory.may_have_changed for directory in opened)
+            if is_sure and error.errno in _NOT_ASKED and not hint:
+                raise NothingSentError(
+                    f"metadata store {self._shown} cannot {doing}: {reason}; nothing was sent",
+                    hint=_NOT_ASKED[error.errno],
+                ) from error
             if doing.startswith(_CHANGES):
                 hint = f"{hint}; {_READ_BACK}" if hint else _READ_BACK
             raise OutcomeUnknownError(

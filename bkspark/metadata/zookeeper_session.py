@@ -41,18 +41,21 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import CREATOR_ALL_ACL
 
-from bkspark import environment
+from bkspark import environment, progress
 from bkspark.errors import InvalidRequestError, OutcomeUnknownError, UnauthorizedError
+from bkspark.metadata import patience
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.zookeeper_credentials import HINT as CREDENTIALS_HINT
 from bkspark.metadata.zookeeper_credentials import credentials
+from bkspark.progress import Countdown
 
 # A server that says nothing for two thirds of it is left for another one.
 SESSION_SECONDS = 6.0
 # More than a session's, so that one host that swallows packets does not hide the others.
 CONNECT_SECONDS = 8.0
-# Longer than the servers need to choose a new leader.
-ANSWER_SECONDS = 10.0
+# Longer than the servers need to choose a new leader, and to restart one after the other. Holds if
+# nothing else was chosen (``patience``).
+ANSWER_SECONDS = patience.DEFAULT_SECONDS
 _CLOSE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.05
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 0.5}
@@ -110,6 +113,7 @@ class Session:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._connected: KazooClient | None = None
+        self._was_connected = False
         self._finalizer: weakref.finalize[[KazooClient, int], Session] | None = None
 
     def commit(self, doing: str, operations: Sequence[Operation]) -> None:
@@ -118,12 +122,13 @@ class Session:
         Raises:
             RefusedError: none.
         """
-        client = self._client()
+        limit = _limit()
+        client = self._client(limit)
         with self._translated(doing, client):
             transaction = client.transaction()
             for operation in operations:
                 operation(transaction)
-            results = transaction.commit_async().get(timeout=ANSWER_SECONDS)
+            results = _result(transaction.commit_async(), limit)
             _raise_refusal(doing, results)
 
     def value(self, doing: str, marker: str, path: str) -> VersionedBytes | None:
@@ -146,11 +151,11 @@ class Session:
     def contents(self, doing: str, path: str) -> tuple[bytes, list[str]] | None:
         """Value and children of any znode, at least as old as the connection; None if absent."""
 
-        def ask(client: KazooClient, left: Callable[[], float]) -> tuple[bytes, list[str]] | None:
-            client.sync_async(path).get(timeout=left())
+        def ask(client: KazooClient, limit: Countdown) -> tuple[bytes, list[str]] | None:
+            _result(client.sync_async(path), limit)
             try:
-                value = client.get_async(path).get(timeout=left())[0]
-                return value or b"", client.get_children_async(path).get(timeout=left())
+                value = _result(client.get_async(path), limit)[0]
+                return value or b"", _result(client.get_children_async(path), limit)
             except NoNodeError:
                 return None
 
@@ -159,9 +164,7 @@ class Session:
 
     def make_path(self, doing: str, path: str) -> None:
         """Make a znode and those above it, where missing; twice does no harm, so it is repeated."""
-        self._repeated(
-            doing, lambda client, left: client.ensure_path_async(path).get(timeout=left())
-        )
+        self._repeated(doing, lambda client, limit: _result(client.ensure_path_async(path), limit))
 
     def close(self) -> None:
         with self._lock if self._pid == os.getpid() else contextlib.nullcontext():
@@ -172,33 +175,29 @@ class Session:
                 stopping.join(_CLOSE_SECONDS)
 
     def _look(self, doing: str, marker: str, ask: Callable[[KazooClient], Any]) -> Any:
-        def ask_both(client: KazooClient, left: Callable[[], float]) -> Any:
+        def ask_both(client: KazooClient, limit: Countdown) -> Any:
             # Both are sent at once: the servers keep the order of a session.
             transaction = client.transaction()
             exists(marker)(transaction)
             checked, asked = transaction.commit_async(), ask(client)
-            _raise_refusal(doing, checked.get(timeout=left()))
+            _raise_refusal(doing, _result(checked, limit))
             # Not raised and caught: the error would keep all this alive, and with it a connection
             # that nobody uses any more.
-            asked.wait(left())
-            return None if isinstance(asked.exception, NoNodeError) else asked.get(timeout=left())
+            _wait(asked, limit)
+            return None if isinstance(asked.exception, NoNodeError) else _result(asked, limit)
 
         return self._repeated(doing, ask_both)
 
-    def _repeated(self, doing: str, ask: Callable[[KazooClient, Callable[[], float]], Any]) -> Any:
+    def _repeated(self, doing: str, ask: Callable[[KazooClient, Countdown], Any]) -> Any:
         """Ask, and ask again as long as the connection breaks and there is time."""
-        end = environment.monotonic() + ANSWER_SECONDS
-
-        def left() -> float:
-            return max(end - environment.monotonic(), 0)
-
+        limit = _limit()
         while True:
-            client = self._client()
+            client = self._client(limit)
             with self._translated(doing, client):
                 try:
-                    return ask(client, left)
+                    return ask(client, limit)
                 except _RECONNECTING as error:
-                    if not left():
+                    if not limit.left():
                         raise
                     if isinstance(error, ConnectionClosedError):
                         self._abandon(client)
@@ -218,19 +217,21 @@ class Session:
                 hint="read back what is there before trying again",
             ) from error
 
-    def _client(self) -> KazooClient:
+    def _client(self, limit: Countdown) -> KazooClient:
+        """The connection; one that broke is made anew as long as there is time."""
         if self._pid != os.getpid():
             self._forget_parent()
         with self._lock:
             if self._connected is None:
-                self._connected = self._connect()
+                self._connected = self._connect(limit)
+                self._was_connected = True
                 self._finalizer = weakref.finalize(
                     self, _stop_in_background, self._connected, self._pid
                 )
                 self._finalizer.atexit = False
             return self._connected
 
-    def _connect(self) -> KazooClient:
+    def _connect(self, limit: Countdown) -> KazooClient:
         auth = credentials()
         client = KazooClient(
             self._hosts,
@@ -240,11 +241,13 @@ class Session:
             auth_data=[("digest", auth)] if auth else None,
             default_acl=CREATOR_ALL_ACL if auth else None,
         )
+        if not self._was_connected:
+            limit = Countdown(CONNECT_SECONDS)  # the address may be wrong
         # Not start(): it may block for long in stopping again.
-        if not client.start_async().wait(CONNECT_SECONDS):
+        if not _is_set(client.start_async(), limit):
             _stop_in_background(client, self._pid)
             raise OutcomeUnknownError(
-                f"no ZooKeeper server answered at {self._hosts} within {CONNECT_SECONDS:g} s; "
+                f"no ZooKeeper server answered at {self._hosts} within {limit.seconds:g} s; "
                 "nothing was sent",
                 hint="check the address, that the servers run and that most of them see each other",
             )
@@ -284,9 +287,43 @@ def _unauthorized(doing: str) -> UnauthorizedError:
     return UnauthorizedError(f"ZooKeeper does not allow us to {doing}", hint=CREDENTIALS_HINT)
 
 
+def _limit() -> Countdown:
+    """How long one call may take; what the process was stopped is not counted."""
+    chosen = patience.chosen()
+    return Countdown(ANSWER_SECONDS if chosen is None else chosen)
+
+
+def _is_set(event: threading.Event, limit: Countdown) -> bool:
+    """Wait for ``event``; a task that waits for the caller sees that the limit is kept here."""
+    while not event.is_set():
+        seconds = limit.step()
+        if not seconds:
+            return False
+        progress.made()
+        event.wait(seconds)
+    return True
+
+
+def _wait(asked: Any, limit: Countdown) -> None:
+    """Wait until kazoo has an answer to what was ``asked``.
+
+    Raises:
+        KazooTimeoutError: it has none in time.
+    """
+    while not asked.ready():
+        seconds = limit.step()
+        if not seconds:
+            raise KazooTimeoutError(f"no answer within {limit.seconds:g} s")
+        progress.made()
+        asked.wait(seconds)
+
+
+def _result(asked: Any, limit: Countdown) -> Any:
+    _wait(asked, limit)
+    return asked.get()
+
+
 def _reason(error: Exception) -> str:
-    if isinstance(error, KazooTimeoutError):
-        return f"no answer within {ANSWER_SECONDS:g} s"
     return str(error) or type(error).__name__
 
 

@@ -20,13 +20,15 @@ configuration files (https://filesystem-spec.readthedocs.io, "Configuration").
 
 import errno
 import os
+import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from bkspark import environment
+from bkspark import environment, progress
 from bkspark.errors import InvalidRequestError
+from bkspark.storage.pressure import VARIABLE, Pressures, rest, retry_seconds
 from bkspark.storage.quiet import watch, without_details
 from bkspark.storage.shown import shown_url
 
@@ -35,11 +37,45 @@ T = TypeVar("T")
 # For a whole request with its body; a connection or a read that stands still ends earlier.
 REQUEST_SECONDS_MAX = 300
 _CONNECTIONS_MAX = 32
-# Between attempts when the store is busy: S3 answers 503 routinely while it grows a partition.
-PAUSES_SECONDS = (0.1, 0.4)
+# Between attempts, by chance: at first up to the first, then up to twice as long each time, up to
+# the last.
+PAUSES_SECONDS = (0.1, 5.0)
+# A server that is not there is not asked again for long: it did not say that it is busy.
+ABSENT_SECONDS = 1.0
+_READ_BYTES = 2**20
 _CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE)"
 # Of botocore, which is imported only where S3 is used.
 _WITHOUT_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
+
+_BUSY = (
+    *("SlowDown", "ServiceUnavailable", "RequestLimitExceeded", "TooManyRequests"),
+    *("TooManyRequestsException", "Throttling", "ThrottlingException", "ThrottledException"),
+    *("RequestThrottled", "RequestThrottledException", "BandwidthLimitExceeded", "ServerBusy"),
+)
+_SLOW_DOWN = f"the store wants fewer requests; run fewer tasks, or set {VARIABLE} to wait longer"
+_CLOCK = (
+    "the clock of this host differs too much from the store's",
+    "set this host's clock, for example by NTP",
+)
+_TOKEN = (
+    "the session token has expired or is not valid",
+    "get new credentials, and give them to every process that runs this (AWS_SESSION_TOKEN)",
+)
+_KEY = ("the store does not accept the access key", f"check {_CREDENTIALS}, and AWS_ENDPOINT_URL")
+_REASONS = {
+    "RequestTimeTooSkewed": _CLOCK,
+    "RequestExpired": _CLOCK,
+    "ExpiredToken": _TOKEN,
+    "ExpiredTokenException": _TOKEN,
+    "InvalidToken": _TOKEN,
+    "TokenRefreshRequired": _TOKEN,
+    "InvalidAccessKeyId": _KEY,
+    "SignatureDoesNotMatch": _KEY,
+}
+_UNREACHED = (
+    (socket.gaierror, "the name of the host cannot be resolved"),
+    (ConnectionRefusedError, "the port refuses connections"),
+)
 
 _lock = threading.Lock()
 _filesystem: Any = None
@@ -52,12 +88,27 @@ class S3Doubt(OSError):
 
     Attributes:
         is_passing: the next attempt may well succeed, soon.
+        asks_for_less: the store answered that it wants fewer requests, and did nothing.
+        is_absent: no server was reached.
+        retry_after: the store wants so many seconds without the request.
         hint: what the user can do about it; may be empty.
     """
 
-    def __init__(self, reason: str, *, is_passing: bool = False, hint: str = "") -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        is_passing: bool = False,
+        asks_for_less: bool = False,
+        is_absent: bool = False,
+        retry_after: float = 0.0,
+        hint: str = "",
+    ) -> None:
         super().__init__(errno.EPROTO, reason)
         self.is_passing = is_passing
+        self.asks_for_less = asks_for_less
+        self.is_absent = is_absent
+        self.retry_after = retry_after
         self.hint = hint
 
 
@@ -78,14 +129,24 @@ class RangeBehindEnd(SureAnswer):
 
 
 def call(method: str, **arguments: Any) -> dict[str, Any]:
-    """Make one request, for example ``put_object``, once."""
+    """Make one request, for example ``put_object``, once.
+
+    It waits for its turn where the store has asked this process for fewer requests.
+    """
     filesystem = _connected()
+    pressure = environment.the_one(Pressures).of(arguments["Bucket"])
+    sent_at = pressure.wait_for_turn()
     try:
         with without_details():
             answer = filesystem.call_s3(method, timeout=REQUEST_SECONDS_MAX, **arguments)
     except Exception as error:
+        doubt = _meaning(error)
+        if doubt.asks_for_less:
+            pressure.was_asked_for_less(sent_at)
         # Not chained: the original message may quote what is secret in the endpoint.
-        raise _meaning(error) from None
+        raise doubt from None
+    pressure.was_served()
+    progress.made()
     return dict(answer)
 
 
@@ -93,7 +154,7 @@ def get(**arguments: Any) -> tuple[dict[str, Any], bytes]:
     """Make one ``get_object`` request; returns the answer and its whole body."""
     answer = call("get_object", **arguments)
     try:
-        data = _synchronously(_read, answer["Body"])
+        data = _synchronously(_read, answer["Body"], progress.reporter())
     except Exception as error:
         raise _meaning(error) from None
     if len(data) != answer["ContentLength"]:
@@ -101,19 +162,31 @@ def get(**arguments: Any) -> tuple[dict[str, Any], bytes]:
     return answer, data
 
 
-def repeated(request: Callable[[], T]) -> T:
+def repeated(request: Callable[[], T], *, only_if_refused: bool = False) -> T:
     """What ``request`` returns, asking again if the store is merely busy.
 
-    Only for requests that may take effect more than once, or late, without harm.
+    Only for requests that may take effect more than once, or late, without harm. The time decides
+    when to give up, and never how often it was tried (``pressure``).
+
+    Args:
+        only_if_refused: repeat it only if the store answered that it wants fewer requests.
     """
-    for pause in PAUSES_SECONDS:
+    begin, longest = environment.monotonic(), PAUSES_SECONDS[0]
+    while True:
         try:
             return request()
         except S3Doubt as doubt:
-            if not doubt.is_passing:
+            limit = ABSENT_SECONDS if doubt.is_absent else retry_seconds()
+            pause = max(environment.draw() * longest, doubt.retry_after)
+            may_repeat = doubt.asks_for_less or (doubt.is_passing and not only_if_refused)
+            if not may_repeat or environment.monotonic() + pause - begin > limit:
                 raise
-        environment.sleep(pause)
-    return request()
+            answers = not doubt.is_absent
+        longest = min(2 * longest, PAUSES_SECONDS[1])
+        if answers:
+            rest(pause)
+        else:
+            environment.sleep(pause)
 
 
 def forget() -> None:
@@ -193,11 +266,15 @@ def _synchronously(function: Callable[..., Any], *arguments: Any) -> Any:
         return sync(_connected().loop, function, *arguments, timeout=REQUEST_SECONDS_MAX)
 
 
-async def _read(body: Any) -> bytes:
+async def _read(body: Any, made: Callable[[], None]) -> bytes:
+    pieces = []
     try:
-        return bytes(await body.read())
+        while piece := await body.read(_READ_BYTES):
+            pieces.append(piece)
+            made()
     finally:
         body.close()
+    return b"".join(pieces)
 
 
 def _meaning(error: Exception) -> S3Doubt:
@@ -219,14 +296,30 @@ def _meaning(error: Exception) -> S3Doubt:
                 "the bucket does not exist (NoSuchBucket)",
                 hint="make the bucket first, or check its name and AWS_ENDPOINT_URL",
             )
+        case _, _ if code in _REASONS:
+            reason, hint = _REASONS[code]
+            return S3Doubt(f"{reason} ({code})", hint=hint)
         case ((401 | 403), _):
             return S3Doubt(
                 f"access was refused ({code}); s3:ListBucket is needed too, "
                 "or S3 does not tell what is absent from what is forbidden",
                 hint=f"check the rights, and whose they are: {_CREDENTIALS}",
             )
-    is_passing = status >= 500 or status in (409, 429) or code == "SlowDown"
-    return S3Doubt(f"the store answered {status} {code}".rstrip(), is_passing=is_passing)
+    asks_for_less = status in (429, 503) or code in _BUSY
+    return S3Doubt(
+        f"the store answered {status} {code}".rstrip(),
+        is_passing=status >= 500 or status == 409 or asks_for_less,
+        asks_for_less=asks_for_less,
+        retry_after=_retry_after(answer),
+        hint=_SLOW_DOWN if asks_for_less else "",
+    )
+
+
+def _retry_after(answer: dict[str, Any]) -> float:
+    """The seconds of the answer's Retry-After; 0 if it has none, or a date."""
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    given = str(headers.get("retry-after", ""))
+    return float(given) if given.isdecimal() else 0.0
 
 
 def _no_answer(error: Exception) -> S3Doubt:
@@ -242,9 +335,34 @@ def _no_answer(error: Exception) -> S3Doubt:
         )
     endpoint, hint = _endpoint(), "is it up, and is AWS_ENDPOINT_URL right?"
     if isinstance(error, TimeoutError) or "Timeout" in kind:
-        return S3Doubt(f"no answer from {endpoint} in time ({kind})", hint=hint)
+        return S3Doubt(f"no answer from {endpoint} in time ({kind})", is_passing=True, hint=hint)
+    causes = list(_causes(error))
+    if any(getattr(cause, "errno", 0) in (errno.EMFILE, errno.ENFILE) for cause in causes):
+        return S3Doubt(
+            "too many open files: nothing was sent",
+            is_absent=True,
+            hint="raise the limit of open files (ulimit -n), or keep fewer handles open",
+        )
+    for cause, what in _UNREACHED:
+        if any(isinstance(found, cause) for found in causes):
+            return S3Doubt(
+                f"no answer from {endpoint} ({what})", is_passing=True, is_absent=True, hint=hint
+            )
     is_connection = isinstance(error, OSError) or "Connection" in kind or "Client" in kind
     return S3Doubt(f"no answer from {endpoint} ({kind})", is_passing=is_connection, hint=hint)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """``error``, and all that it comes from."""
+    seen: list[BaseException | None] = [None]
+    left: list[Any] = [error]
+    while left:
+        found = left.pop()
+        if isinstance(found, BaseException) and found not in seen:
+            seen.append(found)
+            yield found
+            left += [found.__cause__, found.__context__, getattr(found, "os_error", None)]
+            left.append(getattr(found, "kwargs", {}).get("error"))
 
 
 def _endpoint() -> str:

@@ -21,6 +21,7 @@ from typing import Any
 
 from bkspark import environment
 from bkspark.errors import InvalidRequestError
+from bkspark.storage.body import SMALL_BYTES, ReportedBytes
 from bkspark.storage.connection import (
     NoSuchObject,
     ObjectTaken,
@@ -184,7 +185,7 @@ class Objects:
             answer = call(
                 "put_object",
                 **self.address(name),
-                Body=body,
+                Body=ReportedBytes(body) if len(body) > SMALL_BYTES else body,
                 IfNoneMatch="*",
                 Metadata=marked_by(token),
             )

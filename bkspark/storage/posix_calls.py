@@ -18,13 +18,16 @@ import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from bkspark import environment
+from bkspark import environment, progress
 from bkspark.format.digest import Buffer
+from bkspark.storage.slices import SLICE_BYTES, write_back
 
 TEMP_PREFIX = ".tmp-"
 _TEMP = re.compile(rf"{re.escape(TEMP_PREFIX)}[0-9a-f]{{32}}")
 _REMOVED = re.compile(r"\.nfs[0-9a-f]{24}")
 """What NFS shows of a file that was removed while a process of the same host has it open."""
+READ_BYTES = 8 * 2**20
+"""At most so much is read at once: between two reads a slow disk shows that it gets on."""
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 
@@ -220,8 +223,10 @@ def remove_folder(above: int, name: str) -> tuple[int, int]:
 
 def sync_found(folder: int, name: str) -> None:
     """Make a file that is in place durable: its maker may have died before it could (RB-36)."""
-    descriptor, _ = open_file(folder, name)
+    descriptor, status = open_file(folder, name)
     with closing(descriptor):
+        if status.st_size > SLICE_BYTES:
+            write_back(descriptor, 0, status.st_size)
         os.fsync(descriptor)
     os.fsync(folder)
 
@@ -234,9 +239,10 @@ def write_all(descriptor: int, data: Buffer) -> None:
     """
     view = memoryview(data).cast("B")
     while view:
-        written = os.write(descriptor, view)
+        written = os.write(descriptor, view[:SLICE_BYTES])
         if not written:
             raise OSError(errno.ENOSPC, "nothing more is written: is it full?")
+        progress.made()
         view = view[written:]
 
 
@@ -341,9 +347,10 @@ def _read_all(descriptor: int, begin: int, wanted: int) -> bytes:
     chunks: list[bytes] = []
     missing = wanted
     while missing:
-        chunk = os.pread(descriptor, missing, begin + wanted - missing)
+        chunk = os.pread(descriptor, min(missing, READ_BYTES), begin + wanted - missing)
         if not chunk:
             raise OSError(errno.EIO, "the file shrank while it was read")
+        progress.made()
         chunks.append(chunk)
         missing -= len(chunk)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)

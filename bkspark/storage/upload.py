@@ -9,8 +9,10 @@ that aborts incomplete uploads after some days.
 """
 
 from contextlib import suppress
+from typing import Any
 
 from bkspark import environment
+from bkspark.storage.body import ReportedBytes
 from bkspark.storage.connection import ObjectTaken, S3Doubt, call, repeated
 from bkspark.storage.objects import Created, Objects, marked_by
 
@@ -40,16 +42,21 @@ class Upload:
     def send(self, part: bytes) -> None:
         """Send ``part`` now; only the last one may be shorter than 5 MiB."""
         if not self._upload_id:
-            # Not repeated: a second one would stay behind for good.
-            answer = call(
-                "create_multipart_upload",
-                **self._objects.address(self._name),
-                Metadata=marked_by(self._token),
+            # Not repeated in doubt: a second one would stay behind for good.
+            answer = repeated(
+                lambda: call(
+                    "create_multipart_upload",
+                    **self._objects.address(self._name),
+                    Metadata=marked_by(self._token),
+                ),
+                only_if_refused=True,
             )
             self._upload_id = str(answer["UploadId"])
         number = len(self._etags) + 1
         answer = repeated(
-            lambda: call("upload_part", **self._address(), PartNumber=number, Body=part)
+            lambda: call(
+                "upload_part", **self._address(), PartNumber=number, Body=ReportedBytes(part)
+            )
         )
         self._etags.append(str(answer["ETag"]))
 
@@ -78,22 +85,22 @@ class Upload:
 
     def _complete(self) -> Created | None:
         try:
-            answer = call(
-                "complete_multipart_upload",
-                **self._address(),
-                MultipartUpload={
-                    "Parts": [
-                        {"PartNumber": number, "ETag": etag}
-                        for number, etag in enumerate(self._etags, start=1)
-                    ]
-                },
-                IfNoneMatch="*",
-            )
+            # The same parts under the same number each time, so it cannot happen twice.
+            answer = repeated(self._send_end)
         except ObjectTaken:
             return self._objects.own(self._name, self._token)
         except S3Doubt as doubt:
             return self._objects.own(self._name, self._token, doubt)
         return Created(self._token, str(answer["ETag"]))
+
+    def _send_end(self) -> dict[str, Any]:
+        parts = [{"PartNumber": n, "ETag": etag} for n, etag in enumerate(self._etags, start=1)]
+        return call(
+            "complete_multipart_upload",
+            **self._address(),
+            MultipartUpload={"Parts": parts},
+            IfNoneMatch="*",
+        )
 
     def _address(self) -> dict[str, str]:
         return {**self._objects.address(self._name), "UploadId": self._upload_id}

@@ -21,6 +21,7 @@ from bkspark.testing.s3 import HOST, S3Server, environment
 
 _HOP_BY_HOP = ("connection", "content-length", "expect", "transfer-encoding")
 ALWAYS = 10**6
+_PIECE_BYTES = 2**18
 
 
 @dataclass
@@ -33,6 +34,7 @@ class Fault:
         is_late: whether the store gets it later, when ``S3Proxy.deliver`` is called.
         status: of the answer; 0 closes the connection instead, None never answers.
         code: S3's word for the error.
+        retry_after: seconds, in the header of that name; 0 leaves it out.
     """
 
     method: str
@@ -42,6 +44,7 @@ class Fault:
     status: int | None
     code: str
     is_late: bool
+    retry_after: int = 0
 
     def fits(self, method: str, path: str) -> bool:
         return self.times > 0 and method == self.method and self.part in path
@@ -55,6 +58,7 @@ class S3Proxy:
         seen: method, path with query, and status at the store, 0 if it did not get so far.
         dropped_header: left out of every request.
         held: requests that are late, each to be delivered.
+        bytes_per_second: of each body, in either direction; 0 is as fast as it can.
     """
 
     store_port: int
@@ -63,6 +67,7 @@ class S3Proxy:
     dropped_header: str = ""
     is_over: threading.Event = field(default_factory=threading.Event)
     held: list[Callable[[], int]] = field(default_factory=list)
+    bytes_per_second: float = 0.0
 
     def fail(
         self,
@@ -74,8 +79,11 @@ class S3Proxy:
         status: int | None = 0,
         code: str = "InternalError",
         is_late: bool = False,
+        retry_after: int = 0,
     ) -> None:
-        self.faults.append(Fault(method, part, times, reaches_store, status, code, is_late))
+        self.faults.append(
+            Fault(method, part, times, reaches_store, status, code, is_late, retry_after)
+        )
 
     def deliver(self) -> list[int]:
         """Let the requests that are late reach the store; what it said to each."""
@@ -86,6 +94,12 @@ class S3Proxy:
         self.faults.clear()
         self.seen.clear()
         self.held.clear()
+        self.bytes_per_second = 0.0
+
+    def take_time(self, byte_count: int) -> None:
+        """Sleep as long as a piece of so many bytes takes."""
+        if self.bytes_per_second:
+            self.is_over.wait(byte_count / self.bytes_per_second)
 
     def statuses(self, method: str) -> list[int]:
         return [status for seen, _, status in self.seen if seen == method]
@@ -152,16 +166,24 @@ class _Handler(BaseHTTPRequestHandler):
         """All of it: of a client that dies in the middle of a request, a store keeps nothing."""
         if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
             length = int(self.headers.get("Content-Length") or 0)
-            body = self.rfile.read(length)
+            body = self._read(length)
             if len(body) < length:
                 raise ConnectionAbortedError("the request was cut short")
             return body
         chunks = []
         while length := int(self.rfile.readline().partition(b";")[0], 16):
-            chunks.append(self.rfile.read(length))
+            chunks.append(self._read(length))
             self.rfile.readline()
         self.rfile.readline()
         return b"".join(chunks)
+
+    def _read(self, length: int) -> bytes:
+        pieces = []
+        while length and (piece := self.rfile.read(min(length, _PIECE_BYTES))):
+            self.shared.take_time(len(piece))
+            pieces.append(piece)
+            length -= len(piece)
+        return b"".join(pieces)
 
     def _ask_store(self, body: bytes) -> tuple[http.client.HTTPResponse, bytes]:
         left_out = {*_HOP_BY_HOP, self.shared.dropped_header.lower()}
@@ -178,6 +200,8 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.status:
             error = f"<Error><Code>{fault.code}</Code><Message>told to</Message></Error>"
             headers = [("Content-Type", "application/xml")]
+            if fault.retry_after:
+                headers.append(("Retry-After", str(fault.retry_after)))
             self._answer(fault.status, headers, error.encode() if fault.code else b"")
             return
         if fault.status is None:
@@ -192,4 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(data)
+            for first in range(0, len(data), _PIECE_BYTES):
+                piece = data[first : first + _PIECE_BYTES]
+                self.shared.take_time(len(piece))
+                self.wfile.write(piece)

@@ -17,7 +17,7 @@ from bkspark.metadata.uri import format_store
 from bkspark.storage import connection
 from bkspark.testing.bookie_place import CLUSTER, INCARNATION, a_cookie
 from bkspark.testing.s3 import S3Server, s3_server
-from bkspark.testing.s3_proxy import S3Proxy, s3_proxy
+from bkspark.testing.s3_proxy import ALWAYS, S3Proxy, s3_proxy
 from bkspark.testing.zookeeper import missing, zookeeper
 
 
@@ -35,8 +35,16 @@ def only_proxy(server: S3Server) -> Iterator[S3Proxy]:
 
 @pytest.fixture
 def proxy(only_proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Proxy]:
-    """A line to the server without a fault so far; what fails is tried again at once."""
+    """A line to the server without a fault so far; what fails is tried again at once.
+
+    It is tried until the fault is over, or not at all if the fault lasts.
+    """
+
+    def retry_seconds() -> float:
+        return 0.0 if any(fault.times > ALWAYS // 2 for fault in only_proxy.faults) else 60.0
+
     monkeypatch.setattr(connection, "PAUSES_SECONDS", (0.001, 0.001))
+    monkeypatch.setattr(connection, "retry_seconds", retry_seconds)
     yield only_proxy
     only_proxy.heal()
 

@@ -26,6 +26,7 @@ READ_BACK = "read back what is there before trying again"
 @pytest.fixture(autouse=True)
 def in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "PAUSES_SECONDS", (0.001, 0.001))
+    monkeypatch.setattr(connection, "ABSENT_SECONDS", 0.0)
 
 
 def said(kind: type[BookKeeperError], *calls: Callable[[], object]) -> Iterator[str]:

@@ -141,15 +141,15 @@ MUTANTS = (
     Mutant(
         "a caller waits for ever for an acknowledgement",
         "WriteHandle._wait_for",
-        "return future.result(self._settings.wait_seconds_max)",
+        "return self.result_within(future, self._settings.wait_seconds_max)",
         "return future.result()",
         (f"{CALLBACKS}::test_a_caller_does_not_wait_for_ever_for_a_callback[append]",),
     ),
     Mutant(
         "closing waits for ever for the writer",
         "WriteHandle.release",
-        "self._task.join(self._settings.wait_seconds_max)",
-        "self._task.join()",
+        "        is_there_within(self._has_ended_within, seconds, self._writer.backlog)\n",
+        "        self._task.join()\n",
         (f"{CALLBACKS}::test_a_caller_does_not_wait_for_ever_for_a_callback[close]",),
     ),
     Mutant(
@@ -169,8 +169,8 @@ MUTANTS = (
     Mutant(
         "a bookie has no time for what was sent while its lane did something else",
         "Lane.come_back",
-        "(first, size, now, extra) for first, size, _, extra in self._sent",
-        "self._sent",
+        "        self.begin_anew()\n",
+        "",
         (f"{LANE}::test_what_was_sent_while_its_task_was_away_is_begun_when_it_comes_back",),
     ),
     # --- callbacks -------------------------------------------------------------------------------

@@ -135,8 +135,8 @@ MUTANTS = (
     Mutant(
         "a metadata store that hangs is waited for for ever",
         "TimedStore._ask",
-        "answer.is_there_within(STORE_SECONDS)",
-        "answer.is_there_within(600)",
+        "answer.comes_within(self.seconds)",
+        "answer.comes_within(600)",
         (
             f"{METADATA}::test_a_log_writer_returns_in_time[roll]",
             f"{METADATA}::test_others_return_in_time[list]",
@@ -144,16 +144,16 @@ MUTANTS = (
     ),
     Mutant(
         "all records have the time of one",
-        "TimedStore._ask",
-        "            if before == last:\n",
-        "            if True:\n",
+        "TimedStore.get_all",
+        "                progress.made()\n",
+        "",
         (f"{TIMED}::test_each_has_time_of_its_own",),
     ),
     Mutant(
         "one record that hangs is waited for, where others have come",
-        "TimedStore._ask",
-        "            if before == last:\n",
-        "            if before == last == 0:\n",
+        "Patience.gets_on",
+        "        if before != self._seen:\n",
+        "        if self._seen:\n",
         (f"{TIMED}::test_one_that_hangs_is_not_waited_for_longer",),
     ),
     Mutant(
@@ -180,7 +180,7 @@ MUTANTS = (
     Mutant(
         "who appends to a log waits for ever",
         "LogWriter._wait_for",
-        "            return future.result(seconds)\n",
+        "            return self._segment.handle.result_within(future, seconds)\n",
         "            return future.result()\n",
         (f"{METADATA}::test_a_log_writer_returns_in_time[append]",),
     ),

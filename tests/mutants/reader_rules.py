@@ -86,7 +86,7 @@ MUTANTS = (
     Mutant(
         "a bookie that still gets on is given up",
         "_Asked.time_out",
-        "waited.late + 1 if heard == waited.heartbeat else 0",
+        "0 if is_alive else waited.late + 1",
         "waited.late + 1",
         (
             f"{FAN_OUT}::test_one_that_gets_on_is_waited_for",

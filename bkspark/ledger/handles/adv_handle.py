@@ -104,7 +104,7 @@ class AdvWriteHandle(ClosedAtEnd):
             )
         seconds = self._limits.gap_seconds + self._limits.ack_seconds
         try:
-            return self.append_async(entry_id, value).result(seconds)
+            return self._inner.result_within(self.append_async(entry_id, value), seconds)
         except TimeoutError:
             raise OutcomeUnknownError(
                 f"ledger {self.ledger_id}: entry {entry_id} was not acknowledged within "

@@ -28,6 +28,7 @@ class Backlog:
         last_taken: the id that the last of all entries gets, if nothing goes wrong.
         last_promise: of it; None if it is kept.
         has_ended: whether nothing is taken any more.
+        renewals: how often a time limit began anew.
     """
 
     def __init__(self, *, last_taken: int, is_held: bool) -> None:
@@ -37,6 +38,7 @@ class Backlog:
         self.last_taken = last_taken
         self.last_promise: Promise | None = None
         self.has_ended = False
+        self.renewals = 0
         self._outstanding = 0
         self._room = threading.Condition()
         self._counts = environment.the_one(ClientCounts)
@@ -63,15 +65,25 @@ class Backlog:
             for submitted in group.submitted
         )
 
+    def begin_anew(self) -> None:
+        """What is on its way has its time once more."""
+        self.renewals += 1
+        now = environment.monotonic()
+        for group in self.groups.values():
+            group.deadline = now + group.seconds
+
     def wait_for_room(self, seconds: float) -> None:
-        """Wait while it is full, so long at most.
+        """Wait while it is full, so long at most, and anew as long as bookies get on.
 
         Raises:
             NotEnoughBookiesError: it still is.
         """
         with self._room:
-            if self._room.wait_for(lambda: not self.is_full, seconds):
-                return
+            before = None
+            while before != (self._outstanding, self.renewals):
+                before = (self._outstanding, self.renewals)
+                if self._room.wait_for(lambda: not self.is_full, seconds):
+                    return
         raise NotEnoughBookiesError(
             f"{self._outstanding} bytes wait for their acknowledgement and the entry was not taken",
             hint="bring back bookies that hang, then append again",

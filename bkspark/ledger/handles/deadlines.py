@@ -10,6 +10,7 @@ from bkspark.ledger.handles.backlog import Backlog
 from bkspark.ledger.handles.lane import Lane, seconds_for
 from bkspark.ledger.handles.lanes import Lanes
 from bkspark.ledger.handles.settings import WriterSettings
+from bkspark.progress import overslept
 from bkspark.protocol.writer.steps import Event, Failed, Idle, TimedOut
 from bkspark.protocol.writer.writing import LedgerWriter
 
@@ -20,11 +21,12 @@ class Due:
 
     Attributes:
         what: is waited for; two that are equal are the same wait.
+        event: what has happened; None if what is waited for gets on.
     """
 
     at: float
     what: Hashable
-    event: Callable[[], Event] = field(compare=False)
+    event: Callable[[], Event | None] = field(compare=False)
 
 
 class Deadlines:
@@ -38,6 +40,7 @@ class Deadlines:
         self, settings: WriterSettings, machine: LedgerWriter, backlog: Backlog, lanes: Lanes
     ) -> None:
         self.wakes_at = -math.inf
+        self._sleeps_until = math.inf
         self._settings = settings
         self._machine = machine
         self._backlog = backlog
@@ -45,7 +48,7 @@ class Deadlines:
         self._acknowledged_at = 0.0
         limits = (settings.add_entry_timeout_seconds, settings.add_entry_quorum_timeout_seconds)
         idle = settings.explicit_lac_ms / 1000 if settings.explicit_lac_ms else math.inf
-        self._least_seconds = min(idle, *limits)
+        self._least_seconds = min(idle, *limits) / 2  # at half time disks are looked at
 
     def acknowledged(self) -> None:
         """An acknowledgement came just now."""
@@ -55,6 +58,31 @@ class Deadlines:
         """How long a group may take behind which the ledger has ``length_bytes``."""
         extra = seconds_for(length_bytes - self._machine.pending.length_bytes)
         return self._settings.add_entry_quorum_timeout_seconds + extra
+
+    def fall_asleep(self) -> Due | None:
+        """What the writer's own task waits for from now on."""
+        due = self.next()
+        self.wakes_at = self._sleeps_until = math.inf if due is None else due.at
+        return due
+
+    def seconds_to_sleep(self) -> float | None:
+        """How long, if nothing else happens; None for ever."""
+        if self._sleeps_until == math.inf:
+            return None
+        now = environment.monotonic()
+        self._sleeps_until = max(now, self._sleeps_until)
+        return self._sleeps_until - now
+
+    def event(self, due: Due) -> Event | None:
+        """What has happened if ``due`` is over; None if what is waited for gets on.
+
+        If the process was stopped, no bookie had a chance to answer: all time begins anew.
+        """
+        if not overslept(self._sleeps_until):
+            return due.event()
+        self._lanes.begin_anew()
+        self._backlog.begin_anew()
+        return None
 
     @property
     def is_watched_soon(self) -> bool:
@@ -69,26 +97,41 @@ class Deadlines:
         if lane is not None:
             limit = self._settings.add_entry_timeout_seconds + lane.extra_seconds
             if due is None or lane.since + limit < due.at:
-                return _of_lane(lane, limit)
+                return self._of_lane(lane, limit)
         return due
 
     def _of_entries(self) -> Due | None:
         group = next(iter(self._backlog.groups.values()), None)
         if group is not None:
             late = TimedOut(group.add.first_entry_id, group.seconds)
-            return Due(group.deadline, late, lambda: late)
+            return Due(group.deadline, late, lambda: self._timed_out(late))
         if self._settings.explicit_lac_ms and self._machine.pending.has_unsaid_lac:
             at = self._acknowledged_at + self._settings.explicit_lac_ms / 1000
             return Due(at, "idle", Idle)
         return None
 
+    def _of_lane(self, lane: Lane, seconds: float) -> Due:
+        who = lane.address.bookie_id
+        if lane.looks_at_half_time:
+            return Due(lane.since + seconds / 2, ("disk", who), lane.look)
 
-def _of_lane(lane: Lane, seconds: float) -> Due:
-    who = lane.address.bookie_id
+        def too_slow() -> Event | None:
+            if lane.gets_on():
+                lane.begin_anew()
+                self._backlog.renewals += 1
+                return None
+            limit = round(seconds, 2)
+            error = BookieUnavailableError(
+                f"bookie {who} did not store a record within {limit:g} s"
+            )
+            return Failed(lane.ensemble_index, who, error)
 
-    def too_slow() -> Event:
-        limit = round(seconds, 2)
-        error = BookieUnavailableError(f"bookie {who} did not store a record within {limit:g} s")
-        return Failed(lane.ensemble_index, who, error)
+        return Due(lane.since + seconds, ("bookie", who), too_slow)
 
-    return Due(lane.since + seconds, ("bookie", who), too_slow)
+    def _timed_out(self, late: TimedOut) -> Event | None:
+        """The event, unless a bookie that owes the entry is slow and not dead."""
+        period = self._settings.add_entry_quorum_timeout_seconds
+        if self._lanes.has_moved(late.first_entry_id, environment.monotonic() - period):
+            self._backlog.begin_anew()
+            return None
+        return late

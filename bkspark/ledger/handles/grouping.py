@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -35,7 +35,8 @@ class Group:
 
     Attributes:
         deadline: when it must be acknowledged, in monotonic seconds.
-        seconds: so long it may take.
+        seconds: so long it may take, and anew with each sign that a bookie gets on.
+        sent_at: in monotonic seconds.
         record: None as long as it was not sent.
     """
 
@@ -44,14 +45,14 @@ class Group:
     deadline: float
     seconds: float
     record: journal.EncodedRecord | None = None
+    sent_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sent_at = self.deadline - self.seconds
 
     @property
     def entry_count(self) -> int:
         return self.add.last_entry_id - self.add.first_entry_id + 1
-
-    @property
-    def sent_at(self) -> float:
-        return self.deadline - self.seconds
 
     @property
     def byte_count(self) -> int:

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
 from bkspark.cluster.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient
+from bkspark.cluster.patience import Patience
 from bkspark.errors import BookieUnavailableError, BookKeeperError
 from bkspark.format.journal import EncodedRecord
 from bkspark.ledger.handles.appender import Appender
+from bkspark.progress import Progress
 from bkspark.protocol.ledger.record import AddRecord
 from bkspark.protocol.writer.steps import Failed, Stored
 
@@ -48,7 +50,8 @@ class Lane:
 
     Attributes:
         waiting_bytes: of what was sent and not answered yet.
-        since: when the oldest of it was sent, in monotonic seconds; infinite if there is none.
+        since: when the time of the oldest of it began, in monotonic seconds: when it was sent, or
+            the bookie last gave a sign that it gets on; infinite if there is none.
         extra_seconds: how much longer than a small record the oldest may take, for its own bytes
             and those that were sent before it.
         is_away: its task does something for the writer, and the bookie has all its time behind it.
@@ -71,12 +74,14 @@ class Lane:
         self.is_away = False
         self._give_back: GiveBack | None = None
         self._sent: deque[tuple[int, int, float, float]] = deque()
+        self._moved_at = -math.inf
+        self._patience = Patience(Progress())
         self._look_at_oldest()
         self._waiting: environment.Inbox[Framed | None] = environment.inbox()
         self._framed_bytes = appender.end
         self._channel = BookieClient(self.address, name=f"{name}-{self.address.bookie_id}")
         try:
-            self._channel.begin(self._work)
+            self._patience = Patience(self._channel.begin(self._work).progress)
         except BookieUnavailableError as error:
             report(self._failed(error))
 
@@ -101,14 +106,19 @@ class Lane:
             size = sum(part.length_bytes for part in record.parts)
             self.waiting_bytes += size
             extra = seconds_for(self.waiting_bytes)
+            is_first = not self._sent
             self._sent.append((record.first_entry_id, size, environment.monotonic(), extra))
-            self._look_at_oldest()
+            if is_first:
+                self._patience.begin_anew()
+                self._look_at_oldest()
         self._waiting.put(framed)
 
     def answered(self, first_entry_id: int) -> None:
         """The record that begins there was reported as stored, and all before it."""
         while self._sent and self._sent[0][0] <= first_entry_id:
             self.waiting_bytes -= self._sent.popleft()[1]
+        self._moved_at = environment.monotonic()
+        self._patience.begin_anew()
         self._look_at_oldest()
 
     @property
@@ -119,9 +129,29 @@ class Lane:
     def come_back(self) -> None:
         """What was sent while its task was away is begun now."""
         self.is_away = False
-        now = environment.monotonic()
-        self._sent = deque((first, size, now, extra) for first, size, _, extra in self._sent)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """What was sent has all its time once more."""
+        self._moved_at = environment.monotonic()
         self._look_at_oldest()
+
+    def gets_on(self) -> bool:
+        """Whether its bookie gave a sign since the time of the oldest began."""
+        return self._patience.gets_on()
+
+    @property
+    def looks_at_half_time(self) -> bool:
+        """Whether the bookie's disk is to be looked at when half of the time is over."""
+        return self._patience.looks_at_half_time
+
+    def look(self) -> None:
+        """Note how far the bookie's disk is."""
+        self._patience.look()
+
+    def has_moved(self, first_entry_id: int, since: float) -> bool:
+        """Whether the bookie, which owes the record that begins there, gave a sign ``since``."""
+        return self._moved_at > since and any(sent[0] == first_entry_id for sent in self._sent)
 
     def stop(self) -> None:
         """End the lane after what was sent; does not wait."""
@@ -146,7 +176,8 @@ class Lane:
             self._channel.do_without()
 
     def _look_at_oldest(self) -> None:
-        _, _, self.since, self.extra_seconds = self._sent[0] if self._sent else _NOTHING_SENT
+        _, _, sent_at, self.extra_seconds = self._sent[0] if self._sent else _NOTHING_SENT
+        self.since = max(sent_at, self._moved_at)
 
     def _work(self) -> None:
         try:

@@ -84,6 +84,15 @@ class Lanes:
                 found, first = lane, lane.since + lane.extra_seconds
         return found
 
+    def has_moved(self, first_entry_id: int, since: float) -> bool:
+        """Whether a bookie that owes the record that begins there gave a sign ``since``."""
+        return any(lane.has_moved(first_entry_id, since) for lane in self._lanes.values())
+
+    def begin_anew(self) -> None:
+        """Every bookie has all its time once more: the process was stopped."""
+        for lane in self._lanes.values():
+            lane.begin_anew()
+
     # --- the end -----------------------------------------------------------------------------
 
     def stop(self, timeout: float) -> None:

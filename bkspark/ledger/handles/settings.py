@@ -1,11 +1,12 @@
 """What may be chosen about one writer or reader. Nothing is stored, no promise depends on it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bkspark.cluster import arguments
 from bkspark.cluster.bookie_client import READ_SECONDS, STORE_SECONDS
 from bkspark.cluster.fan_out import Timeouts
+from bkspark.metadata import patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,18 @@ class WriterSettings:
             hint = "give seconds, for example 10"
             seconds = arguments.duration(name, getattr(self, name), hint=hint)
             object.__setattr__(self, name, seconds)
+
+    def with_metadata_timeout(self, seconds: float) -> "WriterSettings":
+        """The same, with time for a metadata store that is waited for so long.
+
+        Each acknowledgement needs the metadata check, so the default of the time for it has room
+        for the default of this one only.
+        """
+        more = max(0.0, seconds - patience.DEFAULT_SECONDS)
+        if not more:
+            return self
+        longer = self.add_entry_quorum_timeout_seconds + more
+        return replace(self, add_entry_quorum_timeout_seconds=longer)
 
     @property
     def wait_seconds_max(self) -> float:

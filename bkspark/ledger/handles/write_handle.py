@@ -30,6 +30,7 @@ from bkspark.ledger.handles.grouping import Submitted
 from bkspark.ledger.handles.membership import Membership
 from bkspark.ledger.handles.promise import Promise, kept
 from bkspark.ledger.handles.record_encoder import RecordEncoder
+from bkspark.ledger.handles.renewals import is_there_within, result_within
 from bkspark.ledger.handles.settings import USUAL, WriterSettings
 from bkspark.ledger.handles.table_intake import TableIntake
 from bkspark.ledger.handles.with_block import ClosedAtEnd
@@ -84,6 +85,7 @@ class WriteHandle(ClosedAtEnd):
     ) -> None:
         self.ledger_id = seen.value.ledger_id
         self._cluster = cluster
+        settings = settings.with_metadata_timeout(cluster.store.seconds)
         self._settings = settings
         schema = arrow_schema.decode(seen.value.settings.schema)
         self._tables = TableIntake(schema)
@@ -283,7 +285,7 @@ class WriteHandle(ClosedAtEnd):
             self._seal,
             f"ledger-{self.ledger_id}-close",
         )
-        if not sealing.is_there_within(self._settings.wait_seconds_max):
+        if not sealing.comes_within(self._settings.wait_seconds_max):
             raise self._no_end("the metadata store")
         with self.explaining():
             sealing.result()
@@ -314,7 +316,12 @@ class WriteHandle(ClosedAtEnd):
         self._is_let_go = True
         if self._task.is_alive():
             self._writer.stop()
-        self._task.join(self._settings.wait_seconds_max)
+        seconds = self._settings.wait_seconds_max
+        is_there_within(self._has_ended_within, seconds, self._writer.backlog)
+
+    def _has_ended_within(self, seconds: float) -> bool:
+        self._task.join(seconds)
+        return not self._task.is_alive()
 
     def _submit(
         self, rows: Sequence[bytes] | pa.RecordBatch, row_count: int, byte_count: int
@@ -331,9 +338,17 @@ class WriteHandle(ClosedAtEnd):
                 hint="use append_async there, or hand over to another thread",
             )
 
+    def result_within(self, future: "Future[int]", seconds: float) -> int:
+        """What ``future`` of an append gives; ``seconds`` begin anew while slow bookies get on.
+
+        Raises:
+            TimeoutError: it gave nothing.
+        """
+        return result_within(future, seconds, self._writer.backlog)
+
     def _wait_for(self, future: "Future[int]") -> int:
         try:
-            return future.result(self._settings.wait_seconds_max)
+            return self.result_within(future, self._settings.wait_seconds_max)
         except TimeoutError:
             raise self._no_end("the writer") from None
 
@@ -349,7 +364,7 @@ class WriteHandle(ClosedAtEnd):
 
     def _seal(self) -> None:
         closed = partial(self._writer.machine.closed, transactions=self._transactions)
-        self._cluster.ledgers.update(str(self.ledger_id), closed)
+        self._cluster.ledgers.update(str(self.ledger_id), closed, is_sent_again=True)
 
     def _require_values(self, values: Sequence[bytes]) -> int:
         """How many bytes they have, if they can be appended at once."""

@@ -351,11 +351,9 @@ class Writer:
     def _next_work(self) -> Callable[[], None]:
         """What others have left; that nothing happened in time is work too."""
         with self._lock:
-            due = self._deadlines.next()
-            self._deadlines.wakes_at = math.inf if due is None else due.at
+            due = self._deadlines.fall_asleep()
         try:
-            seconds = None if due is None else max(0.0, due.at - environment.monotonic())
-            return self._own_work.get(timeout=seconds)
+            return self._own_work.get(timeout=self._deadlines.seconds_to_sleep())
         except environment.Empty:
             assert due is not None
             return partial(self._be_late, due)
@@ -365,7 +363,7 @@ class Writer:
     def _be_late(self, due: Due) -> None:
         with self._lock:
             if self._deadlines.next() == due:
-                self._leave(self._turn(due.event()))
+                self._leave(self._turn(self._deadlines.event(due)))
 
     def _stop(self) -> None:
         with self._lock:

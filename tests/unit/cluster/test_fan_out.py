@@ -7,11 +7,13 @@ import pytest
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress
+from bkspark.cluster import fan_out
 from bkspark.cluster.bookie_client import BookieClient, NoAnswerError
 from bkspark.cluster.fan_out import FanOut, Timeouts, ask_all
 from bkspark.cluster.hang_memory import HangMemory
 from bkspark.errors import BookieUnavailableError, CorruptDataError
 from bkspark.ledger.handles.settings import ReaderSettings
+from bkspark.progress import Progress
 from bkspark.protocol.ledger.metadata import Member
 
 from ...stopwatch import Stopwatch  # noqa: TID252
@@ -292,3 +294,44 @@ def test_who_is_interrupted_leaves_no_question_behind_that_nobody_knows_of(gate)
     with pytest.raises(KeyboardInterrupt):
         ask_all(lines, Timeouts(60), is_usable=interrupt, enough=2)
     assert len(environment.the_one(HangMemory)._owed[find(A)]) == 1
+
+
+class Signs:
+    """Stands in for ``Patience``: each question gets on so often."""
+
+    left = 0
+
+    def __init__(self, _progress: Progress) -> None:
+        self.looks_at_half_time = False
+
+    def gets_on(self) -> bool:
+        Signs.left -= 1
+        return Signs.left >= 0
+
+
+def test_a_bookie_that_gets_on_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    bookies = Bookies(A)
+    Signs.left = 5
+    monkeypatch.setattr(fan_out, "Patience", Signs)
+
+    def gets_on(signs: Signs) -> bool:
+        Signs.left -= 1
+        if not Signs.left:
+            bookies.let_go()
+        return True
+
+    monkeypatch.setattr(Signs, "gets_on", gets_on)
+    asking = FanOut(lambda member: BookieClient(find(member)))
+    assert asking.ask([A], bookies.ask, Timeouts(0.02)) == {A: "a"}
+
+
+def test_whoever_has_less_time_than_a_bookie_waits_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bookies = Bookies(A)
+    monkeypatch.setattr(fan_out, "Patience", Signs)
+    Signs.left = 10**6
+    asking = FanOut(lambda member: BookieClient(find(member)))
+    answers = asking.ask([A], bookies.ask, Timeouts(60).at_most(0.05))
+    assert isinstance(answers[A], BookieUnavailableError)
+    bookies.let_go()

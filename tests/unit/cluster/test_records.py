@@ -124,3 +124,56 @@ def test_is_current_until_somebody_changes_it(store: MetadataStore) -> None:
     assert records.is_current("x", seen)
     records.update("x", lambda value: 2)
     assert not records.is_current("x", seen)
+
+
+def test_a_change_that_its_caller_cannot_do_without_is_sent_again(store: MetadataStore) -> None:
+    records_of(store).create("x", 1)
+    for moment in (Moment.BEFORE, Moment.AFTER):
+        records = with_faults(store, first_put(moment))
+        before = records_of(store).get("x").value
+        changed = records.update("x", lambda value: (value or 0) + 1, is_sent_again=True)
+        assert changed.value == before + 1
+        assert records_of(store).get("x") == changed
+
+
+def test_a_request_that_comes_late_changes_nothing_twice(store: MetadataStore) -> None:
+    """The first one is carried out after the look, before the second."""
+    records_of(store).create("x", 1)
+
+    class Late:
+        def __init__(self) -> None:
+            self.first: tuple[str, bytes, int | None] | None = None
+            self.puts = 0
+
+        def get(self, key: str) -> object:
+            return store.get(key)
+
+        def put(self, key: str, value: bytes, expected: int | None) -> int:
+            self.puts += 1
+            if self.first is None:
+                self.first = (key, value, expected)
+                raise OutcomeUnknownError("lost")
+            store.put(*self.first)
+            return store.put(key, value, expected)
+
+    late = Late()
+    changed = records_of(late).update("x", lambda value: (value or 0) + 1, is_sent_again=True)
+    assert (changed.value, changed.stored.version, late.puts) == (2, 2, 2)
+    assert records_of(store).get("x") == changed
+
+
+def test_what_another_changed_on_top_stays_unknown(store: MetadataStore) -> None:
+    records = records_of(store)
+    records.create("x", 1)
+
+    class Overtaken:
+        def get(self, key: str) -> object:
+            return store.get(key)
+
+        def put(self, _key: str, _value: bytes, _expected: int | None) -> int:
+            records.update("x", lambda value: (value or 0) + 10)
+            raise OutcomeUnknownError("lost")
+
+    with pytest.raises(OutcomeUnknownError):
+        records_of(Overtaken()).update("x", lambda value: (value or 0) + 1, is_sent_again=True)
+    assert records.get("x").value == 11

@@ -1,0 +1,50 @@
+"""Whether a call that gives no answer gets on: slow storage is waited for, hanging storage is not.
+
+Rule 1. A call gets on if it moved a piece since it was looked at last (``bkspark.progress``).
+
+Rule 2. It also gets on if its thread waits inside the kernel for a disk, and that disk completes
+requests: those of other tasks, processes or programs are in front of it. This counts at most
+``OTHERS_MAX`` times in a row, since the disk may have lost this one request.
+"""
+
+from bkspark.progress import Progress
+from bkspark.storage import devices
+
+OTHERS_MAX = 30
+"""Five minutes, where a limit is ten seconds."""
+
+
+class Patience:
+    """Looks at one call, again and again."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._seen = progress.count
+        self._completed: tuple[str, ...] | None = None
+        self._others = 0
+
+    def begin_anew(self) -> None:
+        """Look at what it does from now on."""
+        self._seen, self._completed, self._others = self._progress.count, None, 0
+
+    @property
+    def looks_at_half_time(self) -> bool:
+        """Whether the disk is to be looked at before the time is over, to see it move later."""
+        return self._progress.device is not None and self._completed is None
+
+    def look(self) -> None:
+        """Note what the disk has completed by now."""
+        self._completed = devices.completed(self._progress.device)
+
+    def gets_on(self) -> bool:
+        """Whether there was a sign of progress since this was asked last."""
+        before, self._seen = self._seen, self._progress.count
+        if before != self._seen:
+            self.begin_anew()
+            return True
+        seen, self._completed = self._completed, None
+        if seen is None or self._others >= OTHERS_MAX:
+            return False
+        self._others += 1
+        moved = devices.completed(self._progress.device) != seen
+        return moved and devices.is_waiting_for_disk(self._progress.thread_id)

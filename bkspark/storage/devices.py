@@ -1,0 +1,48 @@
+"""What the kernel tells about block devices and threads, without asking the storage itself.
+
+Both files are made by the kernel from its own counters, so reading them does not wait for a disk.
+Where they are missing (not Linux, no block device) nothing is known.
+"""
+
+import os
+
+_COMPLETED = (0, 4, 11, 15)
+"""Fields of a device's ``stat``: reads, writes, discards and flushes that are completed."""
+
+_devices: dict[str, int] = {}
+_DEVICES_MAX = 10_000
+
+
+def note(url: str, device: int) -> None:
+    """Remember on which device the place at ``url`` lies."""
+    if len(_devices) >= _DEVICES_MAX:
+        _devices.clear()
+    _devices[url] = device
+
+
+def device_of(url: str) -> int | None:
+    """The device of ``url``, if this process has opened it before."""
+    return _devices.get(url)
+
+
+def completed(device: int | None) -> tuple[str, ...] | None:
+    """How many requests ``device`` has completed; None if that is unknown."""
+    if device is None:
+        return None
+    text = _read(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+    fields = text.split()
+    return tuple(fields[n] for n in _COMPLETED if n < len(fields)) or None
+
+
+def is_waiting_for_disk(thread_id: int) -> bool:
+    """Whether a thread of this process waits inside the kernel for a device (state D)."""
+    text = _read(f"/proc/self/task/{thread_id}/stat")
+    return text.rpartition(")")[2].split()[:1] == ["D"]
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,212 @@
+"""Mutants of what tells slow storage from hanging storage, and of how a busy store is treated."""
+
+from .mutant import Mutant
+
+PATIENCE = "tests/unit/cluster/test_patience.py"
+PROGRESS = "tests/unit/test_progress.py"
+SLICES = "tests/unit/storage/test_slices.py"
+PRESSURE = "tests/unit/storage/test_pressure.py"
+SLOW = "tests/integration/faults/test_slow_bookies.py"
+RECORDS = "tests/unit/cluster/test_records.py"
+TIMEOUT = "tests/unit/metadata/test_patience.py"
+FAN_OUT = "tests/unit/cluster/test_fan_out.py"
+
+MUTANTS = (
+    # --- signs of progress -----------------------------------------------------------------------
+    Mutant(
+        "a call that moves bytes is given up",
+        "Patience.gets_on",
+        "        if before != self._seen:\n",
+        "        if False:\n",
+        (f"{PATIENCE}::test_an_answer_is_waited_for_as_long_as_it_gets_on",),
+    ),
+    Mutant(
+        "a call that has moved bytes once is waited for for ever",
+        "Patience.gets_on",
+        "before, self._seen = self._seen, self._progress.count",
+        "before = self._seen",
+        (f"{PATIENCE}::test_one_that_hangs_is_given_up_in_its_time",),
+    ),
+    Mutant(
+        "a call behind those of others is given up",
+        "Patience.gets_on",
+        "        return moved and devices.is_waiting_for_disk(self._progress.thread_id)\n",
+        "        return False\n",
+        (f"{PATIENCE}::test_a_slow_disk_is_not",),
+    ),
+    Mutant(
+        "a call that hangs elsewhere is waited for because a disk is busy",
+        "Patience.gets_on",
+        "moved and devices.is_waiting_for_disk(self._progress.thread_id)",
+        "moved",
+        (f"{PATIENCE}::test_a_call_that_waits_for_something_else_does_not",),
+    ),
+    Mutant(
+        "a disk that has lost one request is waited for for ever",
+        "Patience.gets_on",
+        "seen is None or self._others >= OTHERS_MAX",
+        "seen is None",
+        (f"{PATIENCE}::test_a_disk_may_lose_one_request_and_serve_others",),
+    ),
+    Mutant(
+        "what a process was stopped is counted against storage",
+        "Answer.comes_within",
+        "            if overslept(until):\n",
+        "            if False:\n",
+        (f"{PATIENCE}::test_the_time_begins_anew_after_the_process_was_stopped",),
+    ),
+    Mutant(
+        "a countdown goes on while the process is stopped",
+        "Countdown.left",
+        "        if overslept(self._wakes_at):\n",
+        "        if False:\n",
+        (f"{PROGRESS}::test_its_time_begins_anew_after_the_process_was_stopped",),
+    ),
+    Mutant(
+        "what readers beside each other move is no sign",
+        "environment.for_each",
+        "        return start(lambda: context.run(share), name)\n",
+        "        return start(share, name)\n",
+        (f"{PROGRESS}::test_what_a_call_hands_to_other_tasks_is_reported_for_it",),
+    ),
+    Mutant(
+        "a question to several does not look at how they get on",
+        "_Waited.gets_on",
+        "before != heartbeat or is_moving",
+        "before != heartbeat",
+        (f"{FAN_OUT}::test_a_bookie_that_gets_on_is_waited_for",),
+    ),
+    Mutant(
+        "a caller with little time waits as long as a bookie gets on",
+        "_Asked._ask",
+        "isinstance(waited.own, Answer) and not self._timeouts.is_cut",
+        "isinstance(waited.own, Answer)",
+        (f"{FAN_OUT}::test_whoever_has_less_time_than_a_bookie_waits_no_longer",),
+    ),
+    # --- writers ---------------------------------------------------------------------------------
+    Mutant(
+        "a slow bookie is replaced",
+        "Deadlines._of_lane",
+        "            if lane.gets_on():\n",
+        "            if False:\n",
+        (f"{SLOW}::test_slow_bookies_stay_and_the_entry_is_waited_for",),
+    ),
+    Mutant(
+        "an entry on slow bookies ends its writer",
+        "Deadlines._timed_out",
+        "        if self._lanes.has_moved(",
+        "        if False and self._lanes.has_moved(",
+        (f"{SLOW}::test_slow_bookies_stay_and_the_entry_is_waited_for",),
+    ),
+    Mutant(
+        "a caller gives up before its writer does",
+        "renewals.is_there_within",
+        "backlog.renewals == renewals and not overslept(until)",
+        "not overslept(until)",
+        (f"{SLOW}::test_a_caller_waits_as_long_as_its_writer",),
+    ),
+    Mutant(
+        "a pause of the process costs its writer the bookies",
+        "Deadlines.event",
+        "        if not overslept(self._sleeps_until):\n",
+        "        if True:\n",
+        (f"{SLOW}::test_after_a_pause_of_the_process_all_time_begins_anew",),
+    ),
+    # --- slices ----------------------------------------------------------------------------------
+    Mutant(
+        "what a disk refuses of a slice is forgotten",
+        "slices._call",
+        "    if error in _IS_NOT_OFFERED:\n",
+        "    if True:\n",
+        (f"{SLICES}::test_what_the_disk_refuses_is_an_error",),
+    ),
+    Mutant(
+        "nothing shows how far a file is written back",
+        "slices.write_back",
+        "        progress.made()\n",
+        "",
+        (f"{SLICES}::test_each_slice_is_a_sign_and_all_bytes_are_waited_for",),
+    ),
+    Mutant(
+        "much is read by one call",
+        "posix_calls._read_all",
+        "min(missing, READ_BYTES)",
+        "missing",
+        (f"{SLICES}::test_reading_and_writing_are_seen_to_get_on",),
+    ),
+    # --- busy stores -----------------------------------------------------------------------------
+    Mutant(
+        "a busy store is asked again for ever",
+        "connection.repeated",
+        "if not may_repeat or environment.monotonic() + pause - begin > limit:",
+        "if not may_repeat:",
+        (f"{PRESSURE}::test_how_long_is_a_setting",),
+    ),
+    Mutant(
+        "what a store says about when to come back is not heard",
+        "connection.repeated",
+        "max(environment.draw() * longest, doubt.retry_after)",
+        "environment.draw() * longest",
+        (f"{PRESSURE}::test_the_store_may_say_how_long_to_wait",),
+    ),
+    Mutant(
+        "an upload is begun again though the first one may be there",
+        "connection.repeated",
+        "doubt.asks_for_less or (doubt.is_passing and not only_if_refused)",
+        "doubt.asks_for_less or doubt.is_passing",
+        (
+            f"{PRESSURE}::"
+            "test_what_must_not_be_repeated_in_doubt_is_repeated_only_if_it_was_refused",
+        ),
+    ),
+    Mutant(
+        "a server that is not there is asked as long as one that is busy",
+        "connection.repeated",
+        "ABSENT_SECONDS if doubt.is_absent else retry_seconds()",
+        "retry_seconds()",
+        (f"{PRESSURE}::test_a_server_that_is_not_there_is_not_asked_for_long",),
+    ),
+    Mutant(
+        "each task learns by itself that a store is busy",
+        "Pressure.was_asked_for_less",
+        "min(max(2 * self.interval, _FIRST_INTERVAL), _LONGEST_INTERVAL)",
+        "0.0",
+        (f"{PRESSURE}::test_all_tasks_slow_down_and_recover_together",),
+    ),
+    Mutant(
+        "requests that were on their way slow the process down once each",
+        "Pressure.was_asked_for_less",
+        "            if sent_at < self._slowed_at:\n",
+        "            if False:\n",
+        (f"{PRESSURE}::test_refusals_of_requests_that_were_on_their_way_count_once",),
+    ),
+    Mutant(
+        "a task that waits for a busy store looks as if it hung",
+        "pressure.rest",
+        "        progress.made()\n",
+        "",
+        (f"{PRESSURE}::test_a_waiting_task_is_seen_to_get_on",),
+    ),
+    # --- metadata --------------------------------------------------------------------------------
+    Mutant(
+        "a change that may have been stored is made anew with other bytes",
+        "Records._put_again",
+        "                return self._put_bytes(name, value, data, expected)\n            except",
+        "                return self._put(name, value, expected)\n            except",
+        (f"{RECORDS}::test_a_request_that_comes_late_changes_nothing_twice",),
+    ),
+    Mutant(
+        "what another changed on top is overwritten or given up as a lost race",
+        "Records._put_again",
+        "                if version != expected:\n                    raise\n",
+        "                pass\n",
+        (f"{RECORDS}::test_what_another_changed_on_top_stays_unknown",),
+    ),
+    Mutant(
+        "the timeout of a client does not reach its store",
+        "PatientStore.get",
+        "        with patience.seconds(self._seconds):\n            return",
+        "        if True:\n            return",
+        (f"{TIMEOUT}::test_every_call_inside_knows_it_also_from_another_task",),
+    ),
+)
