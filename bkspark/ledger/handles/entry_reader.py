@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bkspark.bookie.contract import BookieAddress
+from bkspark.bookie.messages import told_of
 from bkspark.cluster.bookie_client import BookieClient
 from bkspark.cluster.fan_out import FanOut
 from bkspark.cluster.records import StepOver
@@ -201,7 +202,7 @@ class EntryReader:
         for member, page in self._pages:
             stored = page.record_of(record.first_entry_id)
             if stored is not None and stored.record == record:
-                self._step_over(member, f"bookie {member.bookie_id}: {reason}")
+                self._step_over(member, told_of(member.bookie_id, reason))
 
     def first_after(self, ledger: LedgerMetadata, entry_id: int) -> int | None:
         """The first entry of the next record of which any bookie that answers has anything."""

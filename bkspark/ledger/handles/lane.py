@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from bkspark import environment
 from bkspark.bookie.contract import BookieAddress, Buffer, Journal
+from bkspark.bookie.messages import told_of
 from bkspark.cluster.bookie_client import SLOWEST_BYTES_PER_SECOND, BookieClient
 from bkspark.cluster.patience import Patience
 from bkspark.errors import BookieUnavailableError, BookKeeperError
@@ -189,7 +190,7 @@ class Lane:
         except BookKeeperError as error:
             self._report(self._failed(error))
         except Exception as error:
-            wrapped = BookieUnavailableError(f"bookie {self.address.bookie_id}: {error!r}")
+            wrapped = BookieUnavailableError(told_of(self.address.bookie_id, repr(error)))
             self._report(self._failed(wrapped))
         finally:
             self._appender.close()

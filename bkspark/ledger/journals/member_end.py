@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bkspark.bookie.contract import ReadableRoot
+from bkspark.bookie.messages import told_of
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
 from bkspark.format.digest import Digester
@@ -110,7 +111,7 @@ def member_end(
             try:
                 ends[name] = _believed(known.look(root, source), ledger)
             except CorruptDataError as error:
-                problem = problem or f"bookie {member.bookie_id}: {error.args[0]}"
+                problem = problem or told_of(member.bookie_id, error.args[0])
     if not problem:
         problem = _lost(root, member, ledger, ends)
     return MemberEnd(ends, problem)

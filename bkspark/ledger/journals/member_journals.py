@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.messages import told_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.errors import CorruptDataError
 from bkspark.format import layout
@@ -161,7 +162,7 @@ class MemberJournals:
             try:
                 found.append((pages.name, ask(pages)))
             except CorruptDataError as error:
-                self._problems[pages.name] = f"bookie {self._member.bookie_id}: {error.args[0]}"
+                self._problems[pages.name] = told_of(self._member.bookie_id, error.args[0])
         return found
 
     def _find_journals(self, root: BookieRoot, ledger: LedgerMetadata) -> list[JournalPages]:

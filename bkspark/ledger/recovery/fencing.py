@@ -12,6 +12,7 @@ from functools import reduce
 from itertools import chain
 
 from bkspark.bookie.contract import BookieAddress, BookieRoot
+from bkspark.bookie.messages import told_of
 from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.fan_out import Heartbeat, no_heartbeat
 from bkspark.cluster.password import Password, make_digester
@@ -123,7 +124,7 @@ class FenceAndRead:
                     beat=beat,
                 )
             except CorruptDataError as error:
-                unclear.append(f"bookie {self.address.bookie_id}: {error.args[0]}")
+                unclear.append(told_of(self.address.bookie_id, error.args[0]))
                 continue
             for stored in tails[name].records:
                 good = self._good_pieces(root, stored, digester, beat)
@@ -247,7 +248,7 @@ class LookUp:
                 )
                 newest = later(newest, record)
             except CorruptDataError as error:
-                problems.append(f"bookie {self.address.bookie_id}: {error.args[0]}")
+                problems.append(told_of(self.address.bookie_id, error.args[0]))
             if newest is not None and newest.last_entry_id == self.entry_id:
                 return Shown(newest)  # nothing is newer, wherever it may be
         return Shown(newest, "; ".join(problems))

@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 
-from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
+from bkspark.errors import (
+    InvalidRequestError,
+    MetadataVersionError,
+    NothingSentError,
+    OutcomeUnknownError,
+)
 from bkspark.metadata import directory
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.files import FileMetadataStore
@@ -311,3 +316,28 @@ def test_get_makes_durable_what_it_gives_out(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert changes(calls_of(monkeypatch, Record(tmp_path, 2), get)) == ["fsync ledgers/1"]
+
+
+@pytest.mark.parametrize("error", [errno.EACCES, errno.EMFILE, errno.ENFILE])
+@pytest.mark.parametrize("operation", [put, get, is_current, list_all, delete])
+def test_what_could_not_even_be_asked_is_told_apart(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, operation: Operation, error: int
+) -> None:
+    """Where a name may have been made or removed before, the outcome is unknown as ever."""
+    record = Record(tmp_path, 2)
+    calls = [call for call, _ in calls_of(monkeypatch, record, operation)]
+    effects = [number for number, call in enumerate(calls) if call in ("link", "unlink", "rmdir")]
+    first = effects[0] if effects else len(calls)
+    for number, call in enumerate(calls):
+        if call not in ("open", "stat", "scandir"):
+            continue
+        store, faults = record.copy(), FaultyOs()
+        faults.fail_at(number, error)
+        told = ""
+        try:
+            with_os(monkeypatch, lambda: operation(store, record.versions), faults)  # noqa: B023
+        except OutcomeUnknownError as raised:
+            assert isinstance(raised, NothingSentError) is (number < first), call  # noqa: PT017
+            told = str(raised)
+        assert ("; nothing was sent; " in told) is (bool(told) and number < first)
+        assert "\n" not in told
