@@ -35,7 +35,17 @@ class Framed:
 Report = Callable[[Stored | Failed], None]
 GiveBack = Callable[[BookieAddress, Journal | None], None]
 
-_NOTHING_SENT = (0, 0, math.inf, 0.0)
+
+@dataclass(slots=True)
+class _Signs:
+    """What shows that a bookie gets on.
+
+    Attributes:
+        moved_at: when it last did, in monotonic seconds.
+    """
+
+    patience: Patience
+    moved_at: float = -math.inf
 
 
 def seconds_for(byte_count: int) -> float:
@@ -51,10 +61,6 @@ class Lane:
 
     Attributes:
         waiting_bytes: of what was sent and not answered yet.
-        since: when the time of the oldest of it began, in monotonic seconds: when it was sent, or
-            the bookie last gave a sign that it gets on; infinite if there is none.
-        extra_seconds: how much longer than a small record the oldest may take, for its own bytes
-            and those that were sent before it.
         is_away: its task does something for the writer, and the bookie has all its time behind it.
 
     All but ``_work``, which is the lane's own task, belongs to whoever sends.
@@ -75,16 +81,30 @@ class Lane:
         self.is_away = False
         self._give_back: GiveBack | None = None
         self._sent: deque[tuple[int, int, float, float]] = deque()
-        self._moved_at = -math.inf
-        self._patience = Patience(Progress())
-        self._look_at_oldest()
+        self._signs = _Signs(Patience(Progress()))
         self._waiting: environment.Inbox[Framed | None] = environment.inbox()
         self._framed_bytes = appender.end
         self._channel = BookieClient(self.address, name=f"{name}-{self.address.bookie_id}")
         try:
-            self._patience = Patience(self._channel.begin(self._work).progress)
+            self._signs.patience = Patience(self._channel.begin(self._work).progress)
         except BookieUnavailableError as error:
             report(self._failed(error))
+
+    @property
+    def since(self) -> float:
+        """When the time of the oldest that was not answered began, in monotonic seconds.
+
+        When it was sent, or the bookie last gave a sign that it gets on; infinite if there is none.
+        """
+        return max(self._sent[0][2], self._signs.moved_at) if self._sent else math.inf
+
+    @property
+    def extra_seconds(self) -> float:
+        """How much longer than a small record the oldest may take.
+
+        For its own bytes and those that were sent before it.
+        """
+        return self._sent[0][3] if self._sent else 0.0
 
     @property
     def address(self) -> BookieAddress:
@@ -107,20 +127,17 @@ class Lane:
             size = sum(part.length_bytes for part in record.parts)
             self.waiting_bytes += size
             extra = seconds_for(self.waiting_bytes)
-            is_first = not self._sent
+            if not self._sent:
+                self._signs.patience.begin_anew()
             self._sent.append((record.first_entry_id, size, environment.monotonic(), extra))
-            if is_first:
-                self._patience.begin_anew()
-                self._look_at_oldest()
         self._waiting.put(framed)
 
     def answered(self, first_entry_id: int) -> None:
         """The record that begins there was reported as stored, and all before it."""
         while self._sent and self._sent[0][0] <= first_entry_id:
             self.waiting_bytes -= self._sent.popleft()[1]
-        self._moved_at = environment.monotonic()
-        self._patience.begin_anew()
-        self._look_at_oldest()
+        self._signs.moved_at = environment.monotonic()
+        self._signs.patience.begin_anew()
 
     @property
     def has_nothing_to_do(self) -> bool:
@@ -134,25 +151,26 @@ class Lane:
 
     def begin_anew(self) -> None:
         """What was sent has all its time once more."""
-        self._moved_at = environment.monotonic()
-        self._look_at_oldest()
+        self._signs.moved_at = environment.monotonic()
 
     def gets_on(self) -> bool:
         """Whether its bookie gave a sign since the time of the oldest began."""
-        return self._patience.gets_on()
+        return self._signs.patience.gets_on()
 
     @property
     def looks_at_half_time(self) -> bool:
         """Whether the bookie's disk is to be looked at when half of the time is over."""
-        return self._patience.looks_at_half_time
+        return self._signs.patience.looks_at_half_time
 
     def look(self) -> None:
         """Note how far the bookie's disk is."""
-        self._patience.look()
+        self._signs.patience.look()
 
     def has_moved(self, first_entry_id: int, since: float) -> bool:
         """Whether the bookie, which owes the record that begins there, gave a sign ``since``."""
-        return self._moved_at > since and any(sent[0] == first_entry_id for sent in self._sent)
+        return self._signs.moved_at > since and any(
+            sent[0] == first_entry_id for sent in self._sent
+        )
 
     def stop(self) -> None:
         """End the lane after what was sent; does not wait."""
@@ -175,10 +193,6 @@ class Lane:
         """Wait so long at most for its end, and then do without it."""
         if not self.is_away and not self._channel.has_answered_within(seconds):
             self._channel.do_without()
-
-    def _look_at_oldest(self) -> None:
-        _, _, sent_at, self.extra_seconds = self._sent[0] if self._sent else _NOTHING_SENT
-        self.since = max(sent_at, self._moved_at)
 
     def _work(self) -> None:
         try:
