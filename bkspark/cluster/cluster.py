@@ -15,7 +15,7 @@ from bkspark.cluster.hang_memory import HangMemory
 from bkspark.cluster.log_records import LogRecords
 from bkspark.cluster.records import Records, StepOver, Versioned
 from bkspark.cluster.stepping_over import leave_out
-from bkspark.cluster.timed_store import PatientStore, TimedStore
+from bkspark.cluster.timed_store import TimedStore, patient
 from bkspark.cluster.upkeep_records import UpkeepRecords
 from bkspark.errors import (
     BookieUnavailableError,
@@ -51,10 +51,8 @@ class Cluster(BoundToProcess):
     """
 
     def __init__(self, metadata_uri: str, metadata_timeout: float | None = None) -> None:
-        store: MetadataStore = metadata_stores.open_store(metadata_uri)
         seconds = patience.chosen() if metadata_timeout is None else metadata_timeout
-        if seconds is not None:
-            store = PatientStore(store, seconds)
+        store = patient(metadata_stores.open_store(metadata_uri), seconds)
         self.store = TimedStore(store, seconds)
         self.uri = canonical(metadata_uri)
         self.unreadable: dict[str, str] = {}

@@ -60,6 +60,11 @@ class PatientStore:
         self._inner.close()
 
 
+def patient(store: MetadataStore, seconds: float | None) -> MetadataStore:
+    """``store``, whose calls wait as long as was chosen; itself if nothing was."""
+    return store if seconds is None else PatientStore(store, seconds)
+
+
 class TimedStore(BoundToProcess):
     """``inner``, with an ``OutcomeUnknownError`` for what it does not answer in time.
 
