@@ -205,7 +205,8 @@ class Records(Generic[T]):
         return self._put_bytes(name, value, data, expected)
 
     def _put(self, name: str, value: T, expected: int | None) -> Versioned[T]:
-        return self._put_bytes(name, value, self._encoded(name, value), expected)
+        data = self._encoded(name, value)
+        return self._put_bytes(name, value, data, expected)
 
     def _put_bytes(self, name: str, value: T, data: bytes, expected: int | None) -> Versioned[T]:
         try:
