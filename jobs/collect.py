@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from bkspark import verbs
-from bkspark.admin.collecting.run import UNNAMED_GRACE_SECONDS
+from bkspark.admin.collecting.run import ABANDONED_AFTER_SECONDS
 from bkspark.cli.output import note
 from bkspark.cluster.quantities import seconds_of
 from bkspark.spark.job import NO_LEASE, parser_of, run_job
@@ -27,17 +27,17 @@ def main(argv: list[str]) -> int:
 def _collect(argv: Sequence[str]) -> int:
     parser = parser_of(__doc__, NO_LEASE)
     parser.add_argument(
-        "--open-grace",
-        type=seconds_of("--open-grace"),
-        default=UNNAMED_GRACE_SECONDS,
+        "--abandoned-after",
+        type=seconds_of("--abandoned-after"),
+        default=ABANDONED_AFTER_SECONDS,
         metavar="TIME",
-        help="leave what killed writes have made so long; a write that takes longer is refused",
+        help="before an unfinished write counts as abandoned; a longer write fails at commit",
     )
     arguments = parser.parse_args(argv)
 
     report = verbs.collect(
         arguments.metadata,
-        open_grace=arguments.open_grace,
+        abandoned_after=arguments.abandoned_after,
         dry_run=arguments.dry_run,
         no_lease=arguments.no_lease,
         spark=SparkSession.builder.appName("bkspark collect").getOrCreate(),

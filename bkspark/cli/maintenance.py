@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bkspark import verbs
-from bkspark.admin.collecting.run import UNNAMED_GRACE_SECONDS
+from bkspark.admin.collecting.run import ABANDONED_AFTER_SECONDS
 from bkspark.admin.draining.run import VERB as DECOMMISSION
 from bkspark.admin.maintenance import Report
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
@@ -155,15 +155,15 @@ def audit(
 
 def collect(
     context: typer.Context,
-    open_grace: Annotated[
+    abandoned_after: Annotated[
         float,
         typer.Option(
             metavar="TIME",
-            parser=seconds_of("--open-grace"),
-            help="How long a write may take: what one has made that was killed is left so long. "
-            "One that takes longer is refused at its end.",
+            parser=seconds_of("--abandoned-after"),
+            help="Time before an unfinished write counts as abandoned; a longer write fails at "
+            "commit.",
         ),
-    ] = UNNAMED_GRACE_SECONDS,
+    ] = ABANDONED_AFTER_SECONDS,
     dry_run: DryRunOption = False,
     no_lease: NoLeaseOption = False,
     spark: SparkOption = False,
@@ -181,7 +181,7 @@ def collect(
     with progress_bar("ledgers") as progress:
         report = verbs.collect(
             session.metadata_uri,
-            open_grace=open_grace,
+            abandoned_after=abandoned_after,
             dry_run=dry_run,
             no_lease=no_lease,
             spark=spark_session("bkspark collect") if spark else None,

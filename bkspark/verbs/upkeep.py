@@ -62,7 +62,7 @@ def audit(
 def collect(
     metadata_uri: str = "",
     *,
-    open_grace: float = collecting.UNNAMED_GRACE_SECONDS,
+    abandoned_after: float = collecting.ABANDONED_AFTER_SECONDS,
     dry_run: bool = False,
     no_lease: bool = False,
     spark: "SparkSession | None" = None,
@@ -74,22 +74,22 @@ def collect(
     And killed drivers: ledgers that were made for a log, and that the log does not name.
 
     Args:
-        open_grace: for so long those are left alone; a write that takes longer may be
-            refused at its end.
+        abandoned_after: seconds before an unfinished write counts as abandoned; a longer write
+            fails at commit.
         dry_run: only plans, which looks at what is there and changes nothing.
         The rest is that of all verbs: ``bkspark.verbs``.
 
     Raises:
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer; run it again.
     """
-    grace = arguments.duration(
-        "open_grace", open_grace, hint="give seconds, 0 for none", may_be_0=True
+    seconds = arguments.duration(
+        "abandoned_after", abandoned_after, hint="give seconds, 0 for none", may_be_0=True
     )
     with Cluster(arguments.metadata_uri(metadata_uri)) as cluster:
         work = partial(
             collecting.collect,
             cluster,
-            open_grace=grace,
+            abandoned_after=seconds,
             dry_run=dry_run,
             run=runner_of(spark, "collect"),
             tell=tell,

@@ -6,6 +6,7 @@ the table of its layer.
 """
 
 from . import (
+    abandoned_write_rules,
     admission_rules,
     append_rules,
     argument_rules,
@@ -73,6 +74,7 @@ from . import (
 from .mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
+    *abandoned_write_rules.MUTANTS,
     *admission_rules.MUTANTS,
     *bookie_life_rules.MUTANTS,
     *file_system_rules.MUTANTS,

@@ -244,7 +244,9 @@ class Clients(Writers):
 
         def work() -> None:
             with Cluster(self._uri) as cluster:
-                report = collect(cluster, open_grace=0.0, run=partial(run_all, self._scheduler))
+                report = collect(
+                    cluster, abandoned_after=0.0, run=partial(run_all, self._scheduler)
+                )
             self._scheduler.note(f"has freed {report.done}, left are {report.left}")
 
         return self.start(name, work, delays)

@@ -31,7 +31,7 @@ def test_tasks_free_what_threads_would(spark, place):
 @pytest.mark.thorough
 def test_the_job_prints_one_line(place, tmp_path):
     delete_a_ledger(place)
-    done = submit("collect.py", tmp_path, "--metadata", place.uri, "--open-grace", "60")
+    done = submit("collect.py", tmp_path, "--metadata", place.uri, "--abandoned-after", "60")
     assert done.returncode == 0, done.stderr[-3000:]
     [line] = done.stdout.splitlines()
     assert json.loads(line)["counters"]["DELETED_LEDGER_COUNT"] == 1

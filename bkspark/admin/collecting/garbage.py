@@ -7,7 +7,9 @@ cannot be read says nothing, and what it may be about stays.
 A ledger that was made for a log, as its record says, and is not on the log's list may be what a
 killed driver has left, or what a living one is about to put there: nothing tells them apart. So
 its log drops it first, by the compare-and-set that decides between the two; one that lives is
-refused then, and nothing of its write is in the log. That it was made long ago only delays this.
+refused then, and nothing of its write is in the log. That it was made lately only delays this. When
+that was, says the clock of the host that made it. Where that clock is behind, ledgers with smaller
+ids tell more: they were made before.
 
 What a compaction has replaced is dropped, and whoever had set out to read it goes on meanwhile. So
 it is left alone for a while; who takes longer gets an error, and finds the rows in the new ledger.
@@ -39,6 +41,7 @@ class Metadata:
 
     Args:
         made_before_ms: ledgers that their logs do not name are garbage if they were made before.
+        now_ms: no ledger was made later; a clock that says so is wrong, and is not believed.
         replaced_before_ms: those whose compaction began later are left to their readers.
 
     Attributes:
@@ -47,9 +50,15 @@ class Metadata:
     """
 
     def __init__(
-        self, cluster: Cluster, made_before_ms: int, replaced_before_ms: int = 2**62
+        self,
+        cluster: Cluster,
+        made_before_ms: int,
+        replaced_before_ms: int = 2**62,
+        now_ms: int = 2**62,
     ) -> None:
         self._made_before_ms = made_before_ms
+        self._now_ms = now_ms
+        self._newest = (-1, 0)
         self._replaced_before_ms = replaced_before_ms
         self.spared = set[int]()
         self.doubts: dict[str, str] = {}
@@ -70,6 +79,10 @@ class Metadata:
             return None
         if seen is not None and seen.value.settings.created_ms > self._replaced_before_ms:
             self.spared.update(replaced_by(seen.value))
+        if seen is not None:
+            made_ms = seen.value.settings.created_ms
+            if self._newest[1] < made_ms <= self._now_ms:
+                self._newest = (ledger_id, made_ms)
         return None if seen is None else seen.value
 
     def judged(self, ledger: LedgerMetadata) -> Garbage | None:
@@ -96,9 +109,15 @@ class Metadata:
         if log is not None and ledger_id < log.committed.strays_below:
             self.doubts[f"ledger {ledger_id}"] = f"the record of log {name} was set aside"
             return None
-        if name and ledger.settings.created_ms < self._made_before_ms:
+        if name and self._made_ms(ledger) < self._made_before_ms:
             return Garbage(ledger_id, Kind.UNNAMED, name)
         return None
+
+    def _made_ms(self, ledger: LedgerMetadata) -> int:
+        """When it was made at the earliest, by its own record and those of smaller ids."""
+        ledger_id, newest_ms = self._newest
+        made_ms = ledger.settings.created_ms
+        return max(made_ms, newest_ms) if ledger_id < ledger.ledger_id else made_ms
 
     def _still_lists(self, name: str, ledger_id: int) -> bool:
         seen = self._cluster.logs.get(name)
@@ -116,7 +135,12 @@ def _is_spared(garbage: Garbage, metadata: Metadata) -> bool:
 
 
 def plan_collection(
-    cluster: Cluster, run: Runner, *, made_before_ms: int, replaced_before_ms: int = 2**62
+    cluster: Cluster,
+    run: Runner,
+    *,
+    made_before_ms: int,
+    now_ms: int = 2**62,
+    replaced_before_ms: int = 2**62,
 ) -> CollectPlan:
     """Look at all ledgers and bookies; changes nothing.
 
@@ -124,22 +148,19 @@ def plan_collection(
         OutcomeUnknownError: the metadata store, or Spark, gave no sure answer.
     """
     present, silent = _listed(cluster, run)
-    metadata = Metadata(cluster, made_before_ms, replaced_before_ms)
+    metadata = Metadata(cluster, made_before_ms, replaced_before_ms, now_ms)
     found = Unwantedness(cluster, run, present)
-    garbage: dict[int, Garbage] = {}
-    unwanted: list[Unwanted] = []
+    garbage, unwanted = dict[int, Garbage](), list[Unwanted]()
     ids = cluster.ledger_ids()
     for begin in range(0, len(ids), LEDGERS_AT_ONCE):
-        closed, stays = [], []
+        stays = []
         for ledger in filter(None, map(metadata.ledger, ids[begin : begin + LEDGERS_AT_ONCE])):
             one = metadata.judged(ledger)
             if one is not None:
                 garbage[one.ledger_id] = one
-                continue
-            stays.append(ledger)
-            if ledger.state is LedgerState.CLOSED:
-                closed.append(ledger)
-        unwanted += found.found(closed)
+            else:
+                stays.append(ledger)
+        unwanted += found.found([one for one in stays if one.state is LedgerState.CLOSED])
         unwanted += old_journals(run, present, stays)
     for ledger_id in sorted(set(cluster.ledger_ids()).difference(ids)):
         metadata.ledger(ledger_id)  # by a compaction meanwhile, which may have ledgers dropped
@@ -157,14 +178,18 @@ def plan_collection(
         tuple(replace(garbage[i], usage=usage.get(i, Usage())) for i in sorted(garbage)),
         {address.bookie_id: frozenset(ids) for address, ids in where.items()},
         silent,
-        metadata.doubts
-        | pages.doubts
-        | {f"metadata record {k}": why for k, why in gone.unreadable.items()},
+        _doubts(metadata, pages, gone),
         made_before_ms,
         tuple(unwanted),
         spent,
         sum(_weighed(run, later).values(), Usage()),
     )
+
+
+def _doubts(metadata: Metadata, pages: SpentPages, gone: GoneLedgers) -> dict[str, str]:
+    """By subject, why something stays that may be garbage."""
+    unreadable = {f"metadata record {k}": why for k, why in gone.unreadable.items()}
+    return {**metadata.doubts, **pages.doubts, **unreadable}
 
 
 def _listed(

@@ -16,11 +16,11 @@ logger = logging.getLogger(__name__)
 
 VERB = "collect"
 
-UNNAMED_GRACE_SECONDS = 7 * 86_400.0
-"""No write of a DataFrame should take longer."""
+ABANDONED_AFTER_SECONDS = 7 * 86_400.0
+"""A write that takes longer may be taken for abandoned, and fails at commit then."""
 
 READ_GRACE_SECONDS = 86_400.0
-"""Nor any read of ledgers that were compacted meanwhile; ``open_grace`` if that is less."""
+"""Nor any read of ledgers that were compacted meanwhile; ``abandoned_after`` if that is less."""
 
 DELETED = "DELETED_LEDGER_COUNT"
 RECLAIMED = "RECLAIMED_DELETION_SPACE_BYTES"
@@ -33,7 +33,7 @@ TO_FREE = "SPACE_TO_RECLAIM_BYTES"
 def collect(
     cluster: Cluster,
     *,
-    open_grace: float = UNNAMED_GRACE_SECONDS,
+    abandoned_after: float = ABANDONED_AFTER_SECONDS,
     dry_run: bool = False,
     run: Runner | None = None,
     tell: Tell | None = None,
@@ -47,9 +47,10 @@ def collect(
     May be killed at any point and run again, and at once with anything else.
 
     Args:
-        open_grace: for so long a ledger that its log does not name is left alone: a write
-            that takes longer may be refused at its end. So are, up to a day, ledgers that a
-            compaction has replaced: a read that takes longer has to be run again.
+        abandoned_after: a ledger that its log does not name is left alone for so many seconds after
+            it was made: a write that takes longer may be taken for abandoned, and fails at commit.
+            So are, up to a day, ledgers that a compaction has replaced: a read that takes longer
+            has to be run again.
         run: how instructions are carried out; None for threads of this process.
 
     Raises:
@@ -57,12 +58,13 @@ def collect(
     """
     began_ms = environment.now_ms()
     runner = telling(run, tell)
-    made_before_ms = began_ms - int(open_grace * 1000)
+    made_before_ms = began_ms - int(abandoned_after * 1000)
     plan = plan_collection(
         cluster,
         runner,
         made_before_ms=made_before_ms,
-        replaced_before_ms=began_ms - int(min(open_grace, READ_GRACE_SECONDS) * 1000),
+        now_ms=began_ms,
+        replaced_before_ms=began_ms - int(min(abandoned_after, READ_GRACE_SECONDS) * 1000),
     )
     if dry_run:
         return Report(VERB, plan.facts, details=_rows(plan))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import make_digester
+from bkspark.cluster.records import Versioned
 from bkspark.errors import NoSuchLedgerError, OutcomeUnknownError
 from bkspark.format import arrow_schema
 from bkspark.ledger.deleting import exclude
@@ -48,7 +49,7 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
     if target.is_done:
         return CommitResult(target.ledger_id, 0, {})
     with Cluster(target.request.metadata_uri) as cluster:
-        seen = cluster.ledger(target.ledger_id)
+        seen = _not_collected(cluster, target)
         with RecordWriter(
             cluster,
             seen,
@@ -62,6 +63,24 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
             writer.close_ledger()
         has_joined = _splice(cluster, target)
     return CommitResult(target.ledger_id, plan.row_count if has_joined else 0, writer.failures)
+
+
+def _not_collected(cluster: Cluster, target: BatchTarget) -> Versioned[LedgerMetadata]:
+    """The ledger that was made for the write.
+
+    Raises:
+        NoSuchLedgerError: it is gone, most likely by a collection.
+    """
+    try:
+        return cluster.ledger(target.ledger_id)
+    except NoSuchLedgerError as error:
+        raise NoSuchLedgerError(
+            f"ledger {target.ledger_id} of this write to log {target.request.log_name} was removed "
+            "before the commit, by `bkspark collect` or with its log: by the clock of its driver a "
+            "write that began longer ago than --abandoned-after (7 days) counts as abandoned",
+            hint="set the clock of this host right, or give collect a longer --abandoned-after; "
+            "then look into the log, and run the write again",
+        ) from error
 
 
 def _splice(cluster: Cluster, target: BatchTarget) -> bool:

@@ -323,7 +323,8 @@ class LogRecord(LogContents):
         if self.has_dropped(ledger.ledger_id):
             raise OutcomeUnknownError(
                 f"ledger {ledger.ledger_id} was dropped from log {self.name}, by an abort, a "
-                "truncation, an overwrite or a compaction",
+                "truncation, an overwrite, a compaction, or a collection that took its write for "
+                "abandoned",
                 hint="nothing of this write is in the log now, unless it was compacted: find out "
                 "what removed it before it is run again",
             )

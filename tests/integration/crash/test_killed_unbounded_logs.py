@@ -165,7 +165,7 @@ class Turns:
         self.done["repairs"] += 1
 
     def _collect(self) -> None:
-        verbs.collect(self.rig.uri, open_grace=3600)
+        verbs.collect(self.rig.uri, abandoned_after=3600)
         self.done["collections"] += 1
 
     def _recover(self) -> None:

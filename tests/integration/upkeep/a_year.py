@@ -264,7 +264,7 @@ class Life:
         if self.has_new:
             done(verbs.rebalance(self.rig.uri))
         self.has_new = False
-        done(verbs.collect(self.rig.uri, open_grace=DAY))
+        done(verbs.collect(self.rig.uri, abandoned_after=DAY))
 
     def rest(self) -> None:
         """The seventh day: logs are compacted, and a day later what they were is garbage.
@@ -274,10 +274,10 @@ class Life:
         self.compact(2**20)
         self.calendar.wait(DAY + HOUR)
         done(verbs.repair(self.rig.uri))
-        done(verbs.collect(self.rig.uri, open_grace=DAY))
+        done(verbs.collect(self.rig.uri, abandoned_after=DAY))
         self.decommission()
         assert not self.leaving
-        done(verbs.collect(self.rig.uri, open_grace=DAY))
+        done(verbs.collect(self.rig.uri, abandoned_after=DAY))
 
     def morning(self) -> None:
         assert self.rig.rows() == self.rows

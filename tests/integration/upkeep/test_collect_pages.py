@@ -125,8 +125,8 @@ def test_pages_of_what_was_compacted_go_with_it(rig: Rig, log: LogHandle) -> Non
     assert pages(rig) >= before
     forget_pages()
     assert len(list(held.every_ledger())) == len(COUNTS)
-    assert verbs.collect(rig.uri, open_grace=0).left == []
-    assert verbs.collect(rig.uri, open_grace=0).done["pages"] >= len(before)
+    assert verbs.collect(rig.uri, abandoned_after=0).left == []
+    assert verbs.collect(rig.uri, abandoned_after=0).done["pages"] >= len(before)
     assert pages(rig) == named(rig)
     assert values(log) == sent
 

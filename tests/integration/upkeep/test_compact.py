@@ -125,7 +125,7 @@ def test_a_log_with_pages_stays_short(rig: Rig, monkeypatch: pytest.MonkeyPatch)
     assert (rig.rows(), after.ledger_count) == (rows, 5)
     assert len(after.stretches) <= len(before.stretches)
     assert sorted(after.every_dropped_id()) == sorted(before.listed_ids)
-    assert verbs.collect(rig.uri, open_grace=0).left == []
+    assert verbs.collect(rig.uri, abandoned_after=0).left == []
     found = rig.log()
     assert found is not None
     assert not found.has_any_dropped

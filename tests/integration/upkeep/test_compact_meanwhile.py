@@ -135,7 +135,7 @@ def test_who_has_planned_to_read_goes_on_for_a_day(rig: Rig) -> None:
     assert verbs.collect(rig.uri).done["ledgers"] == 0
     assert offsets_of(tasks, reader) == list(range(21))
     assert rig.ledger(old[0]).last_entry_id == 6  # by its id, too
-    report = verbs.collect(rig.uri, open_grace=0)
+    report = verbs.collect(rig.uri, abandoned_after=0)
     assert report.done["ledgers"] == 3
     assert rig.rows() == filled_rows(3)
 
@@ -146,7 +146,7 @@ def test_what_a_collection_leaves_to_readers_is_said_in_bytes(rig: Rig) -> None:
     report = verbs.collect(rig.uri)
     later = report.plan["bytes_later"]
     assert (report.plan["bytes"], report.counters[TO_FREE]) == (0, later)
-    report = verbs.collect(rig.uri, open_grace=0)
+    report = verbs.collect(rig.uri, abandoned_after=0)
     assert (report.done["bytes"], report.counters[TO_FREE]) == (later, 0)
     assert later > 0
 
@@ -163,7 +163,7 @@ def test_who_takes_longer_is_told_and_reads_again(rig: Rig) -> None:
             record = cluster.log(LOG).value
             tasks = plan_log(cluster, record, OffsetRange(0, 4), Password(), None)
             compacted(rig)
-            assert verbs.collect(rig.uri, open_grace=0).done["ledgers"] == 2
+            assert verbs.collect(rig.uri, abandoned_after=0).done["ledgers"] == 2
             with pytest.raises(NoSuchEntryError, match="was compacted"):
                 plan_log(cluster, record, OffsetRange(0, 4), Password(), None)
         schema = pa.schema([("value", pa.binary())])

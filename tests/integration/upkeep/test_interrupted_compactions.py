@@ -45,7 +45,7 @@ def assert_whole(rig: Rig, log: LogHandle, sent: list[bytes], begin: int = 0) ->
     assert values(log) == sent[begin:]
     assert not verbs.compact(rig.uri, log=NAME).left
     assert values(log) == sent[begin:]
-    assert verbs.collect(rig.uri, open_grace=0).left == []
+    assert verbs.collect(rig.uri, abandoned_after=0).left == []
     assert values(log) == sent[begin:]
     record = log.record
     assert not record.has_any_dropped
@@ -113,7 +113,7 @@ def act(what: str, rig: Rig, log: LogHandle, sent: list[bytes]) -> None:
         case "compact":
             verbs.compact(rig.uri, log=NAME)
         case "collect":
-            verbs.collect(rig.uri, open_grace=0)
+            verbs.collect(rig.uri, abandoned_after=0)
         case "truncate":
             log.truncate(4)
         case "append":

@@ -38,7 +38,7 @@ VERBS = {
     "recover": ("recover", "--all", "--open-grace", "0"),
     "repair": ("repair", "--yes"),
     "scrub": ("scrub",),
-    "collect": ("collect", "--open-grace", "0"),
+    "collect": ("collect", "--abandoned-after", "0"),
     "decommission": ("bookie", "decommission", "--yes"),
     "rebalance": ("rebalance", "--threshold", "0.01"),
     "compact wal": ("compact", WAL, "--target-bytes", "2000"),

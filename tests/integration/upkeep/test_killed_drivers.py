@@ -17,6 +17,7 @@ from bkspark.bookkeeper import BookKeeper
 from bkspark.errors import BookKeeperError, NoSuchLedgerError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.log.batch.commit import commit
+from bkspark.log.batch.target import BatchTarget
 from bkspark.log.rolling import RollPolicy
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.testing.faulty import Fault, Moment
@@ -43,7 +44,7 @@ def rig(make_rig: Callable[..., Rig]) -> Rig:
 
 
 def collected(rig: Rig) -> Report:
-    report = verbs.collect(rig.uri, open_grace=0, no_lease=True)
+    report = verbs.collect(rig.uri, abandoned_after=0, no_lease=True)
     assert report.left == []
     return report
 
@@ -76,7 +77,7 @@ def test_what_a_killed_driver_has_left_is_freed_after_the_grace_and_not_before(r
     target = rig.target()
     rig.tasks(target, OTHERS)
     assert verbs.collect(rig.uri).plan["ledgers"] == 0
-    assert verbs.collect(rig.uri, open_grace=3600).plan["ledgers"] == 0
+    assert verbs.collect(rig.uri, abandoned_after=3600).plan["ledgers"] == 0
     report = collected(rig)
     assert (report.plan[Kind.UNNAMED.value], report.done["ledgers"]) == (1, 1)
     assert files_of(rig, target.ledger_id) == []
@@ -85,6 +86,51 @@ def test_what_a_killed_driver_has_left_is_freed_after_the_grace_and_not_before(r
     assert record is not None
     assert not record.has_any_dropped
     assert rig.rows() == flat(PARTITIONS)
+
+
+WEEK_MS = 7 * 86_400_000
+
+
+def made_by_a_clock(rig: Rig, off_ms: int, monkeypatch: pytest.MonkeyPatch) -> BatchTarget:
+    """The ledger of a write whose driver has a clock that is wrong by so much."""
+    now_ms = environment.now_ms
+    with monkeypatch.context() as wrong:
+        wrong.setattr(environment, "now_ms", lambda: now_ms() + off_ms)
+        return rig.target()
+
+
+def test_a_commit_says_that_its_write_was_taken_for_abandoned(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock is all that tells when the only ledger was made."""
+    target = made_by_a_clock(rig, -WEEK_MS - 1000, monkeypatch)
+    reports = rig.tasks(target, OTHERS)
+    assert verbs.collect(rig.uri).done["ledgers"] == 1
+    with pytest.raises(NoSuchLedgerError) as refused:
+        commit(target, reports)
+    for said in (f"ledger {target.ledger_id} of this write to log", "--abandoned-after", "clock"):
+        assert said in str(refused.value)
+
+
+def test_a_clock_that_is_behind_abandons_nothing_where_others_are_right(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ledger with a smaller id was made before."""
+    rig.write(PARTITIONS)
+    target = made_by_a_clock(rig, -WEEK_MS - 1000, monkeypatch)
+    reports = rig.tasks(target, OTHERS)
+    assert verbs.collect(rig.uri).done["ledgers"] == 0
+    commit(target, reports)
+    assert rig.rows() == [*flat(PARTITIONS), *flat(OTHERS)]
+
+
+def test_a_clock_that_is_ahead_keeps_nothing_else(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_by_a_clock(rig, 2 * WEEK_MS, monkeypatch)
+    old = made_by_a_clock(rig, -WEEK_MS - 1000, monkeypatch)
+    assert verbs.collect(rig.uri).done["ledgers"] == 1
+    assert gone(rig) == {old.ledger_id}
 
 
 def test_a_users_own_ledger_is_never_one_that_a_log_does_not_name(rig: Rig) -> None:

@@ -133,7 +133,7 @@ class Scene:
             "repair": lambda: verbs.repair(uri, open_grace=0, no_lease=True),
             "compact wal": lambda: verbs.compact(uri, log=NAME, target_bytes=TWO_RUNS),
             "compact rows": lambda: verbs.compact(uri, log=LOG),
-            "collect": lambda: verbs.collect(uri, open_grace=0, no_lease=True),
+            "collect": lambda: verbs.collect(uri, abandoned_after=0, no_lease=True),
             "rebalance": lambda: verbs.rebalance(uri, threshold=0.01, no_lease=True),
             "decommission": lambda: verbs.decommission(uri, bookies=[self.leaving]),
         }

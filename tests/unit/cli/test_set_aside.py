@@ -80,7 +80,7 @@ def test_a_record_is_named_and_set_aside_and_its_bytes_stay(run: Run, used: Any,
         assert list(find_damaged(cluster)) == []
     findings = json.loads(run("status", "--json")[1])["findings"]
     assert [found for found in findings if found["subject"] == "metadata"] == []
-    status, out, _ = run("collect", "--open-grace", "0", "--json")
+    status, out, _ = run("collect", "--abandoned-after", "0", "--json")
     assert json.loads(out)["done"]["ledgers"] == 0
     for verb in (("repair", "--open-grace", "0"), ("audit",), ("recover", "--all")):
         assert key not in "".join(run(*verb)[1:])
@@ -90,7 +90,7 @@ def test_a_record_is_named_and_set_aside_and_its_bytes_stay(run: Run, used: Any,
 def test_ledgers_of_a_log_that_was_set_aside_are_never_garbage(run: Run, used: Any) -> None:
     damage(used, "logs/one")
     assert run("metadata", "set-aside", "logs/one", "--yes")[0] == 0
-    out = run("collect", "--open-grace", "0", "--json")[1]
+    out = run("collect", "--abandoned-after", "0", "--json")[1]
     assert {left["subject"] for left in json.loads(out)["left"]} == {"ledger 0", "ledger 2"}
     with BookKeeper(used.uri) as keeper:
         assert keeper.list_logs() == ["two"]
@@ -98,7 +98,7 @@ def test_ledgers_of_a_log_that_was_set_aside_are_never_garbage(run: Run, used: A
         with log.writer() as writer:
             writer.append(b"x")
         keeper.delete_log("one")
-    run("collect", "--open-grace", "0")
+    run("collect", "--abandoned-after", "0")
     for ledger_id in ("0", "2"):
         assert run("ledger", "read", ledger_id)[1].count("\n") == 30
 

@@ -30,7 +30,7 @@ def test_the_password_of_a_log_is_checked_though_it_is_empty(run, small_cluster,
         ["repair", "--dry-run", "--open-grace", "1h", "--max-bytes-per-second", "50MB"],
         ["recover", "--all", "--dry-run", "--open-grace", "10min"],
         ["rebalance", "--dry-run", "--max-bytes-per-second", "50MB"],
-        ["collect", "--dry-run", "--open-grace", "7d"],
+        ["collect", "--dry-run", "--abandoned-after", "7d"],
     ],
 )
 def test_sizes_and_times_take_units(run, words):

@@ -1,0 +1,29 @@
+"""Mutants of when an unfinished write counts as abandoned, and what its driver is told."""
+
+from .mutant import Mutant
+
+DRIVERS = "tests/integration/upkeep/test_killed_drivers.py"
+
+MUTANTS = (
+    Mutant(
+        "a clock that is behind decides alone",
+        "Metadata._made_ms",
+        "max(made_ms, newest_ms) if ledger_id < ledger.ledger_id else made_ms",
+        "made_ms",
+        (f"{DRIVERS}::test_a_clock_that_is_behind_abandons_nothing_where_others_are_right",),
+    ),
+    Mutant(
+        "a clock that is ahead keeps all that comes later",
+        "Metadata.ledger",
+        "if self._newest[1] < made_ms <= self._now_ms:",
+        "if self._newest[1] < made_ms:",
+        (f"{DRIVERS}::test_a_clock_that_is_ahead_keeps_nothing_else",),
+    ),
+    Mutant(
+        "a commit does not say why its ledger is gone",
+        "batch.commit.commit",
+        "seen = _not_collected(cluster, target)",
+        "seen = cluster.ledger(target.ledger_id)",
+        (f"{DRIVERS}::test_a_commit_says_that_its_write_was_taken_for_abandoned",),
+    ),
+)
