@@ -236,7 +236,8 @@ class BookKeeper(BoundToProcess):
         """Create an empty log; all its ledgers will have these settings.
 
         Args:
-            schema: of its rows; None for a log of bytes.
+            schema: of its rows; None for a log of bytes, which takes the schema of its first append
+                if rows are appended to it before a writer of bytes opens it.
             guarantees_write_quorum: as of a ledger; what a DataFrame or a stream writes has all its
                 copies before it is committed.
             unbounded: it is one ledger, which each writer takes over in a term of his own.

@@ -94,7 +94,7 @@ def create(
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """Create an empty log of bytes."""
+    """Create an empty log. It takes the schema of its first append, or holds bytes."""
     session = session_of(context)
     quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
     password = password_of(password_file, password_env)

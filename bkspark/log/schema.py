@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
+from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.protocol.log.record import LogRecord
 
 
@@ -15,7 +16,7 @@ def schema_after(
     Raises:
         InvalidRequestError: they do not fit; the message shows the difference.
     """
-    if is_overwrite or log.is_tombstone:
+    if is_overwrite or log.is_tombstone or is_undecided(log):
         return arrow_schema.encode(schema)
     base = arrow_schema.decode(log.schema)
     if arrow_schema.fits(base, schema):
@@ -29,6 +30,15 @@ def schema_after(
         f"the schema does not match log {log.name!r}: {arrow_schema.difference(base, schema)}",
         hint=_way_to_fit(base, schema),
     )
+
+
+def is_undecided(log: LogRecord) -> bool:
+    """Whether the log was created without a schema, and takes that of the first append.
+
+    It is a log of bytes until then. A writer of bytes that opens it decides that it stays one.
+    """
+    is_empty = not (log.stretches or log.tail or log.first_offset)
+    return is_empty and arrow_schema.decode(log.schema).equals(VALUE_SCHEMA)
 
 
 def _way_to_fit(base: pa.Schema, schema: pa.Schema) -> str:

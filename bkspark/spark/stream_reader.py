@@ -27,10 +27,14 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from bkspark.cluster.cluster import Cluster
-from bkspark.errors import InvalidRequestError, NoSuchEntryError
+from bkspark.errors import InvalidRequestError, NoSuchEntryError, NoSuchLedgerError
 from bkspark.format import arrow_schema, layout
+from bkspark.format.arrow_schema import METADATA_COLUMNS
 from bkspark.log.reading.log_view import LogView, LogWatch
 from bkspark.log.reading.plan import OffsetRange, plan_view
+from bkspark.log.schema import is_undecided
+from bkspark.protocol.ledger.quorum import DEFAULT_QUORUM
+from bkspark.protocol.log.record import LogRecord
 from bkspark.protocol.log.stream_position import (
     Extent,
     Position,
@@ -87,9 +91,10 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
-        self._there = schema_there(options)
+        self._waits, self._there = _schema_to_come(options, schema)
         self._rows = RowReader.of(options, schema, with_metadata_columns(self._there))
-        self._is_projection = not {field.name for field in self._there} <= set(schema.names)
+        names = {field.name for field in self._there}
+        self._is_projection = self._waits or not names <= set(schema.names)
         self._progress: _Progress | None = None
 
     # --- positions -------------------------------------------------------------------------
@@ -126,6 +131,9 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         """
         progress, view = self._opened(), self._look()
         position = _from_json(start)
+        if _is_to_come(view.record) and position.generation != view.record.generation:
+            with telling_deleted(progress.cluster, self._options.log_name):
+                progress.cluster.log(self._options.log_name)
         found = self._resumed(position, _extent(view))
         end = self._end_of_batch(view, found.begin, limit)
         if end <= found.begin:
@@ -218,10 +226,18 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         """The log as it can be read now; see ``LogWatch.look``."""
         progress = self._opened()
         before = progress.view
-        with telling_deleted(progress.cluster, self._options.log_name):
-            view = progress.watch.look(enough)
+        try:
+            with telling_deleted(progress.cluster, self._options.log_name):
+                view = progress.watch.look(enough)
+        except NoSuchLedgerError:
+            if not self._waits:
+                raise
+            view = _view_to_come(progress.cluster, self._options.log_name)
         if enough is None:
             progress.view = view
+        if self._waits and _is_to_come(view.record):
+            return view
+        self._waits = False
         if before is None or before.record.schema != view.record.schema:
             there = from_stored(arrow_schema.decode(view.record.schema))
             require_same_columns(
@@ -266,6 +282,34 @@ class BookKeeperStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             if self._options.read.trigger_bytes is not None:
                 end = min(end, view.offset_after(begin.offset, self._options.read.trigger_bytes))
         return Position(begin.generation, end)
+
+
+def _schema_to_come(options: Options, schema: StructType) -> tuple[bool, StructType]:
+    """Whether a query that gives its ``schema`` waits for the log's; and the columns to read.
+
+    It does while there is no log, or one that was created without a schema and is still empty.
+    Spark asks for the log's schema where the query gives none, so that fails before.
+    """
+    given = StructType([f for f in schema.fields if f.name.lower() not in METADATA_COLUMNS])
+    with Cluster(options.metadata_uri) as cluster:
+        seen = cluster.logs.get(layout.log_name(options.log_name))
+    is_there = seen is not None and not seen.value.is_tombstone
+    if seen is None or not is_there or is_undecided(seen.value):
+        there = schema_there(options).names if is_there else []
+        if given.names not in ([], there):
+            return True, given
+    return False, schema_there(options)
+
+
+def _is_to_come(log: LogRecord) -> bool:
+    return not log.schema or is_undecided(log)
+
+
+def _view_to_come(cluster: Cluster, log_name: str) -> LogView:
+    """An empty log, as the first append will make it."""
+    seen = cluster.logs.get(layout.log_name(log_name))
+    before = LogRecord.of(None if seen is None else seen.value, log_name, DEFAULT_QUORUM)
+    return LogView(LogRecord(log_name, before.settings, b"", generation=before.generation + 1))
 
 
 def _extent(view: LogView) -> Extent:
