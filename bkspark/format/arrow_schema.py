@@ -17,6 +17,10 @@ METADATA_COLUMNS = (OFFSET_COLUMN, LEDGER_COLUMN, ENTRY_COLUMN)
 """Columns that readers put beside those of the user; in any case of letters, for Spark's sake."""
 
 
+BYTES_SCHEMA = pa.schema([pa.field("value", pa.binary())])
+"""Of ledgers and logs of bytes."""
+
+
 def encode(schema: pa.Schema) -> bytes:
     """``schema`` as an IPC schema message."""
     return bytes(schema.serialize().to_pybytes())

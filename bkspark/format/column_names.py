@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 
 def places(stored: Sequence[str], given: Sequence[str]) -> list[int | None]:
@@ -87,6 +86,9 @@ def _arranged_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _offsets(array: pa.Array) -> pa.Array:
     """The offsets of a list in an array of their own, which Arrow wants beside a mask."""
+    # Late, because most rows are in order and each worker process loads its own modules.
+    import pyarrow.compute as pc
+
     return pc.add(array.offsets, pa.scalar(0, array.offsets.type))
 
 

@@ -4,7 +4,6 @@ import pyarrow as pa
 
 from bkspark.errors import InvalidRequestError
 from bkspark.format import arrow_schema
-from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.protocol.log.record import LogRecord
 
 
@@ -38,7 +37,7 @@ def is_undecided(log: LogRecord) -> bool:
     It is a log of bytes until then. A writer of bytes that opens it decides that it stays one.
     """
     is_empty = not (log.stretches or log.tail or log.first_offset)
-    return is_empty and arrow_schema.decode(log.schema).equals(VALUE_SCHEMA)
+    return is_empty and arrow_schema.decode(log.schema).equals(arrow_schema.BYTES_SCHEMA)
 
 
 def _way_to_fit(base: pa.Schema, schema: pa.Schema) -> str:

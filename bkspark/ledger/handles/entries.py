@@ -6,13 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bkspark.errors import CorruptDataError, InvalidRequestError
-from bkspark.format import arrow_message, journal, plain_arrays
+from bkspark.format import arrow_message, arrow_schema, journal, plain_arrays
 from bkspark.format.digest import Buffer, Digester
 from bkspark.ledger.striping import stripes_of
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.ledger.record import InlinePart
 
-VALUE_SCHEMA = pa.schema([pa.field("value", pa.binary())])
+VALUE_SCHEMA = arrow_schema.BYTES_SCHEMA
 """What a ledger of bytes holds."""
 
 
