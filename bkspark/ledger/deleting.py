@@ -141,7 +141,10 @@ def make_tombstone(cluster: Cluster, ledger_id: int) -> bool:
             raise NoSuchLedgerError(f"there is no ledger {ledger_id}")
         return metadata.deleting()
 
-    cluster.ledgers.update(str(ledger_id), deleting, seen=seen)
+    try:
+        cluster.ledgers.update(str(ledger_id), deleting, seen=seen)
+    except NoSuchLedgerError:  # a collection has freed it since
+        return False
     return True
 
 

@@ -1,0 +1,1 @@
+"""What others do in the midst of a change: inside the closure that decides, not before it."""
