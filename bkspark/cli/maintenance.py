@@ -199,7 +199,7 @@ def compact(
         int,
         typer.Option(
             metavar="SIZE",
-            parser=size_of("--target-bytes"),
+            parser=size_of("--target-bytes", least=1),
             help="A large ledger, for example 512MB. Those of up to half of it are small.",
         ),
     ] = TARGET_BYTES,

@@ -51,11 +51,14 @@ def seconds(what: str, given: str | float) -> float:
     return _sum(what, given, _SECONDS, "a time, such as 90 (seconds), 10min, 1h or 7d")
 
 
-def size_of(what: str) -> Callable[[str | float], int]:
-    """``size`` for one option of a command line."""
+def size_of(what: str, *, least: int = 0) -> Callable[[str | float], int]:
+    """``size`` for one option of a command line; it refuses what is below ``least``."""
 
     def parse(given: str | float) -> int:
-        return size(what, given)
+        count = size(what, given)
+        if count < least:
+            raise InvalidRequestError(f"{what} cannot be below {least} bytes, and is {given}")
+        return count
 
     return parse
 
