@@ -128,7 +128,8 @@ class PosixJournal(GrowingJournal):
         with UnavailableOnOSError(self._who, "append to", self._name):
             for pieces in _cut(views):
                 self._write(pieces)
-                progress.made()
+                if length > slices.SLICE_BYTES:  # a small write says nothing of the disk
+                    progress.made()
             if length > slices.SLICE_BYTES:
                 slices.write_back(self._fd, self.end, self.end + length)
             os.fdatasync(self._fd)

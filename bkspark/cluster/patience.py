@@ -2,13 +2,18 @@
 
 Rule 1. A call gets on if it moved a piece since it was looked at last (``bkspark.progress``).
 
-Rule 2. It also gets on if its thread waits inside the kernel for a disk, and that disk completes
+Rule 2. A call that computes is not silent: it decodes or checks what it has read.
+
+Rule 3. It also gets on if its thread waits inside the kernel for a disk, and that disk completes
 requests: those of other tasks, processes or programs are in front of it. This counts at most
 ``OTHERS_MAX`` times in a row, since the disk may have lost this one request.
 """
 
 from bkspark.progress import Progress
 from bkspark.storage import devices
+
+COMPUTING_TICKS = 10
+"""A tenth of a second in half the time of a limit: what hangs uses none."""
 
 OTHERS_MAX = 30
 """Five minutes, where a limit is ten seconds."""
@@ -22,19 +27,23 @@ class Patience:
         self._seen = progress.count
         self._completed: tuple[str, ...] | None = None
         self._others = 0
+        self._ticks = 0
+        self._has_looked = False
 
     def begin_anew(self) -> None:
         """Look at what it does from now on."""
-        self._seen, self._completed, self._others = self._progress.count, None, 0
+        self._seen, self._has_looked, self._others = self._progress.count, False, 0
 
     @property
     def looks_at_half_time(self) -> bool:
         """Whether the disk is to be looked at before the time is over, to see it move later."""
-        return self._progress.device is not None and self._completed is None
+        return self._progress.device is not None and not self._has_looked
 
     def look(self) -> None:
-        """Note what the disk has completed by now."""
+        """Note what the disk has completed by now; nothing may be known of it."""
+        self._has_looked = True
         self._completed = devices.completed(self._progress.device)
+        self._ticks = devices.cpu_ticks(self._progress.thread_id)
 
     def gets_on(self) -> bool:
         """Whether there was a sign of progress since this was asked last."""
@@ -42,9 +51,17 @@ class Patience:
         if before != self._seen:
             self.begin_anew()
             return True
-        seen, self._completed = self._completed, None
-        if seen is None or self._others >= OTHERS_MAX:
+        has_looked, self._has_looked = self._has_looked, False
+        if has_looked and self._computes():
+            self._others = 0
+            return True
+        seen = self._completed
+        if not has_looked or seen is None or self._others >= OTHERS_MAX:
             return False
         self._others += 1
         moved = devices.completed(self._progress.device) != seen
         return moved and devices.is_waiting_for_disk(self._progress.thread_id)
+
+    def _computes(self) -> bool:
+        """Whether its thread has used the processor since half time."""
+        return devices.cpu_ticks(self._progress.thread_id) - self._ticks >= COMPUTING_TICKS

@@ -40,6 +40,12 @@ def is_waiting_for_disk(thread_id: int) -> bool:
     return text.rpartition(")")[2].split()[:1] == ["D"]
 
 
+def cpu_ticks(thread_id: int) -> int:
+    """Processor time that a thread of this process has used, in ticks; 0 if that is unknown."""
+    fields = _read(f"/proc/self/task/{thread_id}/stat").rpartition(")")[2].split()
+    return sum(map(int, fields[11:13]))
+
+
 def _read(path: str) -> str:
     try:
         with open(path, encoding="ascii") as file:

@@ -242,8 +242,9 @@ def write_all(descriptor: int, data: Buffer) -> None:
         written = os.write(descriptor, view[:SLICE_BYTES])
         if not written:
             raise OSError(errno.ENOSPC, "nothing more is written: is it full?")
-        progress.made()
         view = view[written:]
+        if view:  # a small write says nothing of the disk
+            progress.made()
 
 
 def start_writeback(descriptor: int, begin: int, length: int) -> None:
@@ -350,9 +351,10 @@ def _read_all(descriptor: int, begin: int, wanted: int) -> bytes:
         chunk = os.pread(descriptor, min(missing, READ_BYTES), begin + wanted - missing)
         if not chunk:
             raise OSError(errno.EIO, "the file shrank while it was read")
-        progress.made()
         chunks.append(chunk)
         missing -= len(chunk)
+        if missing:
+            progress.made()
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 

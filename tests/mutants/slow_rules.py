@@ -44,9 +44,23 @@ MUTANTS = (
     Mutant(
         "a disk that has lost one request is waited for for ever",
         "Patience.gets_on",
-        "seen is None or self._others >= OTHERS_MAX",
-        "seen is None",
+        "not has_looked or seen is None or self._others >= OTHERS_MAX",
+        "not has_looked or seen is None",
         (f"{PATIENCE}::test_a_disk_may_lose_one_request_and_serve_others",),
+    ),
+    Mutant(
+        "a call that decodes what it has read is given up",
+        "Patience._computes",
+        ">= COMPUTING_TICKS",
+        "< 0",
+        (f"{PATIENCE}::test_a_call_that_computes_gets_on",),
+    ),
+    Mutant(
+        "a disk of which nothing is known is looked at again and again",
+        "Patience.look",
+        "        self._has_looked = True\n",
+        "        self._has_looked = self._completed is not None\n",
+        (f"{PATIENCE}::test_a_disk_of_which_nothing_is_known_is_looked_at_once",),
     ),
     Mutant(
         "what a process was stopped is counted against storage",

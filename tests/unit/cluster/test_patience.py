@@ -8,7 +8,7 @@ import pytest
 
 from bkspark import environment, progress
 from bkspark.cluster.hang_memory import Answer
-from bkspark.cluster.patience import OTHERS_MAX, Patience
+from bkspark.cluster.patience import COMPUTING_TICKS, OTHERS_MAX, Patience
 from bkspark.progress import Progress
 from bkspark.storage import devices
 
@@ -19,6 +19,7 @@ class Disk:
     def __init__(self) -> None:
         self.completed = 0
         self.is_waited_for = True
+        self.ticks = 0
 
 
 @pytest.fixture
@@ -28,6 +29,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
         devices, "completed", lambda number: None if number is None else (str(disk.completed),)
     )
     monkeypatch.setattr(devices, "is_waiting_for_disk", lambda _thread: disk.is_waited_for)
+    monkeypatch.setattr(devices, "cpu_ticks", lambda _thread: disk.ticks)
     return disk
 
 
@@ -68,6 +70,17 @@ def test_a_call_that_waits_for_something_else_does_not(disk: Disk) -> None:
     assert not looker.gets_on()
 
 
+def test_a_call_that_computes_gets_on(disk: Disk) -> None:
+    looker = Patience(on_a_disk())
+    disk.ticks = 1000
+    looker.look()
+    disk.ticks += COMPUTING_TICKS - 1
+    assert not looker.gets_on()
+    looker.look()
+    disk.ticks += COMPUTING_TICKS
+    assert looker.gets_on()
+
+
 def test_a_disk_may_lose_one_request_and_serve_others(disk: Disk) -> None:
     looker = Patience(on_a_disk())
     times = 0
@@ -87,10 +100,24 @@ def test_of_storage_without_a_disk_nothing_is_looked_at() -> None:
     assert not looker.gets_on()
 
 
+def test_a_disk_of_which_nothing_is_known_is_looked_at_once() -> None:
+    """A file system without a block device, as in memory: what hangs there is given up."""
+    seen = Progress()
+    seen.device = 0
+    looker = Patience(seen)
+    assert looker.looks_at_half_time
+    looker.look()
+    assert not looker.looks_at_half_time
+    assert not looker.gets_on()
+    assert looker.looks_at_half_time
+
+
 def test_the_kernel_tells_of_this_thread_and_of_no_disk() -> None:
     assert not devices.is_waiting_for_disk(threading.get_native_id())
     assert not devices.is_waiting_for_disk(0)
     assert devices.completed(None) is None
+    assert devices.cpu_ticks(0) == 0
+    assert devices.cpu_ticks(threading.get_native_id()) > 0
 
 
 class Scripted(Answer[str]):
