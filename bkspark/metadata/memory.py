@@ -36,6 +36,7 @@ class MemoryMetadataStore:
                 hint="it looks like memory://name",
             )
         self._name = parts.netloc
+        self._bound_to: dict[str, VersionedBytes | None] | None = None
 
     def __reduce__(self) -> tuple[type["MemoryMetadataStore"], tuple[str]]:
         return type(self), (self.uri,)
@@ -52,7 +53,7 @@ class MemoryMetadataStore:
                     f"no metadata store can be made at {self.uri}: it is one already",
                     hint="choose another name, or use what is there",
                 )
-            _stores[self._name] = {}
+            _stores.setdefault(self._name, {})
 
     def get(self, key: str) -> VersionedBytes | None:
         names.key(key)
@@ -99,4 +100,8 @@ class MemoryMetadataStore:
                 f"no bkspark cluster at {self.uri}",
                 hint=f"run `bkspark init`, in this process: {self.uri} is nowhere else",
             )
-        return _stores[self._name]
+        found = _stores[self._name]
+        self._bound_to = found if self._bound_to is None else self._bound_to
+        if found is not self._bound_to:
+            raise names.another_store(self.uri)
+        return found

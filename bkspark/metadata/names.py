@@ -36,3 +36,12 @@ def split_uri(uri: str) -> SplitResult:
         raise InvalidRequestError(
             "the metadata store URI cannot be parsed", hint="it looks like file:///directory"
         ) from None
+
+
+def another_store(shown: str) -> InvalidRequestError:
+    """What to raise where a store that was used is gone, and another one is in its place."""
+    return InvalidRequestError(
+        f"the metadata store at {shown} is not the one that was opened: another cluster is in its "
+        "place, and nothing was changed in it",
+        hint="open the cluster again if this is the right one, or bring the other one back",
+    )

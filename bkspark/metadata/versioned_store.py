@@ -4,10 +4,12 @@
 its directory, makes sure that it is a metadata store, and turns every ``OSError`` into "unknown".
 
 The marker ``METADATA_STORE`` is read in every call that says something is absent or changes
-something. An empty folder where the store's file system is not mounted, or a prefix that was wiped
-or mistyped, is not a store without records: "absent" there could undo a cluster. Only the metadata
-check, for which each append waits, does without while all is well: a record with the random bytes
-of its last change lies in one store alone.
+something. It bears random bytes: a client that has used a store notices if another store, such as
+another cluster's, is in its place, and changes nothing there. An empty folder where the store's
+file system is not mounted, or a prefix that was wiped or mistyped, is not a store without records:
+"absent" there could undo a cluster. Only the metadata check, for which each append waits, does
+without while all is well: a record with the random bytes of its last change lies in one store
+alone.
 """
 
 import errno
@@ -16,6 +18,7 @@ from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Self
 
+from bkspark import environment
 from bkspark.errors import InvalidRequestError, NothingSentError, OutcomeUnknownError
 from bkspark.metadata import names
 from bkspark.metadata.contract import VersionedBytes
@@ -44,6 +47,9 @@ class VersionedStore(ABC):
 
     hint_if_missing: str
     """What else to do than ``bkspark init`` if there is no store."""
+
+    _bound_to: bytes | None = None
+    """The marker of the store, once it was seen."""
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
@@ -119,7 +125,8 @@ class VersionedStore(ABC):
             )
 
     def _mark(self, directory: Directory) -> None:
-        if not directory.put_if_absent(MARKER, _MARKER_TEXT):
+        marker = _MARKER_TEXT + environment.token().encode() + b"\n"
+        if not directory.put_if_absent(MARKER, marker):
             self._require_marker(directory)
 
     @contextmanager
@@ -142,11 +149,14 @@ class VersionedStore(ABC):
             raise self._no_store() from error
         if marker is None:
             raise self._no_store()
-        if marker != _MARKER_TEXT:
+        if not marker.startswith(_MARKER_TEXT):
             raise InvalidRequestError(
                 f"the metadata store at {self._shown} has another format",
                 hint="use the version of bkspark that made it, or a newer one",
             )
+        self._bound_to = self._bound_to or marker
+        if marker != self._bound_to:
+            raise names.another_store(self._shown)
 
     def _no_store(self) -> InvalidRequestError:
         return InvalidRequestError(

@@ -37,6 +37,7 @@ class ZooKeeperMetadataStore:
     def __init__(self, uri: str) -> None:
         self._hosts, self._root = _address(uri)
         self._session: Session | None = None
+        self._bound_to: str | None = None
 
     def __reduce__(self) -> tuple[type["ZooKeeperMetadataStore"], tuple[str]]:
         return type(self), (self.uri,)
@@ -54,7 +55,7 @@ class ZooKeeperMetadataStore:
             InvalidRequestError: there is something in it.
             OutcomeUnknownError: the servers gave no sure answer; may be repeated.
         """
-        self._records().format()
+        self._records_of("").format()
 
     def get(self, key: str) -> VersionedBytes | None:
         return self._records().get(_key(key))
@@ -85,6 +86,12 @@ class ZooKeeperMetadataStore:
             self._session.close()
 
     def _records(self) -> "ZooKeeperRecords":
+        """Of the store that was found at the first use."""
+        if self._bound_to is None:
+            self._bound_to = self._records_of("").look_up()
+        return self._records_of(self._bound_to)
+
+    def _records_of(self, bound_to: str) -> "ZooKeeperRecords":
         try:
             from bkspark.metadata.zookeeper_records import ZooKeeperRecords
             from bkspark.metadata.zookeeper_session import Session
@@ -95,7 +102,7 @@ class ZooKeeperMetadataStore:
             ) from error
         # Two threads may both make one; that of the loser is closed when it is forgotten.
         session = self._session = self._session or Session(self._hosts)
-        return ZooKeeperRecords(session, self._root, self.uri)
+        return ZooKeeperRecords(session, self._root, self.uri, bound_to)
 
 
 def _key(key: str) -> str:

@@ -5,13 +5,17 @@ marker, or nothing happens; it makes a record only if no tombstone stands for it
 only at the version that was seen. So a store that was never formatted, or was taken away, is never
 mistaken for one without records, and a deleted record never comes back::
 
-    <root>/METADATA_STORE_1                the marker; the digit is this format
+    <root>/METADATA_STORE_1/<random>       the marker; the digit is this format
     <root>/records/<folder>/<name>         the value and nothing else
     <root>/deleted/<folder>/<name>         tombstone: the record was deleted for ever
 
 ``<folder>`` is the key up to its last part, with ':' for '/', or '~' if the key has only one. So
 all records lie equally deep, and none inside another. Version n of a record is version n-1 of its
 znode, which ZooKeeper counts. A key is never used again, so neither is a version.
+
+The random name is of one store alone. A client looks it up when it first uses the store, and from
+then on it is what transactions check: another cluster's store at the same path is not mistaken for
+the one that was opened, and nothing is changed in it.
 
 A transaction cannot say "this is absent", but it can make a znode and remove it again, which fails
 if it is there.
@@ -20,7 +24,9 @@ if it is there.
 import contextlib
 from collections.abc import Iterator, Sequence
 
+from bkspark import environment
 from bkspark.errors import InvalidRequestError, MetadataVersionError, OutcomeUnknownError
+from bkspark.metadata import names
 from bkspark.metadata.contract import VersionedBytes
 from bkspark.metadata.zookeeper_session import (
     Operation,
@@ -43,13 +49,23 @@ _ATTEMPTS_MAX = 10
 
 
 class ZooKeeperRecords:
-    """Records below ``root``. Keys must be valid; ``uri`` is for messages."""
+    """Records below ``root``. Keys must be valid; ``uri`` is for messages.
 
-    def __init__(self, session: Session, root: str, uri: str) -> None:
+    Args:
+        bound_to: the random name of the store, empty before it is known.
+    """
+
+    def __init__(self, session: Session, root: str, uri: str, bound_to: str = "") -> None:
         self._session = session
         self._root = root
         self._uri = uri
-        self._marker = f"{root}/{_MARKER}"
+        self._marker = f"{root}/{_MARKER}" + (f"/{bound_to}" if bound_to else "")
+
+    def look_up(self) -> str:
+        """The random name of the store at ``root``; empty if it has none."""
+        marker = f"{self._root}/{_MARKER}"
+        with self._marker_needed():
+            return next(iter(sorted(self._session.children("open it", marker, marker))), "")
 
     def format(self) -> None:
         doing = f"format {self._uri}"
@@ -62,7 +78,9 @@ class ZooKeeperRecords:
         self._session.make_path(doing, self._root)
         folders = [create(f"{self._root}/{kind}") for kind in _KINDS]
         try:
-            self._session.commit(doing, [create(self._marker, _MARKER_TEXT), *folders])
+            marker = [create(self._marker, _MARKER_TEXT)]
+            marker.append(create(f"{self._marker}/{environment.token()}"))
+            self._session.commit(doing, [*marker, *folders])
         except RefusedError as refused:
             raise self._cannot_be_made("somebody else changed it just now") from refused
 
@@ -159,6 +177,8 @@ class ZooKeeperRecords:
                 f"the metadata store at {self._uri} has another format",
                 hint="use the version of bkspark that made it, or a newer one",
             )
+        if _MARKER in children:
+            return names.another_store(self._uri)
         return InvalidRequestError(
             f"no bkspark cluster at {self._uri}",
             hint=f"run `bkspark init {self._uri}`, or look for another path or other servers",

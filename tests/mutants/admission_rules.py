@@ -50,8 +50,8 @@ MUTANTS = (
     Mutant(
         "a marker that a killed client left counts before it is durable",
         "VersionedStore._mark",
-        "        if not directory.put_if_absent(MARKER, _MARKER_TEXT):",
-        "        if directory.exists(MARKER) or not directory.put_if_absent(MARKER, _MARKER_TEXT):",
+        "        if not directory.put_if_absent(MARKER, marker):",
+        "        if directory.exists(MARKER) or not directory.put_if_absent(MARKER, marker):",
         (f"{ADMISSION}::test_a_name_that_a_killed_format_left_is_made_durable",),
     ),
     Mutant(

@@ -8,6 +8,7 @@ the table of its layer.
 from . import (
     abandoned_write_rules,
     admission_rules,
+    another_store_rules,
     append_rules,
     argument_rules,
     audit_rules,
@@ -78,6 +79,7 @@ from .mutant import Mutant
 MUTANTS: tuple[Mutant, ...] = (
     *abandoned_write_rules.MUTANTS,
     *admission_rules.MUTANTS,
+    *another_store_rules.MUTANTS,
     *bookie_life_rules.MUTANTS,
     *file_system_rules.MUTANTS,
     *protocol_values.MUTANTS,

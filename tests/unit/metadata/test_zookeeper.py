@@ -27,6 +27,7 @@ from bkspark.testing.zookeeper import missing, zookeeper
 from ...stopwatch import Stopwatch  # noqa: TID252
 
 needs_server = pytest.mark.skipif(bool(missing()), reason=missing())
+Call = Callable[[MetadataStore], object]
 KEY = "ledgers/0000000000000001"
 SECRET = "s3cret-of-the-test"
 
@@ -188,14 +189,14 @@ class TestMarker:
         assert client.exists(_path(uri)) is None
 
     @pytest.mark.parametrize("call", CALLS)
-    def test_store_that_was_taken_away(
-        self, uri: str, client: KazooClient, call: Callable[[MetadataStore], object]
-    ) -> None:
+    def test_store_that_was_taken_away(self, uri: str, client: KazooClient, call: Call) -> None:
         with contextlib.closing(format_store(uri)) as store:
             store.put(KEY, b"x", None)
-            client.delete(f"{_path(uri)}/METADATA_STORE_1")
-            with pytest.raises(InvalidRequestError, match="no bkspark cluster"):
-                call(store)
+            client.delete(marker := f"{_path(uri)}/METADATA_STORE_1", recursive=True)
+            for said in ("no bkspark cluster", "another cluster is in its place"):
+                with pytest.raises(InvalidRequestError, match=said):
+                    call(store)
+                client.ensure_path(f"{marker}/another")
 
     def test_another_format(self, uri: str, client: KazooClient) -> None:
         client.ensure_path(f"{_path(uri)}/METADATA_STORE_2")
