@@ -175,7 +175,7 @@ def _of_ledgers() -> Iterator[Operation]:
     yield Operation("write a ledger", write_ledger, full)
     yield Operation("write a ledger on a new bookie", write_ledger, full, with_new_bookie)
     yield Operation("write a ledger beside a full bookie", write_ledger, full, with_full_disk)
-    yield Operation("delete a ledger", delete, NO_LOG)
+    yield Operation("delete a ledger", delete, NO_LOG, is_idempotent=True)
     yield Operation("delete a left ledger", delete_left, NO_LOG)
     yield Operation("recover a ledger", recover, NO_LOG)
 
@@ -184,14 +184,24 @@ def _of_upkeep() -> Iterator[Operation]:
     now: dict[str, Any] = {"open_grace": 0, "no_lease": True}
     yield Operation("recover", by_verb(verbs.recover, **now))
     yield Operation("repair", by_verb(verbs.repair, **now))
-    yield Operation("collect", by_verb(verbs.collect, **now))
+    yield Operation("collect", by_verb(verbs.collect, abandoned_after=0, no_lease=True))
     yield Operation("repair damage", by_verb(verbs.repair, **now), set_up=with_damage)
     yield Operation("widen a ledger", by_verb(verbs.repair, **now), set_up=with_small_ledger)
-    yield Operation("collect copies", by_verb(verbs.collect, **now), set_up=with_left_copies)
     yield Operation(
-        "collect what logs had", by_verb(verbs.collect, **now), set_up=with_overwritten_log
+        "collect copies",
+        by_verb(verbs.collect, abandoned_after=0, no_lease=True),
+        set_up=with_left_copies,
     )
-    yield Operation("collect pages", by_verb(verbs.collect, **now), set_up=with_spent_pages)
+    yield Operation(
+        "collect what logs had",
+        by_verb(verbs.collect, abandoned_after=0, no_lease=True),
+        set_up=with_overwritten_log,
+    )
+    yield Operation(
+        "collect pages",
+        by_verb(verbs.collect, abandoned_after=0, no_lease=True),
+        set_up=with_spent_pages,
+    )
     yield Operation("scrub", by_verb(verbs.scrub), set_up=with_damage)
     yield Operation("rebalance", by_verb(verbs.rebalance, threshold=0.01, no_lease=True))
     yield Operation(

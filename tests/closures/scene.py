@@ -195,7 +195,7 @@ def tidy_up(world: World) -> None:
         verbs.recover(world.uri, open_grace=0, no_lease=True)
         verbs.repair(world.uri, open_grace=0, no_lease=True)
         for _ in range(2):
-            report = verbs.collect(world.uri, open_grace=0, no_lease=True)
+            report = verbs.collect(world.uri, abandoned_after=0, no_lease=True)
         assert not report.left, report.left
         report = verbs.audit(world.uri)
         assert not report.left, report.left

@@ -89,7 +89,7 @@ def with_overwritten_log(world: World) -> Iterator[object]:
 def with_spent_pages(world: World) -> Iterator[object]:
     """Nothing is left of the ledgers of that page."""
     yield from with_overwritten_log(world)
-    yield verbs.collect(world.uri, open_grace=0, no_lease=True)
+    yield verbs.collect(world.uri, abandoned_after=0, no_lease=True)
 
 
 def with_stream(world: World) -> Iterator[object]:
