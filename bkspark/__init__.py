@@ -18,6 +18,7 @@ from bkspark.errors import (
     NoSuchEntryError,
     NoSuchLedgerError,
     NotEnoughBookiesError,
+    NothingSentError,
     OutcomeUnknownError,
     UnauthorizedError,
 )
@@ -147,6 +148,7 @@ __all__ = [
     "NoSuchEntryError",
     "NoSuchLedgerError",
     "NotEnoughBookiesError",
+    "NothingSentError",
     "OutcomeUnknownError",
     "ReadHandle",
     "ReaderSettings",

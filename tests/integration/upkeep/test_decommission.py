@@ -335,7 +335,7 @@ def test_no_new_ledger_is_placed_on_one_that_is_being_emptied(rig: Rig) -> None:
 
     def write() -> None:
         with BookKeeper(rig.uri) as keeper, pytest.raises(NotEnoughBookiesError):
-            keeper.create_ledger(ensemble_size=6)
+            keeper.create_ledger(ensemble_size=6, strict=True)
 
     with rig.faults.installed():
         at(rig, naming(ledger_id), write)

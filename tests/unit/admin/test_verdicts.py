@@ -9,7 +9,7 @@ import pytest
 
 import bkspark
 from bkspark.admin.auditing.copies import Copies, Gap
-from bkspark.admin.auditing.findings import Findings, OrphanKind, Waiting
+from bkspark.admin.auditing.findings import Findings, OrphanKind, Short, Waiting
 from bkspark.admin.auditing.plan import plan_of_all
 from bkspark.admin.auditing.words import in_words
 from bkspark.admin.maintenance import Left, Report
@@ -49,9 +49,9 @@ FOUND: dict[str, Callable[[Findings], object]] = {
     "problems": lambda found: found.problems.append((1, "bookie-1", "a stray file")),
     "misplaced": lambda found: found.misplaced.update({1: "why"}),
     "orphans": lambda found: found.add_orphan("bookie-1", OrphanKind.DELETED, 1),
-    "samples": lambda found: found.add_orphan("bookie-1", OrphanKind.DELETED, 1),
     "strays": lambda found: found.strays.update(["bookie-1"]),
     "changing": lambda found: found.changing.append(1),
+    "short": lambda found: found.short.append(Short(1, copies=2, wanted=3, is_closed=True)),
     "silent": lambda found: found.silent.update({"bookie-1": "no answer"}),
     "unreadable": lambda found: found.unreadable.update({"logs/x": "why"}),
     "recordless": lambda found: found.recordless.update({"x": [1]}),
