@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from bkspark.format import log_record
 from bkspark.metadata.contract import MetadataStore
+from bkspark.protocol.ledger import sizes
 from bkspark.protocol.ledger.metadata import LedgerState
 from bkspark.protocol.log.record import LogRecord
 from tests.simulation.known import Ledger
@@ -284,9 +285,10 @@ class LogWatch:
     def _require_fitting(self, record: LogRecord, ledger_id: int) -> None:
         """A ledger that joins has the settings of this log, not those of one deleted before it."""
         ledger = self._ledgers[ledger_id].metadata
-        if ledger.quorum != record.quorum:
+        wanted = sizes.wanted(ledger)
+        if wanted != record.quorum:
             raise Violation(
-                f"ledger {ledger_id} of {ledger.quorum} joins log {record.name}, generation "
+                f"ledger {ledger_id} of {wanted} joins log {record.name}, generation "
                 f"{record.generation}, of {record.quorum} (I10)"
             )
 

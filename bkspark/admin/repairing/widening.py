@@ -129,7 +129,7 @@ class Widening:
         results = self._copied(fills, learnt)
         if isinstance(results, Widened | None):
             return results
-        return self._named(seen, after, fills, results, learnt)
+        return self._name_all(seen, after, fills, results, learnt)
 
     def _targets(self, ledger: LedgerMetadata, learnt: _Learnt) -> list[BookieAddress] | None:
         """For each fragment the bookie that is to join; None if there are too few."""
@@ -196,7 +196,7 @@ class Widening:
 
     # --- naming -----------------------------------------------------------------------------------
 
-    def _named(
+    def _name_all(
         self,
         seen: Versioned[LedgerMetadata],
         after: LedgerMetadata,

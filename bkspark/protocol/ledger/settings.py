@@ -42,15 +42,15 @@ class MadeSmaller:
     def may_be(self, now: Quorum, *, is_closed: bool) -> bool:
         """Whether the ledger may have the sizes ``now``.
 
-        It has those that it was made with. A closed one with all entries on all members may have
-        got further members, up to the write quorum wanted.
+        It has those that it was made with. A closed one may have got further members, up to the
+        write quorum wanted. A striped one has none: its write quorum is the one wanted.
         """
         made, size = self.made, now.ensemble_size
         if now == made:
             return True
         grown = Quorum(size, size, made.ack_quorum_size)
         is_between = made.ensemble_size < size <= self.wanted.write_quorum_size
-        return is_closed and made.stripe_count == 1 and is_between and now == grown
+        return is_closed and is_between and now == grown
 
 
 @dataclass(frozen=True, slots=True)

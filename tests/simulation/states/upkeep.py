@@ -5,7 +5,7 @@ Writer and recovery are the protocol's machines. What upkeep does is written her
 leaves, who is owed a deletion. Listings and records are read at one moment and acted on at another.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -47,6 +47,9 @@ class Job(NamedTuple):
     tries: int = 0
     turns: int = 0
     is_late: bool = False
+
+
+Kind = Callable[[World, int, Job], Iterator[Step]]
 
 
 @dataclass(frozen=True)
@@ -95,12 +98,18 @@ class UpkeepSteps(Steps):
 
     Attributes:
         happened: what jobs did.
+        kinds: what a job of each kind may do next.
     """
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope)
         self._scope = scope
         self.happened: set[str] = set()
+        self.kinds: dict[str, Kind] = {
+            "repair": self._repair,
+            "collect": self._collect,
+            "delete": self._delete,
+        }
 
     def first(self) -> World:
         jobs = tuple(Job(kind, turns=self._scope.turns) for kind in self._scope.jobs)
@@ -108,10 +117,9 @@ class UpkeepSteps(Steps):
 
     def after(self, world: World) -> Iterator[Step]:
         yield from super().after(world)
-        kinds = {"repair": self._repair, "collect": self._collect, "delete": self._delete}
         for number, job in enumerate(world.jobs):
             if job.phase != "ended":
-                for what, then in kinds[job.kind](world, number, job):
+                for what, then in self.kinds[job.kind](world, number, job):
                     self.happened.add(f"{job.kind}: {what}")
                     yield f"{job.kind} {number}: {what}", then
 
@@ -153,7 +161,7 @@ class UpkeepSteps(Steps):
                 place = Place(ledger.ledger_id, fragment.first_entry_id, index, member)
                 if repairing.fragment_at(ledger, place) is not None:
                     planned = job._replace(phase="planned", place=place)
-                    yield f"plans place {index}", _with_job(world, number, planned)
+                    yield f"plans place {index}", with_job(world, number, planned)
 
     def _begin(self, world: World, number: int, job: Job) -> Iterator[Step]:
         """The record is read anew; who begins again keeps to whom it was copying to."""
@@ -166,7 +174,7 @@ class UpkeepSteps(Steps):
         kept = [n for n in targets if n == job.target]
         for target in kept or targets:
             begun = job._replace(phase="copies", seen=world.ledger, target=target)
-            yield f"begins for {target}", _with_job(world, number, begun)
+            yield f"begins for {target}", with_job(world, number, begun)
         if not targets:
             yield "nobody can have it", self._again(world, number, job)
 
@@ -197,7 +205,7 @@ class UpkeepSteps(Steps):
             assert job.place is not None
             if self._member(job.target) == job.place.member:
                 return "it has all", self._again(world, number, job)
-            return "it has all", _with_job(world, number, job._replace(phase="swaps"))
+            return "it has all", with_job(world, number, job._replace(phase="swaps"))
         ensemble = self.ledgers[job.seen].fragment_of(entry).ensemble
         sources = [world.bookies[self.numbers[member.bookie_id]] for member in ensemble]
         found = [one for s in sources for one in sorted(s.records) if one.first == entry]
@@ -213,11 +221,11 @@ class UpkeepSteps(Steps):
         if self._scope.order.compares_swaps and world.ledger != job.seen:
             after = job._replace(phase="planned", tries=job.tries + 1)
             again = self._again(world, number, job) if job.tries else None
-            return "its record changed", again or _with_job(world, number, after)
+            return "its record changed", again or with_job(world, number, after)
         successor = self._member(job.target)
         named = self.store(repairing.replaced(self.ledgers[job.seen], job.place, successor))
         looks = job._replace(phase="looks", todo=(named,))
-        return "swaps", _with_job(world, number, looks)._replace(ledger=named)
+        return "swaps", with_job(world, number, looks)._replace(ledger=named)
 
     def _look_again(self, world: World, number: int, job: Job) -> Step:
         """Behind the swap; who does not have it all gives the place back."""
@@ -239,7 +247,7 @@ class UpkeepSteps(Steps):
     @staticmethod
     def _again(world: World, number: int, job: Job) -> World:
         after = Job(job.kind, turns=job.turns - 1) if job.turns else job._replace(phase="ended")
-        return _with_job(world, number, after)
+        return with_job(world, number, after)
 
     # --- collection of copies --------------------------------------------------------------------
 
@@ -248,10 +256,10 @@ class UpkeepSteps(Steps):
             holders = tuple(n for n, one in enumerate(world.bookies) if one != Bookie())
             listed = job._replace(phase="listed", todo=holders)
             if self._scope.order.lists_first:
-                yield f"lists {holders}", _with_job(world, number, listed)
+                yield f"lists {holders}", with_job(world, number, listed)
             else:
                 read = job._replace(phase="read", seen=world.ledger)
-                yield "reads the record", _with_job(world, number, read)
+                yield "reads the record", with_job(world, number, read)
         elif job.phase == "listed":
             seen = job._replace(seen=world.ledger)
             yield "reads the record", self._judge(world, number, seen)
@@ -272,7 +280,7 @@ class UpkeepSteps(Steps):
             return self._again(world, number, job)
         phase = "leaves" if self._scope.order.leaves_before_removing else "removes"
         judged = job._replace(phase=phase, todo=tuple(sorted(left)))
-        return _with_job(world, number, judged)
+        return with_job(world, number, judged)
 
     def _store_left(self, world: World, number: int, job: Job) -> World:
         ledger = self.ledgers[job.seen]
@@ -281,13 +289,13 @@ class UpkeepSteps(Steps):
             if self._scope.order.compares_leaving and world.ledger != job.seen:
                 return self._again(world, number, job)
             world = world._replace(ledger=self.store(after))
-        return _with_job(world, number, job._replace(phase="removes"))
+        return with_job(world, number, job._replace(phase="removes"))
 
     def _remove(self, world: World, number: int, job: Job) -> Iterator[Step]:
         for bookie in job.todo:
             rest = job._replace(todo=tuple(n for n in job.todo if n != bookie))
             then = self._again(world, number, job) if not rest.todo else None
-            then = then or _with_job(world, number, rest)
+            then = then or with_job(world, number, rest)
             self._require_unnamed(world, bookie)
             yield f"removes what {bookie} has", then.with_bookie(bookie, Bookie())
 
@@ -305,7 +313,7 @@ class UpkeepSteps(Steps):
             deleted = world._replace(ledger=self.store(ledger.deleting()))
             todo = tuple(range(len(self.members)))
             begun = job._replace(phase="cleans", todo=todo, is_late=is_late)
-            yield "deletes", _with_job(deleted, number, begun)
+            yield "deletes", with_job(deleted, number, begun)
         elif job.phase == "cleans":
             yield from self._clean(world, number, job)
         elif job.phase == "gone":
@@ -323,13 +331,13 @@ class UpkeepSteps(Steps):
                 continue
             rest = job._replace(todo=tuple(one for one in job.todo if one != n))
             cleaned = world.with_bookie(n, Bookie())
-            yield f"cleans {n}", _with_job(cleaned, number, rest)
+            yield f"cleans {n}", with_job(cleaned, number, rest)
         clean = [m for n, m in enumerate(self.members) if n not in job.todo]
         owed = deletion.owing(ledger, cleaned=clean, registered=self.members, lost=())
         if not owed or not self._scope.order.cleans_before_forgetting:
             if self._named(ledger).intersection(job.todo):
                 raise Violation("a record goes, and its members were not cleaned (R11)")
-            yield "the record goes", _with_job(world, number, job._replace(phase="gone"))
+            yield "the record goes", with_job(world, number, job._replace(phase="gone"))
 
     def _named(self, ledger: LedgerMetadata) -> set[int]:
         """Bookies that have a place."""
@@ -369,5 +377,5 @@ def _without_recovery(world: World, number: int) -> World:
     return world.with_recovery(number, world.recoveries[number]._replace(asked=()))
 
 
-def _with_job(world: World, number: int, job: Job) -> World:
+def with_job(world: World, number: int, job: Job) -> World:
     return world._replace(jobs=(*world.jobs[:number], job, *world.jobs[number + 1 :]))

@@ -8,6 +8,7 @@ import pytest
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.ledger.metadata import Fragment, LedgerMetadata, LedgerState, Member
 from bkspark.protocol.ledger.quorum import Quorum
+from bkspark.protocol.ledger.settings import LedgerSettings, MadeSmaller
 from bkspark.protocol.upkeep.repairing import (
     Need,
     Place,
@@ -15,8 +16,10 @@ from bkspark.protocol.upkeep.repairing import (
     Way,
     fewest_copies,
     fragment_at,
+    may_widen,
     replaced,
     way_of,
+    widened,
 )
 
 MEMBERS = tuple(Member(f"bookie-{n}", f"{n:032x}") for n in range(6))
@@ -80,3 +83,47 @@ def test_a_place_that_is_not_as_it_was_is_not_touched() -> None:
             replaced(ledger, place, MEMBERS[5])
     with pytest.raises(InvalidRequestError, match="distinct bookies"):
         replaced(LEDGER, PLACE, MEMBERS[2])
+
+
+SMALLER = replace(
+    LEDGER,
+    quorum=Quorum(2, 2, 2),
+    fragments=(Fragment(0, 1, MEMBERS[:2]), Fragment(5, 2, MEMBERS[1:3])),
+    settings=LedgerSettings(smaller=MadeSmaller(Quorum(2, 2, 2), Quorum(4, 3, 2))),
+)
+
+
+def test_a_further_member_stands_at_the_end_of_each_ensemble() -> None:
+    after = widened(SMALLER, [MEMBERS[2], MEMBERS[0]])
+    assert after.quorum == Quorum(3, 3, 2)
+    assert [f.ensemble for f in after.fragments] == [MEMBERS[:3], (*MEMBERS[1:3], MEMBERS[0])]
+    kept = replace(after, quorum=SMALLER.quorum, fragments=SMALLER.fragments)
+    assert kept == SMALLER
+    for entry_id in range(10):
+        assert set(SMALLER.members_of(entry_id)) < set(after.members_of(entry_id))
+
+
+def test_only_a_closed_unstriped_ledger_that_is_short_gets_further_members() -> None:
+    full = widened(SMALLER, [MEMBERS[2], MEMBERS[0]])
+    state = LedgerState.IN_RECOVERY
+    unclosed = replace(SMALLER, state=state, last_entry_id=None, length_bytes=None)
+    empty = replace(SMALLER, fragments=SMALLER.fragments[:1], last_entry_id=-1, length_bytes=0)
+    smaller = LedgerSettings(smaller=MadeSmaller(Quorum(3, 2, 2), Quorum(4, 2, 2)))
+    striped = replace(LEDGER, quorum=Quorum(3, 2, 2), settings=smaller)
+    assert may_widen(SMALLER)
+    for ledger in (full, unclosed, empty, striped, LEDGER):
+        assert not may_widen(ledger)
+        with pytest.raises(InvalidRequestError):
+            widened(ledger, MEMBERS[4 : 4 + len(ledger.fragments)])
+
+
+@pytest.mark.parametrize("joining", [[2], [2, 2], [0, 3], [2, 3, 4]])
+def test_a_member_that_is_there_or_none_for_a_fragment_is_refused(joining: list[int]) -> None:
+    with pytest.raises(InvalidRequestError):
+        widened(SMALLER, [MEMBERS[number] for number in joining])
+
+
+def test_who_has_left_does_not_join() -> None:
+    left = replace(SMALLER, left=frozenset({MEMBERS[3]}))
+    with pytest.raises(InvalidRequestError):
+        widened(left, [MEMBERS[3], MEMBERS[0]])
