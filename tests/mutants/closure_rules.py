@@ -132,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "a member that a widening gave to a ledger stays, though it is going",
-        "Widening._named",
+        "Widening._name_all",
         'problem = f"bookie {who} is being removed" if self._is_going(fill) else ""',
         'problem = ""',
         pair("widen a ledger", "remove a new bookie"),
