@@ -64,12 +64,14 @@ class LogWatch:
         histories: of the logs by name.
         past: (name, generation) -> what became of earlier ones.
         makers: who has created each ledger.
+        writers: the processes that had each ledger OPEN in a term of their own.
     """
 
     def __init__(self, store: MetadataStore, ledgers: Mapping[int, Ledger]) -> None:
         self.histories: dict[str, History] = {}
         self.past: dict[tuple[str, int], History] = {}
         self.makers: dict[int, str] = {}
+        self.writers: dict[int, set[str]] = {}
         self._store = store
         self._ledgers = ledgers
         self._dropped: set[int] = set()
@@ -230,7 +232,9 @@ class LogWatch:
             self._require_fitting(after, ledger_id)
         for ledger_id in joined:
             ledger = self._ledgers[ledger_id].metadata
-            is_own = not left or [process] == [self.makers.get(one) for one in left]
+            is_own = not left or (
+                len(left) == 1 and process in self.writers.get(left[0], {self.makers.get(left[0])})
+            )
             if len(joined) > 1 or len(after.tail) > 2 or not is_own:
                 raise Violation(f"{process} puts {joined} behind {left} in log {name} (RB-20)")
             if ledger.state is not LedgerState.OPEN or ledger_id in self._listed:
