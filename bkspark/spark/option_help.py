@@ -23,59 +23,83 @@ HELP: Mapping[str, OptionHelp] = {
         "The cluster: `file:///data/meta`, `s3://bucket/meta` or `zk://host:port,host:port/path`.",
     ),
     "path": OptionHelp("", "The log's name, as `save`, `load` and `start` pass it."),
-    "ledgerId": OptionHelp("", "Read this ledger instead of a log, up to what is confirmed."),
+    "ledgerId": OptionHelp(
+        "", "Read this ledger instead of a log, up to its last confirmed entry."
+    ),
     "ensembleSize": OptionHelp(
-        "3", "Over how many bookies a new log's ledgers are striped. A log keeps its value."
+        "3", "How many bookies a ledger of a new log uses. A log keeps its value."
     ),
     "writeQuorumSize": OptionHelp(
         "3", "How many bookies store each row of a new log. A log keeps its value."
     ),
     "ackQuorumSize": OptionHelp(
-        "2", "How many bookies must store a row before it counts. A log keeps its value."
+        "2", "How many bookies must store a row before it is acknowledged. A log keeps its value."
     ),
     "digestType": OptionHelp(
-        "`CRC32C`", "`MAC` also detects forgery, and needs a password. A log keeps its value."
+        "`CRC32C`",
+        "`CRC32C` detects damage. `MAC` also detects forgery, and needs a password. A log keeps "
+        "its value.",
     ),
     "unbounded": OptionHelp(
-        "`false`", "`true` creates the log as unbounded. An existing log keeps its kind."
+        "`false`",
+        "`true` creates the log as one ledger that each new writer takes over. An existing log "
+        "keeps its kind.",
     ),
     "strict": OptionHelp(
         "`false`",
-        "`true` refuses the write while fewer than `ensembleSize` bookies can be used. Otherwise "
-        "a smaller ledger is made on at least `ackQuorumSize` bookies. A log that is created "
-        "strict stays so.",
+        "`true` refuses the write if fewer than `ensembleSize` bookies can be used. Otherwise the "
+        "write makes a smaller ledger, on at least `ackQuorumSize` bookies. A log that is created "
+        "strict stays strict.",
     ),
     "password": OptionHelp("", "The ledger password itself. Prefer the next two options."),
     "passwordFile": OptionHelp("", "A file that holds the ledger password."),
     "passwordEnv": OptionHelp("", "An environment variable that holds the ledger password."),
     "compression": OptionHelp("`none`", "How stored rows are compressed: `none`, `lz4`, `zstd`."),
     "rowsPerBlock": OptionHelp(
-        "65536", "The most rows of a block: the unit of digests and splits."
+        "65536",
+        "The most rows of a block. Each block has a checksum, and tasks split a read by blocks.",
     ),
-    "targetBlockBytes": OptionHelp("2 MiB", "About how many bytes a block has."),
-    "txnAppId": OptionHelp("", "Who writes, for idempotent writes; needs `txnVersion`."),
+    "targetBlockBytes": OptionHelp(
+        "2 MiB", "About how many bytes a block has. Units such as `4MB` work."
+    ),
+    "txnAppId": OptionHelp("", "The job's name, for writes that run once. Needs `txnVersion`."),
     "txnVersion": OptionHelp(
-        "", "A number that grows with each write. A version that is not above the last is skipped."
+        "",
+        "A number that grows with each run of `txnAppId`. A write whose number is not above the "
+        "last committed one writes nothing.",
     ),
-    "includeMetadata": OptionHelp("`false`", "Adds `_offset`, `_ledger_id` and `_entry_id`."),
-    "startingOffsets": OptionHelp("`earliest`", "`earliest`, `latest` or a log offset."),
-    "endingOffsets": OptionHelp("`latest`", "`latest` or a log offset; the end is exclusive."),
+    "includeMetadata": OptionHelp(
+        "`false`", "Adds the columns `_offset`, `_ledger_id` and `_entry_id`."
+    ),
+    "startingOffsets": OptionHelp(
+        "`earliest`",
+        "`earliest`, `latest` or an offset. A query that has a checkpoint goes on there instead.",
+    ),
+    "endingOffsets": OptionHelp(
+        "`latest`", "Where the read stops: `latest` or an offset, which is not read."
+    ),
     "maxEntriesPerTrigger": OptionHelp("", "The most rows that a micro-batch reads."),
-    "maxBytesPerTrigger": OptionHelp("", "About the most bytes that a micro-batch reads."),
+    "maxBytesPerTrigger": OptionHelp(
+        "", "About the most bytes that a micro-batch reads, for example `64MB`."
+    ),
     "maxBytesPerPartition": OptionHelp(
-        "by size and cores", "About how many bytes a task reads; 256 MiB at most by default."
+        "by size and cores",
+        "About how many bytes a task reads, for example `128MB`. By default at most about 256 MiB.",
     ),
     "failOnDataLoss": OptionHelp(
-        "`true`", "`false` leaves out rows that no copy can give, and reports how many."
+        "`true`",
+        "`false` leaves out rows that no copy can give or that are gone, and reports them. `true` "
+        "fails.",
     ),
-    "mergeSchema": OptionHelp("`false`", "An append may add nullable columns."),
+    "mergeSchema": OptionHelp("`false`", "`true` lets an append add nullable columns."),
     "truncate": OptionHelp(
-        "`false`", "Must be `true` for `overwrite`, which replaces the whole log."
+        "`false`", 'Must be `true` for `mode("overwrite")`, which replaces the whole log.'
     ),
     "onRepeatedBatch": OptionHelp(
         "`compare`",
-        "The last committed micro-batch, if it comes again, must have the same rows. `skip` does "
-        "not compare them, for queries that give other rows each time they run.",
+        "Whether a repeated last micro-batch must have the rows that were committed (`compare`). "
+        "`skip` keeps the committed rows and compares nothing. It is for queries that give other "
+        "rows each time they run.",
     ),
     "view": OptionHelp(
         "",
