@@ -180,10 +180,15 @@ def test_a_dry_run_removes_nothing(rig: Rig) -> None:
     assert not is_going(rig)
 
 
+def _going(record: BookieRecord | None) -> BookieRecord:
+    assert record is not None
+    return replace(record, is_read_only=True, is_leaving=True)
+
+
 def test_killed_half_way_it_goes_on_or_is_taken_back(rig: Rig) -> None:
     for off in (True, False):
         with Cluster(rig.uri) as cluster:
-            cluster.registrations.update(VICTIM, lambda r: replace(r, is_leaving=True))
+            cluster.registrations.update(VICTIM, _going)
             assert VICTIM not in {c.member.bookie_id for c in cluster.candidates()}
         if off:
             bookies.readonly(rig.uri, VICTIM, off=True)

@@ -162,7 +162,9 @@ def test_remove_names_what_is_in_the_way_and_asks(run, small_cluster):
 
 def test_one_whose_removal_was_killed_is_shown(run, small_cluster):
     with Cluster(small_cluster.uri) as cluster:
-        cluster.registrations.update("bookie-1", lambda r: replace(r, is_leaving=True))
+        cluster.registrations.update(
+            "bookie-1", lambda r: replace(r, is_read_only=True, is_leaving=True)
+        )
     assert [line.split("\t")[1] for line in run("bookies")[1].splitlines()][1] == "leaving"
     status, found = findings(run)
     assert (status, found["bookie-1"]["level"]) == (0, "warn")
