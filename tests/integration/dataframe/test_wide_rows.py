@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from tests.integration.rig import Rig
 
-FEW, MANY = 1_000, 8_000
+FEW, MANY = 1_000, 7_000
 GROWTH_MAX = 3 * MANY / FEW
-"""What looks at each column once takes 8 times as long, what looks for each among all 64 times."""
+"""What looks at each column once takes 7 times as long, what looks for each among all 49 times."""
 
 
 def processor_seconds(rig: Rig, columns: int) -> float:

@@ -134,10 +134,13 @@ def test_a_missing_report_commits_nothing(rig: Rig) -> None:
 def test_too_few_bookies_are_refused_before_any_task(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig(bookie_count=3)
     with pytest.raises(NotEnoughBookiesError):
-        rig.target((4, 3, 2))
+        rig.target((4, 3, 2), is_strict=True)
     rig.lose("bookie-2")
     with pytest.raises(NotEnoughBookiesError):
-        rig.target((3, 3, 2))
+        rig.target((3, 3, 2), is_strict=True)
+    rig.lose("bookie-1")
+    with pytest.raises(NotEnoughBookiesError):
+        rig.target((3, 3, 2))  # fewer than must acknowledge
     assert rig.log() is None
 
 
