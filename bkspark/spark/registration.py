@@ -1,5 +1,8 @@
 """Making ``format("bookkeeper")`` known to a Spark session."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from bkspark.errors import InvalidRequestError
@@ -34,4 +37,30 @@ def register(spark: "SparkSession", **defaults: object) -> None:
             hint="use passwordFile or passwordEnv",
         )
     made = type("BookKeeperDataSource", (BookKeeperDataSource,), {"defaults": known})
-    spark.dataSource.register(made)
+    with _places_of_files(spark):
+        spark.dataSource.register(made)
+
+
+@contextmanager
+def _places_of_files(spark: "SparkSession") -> Iterator[None]:
+    """What is registered meanwhile knows where the driver keeps the files of ``--py-files``.
+
+    Spark gives its Python workers the names of these files, and each worker looks in its own
+    folder. The process that plans a stream read looks in a folder that Spark never makes. It runs
+    beside the driver, so the full path on the driver is right for it. The path is wrong for an
+    executor on another host: Python skips a place that does not exist.
+    """
+    context = getattr(spark, "sparkContext", None)  # a session of Spark Connect has none
+    names: list[str] = [] if context is None else getattr(context, "_python_includes", None) or []
+    places: list[str] = []
+    if names:
+        from pyspark import SparkFiles
+
+        root = SparkFiles.getRootDirectory()
+        places = [root, *(os.path.join(root, name) for name in names)]
+    names.extend(places)
+    try:
+        yield
+    finally:
+        for place in places:
+            names.remove(place)

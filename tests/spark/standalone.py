@@ -1,44 +1,47 @@
 """A standalone Spark cluster on this machine: one master, two workers, real executors."""
 
-import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from local_session import worker_environment
-from submitted import SPARK_HOME
+from submitted import SPARK_HOME, environment
 
 _START_SECONDS_MAX = 60.0
 
+_DAEMON = {
+    "SPARK_DAEMON_MEMORY": "160m",
+    "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "SPARK_NO_DAEMONIZE": "1",
+}
+
 
 @contextmanager
-def standalone_cluster(folder: Path) -> Iterator[str]:
-    """Start it, give its ``spark://`` address, and stop all of it whatever happens."""
+def standalone_cluster(folder: Path, extra: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Start it, give its ``spark://`` address, and stop all of it whatever happens.
+
+    ``extra`` is for the environment of its processes, which have the package without it.
+    """
+    variables = {**environment(extra), **_DAEMON}
     with ExitStack() as cleanup:
         master = ["deploy.master.Master", "--host", "127.0.0.1", "--port", "0"]
-        log = _start(cleanup, folder / "master.log", [*master, "--webui-port", "0"])
+        log = _start(cleanup, variables, folder / "master.log", [*master, "--webui-port", "0"])
         address = _await(log, r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
         for number in (1, 2):
             limits = ["--cores", "1", "--memory", "600M", "--work-dir", str(folder / "work")]
             # Spark starts no speculative attempt on a host that has one already.
             ports = ["--host", f"127.0.0.{number}", "--port", "0", "--webui-port", "0"]
             worker = ["deploy.worker.Worker", *ports, *limits, address]
-            log = _start(cleanup, folder / f"worker-{number}.log", worker)
+            log = _start(cleanup, variables, folder / f"worker-{number}.log", worker)
             _await(log, r"(Successfully registered with master)")
         yield address
 
 
-def _start(cleanup: ExitStack, log: Path, arguments: Sequence[str]) -> Path:
-    environment = {
-        **os.environ,
-        **worker_environment(),
-        "SPARK_DAEMON_MEMORY": "160m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-        "SPARK_NO_DAEMONIZE": "1",
-    }
+def _start(
+    cleanup: ExitStack, variables: Mapping[str, str], log: Path, arguments: Sequence[str]
+) -> Path:
     with log.open("wb") as output:
         process = subprocess.Popen(
             [
@@ -46,7 +49,7 @@ def _start(cleanup: ExitStack, log: Path, arguments: Sequence[str]) -> Path:
                 f"org.apache.spark.{arguments[0]}",
                 *arguments[1:],
             ],
-            env=environment,
+            env=variables,
             cwd=log.parent,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -1,14 +1,20 @@
 """``format("bookkeeper")`` works without a call, and with one where the package came by zip."""
 
 import zipfile
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from local_session import REPOSITORY
 from places import Place, make_place, refusal
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkFiles
+from pyspark.sql.datasource import DataSourceRegistration
+from standalone import standalone_cluster
 from submitted import environment_without_the_package, run, submission
 
 import bkspark
@@ -127,8 +133,22 @@ def test_a_session_that_registered_finds_no_log_that_is_not_there(spark, place: 
     refusal(NoSuchLedgerError, lambda: session.read.format("bookkeeper").load("nope"))
 
 
+def test_only_what_registers_knows_where_the_driver_keeps_its_files(spark, monkeypatch):
+    names, seen = ["bkspark.zip"], []
+    monkeypatch.setattr(spark.sparkContext, "_python_includes", names)
+    monkeypatch.setattr(DataSourceRegistration, "register", lambda *_: seen.extend(names))
+    bkspark.register(spark)
+    root = SparkFiles.getRootDirectory()
+    assert seen == ["bkspark.zip", root, f"{root}/bkspark.zip"]
+    assert names == ["bkspark.zip"]
+
+
 ZIPPED = """\
     import json, sys
+    from pathlib import Path
+    from unittest.mock import patch
+
+    from pyspark import SparkFiles
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.getOrCreate()
@@ -140,34 +160,99 @@ ZIPPED = """\
 
     import bkspark
 
+    # What an executor on another host is told: a folder that it does not have.
+    with patch.object(SparkFiles, "getRootDirectory", lambda: "/nowhere/userFiles"):
+        bkspark.register(spark)
+    spark.range(2).write.format("bookkeeper").mode("append").save("events")
+
     bkspark.register(spark, compression="lz4")
-    spark.range(6).write.format("bookkeeper").mode("append").save("events")
+    spark.range(2, 6).write.format("bookkeeper").mode("append").save("events")
     rows = spark.read.format("bookkeeper").option("includeMetadata", "true").load("events")
+
+    folder = Path.cwd()
+
+    def stream(name, rows, writer_format, **options):
+        writer = rows.writeStream.format(writer_format).options(**options)
+        writer = writer.option("checkpointLocation", str(folder / f"to-{name}"))
+        return writer.trigger(availableNow=True)
+
+    logged = spark.readStream.format("bookkeeper").load("events")
+    stream("files", logged, "parquet").start(str(folder / "files")).awaitTermination()
+    files = spark.readStream.schema("id bigint").parquet(str(folder / "files"))
+    stream("sunk", files, "bookkeeper").start("sunk").awaitTermination()
+    sunk = spark.readStream.format("bookkeeper").load("sunk")
+    stream("copied", sunk, "bookkeeper").start("copied").awaitTermination()
+
+    def ids(name):
+        return sorted(row.id for row in spark.read.format("bookkeeper").load(name).collect())
+
     print(json.dumps({
         "found before": found,
         "package": bkspark.__file__,
         "rows": sorted([row.id, row._offset] for row in rows.collect()),
+        "files": sorted(row.id for row in spark.read.parquet(str(folder / "files")).collect()),
+        "sunk": ids("sunk"),
+        "copied": ids("copied"),
     }))
 """
 
 
-@pytest.mark.thorough
-def test_a_zip_given_to_spark_submit_is_enough_with_register(spark, tmp_path: Path):
-    place = make_place(spark, tmp_path)
+@pytest.fixture
+def zipped(tmp_path: Path) -> str:
+    """The package as ``--py-files`` takes it."""
     package = tmp_path / "bkspark.zip"
     with zipfile.ZipFile(package, "w") as archive:
         for file in (REPOSITORY / "bkspark").rglob("*.py"):
             archive.write(file, file.relative_to(REPOSITORY))
+    return str(package)
+
+
+@contextmanager
+def local(folder: Path, bare: Mapping[str, str]) -> Iterator[str]:
+    """A driver that runs its tasks itself."""
+    yield "local[2]"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("cluster", [local, standalone_cluster])
+def test_a_zip_is_enough_with_register_for_batches_and_streams(
+    spark, tmp_path: Path, zipped, cluster
+):
+    place = make_place(spark, tmp_path)
     script = tmp_path / "script.py"
     script.write_text(dedent(ZIPPED))
-    conf = {
-        "spark.submit.pyFiles": str(package),
-        "spark.bookkeeper.metadataServiceUri": place.uri,
-    }
-    outcome = run(
-        submission(script, tmp_path, conf), tmp_path, environment_without_the_package(tmp_path)
-    )
+    bare = environment_without_the_package(tmp_path)
+    (tmp_path / "cluster").mkdir()
+    with cluster(tmp_path / "cluster", bare) as address:
+        conf = {
+            "spark.master": address,
+            "spark.executor.memory": "512m",
+            "spark.cores.max": "2",
+            "spark.submit.pyFiles": zipped,
+            "spark.bookkeeper.metadataServiceUri": place.uri,
+        }
+        outcome = run(submission(script, tmp_path, conf), tmp_path, bare)
     assert outcome["found before"] is False
     assert "bkspark.zip" in outcome["package"]
-    assert outcome["rows"] == [[number, number] for number in range(6)]
-    assert place.ids() == list(range(6))
+    ids = list(range(6))
+    assert outcome["rows"] == [[number, number] for number in ids]
+    assert outcome["files"] == outcome["sunk"] == outcome["copied"] == sorted(place.ids()) == ids
+
+
+@pytest.mark.thorough
+def test_a_zip_is_enough_for_jobs(spark, tmp_path: Path, zipped):
+    place = make_place(spark, tmp_path)
+    spark.range(5).write.parquet(str(tmp_path / "landing"))
+    bare = environment_without_the_package(tmp_path)
+
+    def submit(name: str, *words: str) -> dict[str, Any]:
+        arguments = ["--metadata", place.uri, *words]
+        conf = {"spark.submit.pyFiles": zipped}
+        return run(
+            submission(REPOSITORY / "jobs" / name, tmp_path, conf, arguments), tmp_path, bare
+        )
+
+    appended = submit("append.py", "--log", "events", "--path", str(tmp_path / "landing"))
+    assert appended["end_offset"] == 5
+    assert sorted(place.ids()) == list(range(5))
+    assert submit("audit.py")["left"] == []
