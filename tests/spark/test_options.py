@@ -259,7 +259,7 @@ WRITE_PROBLEMS = {
     "half a transaction": ({"txnVersion": 1}, "txnAppId and txnVersion belong together"),
     "transaction version": (
         {"txnAppId": "a", "txnVersion": -1},
-        "txnVersion must be a number >= 0, not '-1'",
+        "txnVersion must be a whole number from 0 to 9223372036854775807, not '-1'",
     ),
     "block size": ({"rowsPerBlock": 0}, "rowsPerBlock must be a number from 1 to"),
     "a view": ({"view": "bookies"}, "view belongs to a batch read of a view: leave it out of"),
