@@ -46,7 +46,7 @@ def write_all(docs: Path) -> None:
 
 def command_line() -> str:
     """The page of the command line, by typer's own generator."""
-    command = [sys.executable, "-m", "typer", "bkspark.cli.main", "utils", "docs"]
+    command = [sys.executable, "-m", "typer", "bkspark.cli.program", "utils", "docs"]
     arguments = ["--name", "bkspark", "--title", "Command line"]
     done = subprocess.run([*command, *arguments], check=True, capture_output=True, text=True)
     return done.stdout

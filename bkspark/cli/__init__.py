@@ -13,11 +13,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Loading the commands takes as long as most of them run, so Ctrl-C may come then.
     """
     try:
-        from bkspark.cli.main import main as run
+        from bkspark.cli.program import main as run
     except KeyboardInterrupt:
         print("bkspark: stopped", file=sys.stderr)
         return INTERRUPTED
-    globals()["main"] = run  # the module of this name has taken its place
     return run(arguments)
 
 

@@ -22,7 +22,7 @@ ADDRESS_SPACE_BYTES = 6 * 2**30
 
 MEASURED = """
 import resource, sys
-from bkspark.cli.main import main
+from bkspark.cli import main
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
 status = main(sys.argv[2:])

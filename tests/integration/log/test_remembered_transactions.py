@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bkspark import BookKeeper
-from bkspark.cli.main import main
+from bkspark.cli import main
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password
 from bkspark.errors import BookKeeperError, InvalidRequestError

@@ -12,7 +12,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 from bkspark import environment
-from bkspark.cli.main import main
+from bkspark.cli import main
 
 HOUR_MS = 3_600_000
 _FORKS = multiprocessing.get_context("forkserver")
