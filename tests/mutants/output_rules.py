@@ -88,14 +88,14 @@ MUTANTS = (
     ),
     Mutant(
         "a shell is told nothing",
-        "main._run",
+        "program._run",
         "if _COMPLETION_VARIABLE in os.environ:",
         "if False:",
         (NEXT, "tests/unit/cli/test_completion.py::test_a_bash_completes"),
     ),
     Mutant(
         "a shell is told of common options only in front of the command",
-        "main._run",
+        "program._run",
         "            _offer(common, command)\n            command.main(",
         "            command.main(",
         (NEXT,),

@@ -27,7 +27,7 @@ MUTANTS = (
     ),
     Mutant(
         "a command does not look after its outputs",
-        "main.main",
+        "program.main",
         "    with outputs_for_people():\n        return _main(",
         "    if True:\n        return _main(",
         (
