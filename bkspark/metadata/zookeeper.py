@@ -69,7 +69,8 @@ class ZooKeeperMetadataStore:
                 f"and ZooKeeper takes {VALUE_BYTES_MAX:,}",
                 hint="keep less in it, or use a file:// metadata store",
             )
-        return self._records().put(_key(key), bytes(value), expected)
+        named = _key(key)  # refused before any server is asked
+        return self._records().put(named, bytes(value), expected)
 
     def is_current(self, key: str, seen: VersionedBytes) -> bool:
         return self._records().get(_key(key)) == seen

@@ -92,11 +92,15 @@ def test_a_dozen_refusals_give_no_bookie_up(server: S3Server, proxy: S3Proxy) ->
 
 
 def test_a_slow_store_holds_its_writer_back(root: BookieRoot, proxy: S3Proxy) -> None:
-    """It takes 12 s to send or to fetch what has 6 s without a sign of progress."""
-    proxy.bytes_per_second = 2**20
+    """It takes 16 s to send or to fetch what has 10 s without a sign of progress.
+
+    What the system has taken in to send, some MiB, shows no progress: it has its time too.
+    """
+    size = 32 * 2**20
+    proxy.bytes_per_second = 2 * 2**20
     client = bookie_client.BookieClient(_address())
-    assert client.ask(lambda: root.put_new(MARKER, bytes(12 * 2**20)), 6.0)
-    assert client.ask(lambda: len(root.read(MARKER) or b""), 6.0) == 12 * 2**20
+    assert client.ask(lambda: root.put_new(MARKER, bytes(size)), 10.0)
+    assert client.ask(lambda: len(root.read(MARKER) or b""), 10.0) == size
 
 
 def _address() -> BookieAddress:

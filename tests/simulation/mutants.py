@@ -11,7 +11,7 @@ from bkspark.bookie.uri import open_bookie
 from bkspark.cluster.password import make_digester
 from bkspark.cluster.records import Records
 from bkspark.errors import BookieUnavailableError, CorruptDataError
-from bkspark.format import journal, layout
+from bkspark.format import add_record, journal, layout
 from bkspark.format.digest import Digester
 from bkspark.ledger.handles import appender, how_far, record_encoder
 from bkspark.ledger.handles.appender import Appender
@@ -221,7 +221,14 @@ MUTANTS: dict[str, tuple[Change, ...]] = {
     "a bookie that has nothing is not fenced": ((FenceAndRead, "run", fence_where_something_is),),
     "a log is changed without compare": ((Records, "_put", put_log_without_version),),
     "digests are not checked": ((Digester, "matches", always),),
-    "a record confirms itself": ((record_encoder, "AddRecord", confirming_itself),),
+    "a record confirms itself": (
+        (record_encoder, "AddRecord", confirming_itself),
+        (
+            add_record,
+            "require_readable",
+            nothing,
+        ),  # no reader takes such a record: it is a guard too
+    ),
     "absence from Qw - Qa answers": ((Quorum, "is_absent", absent_one_early),),
     "silence counts as absence": ((recovery, "_is_absent", silent_is_absent),),
     "ack at Qa - 1": ((PendingAdd, "is_complete", complete_one_early),),

@@ -3,13 +3,13 @@
 import secrets
 from pickle import PickleError
 
+import pyarrow as pa
 import pytest
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.types import LongType, StructField, StructType
 
 from bkspark.cluster.cluster import Cluster, init_cluster
 from bkspark.errors import InvalidRequestError
-from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.creating import create_log
 from bkspark.protocol.ledger.quorum import Quorum
 from bkspark.protocol.log.settings import LogSettings
@@ -37,7 +37,8 @@ def test_what_is_refused_in_planning_comes_through_pickling_as_it_is(
     options = parse({"metadataServiceUri": uri, "path": "events"})
     schema = StructType([StructField("value", LongType())])
     with Cluster(uri) as cluster:
-        create_log(cluster, "events", LogSettings(Quorum(3, 3, 2)), VALUE_SCHEMA)
+        other = pa.schema([("value", pa.string())])  # of a log without one any schema would do
+        create_log(cluster, "events", LogSettings(Quorum(3, 3, 2)), other)
     writer = BookKeeperStreamWriter(options, schema, overwrite=False)
     with pytest.raises(InvalidRequestError, match="value") as caught:
         CloudPickleSerializer().dumps(writer)
