@@ -4,7 +4,6 @@ import re
 from urllib.parse import SplitResult, urlsplit
 
 from bkspark.errors import InvalidRequestError
-from bkspark.storage.shown import require_fit
 
 # A part never begins with a dot: it could be ".." or pass for a store's own temporary file.
 _KEY = re.compile(r"[a-z]+(?:/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
@@ -28,7 +27,6 @@ def key(name: str) -> str:
 
 def split_uri(uri: str) -> SplitResult:
     """The parts of ``uri``; an error of ours, without secrets, if it has none."""
-    require_fit(uri)
     try:
         return urlsplit(uri)
     except ValueError:

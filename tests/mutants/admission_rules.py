@@ -244,9 +244,9 @@ MUTANTS = (
     ),
     Mutant(
         "a line break in a metadata store's address is dropped without a word",
-        "split_uri",
-        "    require_fit(uri)\n",
-        "",
+        "canonical",
+        'require_fit(given.strip(" \\t\\r\\n"))',
+        'given.strip(" \\t\\r\\n")',
         (f"{ADMISSION}::test_a_path_that_cannot_be_shown_is_refused_before_anything_is_made",),
     ),
     Mutant(
