@@ -86,7 +86,10 @@ MUTANTS = (
         "OwnTail._listed_behind",
         "following = self._cluster.ledger(made.ledger_id).value",
         "following = made",
-        pair("roll chained", "collect"),
+        (
+            "tests/integration/upkeep/test_killed_drivers.py"
+            "::test_a_roll_does_not_list_a_ledger_that_was_collected",
+        ),
     ),
     Mutant(
         "a writer is not told that its log is gone",

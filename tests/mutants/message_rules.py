@@ -174,7 +174,7 @@ MUTANTS = (
         "_way_to_fit",
         '        return "select and cast the columns that the log has"\n',
         "        pass\n",
-        (f"{MERGES}[type]", f"{MERGES}[missing]"),
+        (f"{MERGES}[type]", f"{MERGES}[more without nulls]"),
     ),
     Mutant(
         "a session of Spark Connect is asked for what it has not",
