@@ -34,7 +34,7 @@ def test_they_are_waited_for_where_there_are_no_others(
     opening = threading.Timer(2.5 * bookie_client.ANSWER_SECONDS, gates.open)
     opening.start()
     with BookKeeper(memory_rig.uri) as keeper:
-        keeper.create_ledger(ensemble_size=all_of_them).close()
+        keeper.create_ledger(ensemble_size=all_of_them, strict=True).close()
     opening.join()
 
 
