@@ -381,7 +381,7 @@ MUTANTS = (
         "a ledger is to hold 0 bytes",
         "RollPolicy.__post_init__",
         '"roll_bytes", self.max_bytes, least=1)',
-        '"roll_bytes", self.max_bytes)',
+        '"roll_bytes", self.max_bytes, least=0)',
         (f"{FRONT}::test_a_limit_for_rolling_is_above_0",),
     ),
     Mutant(
