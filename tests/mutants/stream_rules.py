@@ -126,9 +126,9 @@ MUTANTS = (
         (f"{SINK}::test_a_private_ledger_becomes_the_tail_once[memory]",),
     ),
     Mutant(
-        "rows are put on other stripes without a word",
+        "rows go to a log of other quorum sizes without a word",
         "rewrite_into",
-        "if target.quorum.stripe_count != staging.quorum.stripe_count:",
+        "if target.wanted != staging.wanted:",
         "if False:",
         (f"{SINK}::test_a_log_that_was_made_meanwhile_with_other_stripes_is_an_error[memory]",),
     ),

@@ -123,13 +123,6 @@ MUTANTS = (
         "            pass\n",
         (f"{VALUES}::test_a_place_has_the_srid_of_its_column[geometry-top level]",),
     ),
-    Mutant(
-        "a stream begins a tail with its own types, and its rows have the log's",
-        "TailWriter._opened",
-        "schema=staging.schema,",
-        "schema=arrow_schema.encode(request.schema),",
-        (f"{TASKS}::test_a_stream_of_voids_goes_into_a_log_of_texts[True]",),
-    ),
     # --- groups ----------------------------------------------------------------------------------
     Mutant(
         "a group of bytes has no bound",

@@ -275,9 +275,7 @@ MUTANTS = (
         "LedgerMetadata.names_only",
         "all(member in members for one in self.fragments for member in one.ensemble)",
         "all(member in members for member in self.last_fragment.ensemble)",
-        (
-            f"{LEAVING}::test_who_rolls_leaves_one_whose_bookie_is_gone_and_it_is_repaired_beside_him",
-        ),
+        ("tests/unit/protocol/test_ledger.py::test_a_place_in_an_earlier_fragment_is_a_place_too",),
     ),
     Mutant(
         "a ledger of a bookie that is being emptied is gone on with",

@@ -67,6 +67,13 @@ def test_only_a_later_term_has_overtaken_anybody() -> None:
         assert type(taken.fenced(term)) is LedgerFencedError
 
 
+def test_a_place_in_an_earlier_fragment_is_a_place_too() -> None:
+    both = ledger(OPEN, fragment(0, "abc"), fragment(5, "abd"))
+    assert both.names_only(ensemble("abcd"))
+    assert not both.names_only(ensemble("abd"))
+    assert not both.names_only(ensemble("abc"))
+
+
 # --- what is valid ---------------------------------------------------------------------------
 
 
