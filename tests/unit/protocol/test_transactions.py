@@ -198,3 +198,8 @@ def test_the_order_survives_a_record(names: list[str]) -> None:
 def test_an_order_of_others_is_refused(order: list[int]) -> None:
     with pytest.raises(ValueError, match="order"):
         in_order({"a": 1, "b": 2}, order)
+
+
+def test_numbers_of_what_is_forgotten_are_not_listed() -> None:
+    counts = dict.fromkeys(transactions._FORGOTTEN.values(), 3)
+    assert transactions.listed({"app": 7, **counts}) == {"app": 7}
