@@ -1,7 +1,7 @@
 """Arrow schemas: stored, compared, merged, and put on batches without touching their data."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import pyarrow as pa
@@ -38,6 +38,11 @@ def decode(data: bytes) -> pa.Schema:
         raise CorruptDataError("the stored schema is malformed") from error
 
 
+def find_doubled(names: Iterable[str]) -> list[str]:
+    """The names that are given twice or more, in alphabetical order; each is looked at once."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
 def require_storable(schema: pa.Schema) -> None:
     """Refuse what could be written but not be read back.
 
@@ -45,7 +50,7 @@ def require_storable(schema: pa.Schema) -> None:
         InvalidRequestError: it says why.
     """
     names = schema.names
-    doubled = sorted(name for name, count in Counter(names).items() if count > 1)
+    doubled = find_doubled(names)
     if not names or doubled:
         raise InvalidRequestError(
             f"column names must differ, but {', '.join(map(repr, doubled))} is there twice"

@@ -299,10 +299,10 @@ MUTANTS = (
     ),
     Mutant(
         "each column that is written is looked for among all",
-        "require_storable",
-        "sorted(name for name, count in Counter(names).items() if count > 1)",
-        "sorted({name for name in names if names.count(name) > 1})",
-        (WIDE,),
+        "find_doubled",
+        "Counter(names).items() if count > 1",
+        "[(name, list(names).count(name)) for name in set(names)] if count > 1",
+        ("tests/unit/format/test_arrow_schema.py::test_each_name_is_compared_once",),
     ),
     Mutant(
         "rows that no replica gives are left out in silence",
