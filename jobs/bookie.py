@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
         verb.add_argument("--dry-run", action="store_true")
     for verb in (move, reinit):
         verb.add_argument("--accept-storage-risk", dest="accepts_risk", action="store_true")
+    reinit.add_argument("--make-folder", dest="makes_folder", action="store_true")
     readonly.add_argument("--off", action="store_true")
     marks.add_argument("--high", type=float)
     marks.add_argument("--low", type=float)

@@ -65,7 +65,7 @@ class PosixStorage:
                 device = os.stat(path).st_dev
             except FileNotFoundError:
                 device = os.stat(os.path.dirname(path)).st_dev
-        return f"disk-{os.major(device)}:{os.minor(device)}"
+        return domain_of(device)
 
     def _unavailable_on_error(self, operation: str, path: str) -> UnavailableOnOSError:
         return UnavailableOnOSError(shown_url(self.url), operation, path)
@@ -74,6 +74,11 @@ class PosixStorage:
     def _opened(self, path: str) -> Iterator[int]:
         with posix_calls.closing(posix_calls.open_root(path)) as descriptor:
             yield descriptor
+
+
+def domain_of(device: int) -> str:
+    """The failure domain of what is on a disk."""
+    return f"disk-{os.major(device)}:{os.minor(device)}"
 
 
 def _check_is_usable(root: int, path: str, cookie: bytes | None) -> None:

@@ -89,23 +89,27 @@ def reinit(
     context: typer.Context,
     bookie_id: BookieArgument,
     accept_storage_risk: AcceptStorageRiskOption = False,
+    make_folder: Annotated[
+        bool,
+        typer.Option(
+            "--make-folder",
+            help="Begin it although its folder is missing, or is on the root disk and was not.",
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Begin a bookie anew whose place was emptied.
 
     It keeps its id. What ledgers say of it is about what it was before, which is lost. Refused
-    while its place has a cookie, or anything else.
+    while its place has a cookie, or anything else, and while its disk seems not to be mounted.
     """
+    accepted = {"accepts_risk": accept_storage_risk, "makes_folder": make_folder}
     with session_of(context).cluster() as cluster:
         if not dry_run:
-            planned = reinitialising.reinit(
-                cluster, bookie_id, accepts_risk=accept_storage_risk, dry_run=True
-            )
+            planned = reinitialising.reinit(cluster, bookie_id, **accepted, dry_run=True)
             require_consent(f"To do: {'; '.join(planned.plan['steps'])}. Go on?", yes=yes)
-        report = reinitialising.reinit(
-            cluster, bookie_id, accepts_risk=accept_storage_risk, dry_run=dry_run
-        )
+        report = reinitialising.reinit(cluster, bookie_id, **accepted, dry_run=dry_run)
     _end(context, report)
 
 

@@ -358,4 +358,18 @@ MUTANTS = (
         '        "read_only": record.is_read_only,',
         (f"{RECORDS}::test_a_bookie_in_order_is_written_as_by_the_first_version",),
     ),
+    Mutant(
+        "a bookie is begun anew where no disk is mounted",
+        "reinitialising._why_unmounted",
+        "    if not os.path.isdir(path):",
+        "    if not path:",
+        (f"{LIFE}::test_reinit_makes_no_folder_where_a_disk_is_not_mounted",),
+    ),
+    Mutant(
+        "a bookie is begun anew on the root disk, and was on another",
+        "reinitialising._why_unmounted",
+        "    if root == domain_of(os.stat(path).st_dev) != domain:",
+        "    if root != root:",
+        (f"{ANEW}::test_a_place_on_the_root_disk_that_was_on_another_is_refused",),
+    ),
 )

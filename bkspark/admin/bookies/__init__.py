@@ -38,11 +38,17 @@ def move(
 
 
 def reinit(
-    uri: str, bookie_id: str, *, accepts_risk: bool = False, dry_run: bool = False
+    uri: str,
+    bookie_id: str,
+    *,
+    accepts_risk: bool = False,
+    makes_folder: bool = False,
+    dry_run: bool = False,
 ) -> Report:
     """See ``reinitialising.reinit``."""
+    accepted = {"accepts_risk": accepts_risk, "makes_folder": makes_folder}
     with Cluster(uri) as cluster:
-        return reinitialising.reinit(cluster, bookie_id, accepts_risk=accepts_risk, dry_run=dry_run)
+        return reinitialising.reinit(cluster, bookie_id, **accepted, dry_run=dry_run)
 
 
 def remove(uri: str, bookie_id: str, *, force: bool = False, dry_run: bool = False) -> Report:

@@ -10,6 +10,7 @@ overwrite with a newer incarnation. The other way round a cookie that was found 
 that of an old disk, of which ledgers know.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -18,6 +19,8 @@ from bkspark.admin.bookies import places
 from bkspark.admin.bookies.report import report_of
 from bkspark.admin.maintenance import Report
 from bkspark.admin.views.sharing import all_ledgers
+from bkspark.bookie.posix_place import path_of
+from bkspark.bookie.posix_storage import domain_of
 from bkspark.bookie.uri import storage
 from bkspark.cluster import admission
 from bkspark.cluster.cluster import Cluster
@@ -30,20 +33,28 @@ from bkspark.storage.shown import shown_url
 
 
 def reinit(
-    cluster: Cluster, bookie_id: str, *, accepts_risk: bool = False, dry_run: bool = False
+    cluster: Cluster,
+    bookie_id: str,
+    *,
+    accepts_risk: bool = False,
+    makes_folder: bool = False,
+    dry_run: bool = False,
 ) -> Report:
     """Begin a bookie whose place is empty anew, with an incarnation that nothing names.
 
     Args:
         accepts_risk: takes storage that might lose what it has, also if that was safe before.
+        makes_folder: takes a place that looks as if its disk was not mounted.
 
     Raises:
         InvalidRequestError: there is no such bookie, or its place has a cookie, holds anything, is
-            unsuitable, or does not answer; nothing was changed. Or somebody else changed it
-            meanwhile.
+            unsuitable, is missing, or does not answer; nothing was changed. Or another client
+            changed the record meanwhile.
     """
     before = cluster.bookie(bookie_id).value
     _require_wiped(cluster, before)
+    if not makes_folder:
+        _require_mounted(cluster, before)
     place = storage(before.url)
     is_accepted = accepts_risk or bool(before.storage_risk)
     risk = admission.storage_risk(before.url, cluster.store.uri, is_accepted=is_accepted)
@@ -105,6 +116,33 @@ def _require_wiped(cluster: Cluster, record: BookieRecord) -> None:
             f"{shown} has a cookie: it is a bookie still, and was not wiped",
             hint="if it is to be given up with all that it may have, empty its directory first",
         )
+
+
+def _require_mounted(cluster: Cluster, record: BookieRecord) -> None:
+    """Refuse a place whose disk seems not to be mounted: the bookie would be on the root disk."""
+    if not record.url.startswith("file://"):
+        return
+    path = path_of(record.url)
+    try:
+        problem = places.ask(cluster.address(record), lambda: _why_unmounted(path, record.domain))
+    except OSError as error:
+        problem = error.strerror or "it cannot be looked up"
+    if problem:
+        raise InvalidRequestError(
+            f"{shown_url(record.url)}, the place of {record.bookie_id}, {problem}",
+            hint="mount its disk first; if the bookie is to be made there all the same, give "
+            "`--make-folder`",
+        )
+
+
+def _why_unmounted(path: str, domain: str) -> str:
+    """What looks as if the disk that was at ``path`` was not mounted; empty if nothing does."""
+    if not os.path.isdir(path):
+        return "is missing"
+    root = domain_of(os.stat("/").st_dev)
+    if root == domain_of(os.stat(path).st_dev) != domain:
+        return "is on the root disk, and was on another"
+    return ""
 
 
 def _instead_of(

@@ -1,5 +1,6 @@
 """A bookie that was wiped, begun anew under its own id: what it lacks proves nothing."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -100,6 +101,26 @@ def test_a_dry_run_changes_nothing(rig: Rig) -> None:
     assert "no cookie" in problem(rig)
 
 
+def test_a_place_on_the_root_disk_that_was_on_another_is_refused(
+    make_rig: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = make_rig(kind="file")
+    rig.wipe("bookie-1")
+    before = incarnation(rig)
+    with Cluster(rig.uri) as cluster:
+        now = cluster.bookie("bookie-1").value.domain
+    monkeypatch.setattr(reinitialising, "domain_of", lambda _device: "disk-9:9")
+    with pytest.raises(InvalidRequestError, match="on the root disk, and was on another"):
+        bookies.reinit(rig.uri, "bookie-1")
+    assert incarnation(rig) == before
+    monkeypatch.setattr(reinitialising, "domain_of", lambda _device: now)
+    bookies.reinit(rig.uri, "bookie-1")
+    rig.wipe("bookie-1")
+    monkeypatch.setattr(reinitialising, "domain_of", lambda _device: "disk-9:9")
+    bookies.reinit(rig.uri, "bookie-1", makes_folder=True)
+    assert problem(rig) == ""
+
+
 class KilledError(BaseException):
     pass
 
@@ -135,7 +156,7 @@ def test_killed_in_between_it_is_no_bookie_and_the_same_call_goes_on(
 def test_an_old_disk_that_comes_back_is_not_taken_for_the_new_bookie(rig: Rig) -> None:
     rig.write(partitions_of(10), (5, 3, 2))
     disk = rig.lose("bookie-1")
-    bookies.reinit(rig.uri, "bookie-1")
+    bookies.reinit(rig.uri, "bookie-1", makes_folder=True)
     rig.lose("bookie-1") if rig.kind == "memory" else rig.wipe("bookie-1")
     if rig.kind == "file":
         (rig.folder / "disk1").rmdir()

@@ -124,7 +124,7 @@ def test_reinit_asks_and_says_how_many_ledgers_are_concerned(run, small_cluster,
     status, out, err = run("bookie", "reinit", "bookie-1", "--yes")
     assert (status, out) == (2, "")
     assert "has a cookie" in err
-    shutil.rmtree(small_cluster.bookie("bookie-1"))
+    empty(small_cluster.bookie("bookie-1"))
     status, out, err = run("bookie", "reinit", "bookie-1")
     assert (status, out) == (2, "")
     assert "0 ledgers name what it was before" in err
@@ -134,11 +134,36 @@ def test_reinit_asks_and_says_how_many_ledgers_are_concerned(run, small_cluster,
     report = json.loads(out)
     assert (status, report["done"]) == (0, {"steps": 2})
     assert states(run)["bookie-1"]["incarnation"] == report["plan"]["incarnation"] != before
-    shutil.rmtree(small_cluster.bookie("bookie-1"))
+    empty(small_cluster.bookie("bookie-1"))
     assert job.main(["--metadata", small_cluster.uri, "reinit", "bookie-1", "--yes"]) == 0
     assert (
         json.loads(capfd.readouterr().out)["plan"]["incarnation"] != report["plan"]["incarnation"]
     )
+
+
+def empty(place: Path) -> None:
+    shutil.rmtree(place)
+    place.mkdir(mode=0o700)
+
+
+def test_reinit_makes_no_folder_where_a_disk_is_not_mounted(run, small_cluster, job):
+    """Else the bookie would be on the root disk, and nothing would say so."""
+    place, call = small_cluster.bookie("bookie-1"), ("bookie", "reinit", "bookie-1", "--yes")
+    shutil.rmtree(place)
+    for more in ((), ("--dry-run",)):
+        status, out, err = run(*call, *more)
+        assert (status, out) == (2, "")
+        assert f"{place.as_uri()}, the place of bookie-1, is missing" in err
+        assert "mount its disk first" in err
+        assert "`--make-folder`" in err
+        assert not place.exists()
+    job_call = ["--metadata", small_cluster.uri, "reinit", "bookie-1", "--yes"]
+    assert job.main(job_call) == 2
+    assert run(*call, "--make-folder")[0] == 0
+    assert states(run)["bookie-1"]["is_usable"]
+    shutil.rmtree(place)
+    assert job.main([*job_call, "--make-folder"]) == 0
+    assert (place / "COOKIE").exists()
 
 
 def test_remove_names_what_is_in_the_way_and_asks(run, small_cluster):
