@@ -12,7 +12,7 @@ from bkspark.cluster.bound import BoundToProcess
 from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.password import Password, make_digester
 from bkspark.errors import InvalidRequestError
-from bkspark.format import arrow_schema, digest, layout
+from bkspark.format import arrow_schema, digest, layout, schema_text
 from bkspark.ledger.creating import LOG_KEY, create_ledger
 from bkspark.ledger.deleting import delete_ledger, delete_log
 from bkspark.ledger.handles.adv_handle import (
@@ -85,7 +85,7 @@ class BookKeeper(BoundToProcess):
         digest_type: str = digest.CRC32C,
         password: str | None = None,
         custom_metadata: Mapping[str, str] | None = None,
-        schema: pa.Schema | None = None,
+        schema: pa.Schema | str | None = None,
         guarantees_write_quorum: bool = False,
         strict: bool = False,
         settings: WriterSettings = USUAL,
@@ -228,7 +228,7 @@ class BookKeeper(BoundToProcess):
         ack_quorum_size: int = DEFAULT_QUORUM.ack_quorum_size,
         digest_type: str = digest.CRC32C,
         password: str | None = None,
-        schema: pa.Schema | None = None,
+        schema: pa.Schema | str | None = None,
         guarantees_write_quorum: bool = False,
         unbounded: bool = False,
         strict: bool = False,
@@ -236,8 +236,9 @@ class BookKeeper(BoundToProcess):
         """Create an empty log; all its ledgers will have these settings.
 
         Args:
-            schema: of its rows; None for a log of bytes, which takes the schema of its first append
-                if rows are appended to it before a writer of bytes opens it.
+            schema: of its rows, also as Spark users write one (``id long, name string``); None for
+                a log of bytes, which takes the schema of its first append if rows are appended to
+                it before a writer of bytes opens it.
             guarantees_write_quorum: as of a ledger; what a DataFrame or a stream writes has all its
                 copies before it is committed.
             unbounded: it is one ledger, which each writer takes over in a term of his own.
@@ -312,6 +313,8 @@ class BookKeeper(BoundToProcess):
 def _row_schema(given: object) -> pa.Schema:
     if given is None:
         return VALUE_SCHEMA
+    if isinstance(given, str):
+        return schema_text.parse(given)
     what, hint = "a schema must be a pyarrow.Schema", "pyarrow.schema() makes one; None is bytes"
     return arguments.instance(what, given, pa.Schema, hint=hint)
 

@@ -26,7 +26,7 @@ from bkspark.cli.session import (
     session_of,
 )
 from bkspark.cluster.cluster import Cluster
-from bkspark.format import digest
+from bkspark.format import digest, schema_text
 from bkspark.ledger import deleting
 from bkspark.ledger.handles.entries import VALUE_SCHEMA
 from bkspark.log.creating import create_log
@@ -91,17 +91,29 @@ def create(
             "making smaller ledgers.",
         ),
     ] = False,
+    schema: Annotated[
+        str,
+        typer.Option(
+            metavar="DDL",
+            help="Its columns, as in Spark: 'id long, name string', or the JSON of a schema.",
+        ),
+    ] = "",
     password_file: PasswordFileOption = "",
     password_env: PasswordEnvOption = "",
 ) -> None:
-    """Create an empty log. It takes the schema of its first append, or holds bytes."""
+    """Create an empty log.
+
+    Without a schema it takes that of its first append, or holds bytes. Columns may be null, as
+    those of DataFrames: NOT NULL is not kept.
+    """
     session = session_of(context)
     quorum = Quorum(ensemble_size, write_quorum_size, ack_quorum_size)
     password = password_of(password_file, password_env)
     spec = digest.new_spec(digest_type or digest.CRC32C, password.resolve())
     settings = LogSettings(quorum, spec, guarantees_write_quorum, unbounded, strict)
+    columns = schema_text.parse(schema) if schema else VALUE_SCHEMA
     with session.cluster() as cluster:
-        create_log(cluster, name, settings, VALUE_SCHEMA)
+        create_log(cluster, name, settings, columns)
     print_done({"log": name}, f"created log {name}", as_json=session.as_json)
 
 

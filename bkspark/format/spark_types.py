@@ -21,7 +21,8 @@ SparkType: TypeAlias = str | dict[str, Any]
 
 VOID = "void"
 TEXT = "string"
-_LENGTHS = "__CHAR_VARCHAR_TYPE_STRING"
+LENGTHS_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+"""In the metadata of Spark's JSON of a column: CHAR or VARCHAR, and its length."""
 _COLLATIONS = "__COLLATIONS"
 _OF_LENGTH = re.compile(r"(?:var)?char\((\d{1,10})\)")
 _COLLATED = "string collate "
@@ -295,7 +296,7 @@ def _declared(name: str, text: bytes) -> SparkType:
 def _of_field(field: Mapping[str, Any]) -> SparkType:
     metadata = field.get("metadata") or {}
     kind = _of_json(field["type"], metadata.get(_COLLATIONS) or {}, field["name"])
-    said = metadata.get(_LENGTHS)
+    said = metadata.get(LENGTHS_KEY)
     if said is None:
         return kind
     return str(said) if kind == TEXT else {**dict(kind), "said": str(said)}  # type: ignore[arg-type]

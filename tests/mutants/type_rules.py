@@ -4,6 +4,7 @@ from .mutant import Mutant
 
 TYPES = "tests/unit/format/test_spark_types.py"
 VALUES = "tests/unit/format/test_arrow_values.py"
+TEXTS = "tests/unit/format/test_schema_text.py"
 LEDGERS = "tests/unit/ledger/test_ledger_requests.py"
 NOT_UTF_8 = f"{VALUES}::test_a_string_that_is_not_utf_8_is_refused_with_its_column_and_row"
 GROUPS = "tests/unit/ledger/test_group_bounds.py"
@@ -158,5 +159,22 @@ MUTANTS = (
         "if batch.nbytes > BLOCK_BYTES_MAX or batch.num_rows > BLOCK_ROWS_MAX:",
         "if False:",
         (f"{GROUPS}::test_a_block_is_bounded_before_it_is_packed",),
+    ),
+    Mutant(
+        "a column of a schema text does not say its Spark type",
+        "schema_text._column",
+        "    return pa.field(name, arrow, metadata=metadata)",
+        "    return pa.field(name, arrow)",
+        (
+            f"{TEXTS}::test_each_type_is_stored_as_a_dataframe_stores_it",
+            f"{TEXTS}::test_names_comments_and_lengths_are_kept",
+        ),
+    ),
+    Mutant(
+        "what stands behind a schema is passed over",
+        "_Ddl.schema",
+        "        if self._tokens[0][0]:",
+        "        if False:",
+        (f"{TEXTS}::test_what_is_no_schema_is_refused_in_one_line",),
     ),
 )

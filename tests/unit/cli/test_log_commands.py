@@ -29,6 +29,21 @@ def log(keeper):
     return log
 
 
+def test_create_with_the_columns_of_a_schema(run, keeper):
+    """So a stream can read it, and be written to, before the first append."""
+    call = ("log", "create", "events", "--schema", "id long, tags array<string>")
+    assert run(*call)[:2] == (0, "")
+    stored = keeper.open_log("events").schema
+    assert stored.names == ["id", "tags"]
+    keeper.create_log("same", schema="id bigint, tags array<string>")
+    assert keeper.open_log("same").schema.equals(stored, check_metadata=True)
+    status, out, err = run("log", "create", "other", "--schema", "id long, name")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "the end where a type belongs" in err
+    assert "other" not in keeper.list_logs()
+    assert run("log", "create", "other", "--schema", "a int, a long")[0] == 2
+
+
 def test_create(run, keeper):
     status, out, err = run("log", "create", "wal", "--ack-quorum-size", "3")
     assert (status, out, err) == (0, "", "created log wal\n")
