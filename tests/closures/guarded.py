@@ -41,6 +41,8 @@ GUARDED: tuple[tuple[str, str], ...] = (
     ("stream on", "stream again"),
     ("stream to a new log", "create a log"),
     ("stream again", "stream"),
+    ("stream again", "repair damage"),
+    ("stream on", "seal rows"),
     ("recover a ledger", "delete a left ledger"),
     ("delete a ledger", "collect"),
     ("write a ledger on a new bookie", "remove a new bookie"),

@@ -6,7 +6,7 @@ refused was not, and only one whose outcome is unknown may be either.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -24,12 +24,14 @@ class Ending:
 
     Attributes:
         is_behind: whether the outer one began when the inner one had ended.
+        refused: whether a step of each was refused, though nobody else was at work.
     """
 
     done: tuple[int, int]
     seen: Seen
     told: tuple[list[tuple[str, int]], list[tuple[str, int]]]
     is_behind: bool
+    refused: tuple[bool, bool]
 
 
 @dataclass
@@ -177,7 +179,8 @@ class Pair:
         outer = self.world.run("outer", steps())
         seen = see(self.world)
         is_behind = after == 0 and goes_on
-        return Ending((outer.done, inner.done), seen, (outer.told, inner.told), is_behind)
+        told, refused = (outer.told, inner.told), (outer.error is not None, inner.error is not None)
+        return Ending((outer.done, inner.done), seen, told, is_behind, refused)
 
     def _restore(self) -> None:
         assert self._contents is not None
@@ -203,7 +206,9 @@ def require_true(pair: Pair, result: Result, *, tidies: bool) -> None:
         tried.append(ending)
         if _is_of_another(pair, result, ending):
             continue
-        if _is_like(ending, outcomes, seen) or (is_twice and ending.seen == seen):
+        if any(_is_like(one, outcomes, seen) for one in _with_runs(pair, ending)):
+            break
+        if is_twice and ending.seen == seen:
             break
     else:
         alike = [e.seen for e in tried if e.done == (result.outer.done, result.inner.done)]
@@ -244,6 +249,19 @@ def _is_of_another(pair: Pair, result: Result, ending: Ending) -> bool:
     """
     is_meant = bool(pair.outer.begins) and result.has_begun and result.outer.error is None
     return is_meant and ending.is_behind and pair.inner_changes_generation
+
+
+def _with_runs(pair: Pair, ending: Ending) -> Iterator[Ending]:
+    """``ending``, and the same with the runs of refused batches registered."""
+    yield ending
+    for refused, operation in zip(ending.refused, (pair.outer, pair.inner)):
+        if not refused or operation.registers is None:
+            continue
+        name, query, run = operation.registers
+        log = ending.seen.get(f"log {name}")
+        if log is not None:
+            registered = log | {"streams": log["streams"] | {query: run}}
+            yield replace(ending, seen=ending.seen | {f"log {name}": registered})
 
 
 def _is_like(ending: Ending, outcomes: tuple[Outcome, Outcome], seen: Seen) -> bool:

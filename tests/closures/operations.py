@@ -78,6 +78,8 @@ class Operation:
         is_idempotent: whether two that do it at once may both say that it is done.
         key: of the log's record that it is about.
         begins: with which read of that; 0 if it does not mean the contents that it saw then.
+        registers: log, query and run of a streaming query. A run is registered before its batch
+            is written, and stays registered if the batch is refused.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Operation:
     is_idempotent: bool = False
     key: str = ""
     begins: int = 0
+    registers: tuple[str, str, str] | None = None
 
 
 LOG_CHANGES: tuple[tuple[str, Callable[[BookKeeper, str], object], Errors], ...] = (
@@ -148,17 +151,29 @@ def _of_rows() -> Iterator[Operation]:
         (*NO_LOG, InvalidRequestError),
         with_planned_write,
     )
-    yield Operation("stream on", stream("query", "run-2", 2), gone_back, with_stream)
+    yield _streaming("stream on", "run-2", 2, may=gone_back, set_up=with_stream)
     yield Operation("write rows of a new log", write(400, GONE), TAKEN)
-    yield Operation("stream", stream("query", "run-1", 0, 1), gone_back)
-    yield Operation("stream again", stream("query", "run-3", 0, 1), gone_back)
-    yield Operation("stream to a new log", stream("query", "run-1", 0, name=GONE), gone_back)
+    yield _streaming("stream", "run-1", 0, 1, may=gone_back)
+    yield _streaming("stream again", "run-3", 0, 1, may=gone_back)
+    yield _streaming("stream to a new log", "run-1", 0, may=gone_back, log=GONE)
     yield Operation(
         "create a log", by_keeper(lambda k: k.create_log(GONE, schema=SCHEMA)), (LedgerExistsError,)
     )
     yield Operation(
         "create a deleted log", by_keeper(lambda k: k.create_log(CHAINED)), (LedgerExistsError,)
     )
+
+
+def _streaming(
+    name: str,
+    run: str,
+    *batch_ids: int,
+    may: Errors,
+    set_up: Steps | None = None,
+    log: str = ROWS,
+) -> Operation:
+    steps = stream("query", run, *batch_ids, name=log)
+    return Operation(name, steps, may, set_up, registers=(log, "query", run))
 
 
 def _of_ledgers() -> Iterator[Operation]:

@@ -140,4 +140,19 @@ MUTANTS = (
         'problem = ""',
         pair("widen a ledger", "remove a new bookie"),
     ),
+    Mutant(
+        "a sink ends because a recovery has closed its batch's own ledger",
+        "tail_writer._headed",
+        "        except LedgerClosedError as error:",
+        "        except ZeroDivisionError as error:",
+        pair("stream again", "repair damage"),
+    ),
+    Mutant(
+        "a sink says that a log refused a batch that the log has",
+        "TailWriterCache._committed",
+        "                except LedgerClosedError:\n"
+        "                    if problem is not None and _is_in_sealed_log(request, batch):\n",
+        "                except ZeroDivisionError:\n                    if problem is not None:\n",
+        pair("stream on", "seal rows"),
+    ),
 )

@@ -27,6 +27,7 @@ from bkspark.log.batch.target import WriteRequest
 from bkspark.log.rolling import RollPolicy
 from bkspark.log.streams.micro_batch import MicroBatch, StreamPart
 from bkspark.log.streams.tail_writer import SINK_POLICY, TailWriter, drop_private
+from bkspark.protocol.log.transactions import last_version
 
 DISPLACEMENTS_MAX = 20
 """A log whose tail changes hands this often during one commit has too many writers."""
@@ -99,7 +100,12 @@ class TailWriterCache:
         for number in range(DISPLACEMENTS_MAX):
             tail: TailWriter | OutcomeUnknownError | None = self._held(key, batch)
             if tail is None:
-                tail = self._opened(key, request, batch, adopts=adopts)
+                try:
+                    tail = self._opened(key, request, batch, adopts=adopts)
+                except LedgerClosedError:
+                    if problem is not None and _is_in_sealed_log(request, batch):
+                        return False  # the client that sealed the log has recovered the batch
+                    raise
                 adopts = False
             if isinstance(tail, OutcomeUnknownError):
                 problem = tail
@@ -163,6 +169,13 @@ class TailWriterCache:
         held = self._tails.pop(key, None)
         if held is not None:
             held.close()
+
+
+def _is_in_sealed_log(request: WriteRequest, batch: MicroBatch) -> bool:
+    """Whether ``batch`` is the last one that a sealed log has of its query."""
+    with Cluster(request.metadata_uri) as cluster:
+        log, done = cluster.log(request.log_name).value, batch.transaction
+    return log.is_sealed and last_version(log.transactions, done.app_id) == done.version
 
 
 REST_AFTER_SECONDS = 20.0

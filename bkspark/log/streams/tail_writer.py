@@ -17,7 +17,12 @@ from bkspark.cluster.cluster import Cluster
 from bkspark.cluster.enlisting import Joining, enlist
 from bkspark.cluster.ensembles import ensemble_of, spares_of
 from bkspark.cluster.password import make_digester
-from bkspark.errors import LedgerExistsError, LedgerFencedError, NoSuchLedgerError
+from bkspark.errors import (
+    LedgerClosedError,
+    LedgerExistsError,
+    LedgerFencedError,
+    NoSuchLedgerError,
+)
 from bkspark.format import arrow_schema
 from bkspark.format.digest import Digester
 from bkspark.ledger.deleting import exclude
@@ -132,7 +137,7 @@ class TailWriter:
         same, and the tail goes without what shows a loss.
         """
         ledger, seen = tail.ledger.value, tail.ledger
-        after = ledger.with_headers(term=FIRST_TERM, token=token)
+        after = _headed(token)(ledger)
         joining = replace(Joining.last_writer(after, digester), permission="")
         begun = enlist(dict(enumerate(ensemble)), joining)
         members = {member.bookie_id for member in ledger.last_fragment.ensemble}
@@ -264,10 +269,21 @@ class TailWriter:
 
 
 def _headed(token: str) -> Callable[[LedgerMetadata | None], LedgerMetadata]:
+    """The change that says that the members of the batch's own ledger have begun its journals.
+
+    A recovery may have closed that ledger in between. Then the ledger was taken over, and the
+    caller opens the tail again. "Closed" would mean that the log is sealed.
+    """
+
     def headed(ledger: LedgerMetadata | None) -> LedgerMetadata:
         if ledger is None:
             raise LedgerFencedError("the ledger of the batch is gone")
-        return ledger.with_headers(term=FIRST_TERM, token=token)
+        try:
+            return ledger.with_headers(term=FIRST_TERM, token=token)
+        except LedgerClosedError as error:
+            raise LedgerFencedError(
+                f"ledger {ledger.ledger_id} was closed by another client before the batch was in it"
+            ) from error
 
     return headed
 
