@@ -45,6 +45,13 @@ MUTANTS = (
         (f"{TRANSACTIONS}::test_of_those_before_them_the_version_is_known_by_a_digest",),
     ),
     Mutant(
+        "a digest and its name say two versions",
+        "transactions.remembering",
+        "key = names.get(given, given)",
+        "key = given",
+        (f"{TRANSACTIONS}::test_a_digest_of_a_tail_is_of_the_name_that_the_log_knows[7-7]",),
+    ),
+    Mutant(
         "all digests are kept",
         "transactions._shrink",
         "_oldest(_digests(found, of_queries=of_queries), DIGESTS_MAX)",

@@ -113,10 +113,13 @@ def listed(transactions: Transactions) -> dict[str, int]:
 def remembering(transactions: Transactions, done: Transactions) -> dict[str, int]:
     """Return ``transactions`` with what was ``done`` since as the newest; bounded."""
     found = dict(transactions)
-    for key, version in done.items():
-        if key in _FORGOTTEN.values():
-            found[key] = max(version, found.get(key, 0))
+    has_digests = not all(map(is_name, done))
+    names = {digest_of(name): name for name in filter(is_name, found)} if has_digests else {}
+    for given, version in done.items():
+        if given in _FORGOTTEN.values():
+            found[given] = max(version, found.get(given, 0))
             continue
+        key = names.get(given, given)  # else a digest and its name would say two versions
         last = last_version(found, key) if is_name(key) else found.get(key)
         if last is None or version > last:
             found.pop(digest_of(key) if is_name(key) else key, None)

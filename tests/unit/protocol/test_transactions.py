@@ -110,6 +110,19 @@ def test_an_application_that_comes_again_has_its_name_again() -> None:
     assert remembering(found, {"run-0": 0}) == found
 
 
+@pytest.mark.parametrize(("in_tail", "last"), [(7, 7), (3, 5)])
+def test_a_digest_of_a_tail_is_of_the_name_that_the_log_knows(in_tail: int, last: int) -> None:
+    """A ledger remembers its own applications, and may know only the digest of such a name."""
+    log = {"job": 5}
+    tail = runs(NAMED_MAX, before={"job": in_tail})
+    assert "job" not in tail
+    both = remembering(log, tail)
+    assert last_version(both, "job") == last
+    assert has_committed(both, Transaction("job", last))
+    assert len(both) == NAMED_MAX + 1
+    assert last_version(runs(NAMED_MAX, NAMED_MAX, both), "job") == last
+
+
 def test_no_number_of_applications_takes_more_than_its_room() -> None:
     name = "x" * bounds.APPLICATION_ID_BYTES_MAX
     numbers = range(NAMED_MAX + DIGESTS_MAX + 50)
