@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from bkspark import verbs
 from bkspark.admin.collecting.run import ABANDONED_AFTER_SECONDS
 from bkspark.cli.output import note
-from bkspark.cluster.quantities import seconds_of
+from bkspark.quantities import seconds_of
 from bkspark.spark.job import NO_LEASE, parser_of, run_job
 
 

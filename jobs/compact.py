@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from bkspark import verbs
 from bkspark.cli.output import note
-from bkspark.cluster.quantities import size_of
 from bkspark.protocol.log.compaction import TARGET_BYTES
+from bkspark.quantities import size_of
 from bkspark.spark.job import PASSWORD, RATE, parser_of, run_job
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from bkspark import verbs
 from bkspark.cli import watching
 from bkspark.cli.output import note
-from bkspark.cluster.quantities import seconds_of
+from bkspark.quantities import seconds_of
 from bkspark.spark.job import NO_LEASE, OF_SOME, OPEN_GRACE, PASSWORD, RATE, parser_of, run_job
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from bkspark import verbs
 from bkspark.cli.output import note
-from bkspark.cluster.quantities import seconds_of, size_of
+from bkspark.quantities import seconds_of, size_of
 from bkspark.spark.job import parser_of, run_job
 
 

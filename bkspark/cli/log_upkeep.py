@@ -10,12 +10,12 @@ from bkspark.admin.retaining import retain as retain_log
 from bkspark.cli.output import Column, note, plural, print_done, print_rows
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, Session, password_of, require_consent, session_of
-from bkspark.cluster.quantities import seconds_of, size_of
 from bkspark.errors import InvalidRequestError
 from bkspark.log import cursors as log_cursors
 from bkspark.log import truncation
 from bkspark.log.log_handle import LogHandle
 from bkspark.log.truncation import Truncation, TruncationPlan
+from bkspark.quantities import seconds_of, size_of
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The log's name.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would go; change nothing.")]

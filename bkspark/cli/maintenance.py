@@ -22,9 +22,9 @@ from bkspark.cli.output import (
 )
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, session_of
-from bkspark.cluster.quantities import seconds_of, size_of
 from bkspark.errors import InvalidRequestError
 from bkspark.protocol.log.compaction import TARGET_BYTES
+from bkspark.quantities import seconds_of, size_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ from bkspark.cli.maintenance import (
 from bkspark.cli.output import note, plural, print_table, progress_bar
 from bkspark.cli.rows import PasswordEnvOption, PasswordFileOption
 from bkspark.cli.session import COMMON, Session, session_of
-from bkspark.cluster.quantities import seconds_of
+from bkspark.quantities import seconds_of
 
 WATCH = "--watch"
 

@@ -15,11 +15,11 @@ from typing import TypeVar
 from bkspark.errors import InvalidRequestError
 from bkspark.format.digest import require_whole_characters
 from bkspark.protocol import bounds
+from bkspark.quantities import shown
 
 T = TypeVar("T")
 
 METADATA_URI_VARIABLE = "BKSPARK_METADATA_URI"
-_SHOWN_MAX = 40
 
 
 def metadata_uri(given: object) -> str:
@@ -31,7 +31,7 @@ def metadata_uri(given: object) -> str:
     uri = given or os.environ.get(METADATA_URI_VARIABLE, "")
     if not isinstance(uri, str):
         raise InvalidRequestError(
-            f"the metadata URI must be a text, not {_shown(uri)}",
+            f"the metadata URI must be a text, not {shown(uri)}",
             hint="for example 'file:///data/bk'",
         )
     if not uri:
@@ -53,17 +53,17 @@ def whole_number(
         number = operator.index(None if isinstance(given, bool) else given)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidRequestError(
-            f"{what} must be a whole number, not {_shown(given)}",
+            f"{what} must be a whole number, not {shown(given)}",
             hint="int() makes one of what looks like one",
         ) from None
     if least is not None and number < least:
         raise InvalidRequestError(
-            f"{what} cannot be below {least}, and is {_shown(number)}",
+            f"{what} cannot be below {least}, and is {shown(number)}",
             hint=f"give {least} or more",
         )
     if most is not None and not bounds.NUMBER_MIN <= number <= most:
         raise InvalidRequestError(
-            f"{what} is out of range: {_shown(number)}",
+            f"{what} is out of range: {shown(number)}",
             hint=f"give a number from {bounds.NUMBER_MIN if least is None else least} to {most}",
         )
     return number
@@ -101,7 +101,7 @@ def seconds_or_none(what: str, given: object, *, is_above_0: bool = False) -> fl
     if not bounds.is_time(number) or (is_above_0 and number == 0):
         range_ = "above 0" if is_above_0 else "from 0 on"
         raise InvalidRequestError(
-            f"{what} must be a number of seconds {range_}, not {_shown(given)}",
+            f"{what} must be a number of seconds {range_}, not {shown(given)}",
             hint="None is without a limit",
         )
     return bounds.time_limit(number)
@@ -120,7 +120,7 @@ def instance(what: str, given: object, kind: type[T], *, hint: str) -> T:
         InvalidRequestError: it is not; names it as ``what``.
     """
     if not isinstance(given, kind):
-        raise InvalidRequestError(f"{what}, not {_shown(given)}", hint=hint)
+        raise InvalidRequestError(f"{what}, not {shown(given)}", hint=hint)
     return given
 
 
@@ -144,14 +144,6 @@ def _number(given: object) -> float:
         return -sys.float_info.max if is_below_0 else sys.float_info.max
 
 
-def _shown(given: object) -> str:
-    try:
-        text = repr(given)
-    except ValueError:  # Python spells no number of so many digits
-        text = "a number of thousands of digits"
-    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
-
-
 def require_number(what: str, given: object, *, hint: str, may_be_0: bool = False) -> None:
     """Refuse what is no finite number above 0; 0 too, unless ``may_be_0``.
 
@@ -163,7 +155,7 @@ def require_number(what: str, given: object, *, hint: str, may_be_0: bool = Fals
     if not (isfinite(number) and is_in_range):
         range_ = "from 0 on" if may_be_0 else "above 0"
         raise InvalidRequestError(
-            f"{what} must be a number {range_}, not {_shown(given)}", hint=hint
+            f"{what} must be a number {range_}, not {shown(given)}", hint=hint
         )
 
 
@@ -186,7 +178,7 @@ def texts_by_name(what: str, given: object, *, taken: str) -> dict[str, str]:
         isinstance(text, str) for pair in given.items() for text in pair
     ):
         raise InvalidRequestError(
-            f"{what} must be a dict of text by text, not {_shown(given)}",
+            f"{what} must be a dict of text by text, not {shown(given)}",
             hint="str() or json.dumps() make text of other values",
         )
     for text in (text for pair in given.items() for text in pair):

@@ -6,10 +6,13 @@ default rides out an election of ZooKeeper's servers and their restart one after
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from numbers import Real
 
+from bkspark import quantities
 from bkspark.errors import InvalidRequestError
+from bkspark.quantities import shown
 
 VARIABLE = "BKSPARK_METADATA_TIMEOUT"
 DEFAULT_SECONDS = 30.0
@@ -30,19 +33,21 @@ def chosen() -> float | None:
 
 
 def possible(what: str, given: object) -> float:
-    """``given`` as a number of seconds.
+    """``given``, a number or a text such as ``1m``, as a number of seconds.
 
     Raises:
         InvalidRequestError: it is none, or out of range.
     """
-    try:
-        seconds = float(given) if isinstance(given, int | float | str) else -1.0
-    except ValueError:
-        seconds = -1.0
-    if isinstance(given, bool) or not 0 < seconds <= SECONDS_MAX:
+    seconds = -1.0
+    with suppress(InvalidRequestError, OverflowError):  # which are out of range too
+        if isinstance(given, str):
+            seconds = quantities.seconds(what, given)
+        elif isinstance(given, Real) and not isinstance(given, bool):
+            seconds = float(given)
+    if not 0 < seconds <= SECONDS_MAX:
         raise InvalidRequestError(
             f"{what} must be a number of seconds, more than 0 and at most {SECONDS_MAX:.0f}, "
-            f"not {str(given)[:40]!r}",
+            f"not {shown(given)}",
             hint=f"the default is {DEFAULT_SECONDS:g}",
         )
     return seconds

@@ -11,9 +11,8 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-from bkspark import errors
+from bkspark import errors, quantities
 from bkspark.admin.recovering.plan import OPEN_GRACE_SECONDS
-from bkspark.cluster import quantities
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.errors import USERS_MISTAKES, BookKeeperError
 

@@ -11,7 +11,7 @@ from typing import TypeVar, overload
 
 import pyarrow as pa
 
-from bkspark.cluster import quantities
+from bkspark import quantities
 from bkspark.cluster.arguments import METADATA_URI_VARIABLE
 from bkspark.cluster.password import Password
 from bkspark.errors import InvalidRequestError

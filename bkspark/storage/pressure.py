@@ -13,7 +13,7 @@ import math
 import os
 import threading
 
-from bkspark import environment, progress
+from bkspark import environment, progress, quantities
 from bkspark.errors import InvalidRequestError
 
 VARIABLE = "BKSPARK_S3_RETRY_SECONDS"
@@ -37,15 +37,10 @@ def retry_seconds() -> float:
     if not given:
         return RETRY_SECONDS
     try:
-        seconds = float(given)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise InvalidRequestError(
-            f"{VARIABLE} must be a number of seconds, 0 or more, not {given[:40]!r}",
-            hint=f"leave it unset for {RETRY_SECONDS:g} s",
-        )
-    return seconds
+        return quantities.seconds(VARIABLE, given)
+    except InvalidRequestError as error:
+        hint = f"leave it unset for {RETRY_SECONDS:g} s"
+        raise InvalidRequestError(str(error), hint=hint) from None
 
 
 def rest(seconds: float) -> None:

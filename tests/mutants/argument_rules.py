@@ -258,7 +258,7 @@ MUTANTS = (
         "quantities._sum",
         "        if is_part and not found[2]:\n            break\n",
         "",
-        ("tests/unit/cluster/test_quantities.py::test_what_is_neither_is_one_line",),
+        ("tests/unit/test_quantities.py::test_what_is_neither_is_one_line",),
     ),
     Mutant(
         "a bookie is added at the emptied place of another",

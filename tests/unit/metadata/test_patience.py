@@ -2,8 +2,11 @@
 
 import secrets
 import threading
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bkspark import BookKeeper
@@ -23,11 +26,25 @@ def uri() -> str:
 
 def test_the_argument_goes_before_the_variable(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Cluster(uri).store.seconds == STORE_SECONDS == 30
-    monkeypatch.setenv(patience.VARIABLE, "50")
-    assert Cluster(uri).store.seconds == 50
+    for text, seconds in (("50", 50), ("1m", 60), ("1h30m", 5400)):
+        monkeypatch.setenv(patience.VARIABLE, text)
+        assert Cluster(uri).store.seconds == seconds
     assert Cluster(uri, 70).store.seconds == 70
     with BookKeeper(uri, metadata_timeout=90) as bk:
         assert bk._connected.store.seconds == 90
+
+
+@pytest.mark.parametrize("given", [np.int64(90), np.float32(90), Fraction(90), "90", "90s"])
+def test_any_kind_of_number_is_a_time(given: Any) -> None:
+    assert patience.possible("x", given) == 90
+
+
+@pytest.mark.parametrize(
+    "given", [10**400, pytest.param(10**5_000, id="huge"), Decimal(90), np.bool_(True), b"90"]
+)
+def test_what_is_no_time_is_shown_as_it_is(given: Any) -> None:
+    with pytest.raises(InvalidRequestError, match=r"^x must be a number of seconds"):
+        patience.possible("x", given)
 
 
 @pytest.mark.parametrize("given", [0, -1, float("nan"), float("inf"), True, "soon", 10**9, None])

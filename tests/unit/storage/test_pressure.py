@@ -85,7 +85,9 @@ def test_how_long_is_a_setting(clock: Clock, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(S3Doubt):
         repeated(clock.request)
     assert (clock.sent, clock.now) == (1, 0)
-    for given in ("soon", "-1", "nan", "inf"):
+    monkeypatch.setenv(pressure.VARIABLE, "2m")
+    assert pressure.retry_seconds() == 120
+    for given in ("soon", "-1", "nan", "inf", "9" * 5_000):
         monkeypatch.setenv(pressure.VARIABLE, given)
         clock.failures = [busy()]
         with pytest.raises(InvalidRequestError, match=pressure.VARIABLE):

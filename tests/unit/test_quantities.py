@@ -2,8 +2,8 @@
 
 import pytest
 
-from bkspark.cluster.quantities import seconds, size
 from bkspark.errors import InvalidRequestError
+from bkspark.quantities import seconds, size
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,22 @@ def test_times(text: str, count: float) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "-1", "-1h", "1x", "h", "1 2", "1h 2", "2 1h", "nan", "inf", "1e999", "0x10", "1,5"],
+    [
+        *("", " ", "-1", "-1h", "1x", "h", "1 2", "1h 2", "2 1h", "nan", "inf", "1e999", "0x10"),
+        *("1,5", "9" * 400, "9" * 5_000, "1." + "9" * 9 + "e308 9e307"),
+    ],
 )
 @pytest.mark.parametrize("parse", [size, seconds])
 def test_what_is_neither_is_one_line(parse, text: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"^--what must be a (size|time)") as caught:
         parse("--what", text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["9" * 400 + "h 0.5s", "9" * 307 + "h 1s 1h"])
+def test_a_sum_that_no_float_holds_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match="must be a time"):
+        seconds("x", text)
 
 
 @pytest.mark.parametrize(("parse", "text"), [(size, "1h"), (seconds, "1GB"), (seconds, "1kb")])

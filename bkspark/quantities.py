@@ -51,6 +51,15 @@ def seconds(what: str, given: str | float) -> float:
     return _sum(what, given, _SECONDS, "a time, such as 90 (seconds), 10min, 1h or 7d")
 
 
+def shown(given: object) -> str:
+    """What was given, for messages: not all of what is long."""
+    try:
+        text = repr(given)
+    except ValueError:  # Python spells no number of so many digits
+        text = "a number of thousands of digits"
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
+
+
 def size_of(what: str, *, least: int = 0) -> Callable[[str | float], int]:
     """``size`` for one option of a command line; it refuses what is below ``least``."""
 
@@ -73,8 +82,8 @@ def seconds_of(what: str) -> Callable[[str | float], float]:
 
 
 def _sum(what: str, given: str | float, units: Mapping[str, float], wanted: str) -> float:
-    text = given if isinstance(given, str) else repr(given)
-    total, position = 0.0, 0
+    text = given if isinstance(given, str) else shown(given)
+    total, about, position = 0.0, 0.0, 0
     exact = 0  # whole numbers stay whole: a float has 53 bits
     while position < len(text):
         found = _ONE.match(text, position)
@@ -85,12 +94,14 @@ def _sum(what: str, given: str | float, units: Mapping[str, float], wanted: str)
         if is_part and not found[2]:
             break
         number = found[1].replace("_", "")
+        about += float(number) * unit
+        if not isfinite(about):
+            break
         if number.isdecimal() and unit == int(unit):
             exact += int(number) * int(unit)
         else:
             total += float(number) * unit
         position = found.end()
-    if not text.strip() or position < len(text) or not isfinite(total):
-        shown = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
-        raise InvalidRequestError(f"{what} must be {wanted}, not {shown!r}")
+    if not text.strip() or position < len(text):
+        raise InvalidRequestError(f"{what} must be {wanted}, not {shown(given)}")
     return exact + total if total else exact
