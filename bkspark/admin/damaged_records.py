@@ -105,13 +105,15 @@ def set_aside(cluster: Cluster, key: str, *, url: str = "") -> str:
         MetadataVersionError: another client has changed it meanwhile.
         OutcomeUnknownError: the store does not give its bytes, or no sure answer.
     """
+    if not key.partition("/")[2] or _kind(key) not in {*_RESTS, *_NOTES}:
+        raise _no_key(key)
     stored = cluster.store.get(key)
     if stored is None:
         raise InvalidRequestError(
             f"there is no metadata record {key!r}",
             hint="`bkspark metadata damaged` lists those that cannot be read",
         )
-    reason = _reason(cluster, key)
+    reason = _malformation(key, stored.value)  # of the bytes that go (rule 3)
     if not reason:
         raise InvalidRequestError(
             f"metadata record {key!r} can be read, so it is not set aside",
@@ -167,9 +169,16 @@ def _reason(cluster: Cluster, key: str) -> str:
     """Why the record cannot be read, in one line; empty if it can, or if there is none."""
     try:
         stored = cluster.store.get(key)
-        if stored is not None:
-            _decoder(key)(stored.value)
     except (CorruptDataError, InvalidRequestError, OutcomeUnknownError) as error:
+        return str(error.args[0])
+    return "" if stored is None else _malformation(key, stored.value)
+
+
+def _malformation(key: str, data: bytes) -> str:
+    """Why ``data`` is no such record, in one line; empty if it is one."""
+    try:
+        _decoder(key)(data)
+    except (CorruptDataError, InvalidRequestError) as error:
         return str(error.args[0])
     return ""
 
@@ -212,8 +221,12 @@ def _decoder(key: str) -> Callable[[bytes], object]:
     log, slash, own = name.partition("/")
     if kind in of_log and slash:
         return partial(of_log[kind], log, own)
-    raise InvalidRequestError(
-        f"{key[:80]!r} is no key of a metadata record",
+    raise _no_key(key)
+
+
+def _no_key(key: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"{key[:80]!r} is no key of a metadata record that can be set aside",
         hint="`bkspark metadata damaged` lists records that cannot be read, such as logs/NAME",
     )
 

@@ -30,6 +30,20 @@ MUTANTS = (
         (f"{ASIDE}::test_what_can_be_read_is_not_set_aside",),
     ),
     Mutant(
+        "a store that stumbles makes a record unreadable",
+        "damaged_records.set_aside",
+        "_malformation(key, stored.value)",
+        "_reason(cluster, key)",
+        (f"{ASIDE}::test_a_store_that_stumbles_makes_no_record_unreadable",),
+    ),
+    Mutant(
+        "what was set aside is set aside",
+        "damaged_records.set_aside",
+        'if not key.partition("/")[2] or _kind(key) not in {*_RESTS, *_NOTES}:',
+        'if not key.partition("/")[2]:',
+        (f"{ASIDE}::test_the_bytes_of_a_record_that_was_set_aside_stay",),
+    ),
+    Mutant(
         "a note is set aside",
         "damaged_records.set_aside",
         "    if not found.can_be_set_aside:\n",

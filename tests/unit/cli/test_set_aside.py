@@ -139,6 +139,41 @@ def test_what_can_be_read_is_not_set_aside(used: Any) -> None:
             set_aside(cluster, "logs/none")
 
 
+def test_a_store_that_stumbles_makes_no_record_unreadable(
+    used: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cluster(used.uri) as cluster:
+        real, asked = cluster.store.get, list[str]()
+        before = real("logs/one")
+
+        def get(key: str) -> object:
+            asked.append(key)
+            if len(asked) == 2:
+                raise OutcomeUnknownError("no answer")
+            return real(key)
+
+        monkeypatch.setattr(cluster.store, "get", get)
+        with pytest.raises(InvalidRequestError, match="can be read"):
+            set_aside(cluster, "logs/one")
+        assert real("logs/one") == before
+
+
+@pytest.mark.parametrize("key", ["cluster", "aside", "aside/logs/one", "logs", "x" * 500])
+def test_what_is_no_key_of_a_record_is_not_set_aside(used: Any, key: str) -> None:
+    with Cluster(used.uri) as cluster:
+        with pytest.raises(InvalidRequestError, match="is no key of a metadata record"):
+            set_aside(cluster, key)
+
+
+def test_the_bytes_of_a_record_that_was_set_aside_stay(used: Any) -> None:
+    with Cluster(used.uri) as cluster:
+        damage(used, "logs/one")
+        kept = set_aside(cluster, "logs/one")
+        with pytest.raises(InvalidRequestError, match="is no key of a metadata record"):
+            set_aside(cluster, kept)
+        assert cluster.store.get(kept).value == b"\xff" * 100
+
+
 def test_notes_are_written_over_and_not_set_aside(run: Run, used: Any) -> None:
     run("audit")
     damage(used, "reports/audit")
