@@ -42,7 +42,7 @@ def possible(what: str, given: object) -> float:
     with suppress(InvalidRequestError, OverflowError):  # which are out of range too
         if isinstance(given, str):
             seconds = quantities.seconds(what, given)
-        elif isinstance(given, Real) and not isinstance(given, bool):
+        elif type(given) is not bool and isinstance(given, Real):
             seconds = float(given)
     if not 0 < seconds <= SECONDS_MAX:
         raise InvalidRequestError(
