@@ -1,7 +1,8 @@
 """Typed records in a metadata store, and the one loop that changes them.
 
 Every change carries a random nonce. When the store reports a conflict, or no outcome at all, the
-record is read back: if the bytes are ours, it was us (R8, H6, RB-27).
+record is read back, and ``put_outcome`` says what it tells: if the bytes are ours, it was us (R8,
+H6, RB-27). A change that is not there is sent again, with the same bytes for the same version.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,12 +11,14 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from bkspark import environment
+from bkspark.cluster.put_outcome import Outcome, outcome
 from bkspark.errors import (
     BookKeeperError,
     CorruptDataError,
     InvalidRequestError,
     LedgerExistsError,
     MetadataVersionError,
+    NothingSentError,
     OutcomeUnknownError,
 )
 from bkspark.metadata.contract import MetadataStore, VersionedBytes
@@ -138,7 +141,7 @@ class Records(Generic[T]):
 
         Raises:
             MetadataVersionError: the record changed since it was ``seen``.
-            OutcomeUnknownError: it may or may not have been stored.
+            OutcomeUnknownError: it may or may not have been stored, and the record does not tell.
         """
         return self._put(name, value, seen.stored.version)
 
@@ -148,25 +151,19 @@ class Records(Generic[T]):
         transform: Callable[[T | None], T],
         *,
         seen: Versioned[T] | None = None,
-        is_sent_again: bool = False,
     ) -> Versioned[T]:
         """Apply ``transform`` to the newest value until it is stored (BookKeeper's update loop).
 
         ``transform`` is pure, gets None if there is no record, and may be called again on a newer
         value (RB-18, RB-27e); returning its argument means that there is nothing to do.
-
-        Args:
-            is_sent_again: whether a change that surely is not there, though its outcome was
-                unknown, is sent again; its caller would end otherwise.
         """
-        put = self._put_again if is_sent_again else self._put
         for attempt in range(UPDATE_TRIES_MAX):
             seen = seen if seen is not None and attempt == 0 else self.get(name)
             changed = transform(None if seen is None else seen.value)
             if seen is not None and changed == seen.value:
                 return seen
             try:
-                return put(name, changed, None if seen is None else seen.stored.version)
+                return self._put(name, changed, None if seen is None else seen.stored.version)
             except MetadataVersionError:
                 back_off(attempt)
         raise MetadataVersionError(
@@ -182,41 +179,55 @@ class Records(Generic[T]):
         """The metadata check: whether ``seen`` is still the newest version (R4)."""
         return self._store.is_current(self._key(name), seen.stored)
 
-    def _put_again(self, name: str, value: T, expected: int | None) -> Versioned[T]:
-        """As ``_put``; what may have been stored is looked for, and sent again if it was not.
-
-        The same bytes are sent again for the same version, so they are stored once at most: if the
-        first request is late, the second one is refused, and finds its own bytes there.
-
-        Raises:
-            OutcomeUnknownError: another change came on top of what may have been stored, or the
-                store gives no answer.
-        """
-        data = self._encoded(name, value)
-        for attempt in range(SENT_AGAIN_MAX):
-            try:
-                return self._put_bytes(name, value, data, expected)
-            except OutcomeUnknownError:
-                found = self._store.get(self._key(name))
-                version = None if found is None else found.version
-                if version != expected:
-                    raise
-            back_off(attempt)
-        return self._put_bytes(name, value, data, expected)
-
     def _put(self, name: str, value: T, expected: int | None) -> Versioned[T]:
         data = self._encoded(name, value)
-        return self._put_bytes(name, value, data, expected)
+        return Versioned(value, VersionedBytes(data, self._put_bytes(name, data, expected)))
 
-    def _put_bytes(self, name: str, value: T, data: bytes, expected: int | None) -> Versioned[T]:
+    def _put_bytes(self, name: str, data: bytes, expected: int | None) -> int:
+        """Store ``data``, once at most; returns its version.
+
+        What may have been stored is looked for, and sent again if it is not there: the same bytes
+        for the same version. If the first request is late, the second one is refused, and finds its
+        own bytes there.
+        """
+        doubt: OutcomeUnknownError | None = None
+        for attempt in range(SENT_AGAIN_MAX + 1):
+            refusal: MetadataVersionError | None = None
+            try:
+                return self._store.put(self._key(name), data, expected)
+            except NothingSentError as error:
+                raise doubt or error from None
+            except OutcomeUnknownError as error:
+                doubt = error
+            except MetadataVersionError as error:
+                refusal = error
+            found = self._found_after(name, doubt)
+            settled = outcome(found, data, expected)
+            if found is not None and settled is Outcome.STORED:
+                return found.version
+            if refusal is not None and (doubt is None or settled is Outcome.LOST):
+                raise refusal
+            if settled is Outcome.LOST:
+                raise self._lost(name) from doubt
+            if refusal is not None or settled is Outcome.UNKNOWN:
+                break
+            back_off(attempt)
+        assert doubt is not None
+        raise doubt
+
+    def _found_after(self, name: str, doubt: OutcomeUnknownError | None) -> VersionedBytes | None:
+        """The record after a put that failed; raises ``doubt`` again if the store cannot tell."""
         try:
-            version = self._store.put(self._key(name), data, expected)
-        except (MetadataVersionError, OutcomeUnknownError):
-            found = self._store.get(self._key(name))
-            if found is None or found.value != data:
+            return self._store.get(self._key(name))
+        except OutcomeUnknownError:
+            if doubt is None:
                 raise
-            version = found.version
-        return Versioned(value, VersionedBytes(data, version))
+            raise doubt from None
+
+    def _lost(self, name: str) -> MetadataVersionError:
+        return MetadataVersionError(
+            f"another client changed {self._key(name)} first", hint="read it again"
+        )
 
     def _encoded(self, name: str, value: T) -> bytes:
         """The bytes of ``value``, which a reader was shown to read: nothing else is stored.

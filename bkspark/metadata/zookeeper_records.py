@@ -62,10 +62,13 @@ class ZooKeeperRecords:
         self._marker = f"{root}/{_MARKER}" + (f"/{bound_to}" if bound_to else "")
 
     def look_up(self) -> str:
-        """The random name of the store at ``root``; empty if it has none."""
+        """The random name of the store at ``root``."""
         marker = f"{self._root}/{_MARKER}"
         with self._marker_needed():
-            return next(iter(sorted(self._session.children("open it", marker, marker))), "")
+            names = self._session.children("open it", marker, marker)
+        if not names:
+            raise self._other_format()  # it could not be told from another store
+        return min(names)
 
     def format(self) -> None:
         doing = f"format {self._uri}"
@@ -173,15 +176,18 @@ class ZooKeeperRecords:
     def _no_store(self) -> InvalidRequestError:
         _, children = self._session.contents(f"look at {self._uri}", self._root) or (b"", [])
         if any(name.startswith(_MARKER_PREFIX) and name != _MARKER for name in children):
-            return InvalidRequestError(
-                f"the metadata store at {self._uri} has another format",
-                hint="use the version of bkspark that made it, or a newer one",
-            )
+            return self._other_format()
         if _MARKER in children:
             return names.another_store(self._uri)
         return InvalidRequestError(
             f"no bkspark cluster at {self._uri}",
             hint=f"run `bkspark init {self._uri}`, or look for another path or other servers",
+        )
+
+    def _other_format(self) -> InvalidRequestError:
+        return InvalidRequestError(
+            f"the metadata store at {self._uri} has another format",
+            hint="use the version of bkspark that made it, or a newer one",
         )
 
     def _cannot_be_made(self, why: str) -> InvalidRequestError:

@@ -129,7 +129,7 @@ class Session:
             for operation in operations:
                 operation(transaction)
             results = _result(transaction.commit_async(), limit)
-            _raise_refusal(doing, results)
+            _raise_refusal(doing, results, len(operations))
 
     def value(self, doing: str, marker: str, path: str) -> VersionedBytes | None:
         """What is at ``path``, None if nothing is; the version is the znode's own.
@@ -180,7 +180,7 @@ class Session:
             transaction = client.transaction()
             exists(marker)(transaction)
             checked, asked = transaction.commit_async(), ask(client)
-            _raise_refusal(doing, _result(checked, limit))
+            _raise_refusal(doing, _result(checked, limit), 1)
             # Not raised and caught: the error would keep all this alive, and with it a connection
             # that nobody uses any more.
             _wait(asked, limit)
@@ -271,7 +271,8 @@ class Session:
         self._pid = os.getpid()
 
 
-def _raise_refusal(doing: str, results: Sequence[object]) -> None:
+def _raise_refusal(doing: str, results: Sequence[object], count: int) -> None:
+    """Return only if the answer says of all ``count`` operations that they were carried out."""
     for operation, result in enumerate(results):
         if isinstance(result, (NoAuthError, InvalidACLError)):
             raise _unauthorized(doing) from result
@@ -281,6 +282,8 @@ def _raise_refusal(doing: str, results: Sequence[object]) -> None:
             result, (RolledBackError, RuntimeInconsistency)
         ):
             raise InvalidRequestError(f"ZooKeeper refused to {doing}: {_reason(result)}")
+    if len(results) != count or any(isinstance(result, Exception) for result in results):
+        raise RuntimeInconsistency("the answer does not say which operation failed")
 
 
 def _unauthorized(doing: str) -> UnauthorizedError:

@@ -74,6 +74,7 @@ from . import (
     watch_rules,
     write_quorum_rules,
     writer_rules,
+    zookeeper_rules,
 )
 from .mutant import Mutant
 
@@ -146,4 +147,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *failing_disk_rules.MUTANTS,
     *fenced_writer_rules.MUTANTS,
     *write_quorum_rules.MUTANTS,
+    *zookeeper_rules.MUTANTS,
 )

@@ -134,9 +134,7 @@ MUTANTS = (
     Mutant(
         "a new ensemble is counted on before it is in the metadata",
         "Membership.swap",
-        "        stored = self._cluster.ledgers.update(\n"
-        "            str(step.ledger_id), step.applied_to, is_sent_again=True\n"
-        "        )\n",
+        "        stored = self._cluster.ledgers.update(str(step.ledger_id), step.applied_to)\n",
         "        stored = Versioned(step.applied_to(self.seen.value), self.seen.stored)\n",
         (f"{FAILING}::test_two_members_and_then_a_spare_fail",),
     ),
@@ -223,16 +221,16 @@ MUTANTS = (
     ),
     Mutant(
         "the change of another is taken for one's own",
-        "Records._put_bytes",
-        "if found is None or found.value != data:",
-        "if found is None:",
+        "put_outcome.outcome",
+        "if found is not None and found.value == data:",
+        "if found is not None and found.version == (expected or 0) + 1:",
         (f"{RECORDS}::test_the_change_of_another_is_not_taken_for_one_s_own",),
     ),
     Mutant(
         "one's own change is not recognised",
-        "Records._put_bytes",
-        "if found is None or found.value != data:",
-        "if True:",
+        "put_outcome.outcome",
+        "if found is not None and found.value == data:",
+        "if False:",
         (f"{RECORDS}::test_a_change_whose_answer_was_lost_is_recognised",),
     ),
     Mutant(

@@ -8,6 +8,7 @@ SLICES = "tests/unit/storage/test_slices.py"
 PRESSURE = "tests/unit/storage/test_pressure.py"
 SLOW = "tests/integration/faults/test_slow_bookies.py"
 RECORDS = "tests/unit/cluster/test_records.py"
+SETTLED = f"{RECORDS}::test_a_lost_answer_is_settled_by_looking"
 TIMEOUT = "tests/unit/metadata/test_patience.py"
 FAN_OUT = "tests/unit/cluster/test_fan_out.py"
 
@@ -204,17 +205,59 @@ MUTANTS = (
     # --- metadata --------------------------------------------------------------------------------
     Mutant(
         "a change that may have been stored is made anew with other bytes",
-        "Records._put_again",
-        "                return self._put_bytes(name, value, data, expected)\n            except",
-        "                return self._put(name, value, expected)\n            except",
-        (f"{RECORDS}::test_a_request_that_comes_late_changes_nothing_twice",),
+        "Records._put_bytes",
+        "self._store.put(self._key(name), data, expected)",
+        "self._store.put(self._key(name), data + b' ' * attempt, expected)",
+        (f"{SETTLED}[it was done late-replace]", f"{SETTLED}[it was done late-create]"),
     ),
     Mutant(
-        "what another changed on top is overwritten or given up as a lost race",
-        "Records._put_again",
-        "                if version != expected:\n                    raise\n",
-        "                pass\n",
-        (f"{RECORDS}::test_what_another_changed_on_top_stays_unknown",),
+        "a change that is not there is not sent again",
+        "Records._put_bytes",
+        "refusal is not None or settled is Outcome.UNKNOWN",
+        "True",
+        (f"{SETTLED}[it was not done-create]", f"{SETTLED}[it was not done-update]"),
+    ),
+    Mutant(
+        "what other clients changed on top is overwritten",
+        "put_outcome.outcome",
+        "Outcome.LOST if version == (expected or 0) + 1 else Outcome.UNKNOWN",
+        "Outcome.LOST",
+        (f"{SETTLED}[two changes were made-replace]", f"{SETTLED}[two changes were made-create]"),
+    ),
+    Mutant(
+        "a change that another client was ahead of is unknown",
+        "put_outcome.outcome",
+        "Outcome.LOST if version == (expected or 0) + 1 else Outcome.UNKNOWN",
+        "Outcome.UNKNOWN",
+        (f"{SETTLED}[another client was first-replace]",),
+    ),
+    Mutant(
+        "a refusal behind a lost answer is a lost race",
+        "Records._put_bytes",
+        "if refusal is not None and (doubt is None or settled is Outcome.LOST):",
+        "if refusal is not None:",
+        (f"{SETTLED}[it was done late and followed-replace]",),
+    ),
+    Mutant(
+        "what a look could not tell hides what became of the change",
+        "Records._found_after",
+        "            raise doubt from None\n",
+        "            raise\n",
+        (f"{SETTLED}[nobody can look-create]",),
+    ),
+    Mutant(
+        "a change that was sent is called not sent",
+        "Records._put_bytes",
+        "raise doubt or error from None",
+        "raise error",
+        (f"{SETTLED}[nothing was sent the second time-replace]",),
+    ),
+    Mutant(
+        "what could not be sent is sent again and again",
+        "Records._put_bytes",
+        "except NothingSentError as error:",
+        "except ZeroDivisionError as error:",
+        (f"{SETTLED}[nothing was sent-create]",),
     ),
     Mutant(
         "the timeout of a client does not reach its store",

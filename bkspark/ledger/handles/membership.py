@@ -196,9 +196,7 @@ class Membership:
     def swap(self, step: steps.Swap) -> News:
         """Have the metadata name another ensemble."""
         step = replace(step, now_ms=environment.now_ms())
-        stored = self._cluster.ledgers.update(
-            str(step.ledger_id), step.applied_to, is_sent_again=True
-        )
+        stored = self._cluster.ledgers.update(str(step.ledger_id), step.applied_to)
         for member in set(step.ensemble) - set(self.seen.value.last_fragment.ensemble):
             if self._cluster.is_going(member):
                 self._addresses[member] = replace(self._addresses[member], incarnation=_GONE)

@@ -364,7 +364,7 @@ class WriteHandle(ClosedAtEnd):
 
     def _seal(self) -> None:
         closed = partial(self._writer.machine.closed, transactions=self._transactions)
-        self._cluster.ledgers.update(str(self.ledger_id), closed, is_sent_again=True)
+        self._cluster.ledgers.update(str(self.ledger_id), closed)
 
     def _require_values(self, values: Sequence[bytes]) -> int:
         """How many bytes they have, if they can be appended at once."""

@@ -5,15 +5,17 @@ from collections.abc import Callable
 
 import pytest
 
-from bkspark.cluster.records import Records
+from bkspark.cluster.records import SENT_AGAIN_MAX, Records
 from bkspark.errors import (
+    BookKeeperError,
     CorruptDataError,
     InvalidRequestError,
     LedgerExistsError,
     MetadataVersionError,
+    NothingSentError,
     OutcomeUnknownError,
 )
-from bkspark.metadata.contract import MetadataStore
+from bkspark.metadata.contract import MetadataStore, VersionedBytes
 from bkspark.metadata.uri import format_store
 from bkspark.testing.faulty import Fault, Faults, Moment
 from bkspark.testing.faulty_cluster import FaultyMetadataStore
@@ -85,13 +87,6 @@ def test_what_no_reader_would_read_as_it_is_is_not_stored(store: MetadataStore, 
     assert records.get("x") == seen
 
 
-def test_a_change_that_did_not_happen_is_unknown(store: MetadataStore) -> None:
-    records_of(store).create("x", 1)
-    with pytest.raises(OutcomeUnknownError):
-        with_faults(store, first_put(Moment.BEFORE)).update("x", lambda value: 2)
-    assert records_of(store).get("x").value == 1
-
-
 def test_the_change_of_another_is_not_taken_for_one_s_own(store: MetadataStore) -> None:
     """Even if it made the very same value: only the random part tells."""
     records = records_of(store)
@@ -126,54 +121,122 @@ def test_is_current_until_somebody_changes_it(store: MetadataStore) -> None:
     assert not records.is_current("x", seen)
 
 
-def test_a_change_that_its_caller_cannot_do_without_is_sent_again(store: MetadataStore) -> None:
+WAYS: dict[str, Callable[[Changes], int]] = {
+    "create": lambda records: records.create("new", 2).value,
+    "replace": lambda records: records.replace("x", 2, records.get("x")).value,
+    "update": lambda records: records.update("x", lambda value: (value or 0) + 1).value,
+    "write over": lambda records: records.write_over("x", 2).value,
+}
+"""Every change; each makes a 2."""
+
+
+class Scripted:
+    """A store of which each answer to a put is scripted, and then all are good.
+
+    Attributes:
+        sent: the first put; whatever is sent again must be the same.
+        puts: how many there were.
+        may_look: whether a look is answered.
+    """
+
+    def __init__(self, store: MetadataStore, *script: Callable[["Scripted"], object]) -> None:
+        self.store = store
+        self.puts = 0
+        self.sent: tuple[str, bytes, int | None] | None = None
+        self.may_look = True
+        self._script = list(script)
+
+    def get(self, key: str) -> VersionedBytes | None:
+        if not self.may_look:
+            raise OutcomeUnknownError("could not surely get; nothing was changed")
+        return self.store.get(key)
+
+    def put(self, key: str, value: bytes, expected: int | None) -> int:
+        self.puts += 1
+        if self._script:
+            self.sent = self.sent or (key, value, expected)
+            assert self.sent == (key, value, expected)
+            self._script.pop(0)(self)
+        return self.store.put(key, value, expected)
+
+    def take_effect(self) -> None:
+        """What was sent changes the record."""
+        self.store.put(*self.sent)
+
+    def interfere(self) -> None:
+        """Another client makes the next version."""
+        found = self.store.get(self.sent[0])
+        value = b"10 of another client"
+        self.store.put(self.sent[0], value, None if found is None else found.version)
+
+
+def lost(_store: Scripted) -> None:
+    raise OutcomeUnknownError("could not surely put")
+
+
+def done(store: Scripted) -> None:
+    store.take_effect()
+    lost(store)
+
+
+def overtaken(store: Scripted) -> None:
+    store.interfere()
+    lost(store)
+
+
+def overtaken_twice(store: Scripted) -> None:
+    store.interfere()
+    overtaken(store)
+
+
+def done_and_hidden(store: Scripted) -> None:
+    store.may_look = False
+    done(store)
+
+
+def late_and_followed(store: Scripted) -> None:
+    """What was sent first takes effect now, and another client changes what it made."""
+    store.take_effect()
+    store.interfere()
+
+
+def nothing_sent(_store: Scripted) -> None:
+    raise NothingSentError("may not write; nothing was sent")
+
+
+DONE, UNKNOWN = 2, OutcomeUnknownError
+SETTLED = {
+    "it was done": ([done], DONE, 1),
+    "it was not done": ([lost], DONE, 2),
+    "it was not done for long": ([lost] * SENT_AGAIN_MAX, DONE, SENT_AGAIN_MAX + 1),
+    "no answer ever comes": ([lost] * (SENT_AGAIN_MAX + 2), UNKNOWN, SENT_AGAIN_MAX + 1),
+    "it was done late": ([lost, Scripted.take_effect], DONE, 2),
+    "another client was first": ([overtaken], MetadataVersionError, 1),
+    "another client was first in the end": ([lost, overtaken], MetadataVersionError, 2),
+    "two changes were made": ([overtaken_twice], UNKNOWN, 1),
+    "it was done late and followed": ([lost, late_and_followed], UNKNOWN, 2),
+    "nobody can look": ([done_and_hidden], UNKNOWN, 1),
+    "nothing was sent": ([nothing_sent], NothingSentError, 1),
+    "nothing was sent the second time": ([lost, nothing_sent], UNKNOWN, 2),
+}
+"""What happens to puts, what comes of the change, and how often it was sent."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("case", SETTLED)
+def test_a_lost_answer_is_settled_by_looking(store: MetadataStore, way: str, case: str) -> None:
+    script, end, puts = SETTLED[case]
     records_of(store).create("x", 1)
-    for moment in (Moment.BEFORE, Moment.AFTER):
-        records = with_faults(store, first_put(moment))
-        before = records_of(store).get("x").value
-        changed = records.update("x", lambda value: (value or 0) + 1, is_sent_again=True)
-        assert changed.value == before + 1
-        assert records_of(store).get("x") == changed
-
-
-def test_a_request_that_comes_late_changes_nothing_twice(store: MetadataStore) -> None:
-    """The first one is carried out after the look, before the second."""
-    records_of(store).create("x", 1)
-
-    class Late:
-        def __init__(self) -> None:
-            self.first: tuple[str, bytes, int | None] | None = None
-            self.puts = 0
-
-        def get(self, key: str) -> object:
-            return store.get(key)
-
-        def put(self, key: str, value: bytes, expected: int | None) -> int:
-            self.puts += 1
-            if self.first is None:
-                self.first = (key, value, expected)
-                raise OutcomeUnknownError("lost")
-            store.put(*self.first)
-            return store.put(key, value, expected)
-
-    late = Late()
-    changed = records_of(late).update("x", lambda value: (value or 0) + 1, is_sent_again=True)
-    assert (changed.value, changed.stored.version, late.puts) == (2, 2, 2)
-    assert records_of(store).get("x") == changed
-
-
-def test_what_another_changed_on_top_stays_unknown(store: MetadataStore) -> None:
-    records = records_of(store)
-    records.create("x", 1)
-
-    class Overtaken:
-        def get(self, key: str) -> object:
-            return store.get(key)
-
-        def put(self, _key: str, _value: bytes, _expected: int | None) -> int:
-            records.update("x", lambda value: (value or 0) + 10)
-            raise OutcomeUnknownError("lost")
-
-    with pytest.raises(OutcomeUnknownError):
-        records_of(Overtaken()).update("x", lambda value: (value or 0) + 1, is_sent_again=True)
-    assert records.get("x").value == 11
+    scripted = Scripted(store, *script)
+    if end is MetadataVersionError and way == "update":
+        assert WAYS[way](records_of(scripted)) == 11  # applied to what the other client made
+        return
+    if end == DONE:
+        assert WAYS[way](records_of(scripted)) == DONE
+    else:
+        is_taken = end is MetadataVersionError and way == "create"
+        with pytest.raises(BookKeeperError) as caught:
+            WAYS[way](records_of(scripted))
+        assert type(caught.value) is (LedgerExistsError if is_taken else end)
+        assert "could not surely get" not in str(caught.value)
+    assert scripted.puts == puts
