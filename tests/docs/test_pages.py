@@ -5,12 +5,16 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+import typer
 
 from bkspark import errors
+from bkspark.cli import program
 from bkspark.spark.option_help import HELP
 from bkspark.spark.options import NAMES
 
@@ -119,3 +123,23 @@ def test_pages_are_built_without_a_warning_and_every_link_leads_somewhere(tmp_pa
         for link in re.findall(r'(?:src|<link[^>]* href)="(https?:[^"]+)"', page.read_text())
     ]
     assert outside == []  # they are read from files, without a network
+
+
+def test_every_command_is_on_the_page_of_operations() -> None:
+    page = (DOCS / "operations.md").read_text(encoding="utf-8")
+    named = {name for line in page.splitlines() if line.startswith("| `") for name in words(line)}
+    assert {*commands(typer.main.get_command(program.app))} - named == set()
+
+
+def words(line: str) -> list[str]:
+    """The commands in the first cell of a row of a table."""
+    return re.findall(r"`([^`]+)`", line.split("|")[1])
+
+
+def commands(group: Any, prefix: str = "") -> Iterator[str]:
+    """The names of all commands below a command of the shell."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}"
