@@ -1,6 +1,7 @@
 """A cluster as its clients see it: the records in its metadata store and its bookies."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Self
 
 from bkspark import environment
@@ -25,7 +26,7 @@ from bkspark.errors import (
 from bkspark.format import cluster as cluster_format
 from bkspark.format import layout, ledger_metadata
 from bkspark.format.cluster import BookieRecord, ClusterRecord
-from bkspark.metadata import patience
+from bkspark.metadata import names, patience
 from bkspark.metadata import uri as metadata_stores
 from bkspark.metadata.contract import MetadataStore
 from bkspark.protocol.bookies.placement import Candidate
@@ -47,10 +48,12 @@ class Cluster(BoundToProcess):
         unreadable: records that were stepped over, by key, and why; only a ``Survey`` does that.
 
     Raises:
-        InvalidRequestError: the URI is malformed, or there is no cluster at it.
+        InvalidRequestError: the URI is malformed, or there is no such cluster at it.
     """
 
-    def __init__(self, metadata_uri: str, metadata_timeout: float | None = None) -> None:
+    def __init__(
+        self, metadata_uri: str, metadata_timeout: float | None = None, *, cluster_id: str = ""
+    ) -> None:
         seconds = patience.chosen() if metadata_timeout is None else metadata_timeout
         store = patient(metadata_stores.open_store(metadata_uri), seconds)
         self.store = TimedStore(store, seconds)
@@ -68,14 +71,12 @@ class Cluster(BoundToProcess):
         self._counters: Records[int] = Records(
             self.store,
             lambda name: name,
-            lambda value, nonce: cluster_format.encode_counter(
-                layout.LEDGER_COUNTER_KEY, value, nonce
-            ),
+            partial(cluster_format.encode_counter, layout.LEDGER_COUNTER_KEY),
             cluster_format.decode_counter,
         )
         self.upkeep = UpkeepRecords(self.store)
         try:
-            identity = self._read_identity()
+            identity = self._read_identity(cluster_id)
         except BaseException:
             self.store.close()
             raise
@@ -226,11 +227,7 @@ class Cluster(BoundToProcess):
         ]
 
     def candidates(
-        self,
-        *,
-        exclude: Collection[str] = (),
-        enough: int | None = None,
-        needed: int = 0,
+        self, *, exclude: Collection[str] = (), enough: int | None = None, needed: int = 0
     ) -> list[Candidate]:
         """Bookies that may get into an ensemble now; none that was declared lost.
 
@@ -303,14 +300,17 @@ class Cluster(BoundToProcess):
         new.place.format(new.cookie)
         return self.registrations.create(new.record.bookie_id, new.record).value
 
-    def _read_identity(self) -> ClusterRecord:
+    def _read_identity(self, wanted: str) -> ClusterRecord:
         stored = self.store.get(layout.CLUSTER_KEY)
         if stored is None:
             raise InvalidRequestError(
                 f"there is no cluster at {shown_url(self.store.uri)}",
                 hint=f"run: bkspark init {shown_url(self.store.uri)}",
             )
-        return cluster_format.decode_cluster(stored.value)
+        found = cluster_format.decode_cluster(stored.value)
+        if wanted not in ("", found.cluster_id):
+            raise names.another_store(shown_url(self.store.uri))
+        return found
 
 
 def init_cluster(

@@ -69,7 +69,8 @@ def compact(
     rate = wanted.max_bytes_per_second
     tasks = [
         CompactRun(
-            cluster.uri, log.name, log.generation, run, wanted.password, rate and rate / at_once
+            *(cluster.uri, cluster.cluster_id, log.name, log.generation, run),
+            *(wanted.password, rate and rate / at_once),
         )
         for run in plan.runs
     ]

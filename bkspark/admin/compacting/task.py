@@ -35,6 +35,7 @@ class CompactRun:
     """
 
     metadata_uri: str
+    cluster_id: str
     log_name: str
     generation: int
     run: Run
@@ -45,7 +46,7 @@ class CompactRun:
         """Runs on: driver thread | executor. Done twice it finds the run changed, or loses it."""
         pace = Pace(self.bytes_per_second, no_heartbeat)
         try:
-            with Cluster(self.metadata_uri) as cluster:
+            with Cluster(self.metadata_uri, cluster_id=self.cluster_id) as cluster:
                 log = cluster.log(self.log_name).value.still_of(self.generation)
                 found = compact_run(cluster, log, self.run, self.password, pace.passed)
         except BookKeeperError as error:

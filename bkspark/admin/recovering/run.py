@@ -78,8 +78,9 @@ def recover_many(
     plan, problem = _planned(cluster, wanted, telling(run, tell), is_noted=not dry_run)
     if dry_run:
         return planned(VERB, plan)
+    place = cluster.uri, cluster.cluster_id
     tasks = [
-        RecoverLedger(cluster.uri, x.ledger_id, wanted.password, x.ledger_id in plan.sealed)
+        RecoverLedger(*place, x.ledger_id, wanted.password, x.ledger_id in plan.sealed)
         for x in plan.ledgers
     ]
     found = (recover or _in_threads(progress))(tasks)

@@ -36,6 +36,7 @@ class RecoverLedger:
     """
 
     metadata_uri: str
+    cluster_id: str
     ledger_id: int
     password: Password
     seals: bool = False
@@ -43,7 +44,7 @@ class RecoverLedger:
     def run(self) -> Recovered:
         """Runs on: driver thread | executor."""
         try:
-            with Cluster(self.metadata_uri) as cluster:
+            with Cluster(self.metadata_uri, cluster_id=self.cluster_id) as cluster:
                 report = recover_ledger(cluster, self.ledger_id, self.password, seals=self.seals)
         except NoSuchLedgerError:
             return Recovered(self.ledger_id)

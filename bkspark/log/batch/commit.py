@@ -48,7 +48,7 @@ def commit(target: BatchTarget, reports: Sequence[AttemptReport | None]) -> Comm
     """
     if target.is_done:
         return CommitResult(target.ledger_id, 0, {})
-    with Cluster(target.request.metadata_uri) as cluster:
+    with Cluster(target.request.metadata_uri, cluster_id=target.cluster_id) as cluster:
         seen = _not_collected(cluster, target)
         with RecordWriter(
             cluster,
@@ -133,5 +133,5 @@ def abort(target: BatchTarget) -> None:
     """
     if target.is_done:
         return
-    with Cluster(target.request.metadata_uri) as cluster:
+    with Cluster(target.request.metadata_uri, cluster_id=target.cluster_id) as cluster:
         exclude(cluster, target.request.log_name, target.ledger_id, target.quorum)

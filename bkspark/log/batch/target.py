@@ -106,6 +106,11 @@ class BatchTarget:
     is_done: bool = False
 
     @property
+    def cluster_id(self) -> str:
+        """Of the cluster that the write began in; empty if it is done."""
+        return self.ensemble[0].cluster_id if self.ensemble else ""
+
+    @property
     def column_names(self) -> list[str]:
         """As the ledger has them."""
         names: list[str] = arrow_schema.decode(self.schema).names

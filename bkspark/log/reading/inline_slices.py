@@ -36,6 +36,7 @@ class InlineSlice:
     end_entry: int
     length_bytes: int
     metadata_uri: str
+    cluster_id: str = ""
     turn: int = 0
     index: tuple[tuple[Member, "IndexEntry"], ...] = ()
 

@@ -74,6 +74,11 @@ class Slice:
     metadata_uri: str = ""
 
     @property
+    def cluster_id(self) -> str:
+        """Of the cluster that it was planned in; empty if it had nowhere to be."""
+        return self.replicas[0].cluster_id if self.replicas else ""
+
+    @property
     def length_bytes(self) -> int:
         """Bytes to read, about."""
         rows = self.end_row - self.begin_row
@@ -256,7 +261,8 @@ class _Planner:
         if any(record.parts for record in records):
             self.ledgers[ledger.ledger_id] = replace(shared, stripe_count=1)
             self._inline[ledger.ledger_id] = ledger
-            yield InlineSlice(ledger.ledger_id, begin, end, length_bytes, self._cluster.uri)
+            place = self._cluster.uri, self._cluster.cluster_id
+            yield InlineSlice(ledger.ledger_id, begin, end, length_bytes, *place)
             return
         for placed in placed_logs(ledger, records):
             log, first = placed.entry_log, placed.first_entry_id

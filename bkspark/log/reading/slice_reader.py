@@ -77,7 +77,7 @@ class SliceReader:
             for item in task.slices:
                 ledger = task.ledgers[item.ledger_id]
                 if isinstance(item, InlineSlice):
-                    with Cluster(item.metadata_uri) as cluster:
+                    with Cluster(item.metadata_uri, cluster_id=item.cluster_id) as cluster:
                         yield from self._read_listed(cluster, item, ledger)
                 else:
                     yield from self._read_slice(item, ledger, channels, cleanup)
@@ -131,7 +131,7 @@ class SliceReader:
         if not item.metadata_uri:
             return ()
         try:
-            with Cluster(item.metadata_uri) as cluster:
+            with Cluster(item.metadata_uri, cluster_id=item.cluster_id) as cluster:
                 ledger = cluster.ledger(item.ledger_id).value
                 addresses = cluster.addresses()
         except NoSuchLedgerError:

@@ -121,7 +121,7 @@ def abort(target: BatchTarget, staging: StagingLedger | None) -> None:
     if staging is None:
         batch_commit.abort(target)
         return
-    with Cluster(target.request.metadata_uri) as cluster:
+    with Cluster(target.request.metadata_uri, cluster_id=staging.cluster_id) as cluster:
         drop_private(cluster, target.request, staging)
 
 
@@ -138,7 +138,7 @@ def _tried(
         try:
             is_new = tail.commit(rows)
         except BookKeeperError as error:
-            if not tail.has_acked and not _is_there(tail, request, error):
+            if not tail.has_acked and not _is_there(tail, request, rows.staging.cluster_id, error):
                 if isinstance(error, _DISPLACED):
                     return error
                 raise
@@ -146,13 +146,15 @@ def _tried(
         return CommitResult(rows.staging.ledger_id, count if is_new else 0, tail.failures)
 
 
-def _is_there(tail: TailWriter, request: WriteRequest, error: BookKeeperError) -> bool:
+def _is_there(
+    tail: TailWriter, request: WriteRequest, cluster_id: str, error: BookKeeperError
+) -> bool:
     """Rule 1."""
     undecided = tail.undecided
     if undecided is None:
         return False
     try:
-        with Cluster(request.metadata_uri) as cluster:
+        with Cluster(request.metadata_uri, cluster_id=cluster_id) as cluster:
             return len(resolve(cluster, undecided, request.password)) == undecided.entry_count
     except BookKeeperError as problem:
         raise OutcomeUnknownError(

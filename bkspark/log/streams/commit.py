@@ -94,7 +94,8 @@ class TailWriterCache:
             self._stay = environment.after(self._rest_after_seconds, self.rest, "let-tails-go")
 
     def _committed(self, request: WriteRequest, batch: MicroBatch) -> bool:
-        key = (request.metadata_uri, request.log_name, batch.run.query_id)
+        place = f"{request.metadata_uri} {batch.staging.cluster_id}"
+        key = (place, request.log_name, batch.run.query_id)
         adopts = True
         problem: BookKeeperError | None = None
         for number in range(DISPLACEMENTS_MAX):
@@ -173,7 +174,7 @@ class TailWriterCache:
 
 def _is_in_sealed_log(request: WriteRequest, batch: MicroBatch) -> bool:
     """Whether ``batch`` is the last one that a sealed log has of its query."""
-    with Cluster(request.metadata_uri) as cluster:
+    with Cluster(request.metadata_uri, cluster_id=batch.staging.cluster_id) as cluster:
         log, done = cluster.log(request.log_name).value, batch.transaction
     return log.is_sealed and last_version(log.transactions, done.app_id) == done.version
 
@@ -191,6 +192,6 @@ def abort(request: WriteRequest, parts: Sequence[StreamPart | None]) -> None:
     Deletes nothing: the commit may have happened, and its answer been lost (R7, H5).
     """
     ledgers = {part.staging for part in parts if part is not None}
-    with Cluster(request.metadata_uri) as cluster:
-        for staging in ledgers:
+    for staging in ledgers:
+        with Cluster(request.metadata_uri, cluster_id=staging.cluster_id) as cluster:
             drop_private(cluster, request, staging)

@@ -46,6 +46,11 @@ class StagingLedger:
         )
 
     @property
+    def cluster_id(self) -> str:
+        """Of the cluster that the rows were written in."""
+        return self.bookies[0].cluster_id
+
+    @property
     def is_private(self) -> bool:
         return bool(self.private_token)
 

@@ -75,7 +75,9 @@ class TailWriter:
         self._goes_on = False
         self._rolled: LogRecord | None = None
         with ExitStack() as cleanup:
-            self._cluster = cleanup.enter_context(Cluster(request.metadata_uri))
+            self._cluster = cleanup.enter_context(
+                Cluster(request.metadata_uri, cluster_id=batch.staging.cluster_id)
+            )
             _create_log(self._cluster, request, batch)
             writer, committed = self._begun(batch, adopts=adopts)
             self._writer = cleanup.enter_context(writer)
