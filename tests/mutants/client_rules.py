@@ -201,7 +201,8 @@ MUTANTS = (
     Mutant(
         "abort deletes the files of the write",
         "batch.commit.abort",
-        "    with Cluster(target.request.metadata_uri) as cluster:\n        exclude(",
+        "    with Cluster(target.request.metadata_uri, cluster_id=target.cluster_id) as cluster:\n"
+        "        exclude(",
         "    from bkspark.bookie.uri import open_bookie\n"
         "    from bkspark.format import layout\n"
         "    for address in target.ensemble:\n"
@@ -209,7 +210,8 @@ MUTANTS = (
         "            folder = layout.entries_folder(target.ledger_id)\n"
         "            for name in root.list(folder):\n"
         "                root.delete(f'{folder}/{name}')\n"
-        "    with Cluster(target.request.metadata_uri) as cluster:\n        exclude(",
+        "    with Cluster(target.request.metadata_uri, cluster_id=target.cluster_id) as cluster:\n"
+        "        exclude(",
         (f"{INTERRUPTED}::test_abort_after_a_lost_answer_deletes_nothing[plain]",),
     ),
     Mutant(

@@ -1,0 +1,323 @@
+"""A bookie in S3, of which each answer is scripted: what it says is there, or absent, is sure."""
+
+from collections.abc import Callable
+
+import pytest
+
+from bkspark.bookie import uri
+from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
+from bkspark.errors import BookieUnavailableError, InvalidRequestError
+from bkspark.format.layout import COOKIE
+from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, JOURNAL, MARKER, a_cookie
+
+from .stand_in import ANSWER_LOST, BUCKET, BUSY, ERROR, REQUEST_LOST, Fate, S3Store
+
+URL = f"s3://{BUCKET}/b1"
+MANY = 10_000
+FOLDER = "ledgers"
+
+LOOKS: dict[str, Callable[[BookieRoot], object]] = {
+    "read": lambda root: root.read(MARKER),
+    "read a range": lambda root: root.read(MARKER, 3, 4),
+    "size": lambda root: root.size(MARKER),
+    "sync": lambda root: root.sync(MARKER),
+    "delete": lambda root: root.delete(MARKER),
+    "list": lambda root: root.list(FOLDER),
+    "usage": lambda root: root.usage(FOLDER),
+}
+JOURNAL_LOOKS = ("read", "read a range", "size")
+
+
+@pytest.fixture
+def bookie(s3: S3Store) -> Bookie:
+    uri.storage(URL).format(a_cookie())
+    return uri.open_bookie(BookieAddress("b1", INCARNATION, CLUSTER, URL))
+
+
+@pytest.fixture
+def root(s3: S3Store, bookie: Bookie) -> BookieRoot:
+    """Opened; what was asked so far is forgotten."""
+    with bookie.open_root() as root:
+        s3.requests.clear()
+        return root
+
+
+def wipe(s3: S3Store) -> None:
+    s3.objects.clear()
+
+
+def record(number: int, name: str = JOURNAL) -> str:
+    return f"b1/{name}/.{number:016x}"
+
+
+def of_journal(look: str) -> Callable[[BookieRoot], object]:
+    return {
+        "read": lambda root: root.read(JOURNAL),
+        "read a range": lambda root: root.read(JOURNAL, 4, 8),
+        "size": lambda root: root.size(JOURNAL),
+    }[look]
+
+
+class TestCookie:
+    """An absence counts only where the cookie is, after the look."""
+
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_nothing_is_absent_in_a_place_that_was_wiped(
+        self, s3: S3Store, root: BookieRoot, look: str
+    ) -> None:
+        wipe(s3)
+        with pytest.raises(BookieUnavailableError, match="lost its cookie"):
+            LOOKS[look](root)
+
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_nothing_is_absent_in_a_place_that_is_wiped_behind_the_look(
+        self, s3: S3Store, root: BookieRoot, look: str
+    ) -> None:
+        looked = [] if look in ("list", "usage") else [Fate()]
+        s3.script("get_object", *looked, lambda: wipe(s3))
+        with pytest.raises(BookieUnavailableError, match="lost its cookie"):
+            LOOKS[look](root)
+
+    @pytest.mark.parametrize("look", JOURNAL_LOOKS)
+    def test_no_journal_ends_in_a_place_that_is_wiped(
+        self, s3: S3Store, root: BookieRoot, look: str
+    ) -> None:
+        root.open_journal(JOURNAL).append([b"one"])
+
+        def lose_all_but_the_journal() -> None:
+            s3.objects.pop(f"b1/{COOKIE}")
+
+        s3.script("list_objects_v2", lose_all_but_the_journal)
+        with pytest.raises(BookieUnavailableError, match="lost its cookie"):
+            of_journal(look)(root)
+
+    @pytest.mark.parametrize("look", LOOKS)
+    def test_a_cookie_that_cannot_be_read_proves_nothing(
+        self, s3: S3Store, root: BookieRoot, look: str
+    ) -> None:
+        begin = [] if look in ("list", "usage") else [Fate()]
+        s3.script("get_object", *begin, *[ERROR] * MANY)
+        with pytest.raises(BookieUnavailableError, match="InternalError"):
+            LOOKS[look](root)
+
+    def test_another_bookie_is_told_when_it_is_opened(self, s3: S3Store, bookie: Bookie) -> None:
+        s3.objects[f"b1/{COOKIE}"].data = a_cookie(bookie="b2")
+        with (
+            pytest.raises(BookieUnavailableError, match="storage of bookie b2"),
+            bookie.open_root(),
+        ):
+            pass
+
+
+class TestFormat:
+    def test_a_lost_answer_is_settled_by_formatting_again(self, s3: S3Store) -> None:
+        s3.script("put_object", Fate(), Fate(), Fate(403, "AccessDenied", done=True))
+        s3.script("get_object", *[Fate()] * 4, *[ERROR] * MANY)
+        with pytest.raises(BookieUnavailableError, match="AccessDenied"):
+            uri.storage(URL).format(a_cookie())
+        s3.script("get_object")
+        uri.storage(URL).format(a_cookie())
+        assert list(s3.objects) == [f"b1/{COOKIE}"]
+
+    def test_the_place_of_another_bookie_is_refused(self, s3: S3Store, bookie: Bookie) -> None:
+        with pytest.raises(InvalidRequestError, match="is a bookie already"):
+            uri.storage(URL).format(a_cookie(bookie="b2"))
+
+    def test_another_bookie_that_comes_first_is_left(self, s3: S3Store) -> None:
+        def come_first() -> None:
+            uri.storage(URL).format(a_cookie(bookie="b2"))
+
+        s3.script("put_object", Fate(), Fate(), come_first)
+        with pytest.raises(InvalidRequestError, match="is a bookie already"):
+            uri.storage(URL).format(a_cookie())
+        assert uri.storage(URL).read_cookie() == a_cookie(bookie="b2")
+
+    def test_what_holds_something_else_is_refused(self, s3: S3Store, bookie: Bookie) -> None:
+        s3.objects["full/thing"] = s3.objects[f"b1/{COOKIE}"]
+        with pytest.raises(InvalidRequestError, match="is not empty"):
+            uri.storage(f"s3://{BUCKET}/full").format(a_cookie())
+
+
+MAKERS: dict[str, Callable[[BookieRoot], object]] = {
+    "permission": lambda root: root.put_new(MARKER, b"", once=True),
+    "journal": lambda root: root.open_journal(JOURNAL),
+    "first record": lambda root: root.open_journal(JOURNAL, [b"one"]),
+}
+
+
+class TestOnce:
+    """What makes a permission, or a journal, is sent once (R19)."""
+
+    @pytest.mark.parametrize("fate", [REQUEST_LOST, BUSY, ERROR], ids=["lost", "503", "500"])
+    @pytest.mark.parametrize("maker", MAKERS)
+    def test_in_doubt_it_is_not_sent_again(
+        self, s3: S3Store, root: BookieRoot, maker: str, fate: Fate
+    ) -> None:
+        begin = [Fate()] if maker == "first record" else []
+        s3.script("put_object", *begin, fate)
+        with pytest.raises(BookieUnavailableError):
+            MAKERS[maker](root)
+        assert sum("put_object" in request for request in s3.requests) == len(begin) + 1
+
+    def test_what_is_not_a_permission_is_sent_again(self, s3: S3Store, root: BookieRoot) -> None:
+        s3.script("put_object", REQUEST_LOST, BUSY, ANSWER_LOST)
+        assert root.put_new(MARKER, b"fence")
+
+    def test_a_name_of_another_is_told(self, s3: S3Store, root: BookieRoot) -> None:
+        s3.script("put_object", lambda: root.put_new(MARKER, b"x"))
+        assert not root.put_new(MARKER, b"x")
+        root.open_journal(JOURNAL)
+        with pytest.raises(BookieUnavailableError, match="it exists"):
+            root.open_journal(JOURNAL)
+        file = root.create(MARKER)
+        file.write(b"x")
+        with pytest.raises(BookieUnavailableError, match="it exists"):
+            file.finish()
+
+
+class TestJournal:
+    """Record n is there if all before it are; one in doubt is the last."""
+
+    @pytest.fixture
+    def written(self, root: BookieRoot) -> BookieRoot:
+        root.open_journal(JOURNAL, [b"one"]).append([b"two"])
+        return root
+
+    def test_a_record_in_doubt_is_the_last(self, s3: S3Store, root: BookieRoot) -> None:
+        journal = root.open_journal(JOURNAL, [b"one"])
+        s3.script("put_object", *[BUSY] * MANY)
+        with pytest.raises(BookieUnavailableError, match="503 SlowDown"):
+            journal.append([b"two"])
+        s3.script("put_object")
+        with pytest.raises(BookieUnavailableError, match="no more records"):
+            journal.append([b"three"])
+        assert list(s3.objects) == [f"b1/{COOKIE}", f"b1/{JOURNAL}", record(0)]
+
+    def test_a_record_whose_answer_was_lost_is_recognised(
+        self, s3: S3Store, root: BookieRoot
+    ) -> None:
+        journal = root.open_journal(JOURNAL)
+        for value in (b"one", b"two"):
+            s3.script("put_object", ANSWER_LOST)
+            journal.append([value])
+        assert root.read(JOURNAL) == b"onetwo"
+        assert root.has_journal(journal)
+
+    def test_a_record_of_another_ends_it(self, s3: S3Store, root: BookieRoot) -> None:
+        journal = root.open_journal(JOURNAL, [b"one"])
+        s3.objects[record(1)] = s3.objects[record(0)]
+        with pytest.raises(BookieUnavailableError, match="somebody else wrote"):
+            journal.append([b"two"])
+        with pytest.raises(BookieUnavailableError, match="no more records"):
+            journal.append([b"two"])
+
+    @pytest.mark.parametrize("look", JOURNAL_LOOKS)
+    def test_records_behind_a_gap_are_not_believed(
+        self, s3: S3Store, written: BookieRoot, look: str
+    ) -> None:
+        s3.objects.pop(record(0))
+        with pytest.raises(BookieUnavailableError, match="records behind it"):
+            of_journal(look)(written)
+
+    @pytest.mark.parametrize("look", JOURNAL_LOOKS)
+    def test_a_record_that_the_listing_does_not_show_is_asked_for(
+        self, s3: S3Store, written: BookieRoot, look: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It was made since, or the listing is old."""
+        third = s3.objects[record(1)]
+        real = s3._list_objects_v2
+
+        def old(**given: str) -> dict[str, object]:
+            s3.objects.pop(record(2), None)
+            answer = real(**given)
+            s3.objects[record(2)] = type(third)(b"three", third.metadata, "etag-3")
+            return answer
+
+        monkeypatch.setattr(s3, "_list_objects_v2", old)
+        expected = {"read": b"onetwothree", "read a range": b"wothree", "size": 11}[look]
+        assert of_journal(look)(written) == expected
+
+    @pytest.mark.parametrize("look", JOURNAL_LOOKS)
+    def test_a_record_without_an_answer_is_no_end(
+        self, s3: S3Store, written: BookieRoot, look: str
+    ) -> None:
+        listed = 2 if look == "read" else 0
+        s3.script("get_object", Fate(), *[Fate()] * listed, *[ERROR] * MANY)
+        with pytest.raises(BookieUnavailableError, match="InternalError"):
+            of_journal(look)(written)
+
+    def test_a_journal_is_there_if_all_its_records_are_its_own(
+        self, s3: S3Store, root: BookieRoot
+    ) -> None:
+        journal = root.open_journal(JOURNAL)
+        for value in (b"one", b"two", b"three"):
+            journal.append([value])
+        assert root.has_journal(journal)
+        for key in (f"b1/{JOURNAL}", *(record(number) for number in range(3))):
+            mine = s3.objects[key]
+            s3.objects[key] = type(mine)(mine.data, {}, "etag of a copy")
+            assert not root.has_journal(journal)
+            s3.objects.pop(key)
+            assert not root.has_journal(journal)
+            s3.objects[key] = mine
+            assert root.has_journal(journal)
+
+    def test_a_deletion_begins_at_the_end_and_ends_with_the_head(
+        self, s3: S3Store, written: BookieRoot
+    ) -> None:
+        s3.requests.clear()
+        assert written.delete(JOURNAL)
+        deleted = [name.partition(" ")[2] for name in s3.requests if name.startswith("delete")]
+        assert deleted == [record(1), record(0), f"b1/{JOURNAL}"]
+
+    def test_a_deletion_that_stops_half_way_is_found_again(
+        self, s3: S3Store, written: BookieRoot
+    ) -> None:
+        s3.script("delete_object", Fate(), *[ERROR] * MANY)
+        with pytest.raises(BookieUnavailableError):
+            written.delete(JOURNAL)
+        assert written.read(JOURNAL) == b"one"
+        s3.script("delete_object")
+        assert written.delete(JOURNAL)
+        assert list(s3.objects) == [f"b1/{COOKIE}"]
+
+    def test_a_journal_that_is_made_while_a_listing_goes_on_is_no_folder(
+        self, s3: S3Store, root: BookieRoot
+    ) -> None:
+        folder, _, name = JOURNAL.rpartition("/")
+        root.open_journal(JOURNAL, [b"one"])
+        head = s3.objects.pop(f"b1/{JOURNAL}")
+
+        def comes_now() -> None:
+            s3.objects[f"b1/{JOURNAL}"] = head
+
+        s3.script("get_object", comes_now)
+        assert root.list(folder) == [name]
+
+
+class TestFiles:
+    """A file appears when it is whole."""
+
+    @pytest.mark.parametrize("size", [1, 9 * 2**20])
+    def test_a_lost_answer_of_its_end_is_settled_by_a_look(
+        self, s3: S3Store, root: BookieRoot, size: int
+    ) -> None:
+        file = root.create(ENTRIES)
+        file.write(b"x" * size)
+        assert root.size(ENTRIES) is None
+        s3.script("put_object", ANSWER_LOST)
+        s3.script("complete_multipart_upload", ANSWER_LOST)
+        file.finish()
+        assert root.size(ENTRIES) == size
+        assert s3.uploads == {}
+
+    def test_a_file_that_failed_leaves_nothing_and_takes_no_more(
+        self, s3: S3Store, root: BookieRoot
+    ) -> None:
+        file = root.create(ENTRIES)
+        s3.script("upload_part", *[ERROR] * MANY)
+        with pytest.raises(BookieUnavailableError, match="InternalError"):
+            file.write(b"x" * (9 * 2**20))
+        with pytest.raises(BookieUnavailableError, match="failed before"):
+            file.finish()
+        assert (list(s3.objects), s3.uploads) == ([f"b1/{COOKIE}"], {})
