@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bkspark.errors import InvalidRequestError
-from bkspark.format import arrow_schema, spark_types
+from bkspark.format import arrow_schema, column_names, spark_types
 
 
 class ValueRules:
@@ -108,10 +108,12 @@ def _converts(given: pa.DataType, stored: pa.DataType) -> bool:
         key = _converts(given.key_type, stored.key_type)
         return key and _converts(given.item_type, stored.item_type)
     if pa.types.is_struct(given) and pa.types.is_struct(stored):
-        pairs = list(zip(given, stored))
-        is_same = given.num_fields == stored.num_fields
-        names = is_same and all(one.name == two.name for one, two in pairs)
-        return names and all(_converts(one.type, two.type) for one, two in pairs)
+        names = [[field.name for field in kind] for kind in (stored, given)]
+        pairs = zip(stored, column_names.places(*names), strict=True)
+        return not column_names.unplaced(*names) and all(
+            place is None or _converts(given.field(place).type, field.type)
+            for field, place in pairs
+        )
     return any(is_kind(given) and is_kind(stored) for is_kind in _FAMILIES)
 
 

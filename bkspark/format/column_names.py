@@ -5,7 +5,8 @@ it, by letters in another case. A column that is missing is null.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -52,6 +53,8 @@ def _arranged_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
     given = array.type
     if given == kind:
         return array
+    if isinstance(given, pa.BaseExtensionType):
+        return _arranged_array(array.storage, kind)
     if pa.types.is_struct(given) and pa.types.is_struct(kind):
         return _arranged_struct(array, kind)
     if pa.types.is_map(given) and pa.types.is_map(kind):
@@ -60,14 +63,32 @@ def _arranged_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
             for x in ((array.keys, kind.key_type), (array.items, kind.item_type))
         )
         return pa.MapArray.from_arrays(_offsets(array), *parts, mask=_nulls(array))
-    for is_list, lists in (
-        (pa.types.is_list, pa.ListArray),
-        (pa.types.is_large_list, pa.LargeListArray),
-    ):
-        if is_list(given) and is_list(kind):
-            values = _arranged_array(array.values, kind.value_type)
-            return lists.from_arrays(_offsets(array), values, mask=_nulls(array))
+    lists = _list_arrays(given)
+    if lists is not None and _list_arrays(kind) is not None:
+        return _arranged_list(array, kind.value_type, lists)
     return array
+
+
+def _arranged_list(array: pa.Array, element: pa.DataType, lists: Any) -> pa.Array:
+    """The lists stay of their own kind, such as large ones: a cast makes others of them."""
+    if lists is pa.FixedSizeListArray:
+        size = array.type.list_size
+        values = array.values.slice(array.offset * size, len(array) * size)
+        return lists.from_arrays(_arranged_array(values, element), size, mask=_nulls(array))
+    values = _arranged_array(array.values, element)
+    return lists.from_arrays(_offsets(array), values, mask=_nulls(array))
+
+
+def _list_arrays(kind: pa.DataType) -> Any:
+    """The class of arrays of ``kind``, if it is one of the lists that Spark reads as an array."""
+    return next((lists for is_list, lists in _LISTS if is_list(kind)), None)
+
+
+_LISTS: tuple[tuple[Callable[[pa.DataType], bool], Any], ...] = (
+    (pa.types.is_list, pa.ListArray),
+    (pa.types.is_large_list, pa.LargeListArray),
+    (pa.types.is_fixed_size_list, pa.FixedSizeListArray),
+)
 
 
 def _arranged_struct(array: pa.Array, kind: pa.DataType) -> pa.Array:

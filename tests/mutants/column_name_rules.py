@@ -2,6 +2,7 @@
 
 from .mutant import Mutant
 
+VALUES = "tests/unit/format/test_arrow_values.py"
 NAMES = "tests/unit/format/test_column_names.py"
 BY_NAME = "tests/integration/log/test_columns_by_name.py"
 COLUMNS = "tests/unit/spark/test_columns.py"
@@ -37,6 +38,27 @@ MUTANTS = (
         "        return _arranged_struct(array, kind)\n",
         "        return array\n",
         (f"{NAMES}::test_fields_of_structs_are_put_in_order_at_any_depth[0]",),
+    ),
+    Mutant(
+        "in lists of another kind a field in another case is null",
+        "column_names._arranged_array",
+        "lists is not None and _list_arrays(kind) is not None",
+        "lists is not None and _list_arrays(kind) is lists",
+        (f"{NAMES}::test_names_are_matched_in_lists_of_any_kind[<lambda>-list_-0]",),
+    ),
+    Mutant(
+        "a list of one size begins where its buffer does",
+        "column_names._arranged_list",
+        "array.values.slice(array.offset * size, len(array) * size)",
+        "array.values.slice(0, len(array) * size)",
+        (f"{NAMES}::test_names_are_matched_in_lists_of_any_kind[<lambda>-<lambda>-1]",),
+    ),
+    Mutant(
+        "fields of structs in tables are taken by their places",
+        "arrow_values._converts",
+        "zip(stored, column_names.places(*names), strict=True)",
+        "zip(stored, range(given.num_fields))",
+        (f"{VALUES}::test_a_table_may_be_cast_where_each_value_stays_or_fails",),
     ),
     Mutant(
         "structs that are null have fields that are null",

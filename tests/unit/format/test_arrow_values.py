@@ -109,6 +109,14 @@ CONVERTIBLE = [
     (pa.list_(pa.uint8(), 2), pa.list_(pa.int16())),
     (pa.map_(pa.string(), pa.int8()), pa.map_(pa.string(), pa.int16())),
     (pa.struct([("a", pa.null())]), pa.struct([("a", pa.int16())])),
+    (
+        pa.struct([("B", pa.int8()), ("a", pa.int8())]),
+        pa.struct([("a", pa.int8()), ("b", pa.int8())]),
+    ),
+    (
+        pa.list_(pa.struct([("b", pa.int8())])),
+        pa.list_(pa.struct([("a", pa.int8()), ("b", pa.int8())])),
+    ),
 ]
 OTHERS = [
     (pa.string(), pa.int64()),

@@ -1,5 +1,7 @@
 """Columns and fields of structs are matched by name."""
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
@@ -61,6 +63,29 @@ def test_fields_of_structs_are_put_in_order_at_any_depth(begin: int) -> None:
     within = pa.struct([("p", POINT), ("n", pa.int8())])
     inner = pa.array([{"p": row} for row in ROWS], pa.struct([("p", TURNED)])).slice(begin)
     assert relabelled(inner, within).to_pylist() == [{"p": r, "n": None} for r in AS_STORED][begin:]
+
+
+LISTS = [pa.list_, pa.large_list, lambda element: pa.list_(element, 1)]
+
+
+@pytest.mark.parametrize("begin", [0, 1, 3])
+@pytest.mark.parametrize("given", LISTS)
+@pytest.mark.parametrize("stored", LISTS)
+def test_names_are_matched_in_lists_of_any_kind(
+    given: Callable[[pa.DataType], pa.DataType],
+    stored: Callable[[pa.DataType], pa.DataType],
+    begin: int,
+) -> None:
+    """A cast alone would take a field in another case for a missing one, and make it null."""
+    rows = pa.array([[ROWS[0]], None, [ROWS[2]], [None]], given(TURNED)).slice(begin)
+    wanted = [[AS_STORED[0]], None, [AS_STORED[2]], [None]][begin:]
+    assert relabelled(rows, stored(POINT)).to_pylist() == wanted
+
+
+def test_names_are_matched_inside_of_an_extension_type() -> None:
+    kind = pa.opaque(TURNED, "turned", "test")
+    rows = pa.ExtensionArray.from_storage(kind, pa.array(ROWS, TURNED))
+    assert relabelled(rows, POINT).to_pylist() == AS_STORED
 
 
 def test_columns_are_put_in_order_and_missing_ones_are_null() -> None:
