@@ -56,7 +56,9 @@ def require_storable(schema: pa.Schema) -> None:
             f"column names must differ, but {', '.join(map(repr, doubled))} is there twice"
             if doubled
             else "a schema needs at least one column",
-            hint="give each column that is to be stored a name of its own",
+            hint="give each column that is to be stored a name of its own"
+            if doubled
+            else "name the columns that are to be stored",
         )
     taken = [name for name in names if name.lower() in METADATA_COLUMNS]
     if taken:
@@ -66,7 +68,7 @@ def require_storable(schema: pa.Schema) -> None:
         )
     for field in schema:
         with suppress(RecursionError):  # too deep for Arrow, which is asked below
-            _require_whole_names(field, field.name)
+            _require_readable_names(field, field.name)
             _require_spark_type(field)
     if not _why_unreadable(schema):
         return
@@ -115,15 +117,25 @@ def _require_spark_type(field: pa.Field) -> None:
         ) from None
 
 
-def _require_whole_names(field: pa.Field, column: str) -> None:
-    """Refuse a name with NUL, at any depth: Arrow's C interface, and so Spark, ends it there."""
+def _require_readable_names(field: pa.Field, column: str) -> None:
+    """Refuse names that Spark cannot read, at any depth.
+
+    Arrow's C interface ends a name at NUL. Of two fields with one name Spark finds no values.
+    """
     if "\0" in field.name:
         raise InvalidRequestError(
             f"column {column!r} has the character NUL in a name", hint="give it another name"
         )
     kind = field.type.storage_type if _is_extension(field.type) else field.type
-    for number in range(kind.num_fields):
-        _require_whole_names(kind.field(number), column)
+    parts = [kind.field(number) for number in range(kind.num_fields)]
+    doubled = find_doubled(part.name for part in parts)
+    if doubled and pa.types.is_struct(kind):
+        raise InvalidRequestError(
+            f"column {column!r} has a struct with two fields {doubled[0]!r}",
+            hint="give each field a name of its own",
+        )
+    for part in parts:
+        _require_readable_names(part, column)
 
 
 def _is_extension(kind: pa.DataType) -> bool:

@@ -1,11 +1,12 @@
 """Columns of a DataFrame on their way into a log, beside those that the log has."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from bkspark.errors import InvalidRequestError
+from bkspark.format import spark_types
 from bkspark.format.arrow_schema import METADATA_COLUMNS
 from bkspark.spark.tables import Task
 
@@ -13,23 +14,42 @@ CASE_SENSITIVE = "spark.sql.caseSensitive"
 """Spark gives a session's settings to tasks as local properties, and not to the planning."""
 
 
-def require_same_case(task: Task | None, given: Collection[str], stored: Collection[str]) -> None:
+def require_same_case(task: Task | None, given: pa.Schema, stored: pa.Schema) -> None:
     """Check, before a row is written, that names match in the way that the session wants.
 
     Raises:
         InvalidRequestError: the session tells cases apart, and a name differs in case from the
-            log's.
+            log's, of a column or of a field of a struct.
     """
     if task is None or (task.getLocalProperty(CASE_SENSITIVE) or "").lower() != "true":
         return
-    others = sorted(set(given) - set(stored))
+    known = set(_paths(stored))
+    others = sorted(set(_paths(given)) - known)
     if others:
-        same = {name.lower(): name for name in stored}
+        same = {path.lower(): path for path in known}
         raise InvalidRequestError(
             f"column {others[0]!r} is {same.get(others[0].lower())!r} in the log, and "
             f"{CASE_SENSITIVE} is true",
             hint="rename the column",
         )
+
+
+def _paths(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    """The names of columns, and of the fields of structs in them."""
+    for field in fields:
+        path = f"{above}{field.name}"
+        yield path
+        yield from _paths_inside(field.type, path)
+
+
+def _paths_inside(kind: pa.DataType, path: str) -> Iterator[str]:
+    if pa.types.is_struct(kind):
+        yield from _paths(kind, f"{path}.")
+    elif pa.types.is_map(kind):
+        yield from _paths_inside(kind.key_type, f"{path}.key")
+        yield from _paths_inside(kind.item_type, f"{path}.value")
+    elif spark_types.is_list(kind):
+        yield from _paths_inside(kind.value_type, f"{path}.element")
 
 
 def without_metadata_columns(schema: StructType) -> StructType:

@@ -66,7 +66,7 @@ class BookKeeperStreamWriter(DataSourceStreamArrowWriter):
         target, staging = self._plan
         context = TaskContext.get()
         run = StreamRun(_property(context, QUERY_ID), _property(context, RUN_ID))
-        require_same_case(context, target.request.schema.names, target.column_names)
+        require_same_case(context, target.request.schema, target.columns)
         partition_id = 0 if context is None else context.partitionId()
         report = AttemptWriter(target, partition_id).write(iterator)
         return StreamMessage(StreamPart(run, int(_property(context, BATCH_ID)), staging, report))

@@ -52,7 +52,7 @@ class BookKeeperWriter(DataSourceArrowWriter):
         partition_id = 0 if context is None else context.partitionId()
         if self._target.is_done:
             return AttemptMessage(AttemptReport(partition_id, 0, 0, ()))
-        require_same_case(context, self._target.request.schema.names, self._target.column_names)
+        require_same_case(context, self._target.request.schema, self._target.columns)
         rows = without_metadata(iterator) if self._drops_metadata else iterator
         return AttemptMessage(AttemptWriter(self._target, partition_id).write(rows))
 

@@ -96,6 +96,16 @@ MUTANTS = (
         (f"{BY_NAME}::test_a_tail_has_all_columns_of_the_log",),
     ),
     Mutant(
+        "cases of fields inside of columns are not told apart",
+        "columns._paths",
+        "        yield from _paths_inside(field.type, path)\n",
+        "",
+        (
+            f"{COLUMNS}::"
+            "test_names_in_another_case_are_refused_where_the_session_tells_cases_apart[true]",
+        ),
+    ),
+    Mutant(
         "cases are never told apart",
         "columns.require_same_case",
         'if task is None or (task.getLocalProperty(CASE_SENSITIVE) or "").lower() != "true":',

@@ -111,10 +111,9 @@ class BatchTarget:
         return self.ensemble[0].cluster_id if self.ensemble else ""
 
     @property
-    def column_names(self) -> list[str]:
+    def columns(self) -> pa.Schema:
         """As the ledger has them."""
-        names: list[str] = arrow_schema.decode(self.schema).names
-        return names
+        return arrow_schema.decode(self.schema)
 
     def digester(self) -> Digester:
         return make_digester(self.digest, self.request.password)

@@ -14,6 +14,7 @@ from bkspark.errors import CorruptDataError, InvalidRequestError, NoSuchEntryErr
 from bkspark.ledger.handles.settings import ReaderSettings, WriterSettings
 
 TEXTS = pa.dictionary(pa.int8(), pa.string())
+DOUBLED = pa.struct([("x", pa.int8()), ("x", pa.int8())])
 ROWS = pa.schema([pa.field("n", pa.int64(), nullable=False), pa.field("s", pa.string())])
 
 
@@ -54,6 +55,8 @@ def require_untouched(keeper: BookKeeper) -> None:
         (pa.schema([("a", TEXTS)]), "dictionaries cannot be stored"),
         (pa.schema([("a", pa.list_(TEXTS))]), "dictionaries cannot be stored"),
         (pa.schema([("a", pa.int8()), ("a", pa.int8())]), "'a' is there twice"),
+        (pa.schema([("a", pa.list_(DOUBLED))]), "column 'a' has a struct with two fields 'x'"),
+        (pa.schema([("a", pa.map_(DOUBLED, pa.int8()))]), "a struct with two fields 'x'"),
         (pa.schema([]), "a schema needs at least one column"),
         (pa.schema([("_entry_id", pa.int64())]), "column name '_entry_id' is taken"),
         (pa.schema([("_offset", pa.int64())]), "column name '_offset' is taken"),

@@ -18,20 +18,39 @@ class Task:
         return self.setting if key == "spark.sql.caseSensitive" else None
 
 
+POINT = pa.struct([("x", pa.int64()), ("y", pa.int64())])
+TURNED = pa.struct([("Y", pa.int64()), ("x", pa.int64())])
+LOG = pa.schema([("id", pa.int64()), ("p", pa.list_(POINT)), ("m", pa.map_(POINT, POINT))])
+IN_ORDER = [
+    LOG,
+    pa.schema([LOG.field("p"), LOG.field("id")]),
+    pa.schema([("p", pa.large_list(pa.struct([POINT.field("y")])))]),
+]
+IN_ANOTHER_CASE = [
+    (pa.schema([("ID", pa.int64())]), "'ID' is 'id'"),
+    (pa.schema([("p", pa.list_(TURNED))]), "'p.element.Y' is 'p.element.y'"),
+    (pa.schema([("m", pa.map_(TURNED, POINT))]), "'m.key.Y' is 'm.key.y'"),
+    (pa.schema([("m", pa.map_(POINT, TURNED))]), "'m.value.Y' is 'm.value.y'"),
+]
+
+
 @pytest.mark.parametrize("task", [None, Task(None), Task("false"), Task("False")])
 def test_names_in_another_case_are_taken_unless_the_session_tells_cases_apart(
     task: Task | None,
 ) -> None:
-    require_same_case(task, ["ID", "text"], ["id", "text", "more"])
+    for given, _ in IN_ANOTHER_CASE:
+        require_same_case(task, given, LOG)
 
 
 @pytest.mark.parametrize("setting", ["true", "TRUE"])
 def test_names_in_another_case_are_refused_where_the_session_tells_cases_apart(
     setting: str,
 ) -> None:
-    require_same_case(Task(setting), ["text", "id"], ["id", "text", "more"])
-    with pytest.raises(InvalidRequestError, match="column 'ID' is 'id' in the log"):
-        require_same_case(Task(setting), ["text", "ID"], ["id", "text", "more"])
+    for given in IN_ORDER:
+        require_same_case(Task(setting), given, LOG)
+    for given, words in IN_ANOTHER_CASE:
+        with pytest.raises(InvalidRequestError, match=f"column {words} in the log"):
+            require_same_case(Task(setting), given, LOG)
 
 
 def test_columns_that_only_reads_have_are_left_out() -> None:
