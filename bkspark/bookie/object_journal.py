@@ -3,10 +3,11 @@
 The rule: **record n exists if the objects 0 to n do.** A journal is an object under its own name
 that holds ``HEAD`` and says that there is such a journal, and its records, numbered without a gap::
 
-    <journal>                 HEAD
-    <journal>/.<number>       16 hex digits, dense from 0; one record as it was appended
+    <folder>/<journal>              HEAD
+    <folder>/.<journal>/<number>    16 hex digits, dense from 0; one record as it was appended
 
 No name of the contract has a part that begins with a dot, so a record is never taken for a file.
+No key is a folder of other keys: servers that keep objects as files refuse that.
 
 A reader asks for one number after the other and stops at the first that is surely absent. A listing
 is only a hint, of three kinds: what it shows was there, with that length, and can be fetched at the
@@ -31,7 +32,8 @@ from bkspark.storage.objects import SENTINEL_BYTES, Created, Found, Objects, mak
 HEAD = make_sentinel("journal")
 """What lies under a journal's own name."""
 
-_RECORD = re.compile(r"\.([0-9a-f]{16})")
+_RECORD = re.compile(r"[0-9a-f]{16}")
+_RECORDS_FOLDER = re.compile(r"\.(.+)/")
 _READERS = 8
 
 
@@ -80,11 +82,25 @@ class S3Journal(GrowingJournal):
             return False
         if last == 0:
             return True
-        listed = self._objects.entries(self._name)
+        listed = self._objects.entries(records_folder(self._name))
         return all(
-            listed.get(f".{number:016x}") == record.etag
+            listed.get(_record(number)) == record.etag
             for number, record in enumerate(self._records)
         )
+
+
+def records_folder(name: str) -> str:
+    """Where the records of journal ``name`` are."""
+    folder, slash, last = name.rpartition("/")
+    return f"{folder}{slash}.{last}"
+
+
+def journal_of(listed: str) -> str | None:
+    """The journal whose records are in ``listed``, a folder as a listing shows it; None of any
+    other name.
+    """
+    found = _RECORDS_FOLDER.fullmatch(listed)
+    return found[1] if found else None
 
 
 def read(objects: Objects, name: str) -> bytes:
@@ -98,9 +114,9 @@ def read_range(objects: Objects, name: str, begin: int, length: int) -> bytes:
     The listing says how long the records are, so those in front of the range are not fetched. It is
     no more than a hint here too: what does not fit it is read as a whole.
     """
-    listed = objects.stored_sizes(name)
+    listed = objects.stored_sizes(records_folder(name))
     records = sorted(found for found in listed if _RECORD.fullmatch(found))
-    is_dense = records == [f".{number:016x}" for number in range(len(records))]
+    is_dense = records == [_record(number) for number in range(len(records))]
     sizes = [listed[found] for found in records]
     ends = list(accumulate(sizes))
     first = bisect_right(ends, begin)
@@ -121,9 +137,9 @@ def size(objects: Objects, name: str) -> int:
     What a listing shows was there when it was made, and a record is never replaced. So only what
     may lie behind it is looked for.
     """
-    listed = objects.stored_sizes(name)
+    listed = objects.stored_sizes(records_folder(name))
     records = sorted(found for found in listed if _RECORD.fullmatch(found))
-    if records != [f".{number:016x}" for number in range(len(records))]:
+    if records != [_record(number) for number in range(len(records))]:
         raise S3Doubt("a record is missing, and there are records behind it")
     unsure = [number for number, found in enumerate(records) if listed[found] == SENTINEL_BYTES]
     looked = [objects.look(_record_name(name, number)) for number in unsure]
@@ -160,10 +176,13 @@ def _behind(look: Callable[[str], Found | None], name: str, number: int) -> Iter
 
 
 def _listed(objects: Objects, name: str) -> list[int]:
-    return [
-        int(match[1], 16) for entry in objects.entries(name) if (match := _RECORD.fullmatch(entry))
-    ]
+    listed = objects.entries(records_folder(name))
+    return [int(entry, 16) for entry in listed if _RECORD.fullmatch(entry)]
 
 
 def _record_name(name: str, number: int) -> str:
-    return f"{name}/.{number:016x}"
+    return f"{records_folder(name)}/{_record(number)}"
+
+
+def _record(number: int) -> str:
+    return f"{number:016x}"

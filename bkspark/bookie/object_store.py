@@ -173,8 +173,9 @@ class S3Root:
         """A journal counts as one file for its head, and one for each record."""
         split_name(folder)
         with UnavailableOnOSError(self._who, "list", folder):
-            journals = [name[:-1] for name in self._objects.entries(folder) if name[-1] == "/"]
-            places = [folder, *(f"{folder}/{journal}" for journal in journals)]
+            listed = self._objects.entries(folder)
+            journals = [name[:-1] for name in listed if object_journal.journal_of(name)]
+            places = [folder, *(f"{folder}/{records}" for records in journals)]
             sizes = [size for p in places for size in self._objects.stored_sizes(p).values()]
             self._confirm_cookie()
         return Usage(len(sizes), sum(sizes))
@@ -182,9 +183,11 @@ class S3Root:
     def remove_folder(self, folder: str) -> Usage:
         removed = self.usage(folder)
         with UnavailableOnOSError(self._who, "remove", folder):
-            for name in sorted({name.removesuffix("/") for name in self._objects.entries(folder)}):
-                # Of what is no journal there are no records.
-                object_journal.delete(self._objects, f"{folder}/{name}")
+            listed = self._objects.entries(folder)
+            for name in sorted({object_journal.journal_of(name) or name for name in listed}):
+                if name[-1] != "/":
+                    # Of what is no journal there are no records.
+                    object_journal.delete(self._objects, f"{folder}/{name}")
         return removed
 
     def free_bytes(self) -> int:
@@ -208,10 +211,11 @@ class S3Root:
         Objects behind a name without a head are what is left of a journal, or nothing of ours. A
         journal may be made while the listing goes on, so the head is looked for once more.
         """
-        head = name.removesuffix("/")
-        if head == name or head in listed:
-            return head
-        return name if self._objects.look(f"{folder}/{head}") is None else head
+        head = object_journal.journal_of(name)
+        if head is None:
+            return name
+        is_there = head in listed or self._objects.look(f"{folder}/{head}") is not None
+        return head if is_there else f"{head}/"
 
     def _look(self, name: str) -> Found | None:
         found = self._objects.look(name)

@@ -7,7 +7,8 @@ The environment says where it is while the ``with`` lasts, also to processes tha
 It always stops: at the end of the ``with``, and when the process that started it dies.
 
 moto looks whether an object exists and then stores it, which two requests can do at the same time;
-so the server handles one request after the other.
+so the server handles one request after the other. It refuses a key that is a folder of another key
+that it was ever asked to make, as servers do that keep objects as files.
 """
 
 import http.client
@@ -22,6 +23,9 @@ from typing import Any
 from uuid import uuid4
 
 from bkspark.storage import connection
+
+Application = Callable[..., Iterable[bytes]]
+"""Of WSGI."""
 
 HOST = "127.0.0.1"
 # What else could lead a client to another server, or delay it while it looks for credentials.
@@ -122,7 +126,7 @@ def _serve() -> None:
         def log(self, *_: Any) -> None:
             """Say nothing: a test reads what failed, not what was asked."""
 
-    application = _one_by_one(create_backend_app("s3"))
+    application = _one_by_one(_without_nested_keys(create_backend_app("s3")))
     server = make_server(HOST, 0, application, threaded=True, request_handler=Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
@@ -130,9 +134,43 @@ def _serve() -> None:
     sys.stdin.read()
 
 
-def _one_by_one(
-    application: Callable[..., Iterable[bytes]],
-) -> Callable[..., Iterable[bytes]]:
+class Keys:
+    """Keys of which none is a folder of another."""
+
+    def __init__(self) -> None:
+        self.all: set[str] = set()
+        self._folders: set[str] = set()
+
+    def add(self, key: str) -> bool:
+        """Take ``key`` in, unless it is a folder of another one, or another one of it."""
+        folders = set(_folders_of(key))
+        if key in self._folders or not self.all.isdisjoint(folders):
+            return False
+        self.all.add(key)
+        self._folders |= folders
+        return True
+
+
+def _folders_of(key: str) -> Iterator[str]:
+    while key := key.rpartition("/")[0]:
+        yield key
+
+
+def _without_nested_keys(application: Application) -> Application:
+    keys = Keys()
+
+    def handle(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        path = environ["PATH_INFO"][1:]
+        is_key = "/" in path.rstrip("/") and not path.endswith("/")
+        if is_key and environ["REQUEST_METHOD"] in ("PUT", "POST") and not keys.add(path):
+            start_response("400 Bad Request", [("Content-Type", "application/xml")])
+            return [b"<Error><Code>ParentIsObject</Code></Error>"]
+        return application(environ, start_response)
+
+    return handle
+
+
+def _one_by_one(application: Application) -> Application:
     lock = threading.Lock()
 
     def handle(*request: Any) -> Iterable[bytes]:

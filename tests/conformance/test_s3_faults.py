@@ -8,6 +8,7 @@ import pytest
 
 from bkspark.bookie import uri
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
+from bkspark.bookie.object_journal import records_folder
 from bkspark.errors import BookieUnavailableError, InvalidRequestError, OutcomeUnknownError
 from bkspark.format import layout
 from bkspark.metadata.uri import open_store
@@ -244,7 +245,7 @@ class TestJournal:
         journal = root.open_journal(JOURNAL)
         for record in (b"one", b"two", b"three"):
             journal.append([record])
-        back_door.remove(s3_bookie.address.url, f"{JOURNAL}/.{lost:016x}")
+        back_door.remove(s3_bookie.address.url, f"{records_folder(JOURNAL)}/{lost:016x}")
         assert not root.has_journal(journal)
         if lost == 2:
             assert root.read(JOURNAL) == b"onetwo"
@@ -272,7 +273,7 @@ class TestJournal:
         journal = root.open_journal(JOURNAL)
         for record in (b"one", b"two", b"three"):
             journal.append([record])
-        proxy.fail("DELETE", ".0000000000000001", status=500)
+        proxy.fail("DELETE", "/0000000000000001", status=500)
         with pytest.raises(BookieUnavailableError):
             root.delete(JOURNAL)
         assert root.read(JOURNAL) == b"onetwo"

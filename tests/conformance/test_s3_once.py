@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bkspark.bookie.contract import Bookie, BookieRoot
+from bkspark.bookie.object_journal import records_folder
 from bkspark.cluster.enlisting import Joining, enlist
 from bkspark.errors import BookieUnavailableError
 from bkspark.testing.bookie_place import JOURNAL, MARKER
@@ -75,12 +76,12 @@ def test_the_first_record_of_a_journal_is_sent_once(root: BookieRoot, proxy: S3P
     proxy.fail("PUT", times=1, status=503, code="SlowDown")
     with pytest.raises(BookieUnavailableError):
         journal.append([b"header"])
-    assert requests(proxy, f"{JOURNAL}/.") == [0]
+    assert requests(proxy, f"{records_folder(JOURNAL)}/") == [0]
     other = root.open_journal(f"{JOURNAL}2")
     other.append([b"header"])
     proxy.fail("PUT", times=1, status=503, code="SlowDown")
     other.append([b"record"])
-    assert requests(proxy, f"{JOURNAL}2/.{1:016x}") == [0, 200]
+    assert requests(proxy, f"{records_folder(JOURNAL)}2/{1:016x}") == [0, 200]
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import pytest
 
 from bkspark.bookie.contract import Bookie
+from bkspark.bookie.object_journal import records_folder
 from bkspark.errors import BookieUnavailableError
 from bkspark.storage.objects import Objects
 
@@ -52,7 +53,7 @@ def test_the_length_is_asked_for_as_a_whole(
         real, looks = Objects.look, list[str]()
         monkeypatch.setattr(Objects, "look", lambda s, name: looks.append(name) or real(s, name))
         assert root.size(JOURNAL) == len(WHOLE)
-        assert looks == [JOURNAL, *(f"{JOURNAL}/.{n:016x}" for n in (6, 12, 13))]
+        assert looks == [JOURNAL, *(f"{records_folder(JOURNAL)}/{n:016x}" for n in (6, 12, 13))]
 
 
 @pytest.mark.parametrize("missing", [2, 5, 10])
@@ -63,7 +64,8 @@ def test_a_record_that_is_missing_anywhere_is_in_doubt(s3_bookie: Bookie, missin
         for number in range(12):
             journal.append([b"%010d" % number])
         assert root.read(JOURNAL, 50, 10) == b"0000000005"
-        root._objects.delete(f"{JOURNAL}/.{missing:016x}")  # type: ignore[attr-defined]
+        record = f"{records_folder(JOURNAL)}/{missing:016x}"
+        root._objects.delete(record)  # type: ignore[attr-defined]
         with pytest.raises(BookieUnavailableError):
             root.read(JOURNAL, 50, 10)
         with pytest.raises(BookieUnavailableError):

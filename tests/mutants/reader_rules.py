@@ -15,6 +15,7 @@ FAN_OUT = "tests/unit/cluster/test_fan_out.py"
 OWNERS = "tests/integration/journals/test_owners_journal.py"
 OLD = "tests/integration/journals/test_journals_of_old_readers.py"
 STALE = "tests/integration/journals/test_stale_listings.py"
+S3_KEYS = "tests/conformance/test_s3_keys.py"
 S3_BOOKIE = "tests/conformance/test_s3_bookie.py::TestS3Bookie"
 
 MUTANTS = (
@@ -236,7 +237,7 @@ MUTANTS = (
     Mutant(
         "a journal of objects is as long as its listing, holes or not",
         "object_journal.size",
-        'if records != [f".{number:016x}" for number in range(len(records))]:',
+        "if records != [_record(number) for number in range(len(records))]:",
         "if False:",
         (
             "tests/conformance/test_s3_ranges.py::"
@@ -251,10 +252,17 @@ MUTANTS = (
         ("tests/conformance/test_s3_listings.py::test_a_recovery_and_readers_lose_nothing",),
     ),
     Mutant(
+        "the head of a journal is a folder of its records",
+        "object_journal.records_folder",
+        'return f"{folder}{slash}.{last}"',
+        "return name",
+        (f"{S3_KEYS}::test_the_records_of_a_journal_lie_beside_it",),
+    ),
+    Mutant(
         "the records of a journal without its head are left out of a listing",
         "S3Root.list",
         "            names = {self._shown(folder, name, found) for name in found}\n",
-        '            names = {name for name in found if name[-1] != "/"}\n',
+        '            names = {name for name in found if name[0] != "."}\n',
         (f"{S3_BOOKIE}::test_records_without_their_head_are_no_absence",),
     ),
     Mutant(
@@ -332,8 +340,8 @@ MUTANTS = (
     Mutant(
         "a listing is more than a hint where a journal is just made",
         "S3Root._shown",
-        'return name if self._objects.look(f"{folder}/{head}") is None else head',
-        "return name",
+        'is_there = head in listed or self._objects.look(f"{folder}/{head}") is not None',
+        "is_there = head in listed",
         (f"{S3_BOOKIE}::test_a_journal_that_is_made_during_a_listing_has_its_head",),
     ),
     # --- ids of the user's choice ----------------------------------------------------------------

@@ -305,8 +305,8 @@ MUTANTS = (
     Mutant(
         "copies of records in S3 are the records",
         "S3Journal.has_all_records",
-        '            listed.get(f".{number:016x}") == record.etag\n',
-        '            listed.get(f".{number:016x}") or not record.etag\n',
+        "            listed.get(_record(number)) == record.etag\n",
+        "            listed.get(_record(number)) or not record.etag\n",
         (f"{JOURNAL}::test_a_journal_is_there_if_all_its_records_are_its_own",),
     ),
     Mutant(
@@ -329,8 +329,8 @@ MUTANTS = (
     Mutant(
         "a journal in S3 that is made during a listing is a folder",
         "S3Root._shown",
-        'return name if self._objects.look(f"{folder}/{head}") is None else head',
-        "return name",
+        'is_there = head in listed or self._objects.look(f"{folder}/{head}") is not None',
+        "is_there = head in listed",
         (f"{JOURNAL}::test_a_journal_that_is_made_while_a_listing_goes_on_is_no_folder",),
     ),
     Mutant(

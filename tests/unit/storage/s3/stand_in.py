@@ -6,6 +6,9 @@
 Requests of a method take their fates in turn; those that find none are answered. A callable is
 called before the request takes effect: another client may act in it. Errors are shaped as
 botocore's, and reach the code by the way that they take from s3fs.
+
+It refuses a key that is a folder of another key that was ever made, as servers do that keep objects
+as files.
 """
 
 from collections.abc import Callable
@@ -14,6 +17,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from fsspec.asyn import get_loop
+
+from bkspark.testing.s3 import Keys
 
 BUCKET = "bucket"
 
@@ -72,18 +77,20 @@ class S3Store:
     Attributes:
         objects: by key.
         uploads: by id.
+        made: every key that an object was made under, also one that is gone.
         requests: method and key, or prefix, of all so far, lost ones included.
         page_length: how many entries a listing has at most.
     """
 
     def __init__(self) -> None:
         self.objects: dict[str, Stored] = {}
+        self.made = Keys()
         self.uploads: dict[str, Stored] = {}
         self.requests: list[str] = []
         self.page_length = 1000
         self.loop = get_loop()
         self.s3 = SimpleNamespace(meta=SimpleNamespace(endpoint_url="http://store:9000/"))
-        self._made = 0
+        self._names = 0
         self._scripts: dict[str, list[Step]] = {}
 
     def script(self, method: str, *steps: Step) -> None:
@@ -117,20 +124,25 @@ class S3Store:
         return Fate()
 
     def _new_name(self, kind: str) -> str:
-        self._made += 1
-        return f"{kind}-{self._made}"
+        self._names += 1
+        return f"{kind}-{self._names}"
 
     def _put_object(
         self, *, Key: str, Body: Any, Metadata: dict[str, str], IfNoneMatch: str = ""
     ) -> dict[str, Any]:
         data = Body if isinstance(Body, bytes) else Body.read()
         self._require_absent(Key, IfNoneMatch)
+        self._require_a_file(Key)
         self.objects[Key] = Stored(data, Metadata, self._new_name("etag"))
         return {"ETag": self.objects[Key].etag}
 
     def _require_absent(self, key: str, condition: str) -> None:
         if condition == "*" and key in self.objects:
             raise Refused(412, "PreconditionFailed")
+
+    def _require_a_file(self, key: str) -> None:
+        if not self.made.add(key):
+            raise Refused(400, "ParentIsObject")
 
     def _get_object(self, *, Key: str, Range: str = "") -> dict[str, Any]:
         found = self._found(self.objects, Key, "NoSuchKey")
@@ -186,6 +198,7 @@ class S3Store:
     ) -> dict[str, Any]:
         found = self._found(self.uploads, UploadId, "NoSuchUpload")
         self._require_absent(Key, IfNoneMatch)
+        self._require_a_file(Key)
         numbers = [part["PartNumber"] for part in MultipartUpload["Parts"]]
         found.data = b"".join(found.parts[number] for number in numbers)
         self.objects[Key] = self.uploads.pop(UploadId)

@@ -6,6 +6,7 @@ import pytest
 
 from bkspark.bookie import uri
 from bkspark.bookie.contract import Bookie, BookieAddress, BookieRoot
+from bkspark.bookie.object_journal import records_folder
 from bkspark.errors import BookieUnavailableError, InvalidRequestError
 from bkspark.format.layout import COOKIE
 from bkspark.testing.bookie_place import CLUSTER, ENTRIES, INCARNATION, JOURNAL, MARKER, a_cookie
@@ -47,7 +48,7 @@ def wipe(s3: S3Store) -> None:
 
 
 def record(number: int, name: str = JOURNAL) -> str:
-    return f"b1/{name}/.{number:016x}"
+    return f"b1/{records_folder(name)}/{number:016x}"
 
 
 def of_journal(look: str) -> Callable[[BookieRoot], object]:
